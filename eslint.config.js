@@ -1,0 +1,80 @@
+import importX from 'eslint-plugin-import-x';
+import { createTypeScriptImportResolver } from 'eslint-import-resolver-typescript';
+import tseslint from 'typescript-eslint';
+
+/** Who may import whom. A folder not listed for a target may not be imported by it. */
+const FLOW = {
+  domain: [],
+  ports: ['domain'],
+  config: ['domain'],
+  observability: ['domain', 'ports', 'config'],
+  sale: ['domain', 'ports'],
+  purchase: ['domain', 'ports', 'sale'],
+  order: ['domain', 'ports'],
+  keeper: ['domain', 'ports', 'order'],
+  reconcile: ['domain', 'ports'],
+  http: ['domain', 'ports', 'purchase', 'sale', 'order'],
+  redis: ['domain', 'ports'],
+  rocketmq: ['domain', 'ports'],
+  mysql: ['domain', 'ports'],
+  stack: ['domain', 'config'],
+  app: [
+    'domain',
+    'ports',
+    'config',
+    'observability',
+    'sale',
+    'purchase',
+    'order',
+    'keeper',
+    'reconcile',
+    'http',
+    'redis',
+    'rocketmq',
+    'mysql',
+  ],
+};
+const ROOMS = [...Object.keys(FLOW), 'cli'];
+
+const zones = Object.entries(FLOW).map(([target, allowed]) => ({
+  target: `./src/${target}`,
+  from: ROOMS.filter((room) => room !== target && !allowed.includes(room)).map((room) => `./src/${room}`),
+  message: `src/${target} may import only: ${allowed.join(', ') || 'nothing'}.`,
+}));
+
+export default tseslint.config(
+  { ignores: ['dist/**', 'coverage/**', '.stack*/**', 'node_modules/**'] },
+  ...tseslint.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [importX.flatConfigs.typescript],
+    plugins: { 'import-x': importX },
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    settings: { 'import-x/resolver-next': [createTypeScriptImportResolver({ project: './tsconfig.json' })] },
+    rules: {
+      'import-x/no-restricted-paths': ['error', { zones }],
+      'import-x/no-cycle': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: false }],
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      eqeqeq: 'error',
+      'max-lines-per-function': ['error', { max: 60, skipComments: true, skipBlankLines: true }],
+    },
+  },
+  {
+    files: ['src/**/*.ts'],
+    ignores: ['src/config/**', 'src/cli/**', 'src/stack/**'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        { object: 'process', property: 'env', message: 'Only src/config reads the environment.' },
+      ],
+    },
+  },
+  {
+    files: ['test/**/*.ts', 'bench/**/*.ts'],
+    rules: { 'max-lines-per-function': 'off', '@typescript-eslint/no-unused-expressions': 'off' },
+  },
+);

@@ -1,0 +1,103 @@
+import { isId, isSaleId } from './ids.js';
+import { isQuantity, purchaseKey, type Purchase } from './purchase.js';
+
+/** Version of the message body. A worker that meets another one parks the message instead of guessing. */
+export const BATCH_VERSION = 1;
+
+/** The hard ceiling of a batch; `batch.sizeMax` is chosen below it. Lua unpacks one argument per purchase. */
+export const BATCH_SIZE_CEILING = 1000;
+
+/** Names one batch and the place of its marker. */
+export interface BatchRef {
+  /** Random, 22 characters; names the marker and the message key. */
+  readonly batchId: string;
+  readonly saleId: string;
+  readonly bucket: number;
+  /** Epoch of the sale when the batch was formed. */
+  readonly epoch: number;
+}
+
+/** Purchases of one sale and bucket that share one half message. */
+export interface Batch extends BatchRef {
+  /** Unix time in ms at the api process; for people and metrics only, no rule rests on it. */
+  readonly createdAtMs: number;
+  /** Trace id of the first purchase, or an empty string. */
+  readonly trace: string;
+  /** 1 to BATCH_SIZE_CEILING purchases, no key twice. */
+  readonly purchases: readonly Purchase[];
+  /** The message body: JSON, encoded once, carried by the broker and by the marker. */
+  readonly body: string;
+}
+
+/** Forms a batch and encodes its body once. */
+export function sealBatch(parts: Omit<Batch, 'body'>): Batch {
+  return { ...parts, body: encodeBody(parts) };
+}
+
+function encodeBody(batch: Omit<Batch, 'body'>): string {
+  return JSON.stringify({
+    v: BATCH_VERSION,
+    batchId: batch.batchId,
+    saleId: batch.saleId,
+    bucket: batch.bucket,
+    epoch: batch.epoch,
+    createdAt: batch.createdAtMs,
+    trace: batch.trace,
+    purchases: batch.purchases.map((purchase) => [purchase.userId, purchase.requestId, purchase.quantity]),
+  });
+}
+
+/** Why a message body is not a batch. */
+export type UndecodableReason = 'undecodable' | 'unknown_version';
+
+export type DecodedBatch =
+  | { readonly outcome: 'decoded'; readonly batch: Batch }
+  | { readonly outcome: UndecodableReason; readonly detail: string };
+
+/** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
+export function decodeBatch(body: string): DecodedBatch {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(body);
+  } catch {
+    return bad('not JSON');
+  }
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return bad('not a JSON object');
+  const fields = raw as Record<string, unknown>;
+  if (fields.v !== BATCH_VERSION) {
+    return { outcome: 'unknown_version', detail: `version ${JSON.stringify(fields.v)}, known is ${BATCH_VERSION}` };
+  }
+  const { batchId, saleId, bucket, epoch, createdAt, trace } = fields;
+  if (!isId(batchId)) return bad('batchId is not an id');
+  if (!isSaleId(saleId)) return bad('saleId is not a sale id');
+  if (!isCount(bucket)) return bad('bucket is not a whole number from 0');
+  if (!isCount(epoch) || epoch < 1) return bad('epoch is not a whole number from 1');
+  if (!isCount(createdAt)) return bad('createdAt is not a time in ms');
+  if (typeof trace !== 'string' || trace.length > 128) return bad('trace is not a short string');
+  const purchases = decodePurchases(fields.purchases);
+  if (typeof purchases === 'string') return bad(purchases);
+  return {
+    outcome: 'decoded',
+    batch: { batchId, saleId, bucket, epoch, createdAtMs: createdAt, trace, purchases, body },
+  };
+}
+
+function decodePurchases(raw: unknown): Purchase[] | string {
+  if (!Array.isArray(raw) || raw.length === 0) return 'purchases is not a filled list';
+  if (raw.length > BATCH_SIZE_CEILING) return `more than ${BATCH_SIZE_CEILING} purchases`;
+  const keys = new Set<string>();
+  const purchases: Purchase[] = [];
+  for (const [index, item] of raw.entries()) {
+    if (!Array.isArray(item) || item.length !== 3) return `purchase ${index} is not a triple`;
+    const [userId, requestId, quantity] = item as unknown[];
+    if (!isId(userId) || !isId(requestId)) return `purchase ${index} has a bad id`;
+    if (!isQuantity(quantity)) return `purchase ${index} has a bad quantity`;
+    const purchase = { userId, requestId, quantity };
+    keys.add(purchaseKey(purchase));
+    purchases.push(purchase);
+  }
+  return keys.size === purchases.length ? purchases : 'a key stands twice';
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const bad = (detail: string): DecodedBatch => ({ outcome: 'undecodable', detail });

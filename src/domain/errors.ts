@@ -1,0 +1,35 @@
+/** The systems we depend on, as they are named in logs, metrics and `/readyz`. */
+export type Dependency = 'redis' | 'rocketmq' | 'mysql';
+
+/**
+ * A dependency failed. Thrown by adapters only; `retryable` says whether the same call may succeed later.
+ * A refusal (sold out, limit reached …) is never thrown: it is an outcome.
+ */
+export class OperationalError extends Error {
+  readonly dependency: Dependency;
+  readonly retryable: boolean;
+
+  constructor(dependency: Dependency, message: string, options: { retryable: boolean; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.name = 'OperationalError';
+    this.dependency = dependency;
+    this.retryable = options.retryable;
+  }
+}
+
+/** Our own mistake. Never caught to carry on: the process logs it, drains and exits. */
+export class Bug extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'Bug';
+  }
+}
+
+/** Ends a switch over a union: a word without a case does not compile. */
+export function assertNever(value: never): never {
+  throw new Bug(`unexpected value: ${JSON.stringify(value)}`);
+}
+
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Bug(message);
+}

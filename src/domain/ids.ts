@@ -1,0 +1,12 @@
+/** What may stand in a Redis key, a log line and a URL without quoting: it can neither break a hash tag nor a path. */
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Sales are numbered by MySQL (BIGINT); outside of it the number travels as a decimal string. */
+const SALE_ID = /^[1-9][0-9]{0,17}$/;
+
+/** An order id is a 64-bit number (see order-id.ts), written in decimal because JSON numbers end at 2^53. */
+const ORDER_ID = /^[1-9][0-9]{0,18}$/;
+
+export const isId = (value: unknown): value is string => typeof value === 'string' && ID.test(value);
+export const isSaleId = (value: unknown): value is string => typeof value === 'string' && SALE_ID.test(value);
+export const isOrderId = (value: unknown): value is string => typeof value === 'string' && ORDER_ID.test(value);

@@ -1,0 +1,34 @@
+import { hash32 } from './sale.js';
+
+/**
+ * 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user, 8 bits sequence.
+ * The 6 bits route an order id to the buyer's shard without a look-up.
+ */
+export const ORDER_ID_EPOCH_MS = Date.UTC(2024, 0, 1);
+export const WORKER_SLOTS = 256;
+export const SEQUENCE_PER_MS = 256;
+const USER_HASH_BITS = 6n;
+const SEQUENCE_BITS = 8n;
+const SLOT_BITS = 8n;
+
+/** Puts the parts together. `atMs` is Unix ms, `slot` 0 to 255, `sequence` 0 to 255. */
+export function composeOrderId(atMs: number, slot: number, userId: string, sequence: number): string {
+  const time = BigInt(atMs - ORDER_ID_EPOCH_MS);
+  const user = BigInt(hash32(userId) & 63);
+  const id = (((((time << SLOT_BITS) | BigInt(slot)) << USER_HASH_BITS) | user) << SEQUENCE_BITS) | BigInt(sequence);
+  return id.toString();
+}
+
+/** Takes an order id apart; for people and tests. */
+export function explainOrderId(orderId: string): { atMs: number; slot: number; userHash: number; sequence: number } {
+  let rest = BigInt(orderId);
+  const take = (bits: bigint): number => {
+    const value = Number(rest & ((1n << bits) - 1n));
+    rest >>= bits;
+    return value;
+  };
+  const sequence = take(SEQUENCE_BITS);
+  const userHash = take(USER_HASH_BITS);
+  const slot = take(SLOT_BITS);
+  return { atMs: Number(rest) + ORDER_ID_EPOCH_MS, slot, userHash, sequence };
+}

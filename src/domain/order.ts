@@ -1,0 +1,41 @@
+export const ORDER_STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const;
+export type OrderState = (typeof ORDER_STATES)[number];
+
+/** Every move an order may make. `failed` is written as such and never left. */
+export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
+  pending_payment: ['paid', 'cancelled', 'expired'],
+  paid: [],
+  cancelled: [],
+  expired: [],
+  failed: [],
+};
+
+/** States whose units count as sold. */
+export const LIVE_ORDER_STATES = ['pending_payment', 'paid'] as const satisfies readonly OrderState[];
+export const isLive = (state: OrderState): boolean => state === 'pending_payment' || state === 'paid';
+
+/**
+ * Why a request ended `failed`.
+ * - `oversold_guard`: the last guard in MySQL refused; no unit ever existed for it, so none goes back
+ * - `limit_reached`: another live order of the buyer stands in the way
+ */
+export const FAILURE_REASONS = ['oversold_guard', 'limit_reached'] as const;
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
+/** The terminal record of a request, unique by (userId, saleId, requestId). Times in Unix ms. */
+export interface Order {
+  readonly orderId: string;
+  readonly userId: string;
+  readonly saleId: string;
+  readonly requestId: string;
+  readonly batchId: string;
+  readonly quantity: number;
+  readonly amountCents: number;
+  readonly state: OrderState;
+  /** Set exactly when state is `failed`. */
+  readonly reason: FailureReason | null;
+  readonly createdAtMs: number;
+  /** When an unpaid order expires; null for a failed one. */
+  readonly expiresAtMs: number | null;
+  readonly paidAtMs: number | null;
+}

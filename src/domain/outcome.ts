@@ -1,0 +1,73 @@
+import { assertNever } from './errors.js';
+import type { OrderState } from './order.js';
+
+/** What the ledger says of one request. The order id of a request that is `held` is not known yet. */
+export type RequestEntry =
+  | { readonly state: 'held'; readonly batchId: string; readonly quantity: number }
+  | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
+
+/** Why a buyer gets nothing. One word from the Lua script to the `code` of the HTTP body. */
+export const REFUSALS = [
+  'request_conflict',
+  'not_found',
+  'loading',
+  'not_open',
+  'closed',
+  'paused',
+  'sold_out',
+  'limit_reached',
+  'overloaded',
+  'unavailable',
+] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+/** What a script says of one purchase that it did not let through. */
+export type LedgerAnswer =
+  | { readonly outcome: 'replayed'; readonly entry: RequestEntry }
+  | {
+      readonly outcome: Extract<
+        Refusal,
+        'request_conflict' | 'loading' | 'not_open' | 'closed' | 'paused' | 'sold_out' | 'limit_reached'
+      >;
+    };
+
+/**
+ * What a buyer hears.
+ * - `accepted`: units are held for this buyer and will become an order
+ * - `replayed`: the same key was accepted before; here is how it stands
+ * - `outcome_unknown`: units may be held or not; the same key asked again gives the answer
+ * - a refusal: no order will come of this try
+ */
+export type PurchaseOutcome =
+  | { readonly outcome: 'accepted' }
+  | { readonly outcome: 'replayed'; readonly entry: RequestEntry }
+  | { readonly outcome: 'outcome_unknown' }
+  | { readonly outcome: Refusal };
+
+/** What a buyer who polls is told (DESIGN words: `status` is polled, `outcome` answers a call). */
+export type PurchaseStatus =
+  | { readonly status: 'pending' }
+  | { readonly status: 'ordered'; readonly orderId: string; readonly orderState: OrderState }
+  | { readonly status: 'failed'; readonly orderId: string; readonly reason: string }
+  | { readonly status: 'not_found' };
+
+/** `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId>:<qty>`, as the `requests` hash keeps it. */
+export function parseRequestEntry(text: string): RequestEntry | null {
+  const [state, id, quantity] = text.split(':');
+  if (!id || !Number.isInteger(Number(quantity))) return null;
+  if (state === 'held') return { state, batchId: id, quantity: Number(quantity) };
+  if (state === 'ordered' || state === 'released') return { state, orderId: id, quantity: Number(quantity) };
+  return null;
+}
+
+export function formatRequestEntry(entry: RequestEntry): string {
+  switch (entry.state) {
+    case 'held':
+      return `held:${entry.batchId}:${entry.quantity}`;
+    case 'ordered':
+    case 'released':
+      return `${entry.state}:${entry.orderId}:${entry.quantity}`;
+    default:
+      return assertNever(entry);
+  }
+}

@@ -1,0 +1,19 @@
+/** The largest quantity one purchase may ask for; far above any sensible limit per buyer, far below INT overflow. */
+export const QUANTITY_MAX = 1000;
+
+/** What a buyer asked for once. Its identity is (userId, saleId, requestId); the sale is that of its batch. */
+export interface Purchase {
+  /** From the token, never from the body. */
+  readonly userId: string;
+  /** The caller's Idempotency-Key; unique per buyer and sale. */
+  readonly requestId: string;
+  /** Units, 1 to QUANTITY_MAX. */
+  readonly quantity: number;
+}
+
+/** The name of a purchase inside its sale: the field of the `requests` hash and the key of a twin. */
+export const purchaseKey = (purchase: { readonly userId: string; readonly requestId: string }): string =>
+  `${purchase.userId}/${purchase.requestId}`;
+
+export const isQuantity = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= QUANTITY_MAX;

@@ -1,0 +1,54 @@
+export const SALE_STATES = ['draft', 'warm', 'open', 'paused', 'closed'] as const;
+export type SaleState = (typeof SALE_STATES)[number];
+
+/** The state that only Redis knows: books are being rebuilt, nobody may buy. */
+export type LedgerSaleState = Exclude<SaleState, 'draft'> | 'repair';
+
+/** Every move a sale may make. Nothing else changes `sales.state`. */
+export const SALE_TRANSITIONS: Record<SaleState, readonly SaleState[]> = {
+  draft: ['warm'],
+  warm: ['open', 'closed'],
+  open: ['paused', 'closed'],
+  paused: ['open', 'closed'],
+  closed: [],
+};
+
+/** One item offered in a window. Money in integer cents, times in Unix ms. */
+export interface Sale {
+  readonly saleId: string;
+  readonly sku: string;
+  readonly title: string;
+  readonly priceCents: number;
+  /** Units offered in all. */
+  readonly stock: number;
+  /** Units of live orders, as MySQL counts them. */
+  readonly sold: number;
+  readonly limitPerBuyer: number;
+  readonly buckets: number;
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  readonly state: SaleState;
+  /** Raised by one whenever the Redis side of the sale is rebuilt; starts at 1. */
+  readonly epoch: number;
+}
+
+export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch'>;
+
+/**
+ * What the gate knows of a sale (P1 READY / NOT_FOUND / LOADING; SOLD_OUT is the local flag).
+ * `loading`: another process is reading it right now, ask again.
+ */
+export type SaleCard = { readonly card: 'ready'; readonly sale: Sale } | { readonly card: 'not_found' | 'loading' };
+
+/** The bucket a buyer belongs to, for ever. FNV-1a over the user id; units move between buckets, buyers never do. */
+export function homeBucket(userId: string, buckets: number): number {
+  if (buckets === 1) return 0;
+  return hash32(userId) % buckets;
+}
+
+/** FNV-1a, 32 bits. Stable across releases: stored ids and buckets depend on it. */
+export function hash32(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}

@@ -1,0 +1,77 @@
+import type { Batch } from '../domain/batch.js';
+import type { FailureReason, Order } from '../domain/order.js';
+import type { Purchase } from '../domain/purchase.js';
+import type { Release } from './settlement-ledger.js';
+
+/** What the writer must know of a sale. */
+export interface SaleTerms {
+  readonly saleId: string;
+  readonly epoch: number;
+  readonly priceCents: number;
+  readonly limitPerBuyer: number;
+}
+
+/** A row to be written. `failed` rows carry their reason and count as nothing sold. */
+export interface NewOrder {
+  readonly orderId: string;
+  readonly batch: Batch;
+  readonly purchase: Purchase;
+  readonly failure: FailureReason | null;
+}
+
+/** The rows of one writer transaction. */
+export interface WritePlan {
+  readonly terms: ReadonlyMap<string, SaleTerms>;
+  readonly orders: readonly NewOrder[];
+  /** Units that go back because their row ended under another batch; driven by the outbox. */
+  readonly releases: readonly Release[];
+  /** Sales whose guard said no: there each purchase is tried alone, so that exactly the surplus fails. */
+  readonly oneByOne: ReadonlySet<string>;
+  /** How long a buyer may take to pay, from the time of the transaction. */
+  readonly paymentWindowMs: number;
+}
+
+/**
+ * - `written`: committed, with the rows that the guard turned into `failed/oversold_guard`
+ * - `row_exists`: a unique key stood in the way; nothing was written, look up and plan again
+ * - `oversold`: the guard of these sales said no; nothing was written, plan them one by one
+ * - `epoch_changed`: the sale was rebuilt meanwhile; nothing was written
+ * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
+ */
+export type WriteOutcome =
+  | { readonly outcome: 'written'; readonly surplus: ReadonlySet<string> }
+  | { readonly outcome: 'row_exists' }
+  | { readonly outcome: 'oversold'; readonly saleIds: readonly string[] }
+  | { readonly outcome: 'epoch_changed' }
+  | { readonly outcome: 'again' };
+
+/** Where orders are written and found. MySQL time rules every deadline. */
+export interface OrderBook {
+  /**
+   * Terms of the sales that exist; a missing one is absent from the map.
+   * @throws OperationalError mysql
+   */
+  termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>>;
+
+  /**
+   * Writes rows, outbox and the `sold` count in one transaction, or nothing.
+   * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
+   * Source: DESIGN §6, protocol rule 6
+   */
+  write(plan: WritePlan): Promise<WriteOutcome>;
+
+  /**
+   * The rows of these purchases, found by (userId, saleId, requestId), whatever batch wrote them.
+   * @throws OperationalError mysql
+   */
+  findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]>;
+
+  /**
+   * Which of these buyers hold a live order in a sale with limit 1.
+   * @throws OperationalError mysql
+   */
+  liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>>;
+
+  /** @throws OperationalError mysql */
+  findOrder(orderId: string): Promise<Order | null>;
+}

@@ -1,0 +1,68 @@
+import type { Batch } from '../domain/batch.js';
+import type { BucketRef } from './stock-ledger.js';
+
+/** A purchase of a batch and the live order that it became. */
+export interface Settlement {
+  readonly userId: string;
+  readonly requestId: string;
+  readonly orderId: string;
+}
+
+/** A request whose row has ended, so that its units may go back. */
+export interface Release extends BucketRef {
+  readonly userId: string;
+  readonly requestId: string;
+  /** The row that ended it. */
+  readonly orderId: string;
+  /** Only units held by this batch (or already `ordered`) go back; an empty string means any. */
+  readonly batchId: string;
+  /** False for a purchase whose unit never existed: the request is closed, nothing goes back. */
+  readonly withUnits: boolean;
+}
+
+/** A batch that was deducted and is not settled yet. */
+export interface PendingBatch {
+  readonly batchId: string;
+  /** Since the deduct, on Redis time. */
+  readonly ageMs: number;
+  /** What a re-drive sends; null when the marker is gone or has no body. */
+  readonly body: string | null;
+}
+
+/** The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. */
+export interface SettlementLedger {
+  /**
+   * Tells the ledger that these batches are in MySQL: each leaves `pending`, its marker loses the body, and each
+   * request still `held` by it becomes `ordered`. Nothing else moves.
+   * @param settled the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
+   * @throws OperationalError redis; some may be settled, so call again with all
+   * Source: lua/settle-3.lua; protocol rules 7 and 8
+   */
+  settle(settled: readonly { readonly batch: Batch; readonly orders: readonly Settlement[] }[]): Promise<void>;
+
+  /**
+   * Gives the units of ended requests back, each at most once.
+   * @returns one word per release, in order
+   * @throws OperationalError redis; some may be released, so call again with all
+   * Source: lua/release-3.lua; protocol rule 7
+   */
+  release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
+
+  /**
+   * Batches deducted more than `olderThanMs` ago and not settled, oldest first.
+   * @throws OperationalError redis
+   */
+  stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]>;
+
+  /**
+   * How many batches are deducted and not settled, and how long the oldest has waited.
+   * @throws OperationalError redis
+   */
+  pendingSummary(ref: BucketRef): Promise<{ readonly batches: number; readonly oldestMs: number }>;
+
+  /**
+   * Takes a parked batch out of `pending`; its units stay held.
+   * @throws OperationalError redis
+   */
+  park(batch: Batch): Promise<void>;
+}

@@ -1,0 +1,110 @@
+import type { Batch, BatchRef } from '../domain/batch.js';
+import type { LedgerAnswer, RequestEntry } from '../domain/outcome.js';
+import type { Purchase } from '../domain/purchase.js';
+import type { LedgerSaleState, Sale } from '../domain/sale.js';
+
+/** One slice of a sale's stock. */
+export interface BucketRef {
+  readonly saleId: string;
+  readonly bucket: number;
+}
+
+export interface PrecheckVerdict {
+  /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */
+  readonly epoch: number;
+  /** Units left in the bucket before any purchase of this call. */
+  readonly unitsLeft: number;
+  /** One entry per purchase, in order; null: nothing speaks against it. */
+  readonly answers: readonly (LedgerAnswer | null)[];
+}
+
+export type DeductVerdict =
+  | { readonly outcome: 'deducted' | 'already_deducted' }
+  /** At least one purchase was refused, so nothing was taken. One entry per purchase; null: not to blame. */
+  | { readonly outcome: 'refused'; readonly answers: readonly (LedgerAnswer | null)[] }
+  /** `decide` was faster: this batch will never be deducted. */
+  | { readonly outcome: 'aborted' }
+  /** The batch was formed in another epoch of the sale, or the sale is not loaded. Nothing was taken. */
+  | { readonly outcome: 'stale_epoch' | 'not_warmed' }
+  /** The marker says that a later epoch took the units over: the orders will come, but no 202 was given. */
+  | { readonly outcome: 'claimed' }
+  | { readonly outcome: 'outcome_unknown' };
+
+/**
+ * - `deducted`, `aborted`, `claimed`: what the marker says, the same for ever
+ * - `no_answer`: there is no marker and the ledger may not write one (sale missing, in repair, or of another epoch)
+ * - `outcome_unknown`: Redis did not answer
+ */
+export type DecideVerdict = 'deducted' | 'aborted' | 'claimed' | 'no_answer' | 'outcome_unknown';
+
+export interface LedgerSale {
+  readonly state: LedgerSaleState;
+  readonly epoch: number;
+  readonly unitsLeft: number;
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  /** Redis time of the answer, Unix ms. */
+  readonly nowMs: number;
+}
+
+/** The stock of a sale, bucket by bucket, as buyers see it. No key, script or connection crosses this line. */
+export interface StockLedger {
+  /**
+   * Looks at a batch-to-be without changing anything, so that a refusal costs no half message. Purchases count in
+   * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `replayed` or
+   * `request_conflict`, `loading`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`.
+   * @throws OperationalError redis; nothing was changed
+   * Source: lua/precheck-4.lua; protocol rule 4
+   */
+  precheck(ref: BucketRef, purchases: readonly Purchase[]): Promise<PrecheckVerdict>;
+
+  /**
+   * Takes the units of the whole batch or none, and leaves its marker. Sent once: a lost reply is
+   * `outcome_unknown`, so ask `decide`. Never throws.
+   * Source: lua/deduct-6.lua; protocol rules 1, 2 and 9
+   */
+  deduct(batch: Batch): Promise<DeductVerdict>;
+
+  /**
+   * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. Never throws.
+   * Source: lua/decide-2.lua; protocol rules 1 and 2
+   */
+  decide(ref: BatchRef): Promise<DecideVerdict>;
+
+  /**
+   * The entry of one request, or null when this bucket has never let it in.
+   * @throws OperationalError redis
+   */
+  findRequest(ref: BucketRef, userId: string, requestId: string): Promise<RequestEntry | null>;
+
+  /**
+   * Every key (`userId/requestId`) that ever took units in this bucket, in chunks; at most the units ever sold.
+   * Lets a process answer `sold_out` from memory without refusing a buyer who asks again for what is already his.
+   * @throws OperationalError redis
+   */
+  acceptedKeys(ref: BucketRef): AsyncIterable<readonly string[]>;
+
+  /**
+   * State and stock of one bucket, or null when it is not loaded.
+   * @throws OperationalError redis
+   */
+  readSale(ref: BucketRef): Promise<LedgerSale | null>;
+}
+
+/** What the owner of a sale does to its ledger. */
+export interface SaleLedger {
+  /**
+   * Loads a sale: stock, limits, window, epoch. Never overwrites one that is loaded (`already_warm`).
+   * @throws OperationalError redis
+   * Source: lua/warm-2.lua
+   */
+  warm(sale: Sale): Promise<'warmed' | 'already_warm'>;
+
+  /**
+   * Opens, pauses or closes every bucket. Safe to repeat.
+   * @returns `not_warmed` when a bucket is not loaded
+   * @throws OperationalError redis
+   * Source: lua/gate-1.lua
+   */
+  gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<'gated' | 'not_warmed' | 'repairing'>;
+}
