@@ -1,0 +1,70 @@
+-- deduct: takes the units of a whole batch or none, and leaves its marker either way. The local transaction.
+-- First writer of the marker wins (protocol rule 1), so the marker is looked at before everything else.
+-- KEYS[1]  sk:{saleId:bucket}:stock         units left
+-- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, window, limit
+-- KEYS[3]  sk:{saleId:bucket}:buyers        userId -> units held or ordered
+-- KEYS[4]  sk:{saleId:bucket}:requests      userId/requestId -> entry
+-- KEYS[5]  sk:{saleId:bucket}:tx:<batchId>  marker
+-- KEYS[6]  sk:{saleId:bucket}:pending       batchId by time of deduct
+-- ARGV[1]  the batch, JSON as the broker has it      ARGV[2]  life of an aborted marker, ms
+-- Returns, in order of precedence:
+--   already_deducted | aborted | claimed   what the marker says
+--   not_warmed                             the sale is not loaded
+--   stale_epoch                            the batch was formed in another epoch, or the sale is in repair
+--   refused, index, word, entry, ...       nobody gets anything; the words of precheck say who is to blame
+--   deducted, units left, time in ms       all units are held
+local kind = string.match(redis.call('GET', KEYS[5]) or '', '^%a+')
+if kind then return { kind == 'deducted' and 'already_deducted' or kind } end
+
+local batch = cjson.decode(ARGV[1])
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer')
+local state, limit = sale[1], tonumber(sale[5])
+if not state then return { 'not_warmed' } end
+if state == 'repair' or tonumber(sale[2]) ~= batch.epoch then return { 'stale_epoch' } end
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local shut
+if state == 'paused' then shut = state
+elseif state == 'closed' or now_ms >= tonumber(sale[4]) then shut = 'closed'
+elseif state ~= 'open' or now_ms < tonumber(sale[3]) then shut = 'not_open' end
+
+local users, keys = {}, {}
+for i, purchase in ipairs(batch.purchases) do
+  users[i], keys[i] = purchase[1], purchase[1] .. '/' .. purchase[2]
+end
+local entries = redis.call('HMGET', KEYS[4], unpack(keys))
+local bought = redis.call('HMGET', KEYS[3], unpack(users))
+local left = tonumber(redis.call('GET', KEYS[1])) or 0
+local refused, totals, held, seen = { 'refused' }, {}, {}, {}
+for i, purchase in ipairs(batch.purchases) do
+  local user, quantity, entry = purchase[1], purchase[3], entries[i]
+  local total = (totals[user] or tonumber(bought[i]) or 0) + quantity
+  local word
+  if entry then word = tonumber(string.match(entry, ':(%d+)$')) == quantity and 'replayed' or 'request_conflict'
+  elseif seen[keys[i]] then word = 'request_conflict'
+  elseif shut then word = shut
+  elseif total > limit then word = 'limit_reached'
+  elseif left < quantity then word = 'sold_out'
+  else
+    totals[user], left, seen[keys[i]] = total, left - quantity, true
+    held[2 * i - 1], held[2 * i] = keys[i], 'held:' .. batch.batchId .. ':' .. string.format('%d', quantity)
+  end
+  if word then
+    local n = #refused
+    refused[n + 1], refused[n + 2], refused[n + 3] = i - 1, word, entry or ''
+  end
+end
+if #refused > 1 then
+  redis.call('SET', KEYS[5], 'aborted', 'PX', ARGV[2])
+  return refused
+end
+local units = {}
+for user, total in pairs(totals) do
+  units[#units + 1], units[#units + 2] = user, total
+end
+redis.call('SET', KEYS[5], 'deducted' .. ARGV[1])
+redis.call('SET', KEYS[1], left)
+redis.call('HSET', KEYS[3], unpack(units))
+redis.call('HSET', KEYS[4], unpack(held))
+redis.call('ZADD', KEYS[6], now_ms, batch.batchId)
+return { 'deducted', left, now_ms }

@@ -1,0 +1,13 @@
+-- gate: opens, pauses or closes one bucket of a sale. Safe to repeat; MySQL decides which moves are allowed.
+-- KEYS[1]  sk:{saleId:bucket}:sale  state
+-- ARGV[1]  the state to be in: warm, open, paused or closed
+-- Returns, in order of precedence:
+--   not_warmed   the bucket is not loaded
+--   repairing    its books are being rebuilt; only the repair opens it again
+--   gated        it is in that state now
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return 'not_warmed' end
+if state == 'repair' then return 'repairing' end
+
+redis.call('HSET', KEYS[1], 'state', ARGV[1])
+return 'gated'

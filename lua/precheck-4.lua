@@ -1,0 +1,58 @@
+-- precheck: looks at the purchases of a batch-to-be and changes nothing, so that a refusal costs no half message.
+-- Purchases count in order: what an earlier one would take, a later one does not find.
+-- KEYS[1]  sk:{saleId:bucket}:stock      units left
+-- KEYS[2]  sk:{saleId:bucket}:sale       state, epoch, window, limit
+-- KEYS[3]  sk:{saleId:bucket}:buyers     userId -> units held or ordered
+-- KEYS[4]  sk:{saleId:bucket}:requests   userId/requestId -> entry
+-- ARGV[1]  purchases, JSON: [[userId, requestId, quantity in units], ...]
+-- Returns {epoch (0: not loaded), units left, then index (from 0), word, entry for each purchase that is not let through};
+-- the words, in order of precedence:
+--   replayed          this key was let in before; the entry says how it stands
+--   request_conflict  this key was let in for another quantity
+--   loading           the sale is not loaded or in repair
+--   paused            the sale is paused
+--   closed            the sale is closed, by hand or by its window
+--   not_open          the sale has not opened
+--   limit_reached     the buyer would have more than limit_per_buyer units
+--   sold_out          fewer units are left than asked for
+local purchases = cjson.decode(ARGV[1])
+
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer')
+local state, epoch, limit = sale[1], tonumber(sale[2]) or 0, tonumber(sale[5])
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local shut
+if not state or state == 'repair' then shut = 'loading'
+elseif state == 'paused' then shut = 'paused'
+elseif state == 'closed' or now_ms >= tonumber(sale[4]) then shut = 'closed'
+elseif state ~= 'open' or now_ms < tonumber(sale[3]) then shut = 'not_open' end
+
+local users, keys = {}, {}
+for i, purchase in ipairs(purchases) do
+  users[i] = purchase[1]
+  keys[i] = purchase[1] .. '/' .. purchase[2]
+end
+local entries = redis.call('HMGET', KEYS[4], unpack(keys))
+local bought = redis.call('HMGET', KEYS[3], unpack(users))
+local left = tonumber(redis.call('GET', KEYS[1])) or 0
+
+local reply, taken, available = { epoch, left }, {}, left
+for i, purchase in ipairs(purchases) do
+  local user, quantity, entry = purchase[1], purchase[3], entries[i]
+  local units = (taken[user] or 0) + quantity
+  local word
+  if entry then
+    word = tonumber(string.match(entry, ':(%d+)$')) == quantity and 'replayed' or 'request_conflict'
+  elseif shut then word = shut
+  elseif (tonumber(bought[i]) or 0) + units > limit then word = 'limit_reached'
+  elseif available < quantity then word = 'sold_out'
+  else
+    taken[user] = units
+    available = available - quantity
+  end
+  if word then
+    local n = #reply
+    reply[n + 1], reply[n + 2], reply[n + 3] = i - 1, word, entry or ''
+  end
+end
+return reply

@@ -1,0 +1,30 @@
+import type { BucketRef } from '../ports/stock-ledger.js';
+
+/**
+ * Every key name of the product. The keys of a bucket share one hash tag, so that a script finds them in one slot;
+ * ids are checked before they get here (src/domain/ids.ts), so none can break a tag.
+ */
+export interface BucketKeys {
+  readonly stock: string;
+  readonly sale: string;
+  readonly buyers: string;
+  readonly requests: string;
+  readonly pending: string;
+  /** The marker of one batch is `tx` + batchId. */
+  readonly tx: string;
+}
+
+export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
+  const tag = `sk:{${saleId}:${bucket}}:`;
+  return {
+    stock: `${tag}stock`,
+    sale: `${tag}sale`,
+    buyers: `${tag}buyers`,
+    requests: `${tag}requests`,
+    pending: `${tag}pending`,
+    tx: `${tag}tx:`,
+  };
+}
+
+export const cardKey = (saleId: string): string => `sk:card:${saleId}`;
+export const cardLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;

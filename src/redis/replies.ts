@@ -1,0 +1,38 @@
+import { Bug } from '../domain/errors.js';
+import { parseRequestEntry, type LedgerAnswer } from '../domain/outcome.js';
+
+/** Script replies are flat lists of strings and integers; these read them into words, or say that a script is wrong. */
+export function asList(reply: unknown): readonly unknown[] {
+  if (!Array.isArray(reply)) throw new Bug(`a script answered ${JSON.stringify(reply)} instead of a list`);
+  return reply;
+}
+
+const ANSWER_WORDS = [
+  'request_conflict',
+  'loading',
+  'paused',
+  'closed',
+  'not_open',
+  'limit_reached',
+  'sold_out',
+] as const;
+
+/** Reads `index, word, entry` triples from `start` into one slot per purchase. */
+export function readAnswers(list: readonly unknown[], start: number, count: number): (LedgerAnswer | null)[] {
+  const answers = new Array<LedgerAnswer | null>(count).fill(null);
+  for (let i = start; i < list.length; i += 3) {
+    answers[Number(list[i])] = readAnswer(String(list[i + 1]), String(list[i + 2]));
+  }
+  return answers;
+}
+
+function readAnswer(word: string, entry: string): LedgerAnswer {
+  if (word === 'replayed') {
+    const parsed = parseRequestEntry(entry);
+    if (parsed === null) throw new Bug(`a request entry reads ${entry}`);
+    return { outcome: 'replayed', entry: parsed };
+  }
+  const known = ANSWER_WORDS.find((candidate) => candidate === word);
+  if (known === undefined) throw new Bug(`a script answered the word ${word}`);
+  return { outcome: known };
+}

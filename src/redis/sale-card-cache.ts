@@ -1,0 +1,34 @@
+import type { Sale } from '../domain/sale.js';
+import type { CachedCard, SaleCardCache } from '../ports/sale-card-cache.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { cardKey, cardLockKey } from './keys.js';
+
+/** Stands for "there is no such sale"; a card is a JSON object, so it cannot be taken for one. */
+const ABSENT = '-';
+
+/** Sale cards in Redis, shared by every api process. */
+export function createSaleCardCache({ redis }: RedisConnection, options: { readonly ttlMs: number }): SaleCardCache {
+  return {
+    async read(saleId): Promise<CachedCard> {
+      const text = await guarded('read a sale card', () => redis.get(cardKey(saleId)));
+      if (text === null) return { cached: 'missing' };
+      return text === ABSENT ? { cached: 'absent' } : { cached: 'ready', sale: JSON.parse(text) as Sale };
+    },
+
+    async lock(saleId, holdMs): Promise<boolean> {
+      const reply = await guarded('lock a sale card', () => redis.set(cardLockKey(saleId), '1', 'PX', holdMs, 'NX'));
+      return reply === 'OK';
+    },
+
+    async write(saleId, sale): Promise<void> {
+      const text = sale === null ? ABSENT : JSON.stringify(sale);
+      await guarded('write a sale card', () =>
+        Promise.all([redis.set(cardKey(saleId), text, 'PX', options.ttlMs), redis.del(cardLockKey(saleId))]),
+      );
+    },
+
+    async forget(saleId): Promise<void> {
+      await guarded('forget a sale card', () => redis.del(cardKey(saleId)));
+    },
+  };
+}

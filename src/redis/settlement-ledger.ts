@@ -1,0 +1,81 @@
+import type { Redis } from 'ioredis';
+import { Bug } from '../domain/errors.js';
+import { purchaseKey } from '../domain/purchase.js';
+import type { BucketRef } from '../ports/stock-ledger.js';
+import type { PendingBatch, Release, SettlementLedger } from '../ports/settlement-ledger.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { bucketKeys } from './keys.js';
+import { asList } from './replies.js';
+
+/** The ledger after the deduct. */
+export function createSettlementLedger({ redis, run }: RedisConnection): SettlementLedger {
+  return {
+    async settle(settled): Promise<void> {
+      await guarded('settle', () =>
+        Promise.all(
+          settled.map(({ batch, orders }) => {
+            const keys = bucketKeys(batch);
+            const pairs = orders.map((order) => [purchaseKey(order), order.orderId]);
+            return run(
+              'settle',
+              [keys.requests, keys.pending, keys.tx + batch.batchId],
+              [batch.batchId, JSON.stringify(pairs)],
+            );
+          }),
+        ),
+      );
+    },
+
+    async release(releases): Promise<('released' | 'nothing')[]> {
+      return guarded('release', () => Promise.all(releases.map((release) => releaseOne(run, release))));
+    },
+
+    stalePending: (ref, olderThanMs, max) =>
+      guarded('read pending batches', () => stalePending(redis, ref, olderThanMs, max)),
+
+    async pendingSummary(ref): Promise<{ batches: number; oldestMs: number }> {
+      const { pending } = bucketKeys(ref);
+      const [batches, oldest, nowMs] = await guarded('count pending batches', () =>
+        Promise.all([redis.zcard(pending), redis.zrange(pending, 0, 0, 'WITHSCORES'), redisNowMs(redis)]),
+      );
+      return { batches, oldestMs: oldest[1] === undefined ? 0 : Math.max(0, nowMs - Number(oldest[1])) };
+    },
+
+    async park(batch): Promise<void> {
+      await guarded('park', () => redis.zrem(bucketKeys(batch).pending, batch.batchId));
+    },
+  };
+}
+
+async function releaseOne(run: RedisConnection['run'], release: Release): Promise<'released' | 'nothing'> {
+  const keys = bucketKeys(release);
+  const { userId, requestId, batchId, orderId, withUnits } = release;
+  const args = [userId, requestId, batchId, orderId, withUnits ? 1 : 0];
+  const [word] = asList(await run('release', [keys.stock, keys.buyers, keys.requests], args));
+  if (word !== 'released' && word !== 'nothing') throw new Bug(`release answered the word ${String(word)}`);
+  return word;
+}
+
+async function stalePending(redis: Redis, ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]> {
+  const keys = bucketKeys(ref);
+  const nowMs = await redisNowMs(redis);
+  const found = await redis.zrangebyscore(keys.pending, 0, nowMs - olderThanMs, 'WITHSCORES', 'LIMIT', 0, max);
+  const stale: { batchId: string; ageMs: number }[] = [];
+  for (let i = 0; i < found.length; i += 2) {
+    stale.push({ batchId: found[i] as string, ageMs: nowMs - Number(found[i + 1]) });
+  }
+  if (stale.length === 0) return [];
+  const markers = await redis.mget(stale.map(({ batchId }) => keys.tx + batchId));
+  return stale.map((batch, index) => ({ ...batch, body: bodyOf(markers[index] ?? null) }));
+}
+
+/** A marker is its kind, followed by the batch until it is settled. */
+function bodyOf(marker: string | null): string | null {
+  const start = marker?.indexOf('{') ?? -1;
+  return marker === null || start < 0 ? null : marker.slice(start);
+}
+
+async function redisNowMs(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+}

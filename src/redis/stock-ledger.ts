@@ -1,0 +1,149 @@
+import type { Redis } from 'ioredis';
+import type { Batch, BatchRef } from '../domain/batch.js';
+import { Bug } from '../domain/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
+import { purchaseKey, type Purchase } from '../domain/purchase.js';
+import type { Log } from '../ports/log.js';
+import type {
+  BucketRef,
+  DecideVerdict,
+  DeductVerdict,
+  LedgerSale,
+  PrecheckVerdict,
+  StockLedger,
+} from '../ports/stock-ledger.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { bucketKeys, type BucketKeys } from './keys.js';
+import { asList, readAnswers } from './replies.js';
+
+/** An `aborted` marker must outlive every check-back and every delayed deduct of its batch; then it may go. */
+export const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
+
+/** Fields per step when the accepted keys of a sale are read; short enough not to hold Redis up. */
+const SCAN_COUNT = 1000;
+
+/** The stock in Redis. */
+export function createStockLedger({ redis, run }: RedisConnection, log: Log): StockLedger {
+  const keysOf = keyCache();
+  return {
+    async precheck(ref, purchases): Promise<PrecheckVerdict> {
+      const keys = keysOf(ref);
+      const list = asList(
+        await guarded('precheck', () =>
+          run('precheck', [keys.stock, keys.sale, keys.buyers, keys.requests], [encodePurchases(purchases)]),
+        ),
+      );
+      return {
+        epoch: Number(list[0]),
+        unitsLeft: Number(list[1]),
+        answers: readAnswers(list, 2, purchases.length),
+      };
+    },
+
+    async deduct(batch): Promise<DeductVerdict> {
+      const { stock, sale, buyers, requests, tx, pending } = keysOf(batch);
+      try {
+        const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
+        return readDeduct(asList(await run('deduct', keys, [batch.body, ABORTED_MARKER_LIFE_MS])), batch);
+      } catch (err) {
+        if (err instanceof Bug) throw err;
+        log.warn({ err, batchId: batch.batchId }, 'no reply to deduct');
+        return { outcome: 'outcome_unknown' };
+      }
+    },
+
+    async decide(ref): Promise<DecideVerdict> {
+      const keys = keysOf(ref);
+      try {
+        return readDecide(await run('decide', [keys.tx + ref.batchId, keys.sale], decideArgs(ref)));
+      } catch (err) {
+        if (err instanceof Bug) throw err;
+        log.warn({ err, batchId: ref.batchId }, 'no reply to decide');
+        return 'outcome_unknown';
+      }
+    },
+
+    async findRequest(ref, userId, requestId): Promise<RequestEntry | null> {
+      const field = purchaseKey({ userId, requestId });
+      const entry = await guarded('read a request', () => redis.hget(keysOf(ref).requests, field));
+      return entry === null ? null : parseRequestEntry(entry);
+    },
+
+    acceptedKeys: (ref) => scanKeys(redis, keysOf(ref).requests),
+    readSale: (ref) => readSale(redis, keysOf(ref)),
+  };
+}
+
+const decideArgs = (ref: BatchRef): number[] => [ref.epoch, ABORTED_MARKER_LIFE_MS];
+
+const encodePurchases = (purchases: readonly Purchase[]): string =>
+  JSON.stringify(purchases.map((purchase) => [purchase.userId, purchase.requestId, purchase.quantity]));
+
+function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
+  const word = list[0];
+  switch (word) {
+    case 'deducted':
+    case 'already_deducted':
+    case 'aborted':
+    case 'claimed':
+    case 'not_warmed':
+    case 'stale_epoch':
+      return { outcome: word };
+    case 'refused':
+      return { outcome: 'refused', answers: readAnswers(list, 1, batch.purchases.length) };
+    default:
+      throw new Bug(`deduct answered the word ${String(word)}`);
+  }
+}
+
+function readDecide(word: unknown): DecideVerdict {
+  switch (word) {
+    case 'deducted':
+    case 'aborted':
+    case 'claimed':
+    case 'no_answer':
+      return word;
+    default:
+      throw new Bug(`decide answered the word ${String(word)}`);
+  }
+}
+
+async function* scanKeys(redis: Redis, key: string): AsyncGenerator<string[]> {
+  let cursor = '0';
+  do {
+    const [next, pairs] = await guarded('read accepted keys', () => redis.hscan(key, cursor, 'COUNT', SCAN_COUNT));
+    cursor = next;
+    yield pairs.filter((_, index) => index % 2 === 0);
+  } while (cursor !== '0');
+}
+
+async function readSale(redis: Redis, keys: BucketKeys): Promise<LedgerSale | null> {
+  const [sale, stock, [seconds, micros]] = await guarded('read a sale', () =>
+    Promise.all([redis.hgetall(keys.sale), redis.get(keys.stock), redis.time()]),
+  );
+  if (!sale.state || stock === null) return null;
+  return {
+    state: sale.state as LedgerSale['state'],
+    epoch: Number(sale.epoch),
+    unitsLeft: Number(stock),
+    opensAtMs: Number(sale.opens_at),
+    closesAtMs: Number(sale.closes_at),
+    nowMs: Number(seconds) * 1000 + Math.floor(Number(micros) / 1000),
+  };
+}
+
+/** Key names of the buckets in use; a process sells few sales at a time, and building names on the hot path costs. */
+function keyCache(): (ref: BucketRef) => BucketKeys {
+  const CACHE_MAX = 1000;
+  const cache = new Map<string, BucketKeys>();
+  return (ref) => {
+    const name = `${ref.saleId}:${ref.bucket}`;
+    let keys = cache.get(name);
+    if (!keys) {
+      if (cache.size >= CACHE_MAX) cache.clear();
+      keys = bucketKeys(ref);
+      cache.set(name, keys);
+    }
+    return keys;
+  };
+}
