@@ -85,6 +85,12 @@ export interface StockLedger {
   acceptedKeys(ref: BucketRef): AsyncIterable<readonly string[]>;
 
   /**
+   * How many keys `acceptedKeys` would give.
+   * @throws OperationalError redis
+   */
+  acceptedCount(ref: BucketRef): Promise<number>;
+
+  /**
    * State and stock of one bucket, or null when it is not loaded.
    * @throws OperationalError redis
    */

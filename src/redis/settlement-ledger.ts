@@ -36,7 +36,7 @@ export function createSettlementLedger({ redis, run }: RedisConnection): Settlem
     async pendingSummary(ref): Promise<{ batches: number; oldestMs: number }> {
       const { pending } = bucketKeys(ref);
       const [batches, oldest, nowMs] = await guarded('count pending batches', () =>
-        Promise.all([redis.zcard(pending), redis.zrange(pending, 0, 0, 'WITHSCORES'), redisNowMs(redis)]),
+        Promise.all([redis.zcard(pending), redis.zrange(pending, '0', '0', 'WITHSCORES'), redisNowMs(redis)]),
       );
       return { batches, oldestMs: oldest[1] === undefined ? 0 : Math.max(0, nowMs - Number(oldest[1])) };
     },

@@ -69,6 +69,7 @@ export function createStockLedger({ redis, run }: RedisConnection, log: Log): St
       return entry === null ? null : parseRequestEntry(entry);
     },
 
+    acceptedCount: (ref) => guarded('count accepted keys', () => redis.hlen(keysOf(ref).requests)),
     acceptedKeys: (ref) => scanKeys(redis, keysOf(ref).requests),
     readSale: (ref) => readSale(redis, keysOf(ref)),
   };

@@ -1,0 +1,107 @@
+/** One configuration key: what it means, where it comes from, and what it may be. */
+export interface Key<T> {
+  readonly env: string;
+  readonly doc: string;
+  /** `ms`, `purchases`, `bytes` …; an empty string for text. */
+  readonly unit: string;
+  /** Undefined: there is none, the key must be set. */
+  readonly fallback: T | undefined;
+  /** Never shown in a message or in `--print`. */
+  readonly secret: boolean;
+  /** @throws Error with a sentence that ends "but is …" */
+  readonly parse: (text: string) => T;
+  /** The range in words, for the docs. */
+  readonly range: string;
+}
+
+interface Common<T> {
+  readonly env: string;
+  readonly doc: string;
+  readonly fallback?: T;
+  readonly secret?: boolean;
+}
+
+export function integer(options: Common<number> & { unit: string; min: number; max: number }): Key<number> {
+  const { unit, min, max } = options;
+  const range = `${min} to ${max}`;
+  return {
+    ...common(options),
+    unit,
+    range,
+    parse: (text) => {
+      const value = Number(text);
+      if (text.trim() === '' || !Number.isInteger(value) || value < min || value > max) {
+        throw new Error(`must be a whole number from ${range}${unit ? ` (${unit})` : ''}, but is ${quote(text)}`);
+      }
+      return value;
+    },
+  };
+}
+
+export function word<const W extends string>(options: Common<W> & { words: readonly W[] }): Key<W> {
+  const { words } = options;
+  return {
+    ...common(options),
+    unit: '',
+    range: words.join(', '),
+    parse: (text) => {
+      const found = words.find((candidate) => candidate === text);
+      if (found === undefined) throw new Error(`must be one of ${words.join(', ')}, but is ${quote(text)}`);
+      return found;
+    },
+  };
+}
+
+export function url(options: Common<string> & { protocols: readonly string[] }): Key<string> {
+  const range = options.protocols.map((protocol) => `${protocol}//…`).join(' or ');
+  return {
+    ...common(options),
+    unit: '',
+    range,
+    parse: (value) => {
+      if (!URL.canParse(value) || !options.protocols.includes(new URL(value).protocol)) {
+        throw new Error(`must be a URL ${range}, but is not`); // it may hold a password: never shown
+      }
+      return value;
+    },
+  };
+}
+
+export function text(options: Common<string> & { minLength: number; range: string }): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: options.range,
+    parse: (value) => {
+      if (value.length < options.minLength) {
+        throw new Error(`must have at least ${options.minLength} characters, but has ${value.length}`);
+      }
+      return value;
+    },
+  };
+}
+
+/** `host:port`, one of them: the client takes no list and no scheme. */
+export function endpoint(options: Common<string>): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: 'host:port',
+    parse: (value) => {
+      const [, , port] = /^([A-Za-z0-9.-]+):(\d{1,5})$/.exec(value) ?? [];
+      if (!port || Number(port) < 1 || Number(port) > 65535) {
+        throw new Error(`must be one host:port without scheme, but is ${quote(value)}`);
+      }
+      return value;
+    },
+  };
+}
+
+const common = <T>(options: Common<T>): Pick<Key<T>, 'env' | 'doc' | 'fallback' | 'secret'> => ({
+  env: options.env,
+  doc: options.doc,
+  fallback: options.fallback,
+  secret: options.secret ?? false,
+});
+
+const quote = (value: string): string => JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);

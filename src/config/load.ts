@@ -1,0 +1,73 @@
+import { SCHEMA, type Config, type SectionName } from './schema.js';
+import type { Key } from './key.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Names every bad key at once, each with what it must be. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`the configuration is not usable:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/** Rules between keys. Each gets the sections that were loaded and answers with a sentence, or null. */
+const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
+  ({ worker, mysql }) =>
+    worker && mysql && mysql.poolMax < 2 * worker.loops
+      ? `MYSQL_POOL_MAX must be at least twice WORKER_LOOPS (both topics are consumed), but is ${mysql.poolMax}`
+      : null,
+  ({ worker, mysql }) =>
+    worker && mysql && worker.invisibleMs < 2 * mysql.queryTimeoutMs
+      ? `WORKER_INVISIBLE_MS must be at least twice MYSQL_QUERY_TIMEOUT_MS, but is ${worker.invisibleMs}`
+      : null,
+  ({ batch }) =>
+    batch && batch.queueMax < batch.sizeMax
+      ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`
+      : null,
+];
+
+/**
+ * Reads the given sections from the environment, checks them whole and freezes them.
+ * @throws ConfigError with every problem found
+ */
+export function loadConfig<const S extends readonly SectionName[]>(
+  sections: S,
+  env: Environment = process.env,
+): Config<S[number]> {
+  const problems: string[] = [];
+  const config: Record<string, Record<string, unknown>> = {};
+  for (const name of sections) {
+    const section: Record<string, unknown> = {};
+    for (const [field, key] of Object.entries(SCHEMA[name]) as [string, Key<unknown>][]) {
+      const value = readKey(key, env, problems);
+      if (value !== undefined) section[field] = value;
+    }
+    config[name] = Object.freeze(section) as Record<string, unknown>;
+  }
+  if (problems.length === 0) {
+    for (const rule of CROSS_RULES) {
+      const problem = rule(config as Partial<Config>);
+      if (problem !== null) problems.push(problem);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return Object.freeze(config) as Config<S[number]>;
+}
+
+function readKey(key: Key<unknown>, env: Environment, problems: string[]): unknown {
+  const text = env[key.env];
+  if (text === undefined || text === '') {
+    if (key.fallback === undefined) problems.push(`${key.env} is not set: ${key.doc}`);
+    return key.fallback;
+  }
+  try {
+    return key.parse(text);
+  } catch (error) {
+    problems.push(`${key.env} ${(error as Error).message}`);
+    return undefined;
+  }
+}

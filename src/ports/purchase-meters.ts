@@ -1,0 +1,11 @@
+/** How one batch ended, as the metrics name it. */
+export type BatchVerdict =
+  'all_answered_by_precheck' | 'accepted' | 'refused' | 'aborted' | 'unavailable' | 'outcome_unknown';
+
+/** What the main path counts. Every call must be cheap: it stands on the hot path, once per batch. */
+export interface PurchaseMeters {
+  /** @param size purchases that went into the batch; @param tookMs from precheck to the last word to a buyer */
+  batchPlaced(verdict: BatchVerdict, size: number, tookMs: number): void;
+  /** How long the oldest purchase of a batch had waited in the queue, ms. */
+  queueWaited(waitedMs: number): void;
+}

@@ -1,0 +1,184 @@
+import type { PurchaseOutcome } from '../domain/outcome.js';
+import { purchaseKey, type Purchase } from '../domain/purchase.js';
+import type { Clock } from '../ports/clock.js';
+import type { PurchaseMeters } from '../ports/purchase-meters.js';
+import type { BucketRef } from '../ports/stock-ledger.js';
+import type { PlacedBatch, Reply } from './place-batch.js';
+
+export interface BatcherOptions {
+  /** Purchases in one batch, at most. */
+  readonly sizeMax: number;
+  /** Batches of one sale and bucket on their way at the same time, at most. */
+  readonly inFlightMax: number;
+  /** Purchases waiting in this process, all sales together; one more is `overloaded`. */
+  readonly queueMax: number;
+  /** How long a purchase may wait for its batch before it is `overloaded`. */
+  readonly waitMaxMs: number;
+  /** Batches that one purchase may go through before it is `overloaded`; each round ends somebody for good. */
+  readonly roundsMax: number;
+}
+
+/** Takes purchases of one bucket to their last word; see place-batch.ts. */
+export type Place = (ref: BucketRef, purchases: Purchase[], trace: string, reply: Reply) => Promise<PlacedBatch>;
+
+export interface BatcherPorts {
+  readonly place: Place;
+  readonly clock: Clock;
+  readonly meters: PurchaseMeters;
+  /** Hears of what `place` threw. A dependency that is down is answered `unavailable`; a bug is not ours to hide. */
+  readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
+}
+
+/** One purchase on its way, with everyone who waits for its answer. */
+interface Ticket {
+  readonly purchase: Purchase;
+  readonly key: string;
+  readonly trace: string;
+  readonly enteredMs: number;
+  /** More than one when the buyer pressed again meanwhile: equal requests, equal answers. */
+  readonly waiters: ((outcome: PurchaseOutcome) => void)[];
+  rounds: number;
+}
+
+/** The queue of one bucket. A lane without tickets is forgotten. */
+interface Lane {
+  readonly ref: BucketRef;
+  readonly queue: Ticket[];
+  /** Tickets waiting or on their way, by key: a key stands once in a batch (protocol rule 4). */
+  readonly tickets: Map<string, Ticket>;
+  inFlight: number;
+  woken: boolean;
+}
+
+/**
+ * Group commit: purchases that arrive while batches are under way join the next one. Nothing waits for company: a
+ * batch leaves as soon as a slot is free, so a lone buyer gets a batch of one and a crowd gets full ones.
+ */
+export class Batcher {
+  readonly #options: BatcherOptions;
+  readonly #ports: BatcherPorts;
+  readonly #lanes = new Map<string, Lane>();
+  #waiting = 0;
+
+  constructor(options: BatcherOptions, ports: BatcherPorts) {
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  /** Purchases waiting for a batch in this process. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Batches on their way in this process. */
+  get inFlight(): number {
+    let sum = 0;
+    for (const lane of this.#lanes.values()) sum += lane.inFlight;
+    return sum;
+  }
+
+  /** One purchase to its answer. Never rejects. */
+  submit(ref: BucketRef, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
+    const lane = this.#lane(ref);
+    const key = purchaseKey(purchase);
+    const twin = lane.tickets.get(key);
+    if (twin) {
+      if (twin.purchase.quantity !== purchase.quantity) return Promise.resolve({ outcome: 'request_conflict' });
+      return new Promise((resolve) => twin.waiters.push(resolve));
+    }
+    if (this.#waiting >= this.#options.queueMax) return Promise.resolve({ outcome: 'overloaded' });
+    return new Promise((resolve) => {
+      const enteredMs = this.#ports.clock.nowMs();
+      const ticket: Ticket = { purchase, key, trace, enteredMs, waiters: [resolve], rounds: 0 };
+      lane.tickets.set(key, ticket);
+      lane.queue.push(ticket);
+      this.#waiting++;
+      this.#wake(lane);
+    });
+  }
+
+  #lane(ref: BucketRef): Lane {
+    const name = `${ref.saleId}:${ref.bucket}`;
+    let lane = this.#lanes.get(name);
+    if (!lane) {
+      lane = { ref, queue: [], tickets: new Map(), inFlight: 0, woken: false };
+      this.#lanes.set(name, lane);
+    }
+    return lane;
+  }
+
+  /** Lets the batch leave after the requests that this turn of the event loop has read; it adds no wait. */
+  #wake(lane: Lane): void {
+    if (lane.woken || lane.inFlight >= this.#options.inFlightMax) return;
+    lane.woken = true;
+    setImmediate(() => {
+      lane.woken = false;
+      this.#fillSlots(lane);
+    });
+  }
+
+  #fillSlots(lane: Lane): void {
+    while (lane.inFlight < this.#options.inFlightMax && lane.queue.length > 0) {
+      const tickets = this.#take(lane);
+      if (tickets.length > 0) void this.#carry(lane, tickets);
+    }
+    if (lane.tickets.size === 0) this.#lanes.delete(`${lane.ref.saleId}:${lane.ref.bucket}`);
+  }
+
+  #take(lane: Lane): Ticket[] {
+    const { sizeMax, waitMaxMs } = this.#options;
+    const nowMs = this.#ports.clock.nowMs();
+    const taken = lane.queue.splice(0, sizeMax);
+    this.#waiting -= taken.length;
+    const [oldest] = taken;
+    if (oldest) this.#ports.meters.queueWaited(nowMs - oldest.enteredMs);
+    const fresh = taken.filter((ticket) => nowMs - ticket.enteredMs <= waitMaxMs);
+    if (fresh.length < taken.length) {
+      for (const ticket of taken) {
+        if (nowMs - ticket.enteredMs > waitMaxMs) this.#answer(lane, ticket, { outcome: 'overloaded' });
+      }
+    }
+    return fresh;
+  }
+
+  async #carry(lane: Lane, tickets: Ticket[]): Promise<void> {
+    const { place, clock, meters, onError } = this.#ports;
+    lane.inFlight++;
+    const startedMs = clock.nowMs();
+    const purchases = tickets.map((ticket) => ticket.purchase);
+    const reply: Reply = (index, outcome) => this.#answer(lane, tickets[index] as Ticket, outcome);
+    try {
+      const placed = await place(lane.ref, purchases, tickets[0]?.trace ?? '', reply);
+      meters.batchPlaced(placed.verdict, tickets.length, clock.nowMs() - startedMs);
+      this.#goAgain(
+        lane,
+        placed.again.map((index) => tickets[index] as Ticket),
+      );
+    } catch (error) {
+      const outcome = onError(error);
+      meters.batchPlaced(outcome, tickets.length, clock.nowMs() - startedMs);
+      for (const ticket of tickets) this.#answer(lane, ticket, { outcome });
+    }
+    lane.inFlight--;
+    this.#fillSlots(lane);
+  }
+
+  /** Survivors of a refused batch go first into the next one, a bounded number of times. */
+  #goAgain(lane: Lane, tickets: readonly Ticket[]): void {
+    const again = tickets.filter((ticket) => ++ticket.rounds < this.#options.roundsMax);
+    if (again.length < tickets.length) {
+      for (const ticket of tickets) {
+        if (ticket.rounds >= this.#options.roundsMax) this.#answer(lane, ticket, { outcome: 'overloaded' });
+      }
+    }
+    lane.queue.unshift(...again);
+    this.#waiting += again.length;
+  }
+
+  /** The first answer of a ticket is its last. */
+  #answer(lane: Lane, ticket: Ticket, outcome: PurchaseOutcome): void {
+    if (lane.tickets.get(ticket.key) !== ticket) return;
+    lane.tickets.delete(ticket.key);
+    for (const waiter of ticket.waiters) waiter(outcome);
+  }
+}

@@ -1,0 +1,38 @@
+import { decodeBatch } from '../domain/batch.js';
+import { assertNever } from '../domain/errors.js';
+import type { Log } from '../ports/log.js';
+import type { CheckBack } from '../ports/purchase-channel.js';
+import type { StockLedger } from '../ports/stock-ledger.js';
+
+export interface CheckBackPorts {
+  readonly ledger: Pick<StockLedger, 'decide'>;
+  readonly log: Log;
+}
+
+/**
+ * Answers the broker's question about a half message from the marker of its batch. Any doubt is no answer, never a
+ * rollback: the broker asks again (protocol rule 2).
+ */
+export function createCheckBack({ ledger, log }: CheckBackPorts): CheckBack {
+  return async (body) => {
+    const decoded = decodeBatch(body);
+    if (decoded.outcome !== 'decoded') {
+      // Another version of this program wrote it; one that knows it will be asked too.
+      log.error({ reason: decoded.outcome, detail: decoded.detail }, 'check-back for a half message we cannot read');
+      return 'no_answer';
+    }
+    const verdict = await ledger.decide(decoded.batch);
+    switch (verdict) {
+      case 'deducted':
+      case 'claimed':
+        return 'commit';
+      case 'aborted':
+        return 'rollback';
+      case 'no_answer':
+      case 'outcome_unknown':
+        return 'no_answer';
+      default:
+        return assertNever(verdict);
+    }
+  };
+}

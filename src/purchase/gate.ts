@@ -1,0 +1,64 @@
+import type { PurchaseOutcome } from '../domain/outcome.js';
+import { purchaseKey } from '../domain/purchase.js';
+import { homeBucket, type SaleCard } from '../domain/sale.js';
+import type { BucketRef } from '../ports/stock-ledger.js';
+import type { SaleCards } from '../sale/sale-cards.js';
+import type { Batcher } from './batcher.js';
+import type { SoldOutFlags } from './sold-out-flags.js';
+
+export interface GateParts {
+  readonly cards: SaleCards;
+  readonly flags: SoldOutFlags;
+  readonly batcher: Batcher;
+}
+
+export interface PurchaseRequest {
+  readonly saleId: string;
+  /** From the token. */
+  readonly userId: string;
+  readonly requestId: string;
+  readonly quantity: number;
+  /** Trace id of the caller, or an empty string. */
+  readonly trace: string;
+}
+
+/** The entrance of the main path: knows the sale, refuses what is hopeless, and hands the rest to the batcher. */
+export class PurchaseGate {
+  readonly #parts: GateParts;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Refuses from memory, before the body is read. Null means: ask `enter`.
+   * A buyer who has already won is never refused here: he hears how his purchase stands.
+   */
+  refuseEarly(saleId: string, userId: string, requestId: string): 'sold_out' | null {
+    const card = this.#parts.cards.peek(saleId);
+    if (card?.card !== 'ready') return null;
+    const ref = bucketOf(card, userId);
+    return this.#parts.flags.refuses(ref, `${userId}/${requestId}`) ? 'sold_out' : null;
+  }
+
+  /**
+   * One purchase to its answer.
+   * @throws OperationalError redis or mysql, when the sale cannot be looked up
+   */
+  async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
+    const { cards, flags, batcher } = this.#parts;
+    const found = cards.get(request.saleId);
+    const card = found instanceof Promise ? await found : found;
+    if (card.card !== 'ready') return { outcome: card.card };
+    const { userId, requestId, quantity } = request;
+    const ref = bucketOf(card, userId);
+    const purchase = { userId, requestId, quantity };
+    if (flags.refuses(ref, purchaseKey(purchase))) return { outcome: 'sold_out' };
+    return batcher.submit(ref, purchase, request.trace);
+  }
+}
+
+const bucketOf = ({ sale }: SaleCard & { card: 'ready' }, userId: string): BucketRef => ({
+  saleId: sale.saleId,
+  bucket: homeBucket(userId, sale.buckets),
+});

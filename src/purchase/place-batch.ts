@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { sealBatch, type Batch } from '../domain/batch.js';
+import { assertNever } from '../domain/errors.js';
+import type { PurchaseOutcome } from '../domain/outcome.js';
+import type { Purchase } from '../domain/purchase.js';
+import type { Clock } from '../ports/clock.js';
+import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
+import type { BatchVerdict } from '../ports/purchase-meters.js';
+import type { BucketRef, DeductVerdict, StockLedger } from '../ports/stock-ledger.js';
+
+export interface PlaceBatchPorts {
+  readonly ledger: Pick<StockLedger, 'precheck' | 'deduct' | 'decide'>;
+  readonly channel: PurchaseChannel;
+  readonly clock: Clock;
+}
+
+/** Tells the buyer of purchase `index` how it ended. Called at most once per purchase, as soon as it is known. */
+export type Reply = (index: number, outcome: PurchaseOutcome) => void;
+
+export interface PlacedBatch {
+  readonly verdict: BatchVerdict;
+  /** Indexes that got no answer: nothing was taken for them, and they may go into another batch. */
+  readonly again: readonly number[];
+  /** Units left as precheck saw them. */
+  readonly unitsLeft: number;
+}
+
+/** Pauses before each try of `decide` after a lost reply: at once, then time for a reconnect. */
+const DECIDE_PAUSES_MS = [0, 100, 400];
+
+/**
+ * Takes purchases of one sale and bucket from precheck to their last word: half message, deduct, commit or rollback.
+ * @throws OperationalError when precheck finds no ledger; nobody was answered and nothing was taken
+ * Source: protocol rules 1 to 4
+ */
+export async function placeBatch(
+  ref: BucketRef,
+  purchases: readonly Purchase[],
+  trace: string,
+  reply: Reply,
+  ports: PlaceBatchPorts,
+): Promise<PlacedBatch> {
+  const { epoch, unitsLeft, answers } = await ports.ledger.precheck(ref, purchases);
+  const survivors: number[] = [];
+  answers.forEach((answer, index) => (answer === null ? survivors.push(index) : reply(index, answer)));
+  const end = (verdict: BatchVerdict, again: readonly number[] = []): PlacedBatch => ({ verdict, again, unitsLeft });
+  if (survivors.length === 0) return end('all_answered_by_precheck');
+
+  const createdAtMs = ports.clock.nowMs();
+  const batch = formBatch({ ...ref, epoch, trace, createdAtMs }, purchases, survivors);
+  const replyToAll = (outcome: PurchaseOutcome): void => survivors.forEach((index) => reply(index, outcome));
+  const half = await ports.channel.sendHalf(batch);
+  if (half === 'unavailable' || half === 'outcome_unknown') {
+    replyToAll({ outcome: half });
+    return end(half);
+  }
+
+  const verdict = await deduct(batch, ports);
+  switch (verdict.outcome) {
+    case 'deducted':
+    case 'already_deducted':
+      replyToAll({ outcome: 'accepted' }); // the units are held, whatever the commit says
+      await half.commit();
+      return end('accepted');
+    case 'refused': {
+      if (!(await rolledBack(half, replyToAll))) return end('outcome_unknown');
+      const again: number[] = [];
+      verdict.answers.forEach((answer, place) => {
+        const index = survivors[place] as number;
+        if (answer === null) again.push(index);
+        else reply(index, answer);
+      });
+      return end('refused', again);
+    }
+    case 'aborted':
+    case 'stale_epoch':
+    case 'not_warmed':
+      if (!(await rolledBack(half, replyToAll))) return end('outcome_unknown');
+      return end('aborted', survivors); // the next precheck tells each buyer why
+    case 'claimed': // orders will come, but one of them may have lost its unit: no 202
+      replyToAll({ outcome: 'outcome_unknown' });
+      await half.commit();
+      return end('outcome_unknown');
+    case 'outcome_unknown': // neither commit nor rollback: the broker asks later and decide answers
+      replyToAll({ outcome: 'outcome_unknown' });
+      return end('outcome_unknown');
+    default:
+      return assertNever(verdict);
+  }
+}
+
+function formBatch(
+  head: Omit<Batch, 'batchId' | 'purchases' | 'body'>,
+  purchases: readonly Purchase[],
+  survivors: readonly number[],
+): Batch {
+  const all = survivors.length === purchases.length;
+  return sealBatch({
+    ...head,
+    batchId: randomBytes(16).toString('base64url'),
+    purchases: all ? purchases : survivors.map((index) => purchases[index] as Purchase),
+  });
+}
+
+/** The deduct; when its reply is lost, the marker says what became of it. */
+async function deduct(batch: Batch, { ledger, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
+  const verdict = await ledger.deduct(batch);
+  if (verdict.outcome !== 'outcome_unknown') return verdict;
+  for (const pauseMs of DECIDE_PAUSES_MS) {
+    if (pauseMs > 0) await clock.sleep(pauseMs);
+    const decided = await ledger.decide(batch);
+    if (decided === 'deducted' || decided === 'aborted' || decided === 'claimed') return { outcome: decided };
+    if (decided === 'no_answer') break;
+  }
+  return { outcome: 'outcome_unknown' };
+}
+
+/** Nobody hears a no, or tries again, before the broker has confirmed the rollback (protocol rule 3). */
+async function rolledBack(half: HalfMessage, replyToAll: (outcome: PurchaseOutcome) => void): Promise<boolean> {
+  const confirmed = await half.rollback();
+  if (!confirmed) replyToAll({ outcome: 'outcome_unknown' });
+  return confirmed;
+}
