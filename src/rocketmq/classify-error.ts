@@ -1,0 +1,36 @@
+import { ClientException } from 'rocketmq-client-nodejs';
+
+/** gRPC: the call could not be made, or it was made and the connection broke. The text tells which. */
+const GRPC_UNAVAILABLE = 14;
+const GRPC_DEADLINE_EXCEEDED = 4;
+/** No byte of the message left: nobody listened, no name, no channel, or the server refused the stream unread. */
+const NEVER_SENT =
+  /ECONNREFUSED|No connection established|Name resolution failed|Channel closed before call started|Stream refused/;
+/** A deadline that passed while the call still waited for a connection. */
+const NEVER_LEFT = /Waiting for LB pick|Waiting for name resolution/;
+/** The broker's disk is full or it is closing down: it says so before it writes. */
+const BROKER_CLOSED = /service not available now|system busy|broker busy/i;
+/** RocketMQ codes 4xxxx are refusals before storing, but for the request time-out. */
+const REQUEST_TIMEOUT = 40_800;
+
+/**
+ * Whether the broker certainly did not store a message whose send failed with this error.
+ * A wrong "no" costs a 503 with `outcome_unknown`; a wrong "yes" would be a promise. So everything unknown is "no".
+ */
+export function isCertainlyNotStored(error: unknown): boolean {
+  if (error instanceof TypeError) return true; // refused by the client before it sent anything
+  if (error instanceof ClientException) {
+    if (error.code === REQUEST_TIMEOUT) return false;
+    return (error.code >= 40_000 && error.code < 50_000) || BROKER_CLOSED.test(error.message);
+  }
+  if (!(error instanceof Error)) return false;
+  if (error.message === 'Producer is not running now') return true;
+  const code = (error as { code?: unknown }).code;
+  if (code === GRPC_UNAVAILABLE) return NEVER_SENT.test(error.message);
+  if (code === GRPC_DEADLINE_EXCEEDED) return NEVER_LEFT.test(error.message);
+  return false;
+}
+
+/** The proxy forgets a half message at its first commit or rollback, and after a restart: common, and no harm. */
+export const isForgottenTransaction = (error: unknown): boolean =>
+  error instanceof Error && /cannot found transaction data/.test(error.message);

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { MessageIdFactory, type ILogger } from 'rocketmq-client-nodejs';
+import { OperationalError } from '../domain/errors.js';
+import type { Log } from '../ports/log.js';
+
+/** The client refuses a request time-out below this. */
+export const REQUEST_TIMEOUT_MS_MIN = 1000;
+/** Long enough for a broker that pauses for garbage, short enough for a buyer who waits. */
+export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
+
+/** Where the broker is and who asks. One client instance serves one topic (a second one can hang its start). */
+export interface ClientAddress {
+  /** `host:port` of the gRPC endpoint. */
+  readonly endpoint: string;
+  readonly topic: string;
+  /** Consumers only. */
+  readonly group?: string;
+}
+
+/** Name or IPv4 and port; what the client makes of a list, of IPv6 or of a url is not what was meant. */
+const ENDPOINT = /^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?):([0-9]{1,5})$/;
+
+/**
+ * Takes `host:port` apart.
+ * @throws OperationalError, not retryable: the setting is wrong
+ */
+export function parseEndpoint(endpoint: string): { readonly host: string; readonly port: number } {
+  const match = ENDPOINT.exec(endpoint);
+  const port = Number(match?.[3]);
+  if (!match?.[1] || port < 1 || port > 65_535) {
+    throw new OperationalError(
+      'rocketmq',
+      `ROCKETMQ_ENDPOINT must be one host:port such as 127.0.0.1:18081 (no url, list or IPv6), not "${endpoint}"`,
+      { retryable: false },
+    );
+  }
+  return { host: match[1], port };
+}
+
+/** The part of the options that producer and consumer share. */
+export function baseClientOptions(address: ClientAddress, requestTimeoutMs: number, log: Log) {
+  parseEndpoint(address.endpoint);
+  return {
+    endpoints: address.endpoint,
+    namespace: '',
+    requestTimeout: Math.max(requestTimeoutMs, REQUEST_TIMEOUT_MS_MIN),
+    logger: clientLogger(log, address),
+  };
+}
+
+/**
+ * The client's own logger writes below HOME, and without `debug` its rollback throws before it sends. It is told
+ * of every commit at info, so its info is not passed on: our adapters say what matters.
+ */
+export function clientLogger(log: Log, address: ClientAddress): Required<ILogger> {
+  const fields = { topic: address.topic, group: address.group };
+  return {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (...args: unknown[]) => log.debug({ ...fields, client: text(args) }, 'rocketmq client warns'),
+    error: (...args: unknown[]) => log.debug({ ...fields, client: text(args) }, 'rocketmq client reports an error'),
+    close: () => undefined,
+  };
+}
+
+function text(args: unknown[]): string {
+  let next = 1;
+  const first = args[0];
+  if (typeof first !== 'string') return args.map(String).join(' ');
+  return first.replace(/%[sdjo]/g, (mark) => (next < args.length ? String(args[next++]) : mark));
+}
+
+const PROCESS_MAC = randomBytes(6).toString('hex');
+
+/**
+ * Message ids are MAC + pid + second + counter, and containers share MAC and pid; two equal ids would let one commit
+ * end a foreign half message. The client sets the real MAC some time after its import, so this runs after `startup()`.
+ */
+export function useRandomMessageIds(): void {
+  MessageIdFactory.MAC = PROCESS_MAC;
+}
+
+/**
+ * True for the error that a client's telemetry stream may still raise after its release, when nobody listens to it.
+ * For the `uncaughtException` handler of a process that is stopping: this one may be ignored.
+ */
+export function isClientShutdownNoise(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, details } = error as { code?: unknown; details?: unknown };
+  return code === 1 && typeof details === 'string' && /cancelled/i.test(details);
+}

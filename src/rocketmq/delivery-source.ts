@@ -1,0 +1,194 @@
+import type { MessageView } from 'rocketmq-client-nodejs';
+import { assert, OperationalError } from '../domain/errors.js';
+import type { Delivery, DeliverySource } from '../ports/delivery-source.js';
+import type { Log } from '../ports/log.js';
+import { ChannelHealth } from './channel-health.js';
+import { baseClientOptions, REQUEST_TIMEOUT_MS_DEFAULT, type ClientAddress } from './client-options.js';
+import { FencedConsumer } from './fenced-clients.js';
+import { startClient, stopClient, within, type StartLimits } from './start-client.js';
+
+/** The broker hands out at most so many at once. */
+export const RECEIVE_MAX = 32;
+/** The broker refuses less. */
+export const INVISIBLE_MS_MIN = 10_000;
+/** The proxy holds an empty receive between 5 and 20 s whatever we ask. */
+const AWAIT_MS_DEFAULT = 5_000;
+/** After a long stall the proxy may have forgotten the client, which does not notice. */
+const DEAF_AFTER_MS = 60_000;
+/** How long `close` waits for deliveries that are still being worked on. */
+const DRAIN_MS = 5_000;
+const DRAIN_POLL_MS = 20;
+/** The broker counts its questions in this property; a message without a question does not have it. */
+const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
+
+export interface DeliverySourceOptions {
+  /** `host:port` of the gRPC endpoint. */
+  readonly endpoint: string;
+  readonly topic: string;
+  readonly group: string;
+  /** How long a delivery is ours, in ms, at least 10000; nothing renews it. */
+  readonly invisibleMs: number;
+  /** How long an empty receive waits, in ms; 5000 (default) to 20000. */
+  readonly awaitMs?: number;
+  /** Ack and retry, and what a receive gets beyond `awaitMs`; default 3000, at least 1000. */
+  readonly requestTimeoutMs?: number;
+  /** Without a receive that returned for so long, the client is replaced; default 60000. */
+  readonly deafAfterMs?: number;
+  readonly log: Log;
+  readonly start?: StartLimits;
+}
+
+export interface OpenDeliverySource extends DeliverySource {
+  readonly health: ChannelHealth;
+  /**
+   * From now on `receive` returns an empty list at once. Receives under way still hand out what they bring (it can be
+   * worked on and acked); when they are back and their deliveries are done, or a bound has passed, the client ends.
+   * What was not acked by then comes again after its invisible time. Never rejects.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a consumer of one topic and group.
+ * @throws OperationalError when it does not start
+ */
+export async function createDeliverySource(options: DeliverySourceOptions): Promise<OpenDeliverySource> {
+  assert(options.invisibleMs >= INVISIBLE_MS_MIN, `invisibleMs must be at least ${INVISIBLE_MS_MIN}`);
+  const source = new RocketmqDeliverySource(options);
+  await source.start();
+  return source;
+}
+
+class RocketmqDeliverySource implements OpenDeliverySource {
+  readonly health = new ChannelHealth();
+  readonly #options: DeliverySourceOptions;
+  readonly #address: ClientAddress;
+  readonly #log: Log;
+  readonly #receives = new Set<Promise<unknown>>();
+  /** Handed out and neither acked nor given back, with the time until which they are ours. */
+  readonly #lent = new Map<MessageView, number>();
+  #consumer!: FencedConsumer;
+  /** Since when every receive has failed; null after one that returned. */
+  #failingSinceMs: number | null = null;
+  #replacing: Promise<void> | null = null;
+  #closing = false;
+
+  constructor(options: DeliverySourceOptions) {
+    this.#options = options;
+    this.#log = options.log;
+    this.#address = { endpoint: options.endpoint, topic: options.topic, group: options.group };
+  }
+
+  async start(): Promise<void> {
+    this.#consumer = await this.#startConsumer(this.#options.start);
+  }
+
+  async receive(max: number): Promise<Delivery[]> {
+    assert(max >= 1 && max <= RECEIVE_MAX, `max must be 1 to ${RECEIVE_MAX}`);
+    if (this.#closing) return [];
+    if (this.#isDeaf()) await (this.#replacing ??= this.#replaceConsumer());
+    const startedAtMs = Date.now();
+    const call = this.#consumer.receive(max, this.#options.invisibleMs);
+    this.#receives.add(call);
+    try {
+      const views = await call;
+      this.#failingSinceMs = null;
+      this.health.succeeded();
+      return views.filter((view) => this.#isWhole(view)).map((view) => this.#lend(view));
+    } catch (cause) {
+      this.#failingSinceMs ??= startedAtMs;
+      this.health.failed(cause);
+      const { topic, group } = this.#address;
+      const message = `receive failed (topic ${topic}, group ${group}): ${String(cause)}`;
+      throw new OperationalError('rocketmq', message, { retryable: true, cause });
+    } finally {
+      this.#receives.delete(call);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    const { awaitMs = AWAIT_MS_DEFAULT, requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT } = this.#options;
+    await within(Promise.allSettled(this.#receives), awaitMs + requestTimeoutMs);
+    const drainedBy = Date.now() + DRAIN_MS;
+    while (this.#lent.size > 0 && Date.now() < drainedBy) await sleep(DRAIN_POLL_MS);
+    await stopClient(this.#consumer, this.#log);
+  }
+
+  #startConsumer(limits: StartLimits = {}): Promise<FencedConsumer> {
+    const { requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT, awaitMs = AWAIT_MS_DEFAULT } = this.#options;
+    const { topic, group } = this.#options;
+    const make = () =>
+      new FencedConsumer({
+        ...baseClientOptions(this.#address, requestTimeoutMs, this.#log),
+        consumerGroup: group,
+        subscriptions: new Map([[topic, '*']]),
+        awaitDuration: awaitMs,
+      });
+    return startClient(make, this.#address, this.#log, limits);
+  }
+
+  #isDeaf(): boolean {
+    const deafAfterMs = this.#options.deafAfterMs ?? DEAF_AFTER_MS;
+    return this.#failingSinceMs !== null && Date.now() - this.#failingSinceMs >= deafAfterMs;
+  }
+
+  /** A new client takes over, also for the acks of what the old one received: a receipt belongs to the group. */
+  async #replaceConsumer(): Promise<void> {
+    this.#log.warn({ ...this.#address, lastError: this.health.lastError }, 'consumer is deaf, starting a new one');
+    try {
+      const old = this.#consumer;
+      this.#consumer = await this.#startConsumer({ ...this.#options.start, attempts: 1 });
+      this.#failingSinceMs = null;
+      void stopClient(old, this.#log); // bounded, never rejects
+    } catch (error) {
+      this.#failingSinceMs = Date.now(); // the next try after another deafAfterMs; the old one goes on until then
+      throw error;
+    } finally {
+      this.#replacing = null;
+    }
+  }
+
+  /** A body that does not match its checksum is nobody's words: it comes again after its invisible time. */
+  #isWhole(view: MessageView): boolean {
+    if (!view.corrupted) return true;
+    this.#log.error({ ...this.#address, messageId: view.messageId }, 'message arrived damaged, left to its retry');
+    return false;
+  }
+
+  #lend(view: MessageView): Delivery {
+    this.#forgetExpired();
+    this.#lent.set(view, Date.now() + this.#options.invisibleMs);
+    return {
+      messageId: view.messageId,
+      body: view.body.toString('utf8'),
+      attempt: view.deliveryAttempt ?? 1,
+      checkedBack: view.properties.has(CHECKED_BACK),
+      properties: view.properties,
+      ack: () => this.#giveBack(view, 'ack', () => this.#consumer.ackOne(view)),
+      retryAfter: async (delayMs) => {
+        await this.#giveBack(view, 'retry', () => this.#consumer.hideFor(view, delayMs));
+      },
+    };
+  }
+
+  async #giveBack(view: MessageView, verb: 'ack' | 'retry', call: () => Promise<void>): Promise<boolean> {
+    try {
+      await call();
+      return true;
+    } catch (error) {
+      const fields = { ...this.#address, messageId: view.messageId, verb, error: String(error) };
+      this.#log.warn(fields, 'the broker did not take it, the message comes again');
+      return false;
+    } finally {
+      this.#lent.delete(view);
+    }
+  }
+
+  #forgetExpired(): void {
+    const now = Date.now();
+    for (const [view, untilMs] of this.#lent) if (untilMs <= now) this.#lent.delete(view);
+  }
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,44 @@
+import { connect } from 'node:net';
+import type { ChannelHealth } from './channel-health.js';
+import { parseEndpoint } from './client-options.js';
+
+const CONNECT_TIMEOUT_MS = 1_000;
+
+export type BrokerProbe =
+  | { readonly state: 'reachable' }
+  /** `detail` is for the operator who reads `/readyz`. */
+  | { readonly state: 'unreachable' | 'failing'; readonly detail: string };
+
+/**
+ * Whether the proxy takes connections and whether the last call of the channel succeeded. Cheap: one TCP connect and
+ * no message, so that `/readyz` can be asked every second. Never throws.
+ * @param endpoint `host:port`
+ * @param health of the channel that matters to the asking process; without it only the port is looked at
+ */
+export async function probeBroker(endpoint: string, health?: ChannelHealth): Promise<BrokerProbe> {
+  const refusal = await tryConnect(endpoint);
+  if (refusal !== null) return { state: 'unreachable', detail: `${endpoint}: ${refusal}` };
+  if (health?.isFailing()) return { state: 'failing', detail: `${endpoint} is open, but: ${health.lastError}` };
+  return { state: 'reachable' };
+}
+
+/** Null when the port is open, else why not. */
+async function tryConnect(endpoint: string): Promise<string | null> {
+  let host: string;
+  let port: number;
+  try {
+    ({ host, port } = parseEndpoint(endpoint));
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const end = (answer: string | null): void => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(CONNECT_TIMEOUT_MS, () => end(`no connection within ${CONNECT_TIMEOUT_MS} ms`));
+    socket.once('connect', () => end(null));
+    socket.once('error', (error) => end(error.message));
+  });
+}

@@ -1,0 +1,155 @@
+import { Message, type MessageView, type SendReceipt } from 'rocketmq-client-nodejs';
+import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
+import type { Batch } from '../domain/batch.js';
+import { assertNever } from '../domain/errors.js';
+import { TOPICS } from '../domain/topics.js';
+import type { ChannelMeters } from '../ports/channel-meters.js';
+import type { Log } from '../ports/log.js';
+import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
+import { batchMessage } from './batch-message.js';
+import { ChannelHealth } from './channel-health.js';
+import { isCertainlyNotStored, isForgottenTransaction } from './classify-error.js';
+import { baseClientOptions, REQUEST_TIMEOUT_MS_DEFAULT } from './client-options.js';
+import { FencedProducer } from './fenced-clients.js';
+import { KeyedLimiter } from './limiter.js';
+import { startClient, stopClient, type StartLimits } from './start-client.js';
+
+const { TransactionResolution } = definition;
+type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolution];
+
+/** The broker asks again after its interval (5 s), so what does not fit here is not lost, only later. */
+const CHECKS_QUEUED_MAX = 1000;
+
+export interface PurchaseChannelOptions {
+  /** `host:port` of the gRPC endpoint. */
+  readonly endpoint: string;
+  /** Default `seckill-purchase`. Must be of type TRANSACTION. */
+  readonly topic?: string;
+  /** Answers for half messages that stay open, of this process and of others. */
+  readonly checkBack: CheckBack;
+  /** How many check-backs run at once; the broker sends all that are due in one go. */
+  readonly checksInParallel: number;
+  /** Each send, commit and rollback; default 3000, at least 1000. */
+  readonly requestTimeoutMs?: number;
+  readonly log: Log;
+  readonly meters: ChannelMeters;
+  readonly start?: StartLimits;
+}
+
+export interface OpenPurchaseChannel extends PurchaseChannel {
+  /** What the last calls said of the broker, for `/readyz`. */
+  readonly health: ChannelHealth;
+  /** Ends the client within some seconds. Never rejects. Open half messages are left to the check-back. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the producer of the purchase topic.
+ * @throws OperationalError when it does not start
+ */
+export async function createPurchaseChannel(options: PurchaseChannelOptions): Promise<OpenPurchaseChannel> {
+  const { log } = options;
+  const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.purchase };
+  const base = baseClientOptions(address, options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, log);
+  const checker = { check: answerChecks(options) };
+  // The topic is declared here, not at the first send: an undeclared one gets no check-back.
+  const make = () => new FencedProducer({ ...base, topics: [address.topic], checker });
+  const producer = await startClient(make, address, log, options.start);
+  return new RocketmqPurchaseChannel(producer, address.topic, options);
+}
+
+class RocketmqPurchaseChannel implements OpenPurchaseChannel {
+  readonly health = new ChannelHealth();
+  readonly #producer: FencedProducer;
+  readonly #topic: string;
+  readonly #log: Log;
+  readonly #meters: ChannelMeters;
+  /** All that the client reads of the message when it ends a transaction is its topic. */
+  readonly #ending: Message;
+
+  constructor(producer: FencedProducer, topic: string, options: PurchaseChannelOptions) {
+    this.#producer = producer;
+    this.#topic = topic;
+    this.#log = options.log;
+    this.#meters = options.meters;
+    this.#ending = new Message({ topic, body: Buffer.alloc(0) });
+  }
+
+  async sendHalf(batch: Batch): Promise<HalfMessage | 'unavailable' | 'outcome_unknown'> {
+    const startedAt = performance.now();
+    try {
+      const transaction = this.#producer.beginTransaction();
+      const receipt = await this.#producer.send(batchMessage(this.#topic, batch), transaction);
+      this.health.succeeded();
+      this.#meters.halfSent('stored', performance.now() - startedAt);
+      return this.#halfMessage(receipt, batch.batchId);
+    } catch (error) {
+      const outcome = isCertainlyNotStored(error) ? 'unavailable' : 'outcome_unknown';
+      this.health.failed(error);
+      this.#meters.halfSent(outcome, performance.now() - startedAt);
+      this.#log.warn({ batchId: batch.batchId, outcome, error: String(error) }, 'half message not sent');
+      return outcome;
+    }
+  }
+
+  close(): Promise<void> {
+    return stopClient(this.#producer, this.#log);
+  }
+
+  #halfMessage(receipt: SendReceipt, batchId: string): HalfMessage {
+    return {
+      commit: async () => {
+        await this.#end('commit', receipt, batchId);
+      },
+      rollback: () => this.#end('rollback', receipt, batchId),
+    };
+  }
+
+  /** True when the broker said OK. */
+  async #end(verb: 'commit' | 'rollback', receipt: SendReceipt, batchId: string): Promise<boolean> {
+    const resolution = verb === 'commit' ? TransactionResolution.COMMIT : TransactionResolution.ROLLBACK;
+    const { endpoints, messageId, transactionId } = receipt;
+    try {
+      await this.#producer.endTransaction(endpoints, this.#ending, messageId, transactionId, resolution);
+      return true;
+    } catch (error) {
+      this.#meters.endFailed(verb);
+      const fields = { batchId, verb, error: String(error) };
+      if (isForgottenTransaction(error)) this.#log.debug(fields, 'the proxy no longer knows the half message');
+      else this.#log.warn(fields, 'half message not ended, the check-back will');
+      return false;
+    }
+  }
+}
+
+/** Wraps the check-back: limited in parallel, a batch that waits is not taken twice, a throw is no answer. */
+function answerChecks(options: PurchaseChannelOptions): (view: MessageView) => Promise<Resolution> {
+  const { checkBack, log, meters } = options;
+  const limiter = new KeyedLimiter(options.checksInParallel, CHECKS_QUEUED_MAX);
+  return async (view) => {
+    let answer: CheckBackAnswer;
+    try {
+      const body = view.body.toString('utf8');
+      const result = await limiter.run(view.messageId, () => checkBack(body));
+      answer = result === 'skipped' ? 'no_answer' : result;
+    } catch (error) {
+      log.warn({ batchId: view.keys[0], error }, 'check-back failed, the broker will ask again');
+      answer = 'no_answer';
+    }
+    meters.checkedBack(answer);
+    return resolutionOf(answer);
+  };
+}
+
+function resolutionOf(answer: CheckBackAnswer): Resolution {
+  switch (answer) {
+    case 'commit':
+      return TransactionResolution.COMMIT;
+    case 'rollback':
+      return TransactionResolution.ROLLBACK;
+    case 'no_answer':
+      return TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED;
+    default:
+      return assertNever(answer);
+  }
+}

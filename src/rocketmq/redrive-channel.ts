@@ -1,0 +1,56 @@
+import type { Batch } from '../domain/batch.js';
+import { OperationalError } from '../domain/errors.js';
+import { TOPICS } from '../domain/topics.js';
+import type { Log } from '../ports/log.js';
+import type { RedriveChannel } from '../ports/purchase-channel.js';
+import { batchMessage } from './batch-message.js';
+import { ChannelHealth } from './channel-health.js';
+import { baseClientOptions, REQUEST_TIMEOUT_MS_DEFAULT } from './client-options.js';
+import { FencedProducer } from './fenced-clients.js';
+import { startClient, stopClient, type StartLimits } from './start-client.js';
+
+export interface RedriveChannelOptions {
+  /** `host:port` of the gRPC endpoint. */
+  readonly endpoint: string;
+  /** Default `seckill-purchase-redrive`. Must be of type NORMAL: a TRANSACTION topic refuses plain messages. */
+  readonly topic?: string;
+  /** One try of a send, of which the client makes up to 3; default 3000, at least 1000. */
+  readonly requestTimeoutMs?: number;
+  readonly log: Log;
+  readonly start?: StartLimits;
+}
+
+export interface OpenRedriveChannel extends RedriveChannel {
+  readonly health: ChannelHealth;
+  /** Ends the client within some seconds. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the producer of the re-drive topic.
+ * @throws OperationalError when it does not start
+ */
+export async function createRedriveChannel(options: RedriveChannelOptions): Promise<OpenRedriveChannel> {
+  const { log } = options;
+  const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.redrive };
+  const base = baseClientOptions(address, options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, log);
+  const make = () => new FencedProducer({ ...base, topics: [address.topic] });
+  const producer = await startClient(make, address, log, options.start);
+  const health = new ChannelHealth();
+  return {
+    health,
+    async publish(batch: Batch): Promise<void> {
+      try {
+        await producer.send(batchMessage(address.topic, batch));
+        health.succeeded();
+      } catch (cause) {
+        health.failed(cause);
+        throw new OperationalError('rocketmq', `batch ${batch.batchId} not published to ${address.topic}`, {
+          retryable: !(cause instanceof TypeError),
+          cause,
+        });
+      }
+    },
+    close: () => stopClient(producer, log),
+  };
+}

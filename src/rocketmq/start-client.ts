@@ -1,0 +1,99 @@
+import { OperationalError } from '../domain/errors.js';
+import type { Log } from '../ports/log.js';
+import { useRandomMessageIds, type ClientAddress } from './client-options.js';
+
+/** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */
+const STARTUP_TIMEOUT_MS = 20_000;
+const START_ATTEMPTS = 3;
+/** The client waits for its proxy when it says goodbye; a proxy that is gone must not hold us. */
+const SHUTDOWN_TIMEOUT_MS = 5_000;
+
+export interface StartableClient {
+  startup(): Promise<void>;
+  shutdown(): Promise<void>;
+}
+
+export interface StartLimits {
+  /** One `startup()`; default 20 s. */
+  readonly startupTimeoutMs?: number;
+  /** New instances tried in all; default 3. */
+  readonly attempts?: number;
+}
+
+/**
+ * Starts a client, with a new instance for each try since one that hangs or fails cannot be started again.
+ * @throws OperationalError that names endpoint, topic and group and says what to look at; retryable
+ */
+export async function startClient<C extends StartableClient>(
+  make: () => C,
+  address: ClientAddress,
+  log: Log,
+  limits: StartLimits = {},
+): Promise<C> {
+  const timeoutMs = limits.startupTimeoutMs ?? STARTUP_TIMEOUT_MS;
+  const attempts = limits.attempts ?? START_ATTEMPTS;
+  let last: unknown;
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    const client = make();
+    try {
+      const started = await within(client.startup(), timeoutMs);
+      if (started) {
+        useRandomMessageIds();
+        return client;
+      }
+      last = undefined;
+    } catch (error) {
+      last = error;
+    }
+    log.warn({ ...address, attempt, attempts, error: last }, 'rocketmq client did not start');
+    void stopClient(client, log); // bounded, never rejects; the next try need not wait for it
+  }
+  throw startFailure(address, last, timeoutMs);
+}
+
+/** Ends a client. Never rejects and never takes longer than `timeoutMs`: its goodbye can hang and is not needed. */
+export async function stopClient(
+  client: StartableClient,
+  log: Log,
+  timeoutMs: number = SHUTDOWN_TIMEOUT_MS,
+): Promise<void> {
+  try {
+    const stopped = await within(client.shutdown(), timeoutMs);
+    if (!stopped) log.debug({ timeoutMs }, 'rocketmq client did not shut down in time');
+  } catch (error) {
+    log.debug({ error }, 'rocketmq client failed to shut down');
+  }
+}
+
+/** True when the work ended within `ms`. Its later failure is nobody's business any more. */
+export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  work.catch(() => undefined);
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function startFailure(address: ClientAddress, cause: unknown, timeoutMs: number): OperationalError {
+  const where = `endpoint ${address.endpoint}, topic ${address.topic}${address.group ? `, group ${address.group}` : ''}`;
+  const detail = cause === undefined ? `no answer within ${timeoutMs} ms` : rootMessage(cause);
+  const advice = /ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)
+    ? 'Is the proxy running there?'
+    : 'Run `seckill topics` if the topic or the group is missing.';
+  return new OperationalError('rocketmq', `cannot start a RocketMQ client (${where}): ${detail}. ${advice}`, {
+    retryable: true,
+    cause,
+  });
+}
+
+/** The client wraps the cause twice; the innermost message is the one that helps. */
+function rootMessage(error: unknown): string {
+  let inner = error;
+  for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause instanceof Error; depth++) inner = inner.cause;
+  return inner instanceof Error ? inner.message : String(inner);
+}
