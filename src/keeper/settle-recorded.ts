@@ -1,0 +1,43 @@
+import { decodeBatch } from '../domain/batch.js';
+import { isLive } from '../domain/order.js';
+import type { KeeperMeters } from '../ports/keeper-meters.js';
+import type { OrderBook } from '../ports/order-book.js';
+import type { SaleBook } from '../ports/sale-book.js';
+import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import type { Job } from './job.js';
+import { ledgerBuckets } from './ledger-buckets.js';
+
+export interface SettleRecordedPorts {
+  readonly sales: Pick<SaleBook, 'list'>;
+  readonly ledger: Pick<SettlementLedger, 'stalePending' | 'settle'>;
+  readonly book: Pick<OrderBook, 'findByPurchases'>;
+  readonly meters: KeeperMeters;
+}
+
+export interface SettleRecordedOptions {
+  /** Younger batches are still in the hands of a worker. */
+  readonly afterMs: number;
+  /** Batches of one bucket in one run. */
+  readonly max: number;
+}
+
+/** Settles what MySQL has and Redis still holds pending: a worker died, or lost Redis, between COMMIT and settle. */
+export function settleRecorded(ports: SettleRecordedPorts, options: SettleRecordedOptions): Job {
+  return {
+    name: 'settle-recorded',
+    async runOnce(): Promise<void> {
+      for (const ref of await ledgerBuckets(ports.sales)) {
+        for (const { body } of await ports.ledger.stalePending(ref, options.afterMs, options.max)) {
+          const decoded = body === null ? null : decodeBatch(body);
+          if (decoded?.outcome !== 'decoded') continue; // redrive reports it
+          const { batch } = decoded;
+          const rows = await ports.book.findByPurchases(batch.saleId, batch.purchases);
+          const own = rows.filter((row) => row.batchId === batch.batchId);
+          if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
+          await ports.ledger.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+          ports.meters.settledLate(1);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import type { KeeperMeters } from '../ports/keeper-meters.js';
+import type { SaleBook } from '../ports/sale-book.js';
+import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import type { Job } from './job.js';
+import { ledgerBuckets } from './ledger-buckets.js';
+
+export interface WatchPendingPorts {
+  readonly sales: Pick<SaleBook, 'list'>;
+  readonly ledger: Pick<SettlementLedger, 'pendingSummary'>;
+  readonly meters: KeeperMeters;
+}
+
+/** Publishes how much is deducted and not settled. The broker's own gauge drifts; this one cannot. */
+export function watchPending(ports: WatchPendingPorts): Job {
+  return {
+    name: 'watch-pending',
+    async runOnce(): Promise<void> {
+      let batches = 0;
+      let oldestMs = 0;
+      for (const ref of await ledgerBuckets(ports.sales)) {
+        const summary = await ports.ledger.pendingSummary(ref);
+        batches += summary.batches;
+        oldestMs = Math.max(oldestMs, summary.oldestMs);
+      }
+      ports.meters.pending(batches, oldestMs);
+    },
+  };
+}

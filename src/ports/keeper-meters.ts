@@ -1,0 +1,14 @@
+/** What the keeper counts. Jobs are named by their file. */
+export interface KeeperMeters {
+  jobRan(job: string, result: 'done' | 'failed', tookMs: number): void;
+  /** Batches published again because nobody settled them. */
+  redriven(batches: number): void;
+  /** Batches that MySQL had and Redis still held. */
+  settledLate(batches: number): void;
+  /** Requests whose units went back. */
+  released(requests: number): void;
+  /** Messages parked in `dead_letters`. */
+  parked(messages: number): void;
+  /** Batches deducted and not settled, all sales together, and the age of the oldest one in ms. The alert to have. */
+  pending(batches: number, oldestMs: number): void;
+}
