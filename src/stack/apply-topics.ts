@@ -1,0 +1,98 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { masterBrokers, parseAddress, readGroups, readTopics } from './broker-state.js';
+import { runMqadmin, type AdminSite } from './mqadmin.js';
+import { reasonOf } from './probes.js';
+import type { RemotingAddress } from './remoting.js';
+import { StackError } from './stack-error.js';
+import { missingFrom } from './topic-check.js';
+import type { TopicLists } from './topic-lists.js';
+import { waitUntil } from './wait-until.js';
+
+/** The broker stores a list one entry after the other and may answer before the last is visible. */
+const READ_BACK_TIMEOUT_MS = 5_000;
+
+export interface TopicsTarget {
+  /** `host:port` of a name server; of several, divided by `;`, the first is asked. */
+  readonly namesrvAddr: string;
+  readonly cluster: string;
+}
+
+/** `unchanged`: all brokers had all of it before. */
+export type ApplyOutcome = 'created' | 'unchanged';
+
+/**
+ * Brings topics and groups to every master broker of a cluster and reads them back: the admin tool exits 0 whatever
+ * happened. Safe to repeat; what is there and not in the lists stays.
+ * @throws StackError when a broker does not have all of it in the end
+ */
+export async function applyTopics(
+  target: TopicsTarget,
+  lists: TopicLists,
+  admin: () => Promise<AdminSite>,
+  signal?: AbortSignal,
+): Promise<ApplyOutcome> {
+  const namesrv = firstAddress(target.namesrvAddr);
+  if ((await findMissing(namesrv, target, lists)).length === 0) return 'unchanged';
+
+  const site = await admin();
+  const complaints = await createAll(target, lists, site, signal);
+  let missing: string[] = [];
+  const complete = await waitUntil(
+    async () => {
+      missing = await findMissing(namesrv, target, lists);
+      return missing.length === 0;
+    },
+    { timeoutMs: READ_BACK_TIMEOUT_MS, everyMs: 200, signal },
+  );
+  if (complete) return 'created';
+  const why = complaints === '' ? '' : ` (${complaints})`;
+  throw new StackError(`RocketMQ did not take ${missing.join(', ')}${why}; see ${site.logFile}.`);
+}
+
+/** Both calls at once: topics and groups are kept apart in the broker, and each call costs a JVM. */
+async function createAll(
+  { namesrvAddr, cluster }: TopicsTarget,
+  { topics, groups }: TopicLists,
+  site: AdminSite,
+  signal?: AbortSignal,
+): Promise<string> {
+  mkdirSync(site.workDir, { recursive: true });
+  const [topicsFile, groupsFile] = [join(site.workDir, 'topics.json'), join(site.workDir, 'groups.json')];
+  writeFileSync(topicsFile, JSON.stringify(topics));
+  writeFileSync(groupsFile, JSON.stringify(groups));
+  const where = ['-n', namesrvAddr, '-c', cluster, '-f'];
+  const complaints = await Promise.all([
+    runMqadmin(site, ['updateTopicList', ...where, topicsFile], signal),
+    runMqadmin(site, ['updateSubGroupList', ...where, groupsFile], signal),
+  ]);
+  return complaints.filter((complaint) => complaint !== null).join('; ');
+}
+
+async function findMissing(namesrv: RemotingAddress, target: TopicsTarget, lists: TopicLists): Promise<string[]> {
+  try {
+    const brokers = await masterBrokers(namesrv, target.cluster);
+    if (brokers.length === 0) throw new Error(`no broker of cluster ${target.cluster} is registered`);
+    const missing = await Promise.all(
+      brokers.map(async (broker) => {
+        const [topics, groups] = await Promise.all([readTopics(broker), readGroups(broker)]);
+        return missingFrom({ topics, groups }, lists);
+      }),
+    );
+    return [...new Set(missing.flat())];
+  } catch (error) {
+    throw new StackError(
+      `Cannot read topics by way of the name server ${target.namesrvAddr} (${reasonOf(error)}); ` +
+        'check NAMESRV_ADDR, or start the local stack with `stack up`.',
+      { cause: error },
+    );
+  }
+}
+
+function firstAddress(namesrvAddr: string): RemotingAddress {
+  try {
+    return parseAddress(namesrvAddr.split(';')[0] ?? '');
+  } catch (error) {
+    throw new StackError(`NAMESRV_ADDR must be host:port, not "${namesrvAddr}"; correct it.`, { cause: error });
+  }
+}

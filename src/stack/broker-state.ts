@@ -1,0 +1,66 @@
+import { askRemoting, REQUEST, type RemotingAddress } from './remoting.js';
+
+export interface TopicConfig {
+  readonly topicName: string;
+  readonly readQueueNums: number;
+  readonly writeQueueNums: number;
+  /** 4 may be read, 2 may be written, 6 both. */
+  readonly perm: number;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+export interface GroupConfig {
+  readonly groupName: string;
+  readonly retryMaxTimes: number;
+}
+
+/** `host:port`. @throws Error for anything else */
+export function parseAddress(text: string): RemotingAddress {
+  const match = /^([^:]+):(\d+)$/.exec(text.trim());
+  if (match === null) throw new Error(`${text} is not host:port`);
+  return { host: match[1] ?? '', port: Number(match[2]) };
+}
+
+/**
+ * The master brokers that a name server knows, of one cluster.
+ * @throws Error when the name server does not answer
+ */
+export async function masterBrokers(namesrv: RemotingAddress, cluster: string): Promise<RemotingAddress[]> {
+  return parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo), cluster);
+}
+
+/** Broker ids come as bare numbers, `{0:"host:port"}`, which JSON does not allow; 0 is the master. */
+export function parseMasters(body: string, cluster: string): RemotingAddress[] {
+  const info = JSON.parse(body.replace(/([{,])(\d+):/g, '$1"$2":')) as {
+    brokerAddrTable?: Record<string, { cluster?: string; brokerAddrs?: Record<string, string> }>;
+  };
+  return Object.values(info.brokerAddrTable ?? {})
+    .filter((broker) => broker.cluster === cluster)
+    .map((broker) => broker.brokerAddrs?.['0'])
+    .filter((address) => address !== undefined)
+    .map(parseAddress);
+}
+
+/** What `clusterList` prints as ACTIVATED: the broker has loaded its store and serves. */
+export async function isBrokerActive(broker: RemotingAddress): Promise<boolean> {
+  const { table } = JSON.parse(await askRemoting(broker, REQUEST.brokerRuntimeInfo)) as {
+    table?: Record<string, string>;
+  };
+  return table?.brokerActive === 'true';
+}
+
+/** Topics stored by a broker, by name; its system topics are among them. */
+export async function readTopics(broker: RemotingAddress): Promise<Record<string, TopicConfig>> {
+  const body = JSON.parse(await askRemoting(broker, REQUEST.allTopicConfigs)) as {
+    topicConfigTable?: Record<string, TopicConfig>;
+  };
+  return body.topicConfigTable ?? {};
+}
+
+/** Consumer groups stored by a broker, by name. */
+export async function readGroups(broker: RemotingAddress): Promise<Record<string, GroupConfig>> {
+  const body = JSON.parse(await askRemoting(broker, REQUEST.allGroupConfigs)) as {
+    subscriptionGroupTable?: Record<string, GroupConfig>;
+  };
+  return body.subscriptionGroupTable ?? {};
+}

@@ -1,0 +1,35 @@
+import type { StackPorts } from './ports.js';
+import type { StackSecrets } from './secrets.js';
+
+/** What points the product at an instance. Every value is free of blanks and quotes. */
+export interface StackEnv {
+  /** `mysql://user:password@host:port/database` */
+  readonly MYSQL_URL: string;
+  /** `redis://host:port` */
+  readonly REDIS_URL: string;
+  /** `host:port` of the proxy, gRPC. */
+  readonly ROCKETMQ_ENDPOINT: string;
+  /** `host:port` of the name server, for admin work only. */
+  readonly NAMESRV_ADDR: string;
+  readonly JWT_SECRET: string;
+}
+
+export const DATABASE = 'seckill';
+export const DATABASE_USER = 'seckill';
+
+export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
+  return {
+    MYSQL_URL: `mysql://${DATABASE_USER}:${secrets.mysqlPassword}@127.0.0.1:${ports.mariadb}/${DATABASE}`,
+    REDIS_URL: `redis://127.0.0.1:${ports.redis}`,
+    ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
+    NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
+    JWT_SECRET: secrets.jwtSecret,
+  };
+}
+
+/** Lines for a shell: `eval "$(seckill stack env)"`, or a file for `--env-file`. */
+export function envLines(env: StackEnv): string {
+  return Object.entries(env)
+    .map(([key, value]) => `export ${key}=${value as string}\n`)
+    .join('');
+}

@@ -1,0 +1,163 @@
+import { closeSync, fstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { tellingLine } from './log-tail.js';
+import type { StackPaths } from './paths.js';
+import { pidFileAgeMs, readPidFile, removePidFile, signalPidFile } from './pid-file.js';
+import { assertPortsFree } from './port-holder.js';
+import { claimedPorts, type StackPorts } from './ports.js';
+import { isStopped } from './process-identity.js';
+import type { ServerName, ServerSpec, Tools } from './servers/server-spec.js';
+import { spawnDetached } from './spawn-detached.js';
+import { StackError } from './stack-error.js';
+import { waitUntil } from './wait-until.js';
+
+const READY_POLL_MS = 100;
+const EXIT_POLL_MS = 50;
+/** After SIGKILL a process is gone as soon as the kernel has taken back its memory. */
+const KILL_WAIT_MS = 10_000;
+
+/**
+ * `running`: answers as it should. `starting`: alive, not ready, within its start time. `unhealthy`: alive, but does
+ * not answer. `stopped`: no process of ours.
+ */
+export type ServerState = 'running' | 'starting' | 'unhealthy' | 'stopped';
+
+export interface ServerStatus {
+  readonly name: ServerName;
+  readonly state: ServerState;
+  readonly pid: number | null;
+  readonly ports: readonly number[];
+  /** Why it is not running; null when it is. */
+  readonly reason: string | null;
+  readonly log: string;
+}
+
+/** One server of an instance. Any process may use it: all it knows is in the instance folder. */
+export interface StackServer {
+  readonly name: ServerName;
+  /** Whole path of the file with its stdout and stderr. */
+  readonly logFile: string;
+  /** @returns the pid of our own live process, else null */
+  pid(): number | null;
+  /** @returns false when it does not run; nobody is signalled then */
+  kill(signal: NodeJS.Signals): boolean;
+  /** Starts it unless it runs. Resolves at once, long before it is ready. @throws StackError */
+  start(): Promise<void>;
+  /** @throws StackError when it ends, or is not ready within its start time (default 60 to 120 s) */
+  waitReady(options?: { timeoutMs?: number; signal?: AbortSignal | undefined }): Promise<void>;
+  /**
+   * Ends it and waits until it is gone: the signal (default SIGTERM), after `timeoutMs` SIGKILL. A process that was
+   * stopped with SIGSTOP is woken up first. Resolves at once when it does not run.
+   */
+  stop(options?: { signal?: NodeJS.Signals; timeoutMs?: number }): Promise<void>;
+  status(): Promise<ServerStatus>;
+}
+
+export class ManagedServer implements StackServer {
+  readonly name: ServerName;
+  readonly label: string;
+  readonly logFile: string;
+  readonly spec: ServerSpec;
+  readonly #paths: StackPaths;
+  readonly #ports: StackPorts;
+  readonly #pidFile: string;
+  readonly #tools: (signal?: AbortSignal) => Promise<Tools>;
+  /** Where the log of the present run begins. */
+  #logFrom = 0;
+
+  constructor(
+    spec: ServerSpec,
+    site: { paths: StackPaths; ports: StackPorts; tools: (signal?: AbortSignal) => Promise<Tools> },
+  ) {
+    this.spec = spec;
+    this.name = spec.name;
+    this.label = spec.label;
+    this.#paths = site.paths;
+    this.#ports = site.ports;
+    this.#tools = site.tools;
+    this.#pidFile = site.paths.pidFile(spec.name);
+    this.logFile = site.paths.log(`${spec.name}.log`);
+  }
+
+  pid(): number | null {
+    return readPidFile(this.#pidFile)?.pid ?? null;
+  }
+
+  kill(signal: NodeJS.Signals): boolean {
+    return signalPidFile(this.#pidFile, signal);
+  }
+
+  /** @throws StackError when one of its ports is taken; meant for a server that does not run */
+  assertPortsFree(): void {
+    assertPortsFree(claimedPorts(this.#ports, this.spec.portNames));
+  }
+
+  async start(signal?: AbortSignal): Promise<void> {
+    if (this.pid() !== null) return;
+    const tools = await this.#tools(signal);
+    const tmp = this.#paths.tmp(this.name);
+    rmSync(tmp, { recursive: true, force: true });
+    for (const dir of [tmp, dirname(this.logFile)]) mkdirSync(dir, { recursive: true });
+    const command = await this.spec.prepare(tools, signal);
+    signal?.throwIfAborted();
+    this.assertPortsFree();
+    const log = openSync(this.logFile, 'a');
+    try {
+      this.#logFrom = fstatSync(log).size;
+      await spawnDetached(command, { log, cwd: tmp, pidFile: this.#pidFile });
+    } finally {
+      closeSync(log);
+    }
+  }
+
+  async waitReady(options: { timeoutMs?: number; signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const timeoutMs = options.timeoutMs ?? this.spec.startTimeoutMs;
+    let reason: string | null = null;
+    const ready = await waitUntil(
+      async () => {
+        if (this.pid() === null) throw new StackError(this.#diedSentence());
+        reason = await this.spec.probe();
+        return reason === null;
+      },
+      { timeoutMs, everyMs: READY_POLL_MS, signal: options.signal },
+    );
+    if (ready) return;
+    throw new StackError(
+      `${this.label} is not ready after ${Math.round(timeoutMs / 1000)} s (${reason ?? 'no reason'}); see ${this.logFile}.`,
+    );
+  }
+
+  async stop(options: { signal?: NodeJS.Signals; timeoutMs?: number } = {}): Promise<void> {
+    const gone = (): boolean => this.pid() === null;
+    if (this.kill(options.signal ?? 'SIGTERM')) {
+      this.kill('SIGCONT');
+      const timeoutMs = options.timeoutMs ?? this.spec.stopTimeoutMs;
+      if (!(await waitUntil(gone, { timeoutMs, everyMs: EXIT_POLL_MS }))) {
+        this.kill('SIGKILL');
+        if (!(await waitUntil(gone, { timeoutMs: KILL_WAIT_MS, everyMs: EXIT_POLL_MS }))) {
+          throw new StackError(
+            `${this.label} (pid ${this.pid()}) does not end, not even by SIGKILL; its disk may hang.`,
+          );
+        }
+      }
+    }
+    removePidFile(this.#pidFile);
+  }
+
+  async status(): Promise<ServerStatus> {
+    const pid = this.pid();
+    const ports = this.spec.portNames.map((name) => this.#ports[name]);
+    const base = { name: this.name, pid, ports, log: this.logFile };
+    if (pid === null) return { ...base, state: 'stopped', reason: 'it does not run' };
+    if (isStopped(pid)) return { ...base, state: 'unhealthy', reason: 'it is stopped by a signal (SIGSTOP)' };
+    const reason = await this.spec.probe();
+    if (reason === null) return { ...base, state: 'running', reason };
+    const young = pidFileAgeMs(this.#pidFile) < this.spec.startTimeoutMs;
+    return { ...base, state: young ? 'starting' : 'unhealthy', reason };
+  }
+
+  #diedSentence(): string {
+    const line = tellingLine(this.logFile, this.#logFrom);
+    return `${this.label} ended${line === null ? '' : ` (${line})`}; see ${this.logFile}.`;
+  }
+}

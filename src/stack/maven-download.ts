@@ -1,0 +1,71 @@
+import { findMaven } from './toolchain.js';
+import { runCommand } from './run-command.js';
+import { StackError } from './stack-error.js';
+
+/** 400 MB over a slow line; Maven has shorter limits of its own for a line that is dead. */
+const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
+/** Maven names each file twice; more than a few lines a second help nobody. */
+const REPORT_EVERY_MS = 500;
+
+/**
+ * Lets Maven fetch and unpack everything the pom pins into `outDir`.
+ * @throws StackError with Maven's own first reason
+ */
+export async function downloadArtifacts(
+  pom: string,
+  outDir: string,
+  { onText, signal }: { onText: (text: string) => void; signal?: AbortSignal | undefined },
+): Promise<void> {
+  const maven = await findMaven();
+  onText('asking Maven for RocketMQ, MariaDB and Redis');
+  const counter = new DownloadCounter();
+  let reportedAtMs = 0;
+  const { exitCode, output } = await runCommand(maven, ['-B', '-f', pom, 'generate-resources', `-Dout=${outDir}`], {
+    timeoutMs: DOWNLOAD_TIMEOUT_MS,
+    signal,
+    onLine: (line) => {
+      counter.take(line);
+      if (performance.now() - reportedAtMs < REPORT_EVERY_MS) return;
+      reportedAtMs = performance.now();
+      onText(counter.text());
+    },
+  });
+  if (exitCode !== 0) throw new StackError(mavenFailure(output));
+}
+
+/** Counts what Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
+export class DownloadCounter {
+  #files = 0;
+  #bytes = 0;
+  #copied = 0;
+
+  take(line: string): void {
+    if (/\bCopying \S+\.jar\b/.test(line)) this.#copied += 1;
+    const size = /\bDownloaded from .*\(([\d.]+) (B|kB|MB|GB) at /.exec(line);
+    if (size === null) return;
+    const unit = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9 }[size[2] as 'B' | 'kB' | 'MB' | 'GB'];
+    this.#files += 1;
+    this.#bytes += Number(size[1]) * unit;
+  }
+
+  text(): string {
+    const downloaded = `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)`;
+    return this.#copied > 0 ? `${downloaded}, ${this.#copied} jars in place` : downloaded;
+  }
+}
+
+/** One sentence out of a page of Maven's errors. */
+export function mavenFailure(output: string): string {
+  if (/No space left on device/i.test(output)) {
+    return 'Maven ran out of disk space; free about 1 GiB and run `stack up` again.';
+  }
+  const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it said nothing';
+  const hint = /offline|Unknown host|Connection|timed out|Could not transfer/i.test(reason)
+    ? 'check the network (or a proxy in the Maven settings)'
+    : 'see what it says';
+  const short = reason
+    .replace(/ -> \[Help \d+\].*/, '')
+    .replace(/https?:\/\/\S+/g, 'the repository')
+    .slice(0, 300);
+  return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run \`stack up\` again.`;
+}

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The checkout: the same two steps up from `src/stack` and from `dist/stack`. */
+export const REPO_DIR = resolve(fileURLToPath(new URL('../../', import.meta.url)));
+/** The pom and the templates of the server files. */
+export const TEMPLATES_DIR = join(REPO_DIR, 'deploy', 'local');
+export const DEFAULT_DIR = join(REPO_DIR, '.stack');
+/** Shared by all instances, so that tests download nothing that `npm start` has. */
+export const DEFAULT_ARTIFACTS_DIR = join(DEFAULT_DIR, 'artifacts');
+
+/** Linux takes 107 bytes for the path of a unix socket. */
+const SOCKET_PATH_MAX = 100;
+
+/** Where one instance keeps its things. All below `dir`, but for a socket whose path would be too long. */
+export interface StackPaths {
+  readonly dir: string;
+  readonly instanceFile: string;
+  readonly secretsFile: string;
+  readonly lockFile: string;
+  readonly mariadbSocket: string;
+  /** Files the servers read, written anew at every start. */
+  conf(file: string): string;
+  /** What must survive: one folder per server. */
+  data(name: string): string;
+  log(name: string): string;
+  pidFile(server: string): string;
+  /** Emptied before its server starts. */
+  tmp(server: string): string;
+}
+
+export function stackPaths(instanceDir: string): StackPaths {
+  const dir = resolve(instanceDir);
+  const socket = join(dir, 'run', 'mariadb.sock');
+  const short = join(tmpdir(), `seckill-${createHash('sha256').update(dir).digest('hex').slice(0, 12)}.sock`);
+  return {
+    dir,
+    instanceFile: join(dir, 'instance.json'),
+    secretsFile: join(dir, 'secrets.json'),
+    lockFile: join(dir, 'run', 'up.lock'),
+    mariadbSocket: Buffer.byteLength(socket) <= SOCKET_PATH_MAX ? socket : short,
+    conf: (file) => join(dir, 'conf', file),
+    data: (name) => join(dir, 'data', name),
+    log: (name) => join(dir, 'log', name),
+    pidFile: (server) => join(dir, 'run', `${server}.pid`),
+    tmp: (server) => join(dir, 'tmp', server),
+  };
+}

@@ -1,0 +1,42 @@
+import type { ServerName } from './servers/server-spec.js';
+
+/** `artifacts` downloads the programs, `topics` creates topics and groups; the others are servers. */
+export type StackStep = 'artifacts' | ServerName | 'topics';
+
+/** One piece of news from `up` or `down`. A step begins, may tell more, and ends as `done`, `skipped` or `failed`. */
+export interface StackProgress {
+  readonly step: StackStep;
+  readonly state: 'begun' | 'working' | 'done' | 'skipped' | 'failed';
+  /** For people, short. */
+  readonly text: string;
+  /** Since the step began. */
+  readonly elapsedMs: number;
+}
+
+export type OnProgress = (progress: StackProgress) => void;
+
+export interface StepReporter {
+  /** More news of a step under way. */
+  tell(text: string): void;
+}
+
+/** Runs one step and reports its begin and end; the last word is what `work` resolves to. */
+export async function runStep(
+  step: StackStep,
+  begin: string,
+  onProgress: OnProgress,
+  work: (reporter: StepReporter) => Promise<string | { skipped: string }>,
+): Promise<void> {
+  const begunAtMs = performance.now();
+  const report = (state: StackProgress['state'], text: string): void =>
+    onProgress({ step, state, text, elapsedMs: Math.round(performance.now() - begunAtMs) });
+  report('begun', begin);
+  try {
+    const result = await work({ tell: (text) => report('working', text) });
+    if (typeof result === 'string') report('done', result);
+    else report('skipped', result.skipped);
+  } catch (error) {
+    report('failed', error instanceof Error ? error.message : String(error));
+    throw error;
+  }
+}

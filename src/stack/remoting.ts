@@ -1,0 +1,77 @@
+import { connect } from 'node:net';
+import { PROBE_TIMEOUT_MS } from './probes.js';
+
+/**
+ * The few read-only questions we ask RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool
+ * would answer them too, but starts a JVM for each, which takes seconds.
+ */
+export const REQUEST = { allTopicConfigs: 21, brokerRuntimeInfo: 28, clusterInfo: 106, allGroupConfigs: 201 } as const;
+
+export interface RemotingAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface Frame {
+  /** 0 is success. */
+  readonly code: number;
+  readonly remark?: string;
+  readonly body: string;
+}
+
+/** All topics of a large broker fit; a length beyond it means that nobody at this port speaks the protocol. */
+const FRAME_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Frame: length (4), header length (4, its top byte 0 for a JSON header), header, body. */
+export function encodeRequest(code: number): Buffer {
+  const header = Buffer.from(
+    JSON.stringify({ code, language: 'OTHER', version: 0, opaque: 1, flag: 0, serializeTypeCurrentRPC: 'JSON' }),
+  );
+  const lengths = Buffer.alloc(8);
+  lengths.writeInt32BE(4 + header.length, 0);
+  lengths.writeInt32BE(header.length, 4);
+  return Buffer.concat([lengths, header]);
+}
+
+/** @returns null while bytes are missing. @throws Error when this is no frame of the protocol */
+export function decodeFrame(bytes: Buffer): Frame | null {
+  if (bytes.length < 8) return null;
+  const length = bytes.readInt32BE(0);
+  if (length < 4 || length > FRAME_BYTES_MAX) throw new Error('the answer is not RocketMQ remoting');
+  if (bytes.length < 4 + length) return null;
+  const headerEnd = 8 + (bytes.readInt32BE(4) & 0xffffff);
+  const header = JSON.parse(bytes.toString('utf8', 8, headerEnd)) as { code: number; remark?: string };
+  return { ...header, body: bytes.toString('utf8', headerEnd, 4 + length) };
+}
+
+/**
+ * Asks one question over a connection of its own.
+ * @returns the body of the answer
+ * @throws Error when nobody answers within PROBE_TIMEOUT_MS, or the answer is a refusal
+ */
+export function askRemoting({ host, port }: RemotingAddress, code: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port });
+    let received = Buffer.alloc(0);
+    const fail = (error: Error): void => {
+      socket.destroy();
+      reject(error);
+    };
+    socket.setTimeout(PROBE_TIMEOUT_MS, () => fail(new Error(`${host}:${port} does not answer`)));
+    socket.on('error', fail);
+    socket.on('close', () => fail(new Error(`${host}:${port} closed the connection`)));
+    socket.on('connect', () => socket.write(encodeRequest(code)));
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk]);
+      try {
+        const frame = decodeFrame(received);
+        if (frame === null) return;
+        if (frame.code === 0) resolve(frame.body);
+        else reject(new Error(frame.remark ?? `${host}:${port} refused with code ${frame.code}`));
+        socket.destroy();
+      } catch (error) {
+        fail(error as Error);
+      }
+    });
+  });
+}

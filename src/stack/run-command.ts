@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process';
+
+export interface CommandResult {
+  /** Null when a signal ended it. */
+  readonly exitCode: number | null;
+  /** stdout and stderr as they came, at most OUTPUT_MAX characters of the end. */
+  readonly output: string;
+}
+
+export interface CommandOptions {
+  readonly timeoutMs: number;
+  /** Given on stdin. */
+  readonly input?: string;
+  readonly cwd?: string;
+  /** Ends the child with SIGTERM. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called with every whole line of output. */
+  readonly onLine?: (line: string) => void;
+}
+
+const OUTPUT_MAX = 256 * 1024;
+
+/**
+ * Runs a program to its end and collects what it says.
+ * @throws the spawn error (ENOENT: no such program), or the reason of `signal`
+ */
+export async function runCommand(
+  file: string,
+  args: readonly string[],
+  { timeoutMs, input, cwd, signal, onLine }: CommandOptions,
+): Promise<CommandResult> {
+  signal?.throwIfAborted();
+  const child = spawn(file, args, { cwd, timeout: timeoutMs, stdio: ['pipe', 'pipe', 'pipe'] });
+  const stop = (): void => void child.kill('SIGTERM');
+  signal?.addEventListener('abort', stop, { once: true });
+  let output = '';
+  let unfinished = '';
+  const take = (chunk: string): void => {
+    output = (output + chunk).slice(-OUTPUT_MAX);
+    const lines = (unfinished + chunk).split('\n');
+    unfinished = lines.pop() ?? '';
+    for (const line of lines) onLine?.(line);
+  };
+  child.stdout.setEncoding('utf8').on('data', take);
+  child.stderr.setEncoding('utf8').on('data', take);
+  child.stdin.on('error', () => undefined); // a child that ended early says why in its output
+  child.stdin.end(input ?? '');
+  try {
+    const exitCode = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    signal?.throwIfAborted();
+    return { exitCode, output };
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+}

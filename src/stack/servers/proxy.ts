@@ -1,0 +1,57 @@
+import { mkdirSync } from 'node:fs';
+import { isBrokerActive, masterBrokers } from '../broker-state.js';
+import type { StackPorts } from '../ports.js';
+import { probePort, reasonOf, type ProbeResult } from '../probes.js';
+import { escapeProperty, writeConf } from '../template.js';
+import { javaArgs } from './java-args.js';
+import type { ServerSite, ServerSpec } from './server-spec.js';
+
+/** `brokerClusterName` in deploy/local/broker.conf. */
+export const LOCAL_CLUSTER = 'DefaultCluster';
+
+export function proxySpec({ paths, ports }: ServerSite): ServerSpec {
+  return {
+    name: 'proxy',
+    label: 'RocketMQ proxy and broker',
+    portNames: ['broker', 'grpc', 'remoting', 'metrics'],
+    startTimeoutMs: 120_000,
+    stopTimeoutMs: 30_000, // it takes about 12 s
+    prepare: async ({ java, artifacts }) => {
+      const [brokerConf, proxyConf] = [paths.conf('broker.conf'), paths.conf('rmq-proxy.json')];
+      mkdirSync(paths.data('rocketmq'), { recursive: true });
+      writeConf('broker.conf', brokerConf, {
+        brokerPort: ports.broker,
+        namesrvPort: ports.namesrv,
+        metricsPort: ports.metrics,
+        storeDir: escapeProperty(paths.data('rocketmq')),
+      });
+      writeConf('rmq-proxy.json.tmpl', proxyConf, {
+        namesrvPort: ports.namesrv,
+        grpcPort: ports.grpc,
+        remotingPort: ports.remoting,
+      });
+      const args = javaArgs(paths, artifacts.rocketmqLib, {
+        name: 'proxy',
+        flags: ['-Xms1g', '-Xmx1g', '-XX:MaxDirectMemorySize=1g', '-XX:+UseG1GC'],
+        logback: 'rmq.proxy.logback.xml',
+        mainClass: 'org.apache.rocketmq.proxy.ProxyStartup',
+      });
+      const where = ['-n', `127.0.0.1:${ports.namesrv}`, '-pm', 'local', '-bc', brokerConf, '-pc', proxyConf];
+      return { file: java, args: [...args, ...where] };
+    },
+    probe: () => probeProxy(ports),
+  };
+}
+
+/** Ready is three things: the broker has loaded its store, the name server knows it, gRPC is open. */
+async function probeProxy(ports: StackPorts): Promise<ProbeResult> {
+  const broker = { host: '127.0.0.1', port: ports.broker };
+  try {
+    if (!(await isBrokerActive(broker))) return 'the broker is not activated yet';
+    const known = await masterBrokers({ host: '127.0.0.1', port: ports.namesrv }, LOCAL_CLUSTER);
+    if (!known.some(({ port }) => port === ports.broker)) return 'the name server does not know the broker yet';
+  } catch (error) {
+    return reasonOf(error);
+  }
+  return probePort(ports.grpc);
+}

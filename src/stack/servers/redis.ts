@@ -1,0 +1,21 @@
+import { mkdirSync } from 'node:fs';
+import { probeRedis } from '../probes.js';
+import { writeConf } from '../template.js';
+import type { ServerSite, ServerSpec } from './server-spec.js';
+
+export function redisSpec({ paths, ports }: ServerSite): ServerSpec {
+  return {
+    name: 'redis',
+    label: 'Redis',
+    portNames: ['redis'],
+    startTimeoutMs: 60_000,
+    stopTimeoutMs: 15_000,
+    prepare: async ({ artifacts }) => {
+      const dataDir = paths.data('redis');
+      mkdirSync(dataDir, { recursive: true });
+      writeConf('redis.conf', paths.conf('redis.conf'), { redisPort: ports.redis, dataDir });
+      return { file: artifacts.redisServer, args: [paths.conf('redis.conf')] };
+    },
+    probe: () => probeRedis(ports.redis),
+  };
+}

@@ -1,0 +1,41 @@
+import type { Artifacts } from '../artifacts.js';
+import type { StackPaths } from '../paths.js';
+import type { PortName, StackPorts } from '../ports.js';
+import type { ProbeResult } from '../probes.js';
+
+/** In the order they are shown. `proxy` is the RocketMQ proxy with the broker inside. */
+export const SERVER_NAMES = ['redis', 'mariadb', 'namesrv', 'proxy'] as const;
+export type ServerName = (typeof SERVER_NAMES)[number];
+
+/** The programs that servers are started with. */
+export interface Tools {
+  readonly java: string;
+  readonly artifacts: Artifacts;
+}
+
+export interface LaunchCommand {
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+/** What is special about one server. Starting, stopping and watching are the same for all: managed-server.ts. */
+export interface ServerSpec {
+  readonly name: ServerName;
+  /** For people. */
+  readonly label: string;
+  readonly portNames: readonly PortName[];
+  /** The longest from start to ready: crash recovery of a big data folder on a busy machine. */
+  readonly startTimeoutMs: number;
+  /** The longest from SIGTERM to the end; after it comes SIGKILL. */
+  readonly stopTimeoutMs: number;
+  /** Writes configuration and first data, and says how to start. */
+  prepare(tools: Tools, signal?: AbortSignal): Promise<LaunchCommand>;
+  /** Asks the running server whether it serves. */
+  probe(): Promise<ProbeResult>;
+}
+
+/** What a spec is made from. */
+export interface ServerSite {
+  readonly paths: StackPaths;
+  readonly ports: StackPorts;
+}

@@ -1,0 +1,32 @@
+/**
+ * The local stack cannot do what was asked. The message is one sentence for a person: what is wrong and what to do.
+ * It carries no stack trace worth showing; a command prints the message and exits 1.
+ */
+export class StackError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'StackError';
+  }
+}
+
+/** Says a file system error (disk full, not writable) as a sentence; every other error comes back as it is. */
+export function explainFileError(error: unknown, dir: string): unknown {
+  const { code, path } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return new StackError(`The disk of ${dir} is full; free some space and run \`stack up\` again.`, {
+        cause: error,
+      });
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+    case 'ENOTDIR':
+      return new StackError(
+        `Cannot write to ${path ?? dir} (${code}); make it writable for this user or choose another folder with --dir.`,
+        { cause: error },
+      );
+    default:
+      return error;
+  }
+}
