@@ -1,30 +1,40 @@
 /**
- * Every topic we use, by what it carries. Created by `seckill topics` from config/topics.json; a client never makes one.
- * A `%DLQ%` topic belongs to the group in its name and must exist before the first dead letter.
+ * Every topic we publish to, by what it carries. Created by `seckill topics` from config/topics.json; no client makes
+ * one. The file also lists the `%RETRY%` and `%DLQ%` topic of each group, which must exist before their first message.
  */
 export const TOPICS = {
+  /** TRANSACTION: batches, as half messages. */
   purchase: 'seckill-purchase',
+  /** NORMAL: the same batches, published again. */
   redrive: 'seckill-purchase-redrive',
+  /** DELAY: when unpaid orders expire. */
   paymentDeadline: 'seckill-payment-deadline',
+  /** NORMAL: what happened to orders. */
   orderEvent: 'seckill-order-event',
-  writerDeadLetters: '%DLQ%seckill-order-writer',
-  redriveDeadLetters: '%DLQ%seckill-order-writer-redrive',
 } as const;
 export type Topic = (typeof TOPICS)[keyof typeof TOPICS];
 
-/** Every consumer group we use, by what it does. Created by `seckill topics` from config/groups.json. */
+/** Every consumer group that works on a topic, by what it does. Created by `seckill topics` from config/groups.json. */
 export const GROUPS = {
   writer: 'seckill-order-writer',
   redriveWriter: 'seckill-order-writer-redrive',
   expirer: 'seckill-order-expirer',
   notifier: 'seckill-notifier',
   coupon: 'seckill-coupon',
-  /** Reads the dead letters of `writer`. */
-  collector: 'seckill-dlq-collector',
-  /** Reads the dead letters of `redriveWriter`. */
-  redriveCollector: 'seckill-dlq-collector-redrive',
 } as const;
 export type Group = (typeof GROUPS)[keyof typeof GROUPS];
 
-/** Attempts of a message before the broker gives up on a writer group: `retryMaxTimes` + 1 are seen by the worker. */
+/**
+ * Where the broker puts what a group could not handle, and the group that reads it there. A dead letter does not name
+ * its origin: our own property `topic` does.
+ */
+export const DEAD_LETTERS = {
+  [GROUPS.writer]: { topic: '%DLQ%seckill-order-writer', collector: 'seckill-dlq-collector' },
+  [GROUPS.redriveWriter]: { topic: '%DLQ%seckill-order-writer-redrive', collector: 'seckill-dlq-collector-redrive' },
+  [GROUPS.expirer]: { topic: '%DLQ%seckill-order-expirer', collector: 'seckill-dlq-collector-expirer' },
+  [GROUPS.notifier]: { topic: '%DLQ%seckill-notifier', collector: 'seckill-dlq-collector-notifier' },
+  [GROUPS.coupon]: { topic: '%DLQ%seckill-coupon', collector: 'seckill-dlq-collector-coupon' },
+} as const satisfies Record<Group, { topic: string; collector: string }>;
+
+/** `retryMaxTimes` of both writer groups: a worker sees a message one time more, then it is a dead letter. */
 export const WRITER_RETRIES_MAX = 5;

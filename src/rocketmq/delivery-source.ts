@@ -159,20 +159,27 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   #lend(view: MessageView): Delivery {
     this.#forgetExpired();
     this.#lent.set(view, Date.now() + this.#options.invisibleMs);
+    let done = false; // the client would let a message be acked that was given back
+    const once = async (verb: string, call: () => Promise<void>): Promise<boolean> => {
+      if (done) return false;
+      done = await this.#end(view, verb, call);
+      return done;
+    };
     return {
       messageId: view.messageId,
       body: view.body.toString('utf8'),
       attempt: view.deliveryAttempt ?? 1,
       checkedBack: view.properties.has(CHECKED_BACK),
       properties: view.properties,
-      ack: () => this.#giveBack(view, 'ack', () => this.#consumer.ackOne(view)),
+      ack: () => once('ack', () => this.#consumer.ackOne(view)),
       retryAfter: async (delayMs) => {
-        await this.#giveBack(view, 'retry', () => this.#consumer.hideFor(view, delayMs));
+        await once('retry', () => this.#consumer.hideFor(view, delayMs));
       },
     };
   }
 
-  async #giveBack(view: MessageView, verb: 'ack' | 'retry', call: () => Promise<void>): Promise<boolean> {
+  /** True when the broker took it. */
+  async #end(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
     try {
       await call();
       return true;

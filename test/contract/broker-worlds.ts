@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto';
+import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { GROUPS, TOPICS } from '../../src/domain/topics.js';
+import { silentChannelMeters } from '../../src/ports/channel-meters.js';
+import type { Delivery, DeliverySource } from '../../src/ports/delivery-source.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { CheckBack, PurchaseChannel, RedriveChannel } from '../../src/ports/purchase-channel.js';
+import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
+import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
+import { createRedriveChannel } from '../../src/rocketmq/redrive-channel.js';
+import { MemoryBroker } from '../helpers/memory/memory-broker.js';
+import { ManualClock } from '../helpers/memory/manual-clock.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+type Closeable = { close(): Promise<void> };
+
+/** A broker as the contract suites see it: the real one and the one in memory look the same from here. */
+export interface BrokerWorld {
+  purchaseChannel(checkBack: CheckBack): Promise<PurchaseChannel & Closeable>;
+  redriveChannel(): Promise<RedriveChannel & Closeable>;
+  source(topic: string, group: string, invisibleMs?: number): Promise<DeliverySource & Closeable>;
+  /** Now on the clock of this world, in ms. */
+  nowMs(): number;
+  /** Lets time pass. */
+  elapse(ms: number): Promise<void>;
+  /** Ends every client that was handed out. */
+  close(): Promise<void>;
+}
+
+const INVISIBLE_MS = 10_000;
+/** As long as an empty receive of the real broker takes. */
+const AWAIT_MS = 5_000;
+
+export async function memoryWorld(): Promise<BrokerWorld> {
+  const clock = new ManualClock();
+  const broker = new MemoryBroker({ clock });
+  return {
+    purchaseChannel: async (checkBack) => broker.purchaseChannel(checkBack),
+    redriveChannel: async () => broker.redriveChannel(),
+    async source(topic, group, invisibleMs = INVISIBLE_MS) {
+      const source = broker.source(topic, group, invisibleMs, AWAIT_MS);
+      return {
+        close: () => source.close(),
+        async receive(max) {
+          const deliveries = await source.receive(max);
+          if (deliveries.length === 0) await broker.runChecks(); // the real one asks while time passes
+          return deliveries;
+        },
+      };
+    },
+    nowMs: () => clock.nowMs(),
+    elapse: (ms) => clock.sleep(ms),
+    close: async () => undefined,
+  };
+}
+
+export async function rocketmqWorld(): Promise<BrokerWorld> {
+  const endpoint = stackEnv().ROCKETMQ_ENDPOINT;
+  const opened: Closeable[] = [];
+  const keep = async <T extends Closeable>(opening: Promise<T>): Promise<T> => {
+    const client = await opening;
+    opened.push(client);
+    return client;
+  };
+  const log = silentLog;
+  return {
+    purchaseChannel: (checkBack) =>
+      keep(createPurchaseChannel({ endpoint, checkBack, checksInParallel: 8, log, meters: silentChannelMeters })),
+    redriveChannel: () => keep(createRedriveChannel({ endpoint, log })),
+    source: (topic, group, invisibleMs = INVISIBLE_MS) =>
+      keep(createDeliverySource({ endpoint, topic, group, invisibleMs, log })),
+    nowMs: () => Date.now(),
+    elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    close: async () => {
+      await Promise.all(opened.splice(0).map((client) => client.close()));
+    },
+  };
+}
+
+/** A batch of one purchase with names of its own, so that tests that share a broker do not meet. */
+export function freshBatch(): Batch {
+  return sealBatch({
+    batchId: randomBytes(16).toString('base64url'),
+    saleId: '4242',
+    bucket: 0,
+    epoch: 1,
+    createdAtMs: Date.now(),
+    trace: '',
+    purchases: [{ userId: 'buyer-1', requestId: randomBytes(8).toString('hex'), quantity: 1 }],
+  });
+}
+
+/** The next delivery of the batch; null when none came within `ms`. Messages of others are left alone. */
+export async function nextDelivery(
+  world: BrokerWorld,
+  source: DeliverySource,
+  batch: Batch,
+  ms: number,
+): Promise<Delivery | null> {
+  const untilMs = world.nowMs() + ms;
+  do {
+    const deliveries = await source.receive(32);
+    const ours = deliveries.find((delivery) => delivery.properties.get('batchId') === batch.batchId);
+    if (ours) return ours;
+  } while (world.nowMs() < untilMs);
+  return null;
+}
+
+export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
+export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;

@@ -1,0 +1,104 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
+import { DEAD_LETTERS, WRITER_RETRIES_MAX } from '../../src/domain/topics.js';
+import type { DeliverySource } from '../../src/ports/delivery-source.js';
+import type { RedriveChannel } from '../../src/ports/purchase-channel.js';
+import { freshBatch, memoryWorld, nextDelivery, REDRIVES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+
+const INVISIBLE_MS = 10_000;
+const VISIBLE_WITHIN_MS = 6_000;
+/** The broker adds 2 to 5 s to every delay, and an empty receive takes 5 s. */
+const LATE_MS = 15_000;
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['rocketmq', rocketmqWorld],
+] as const) {
+  describe(`contract DeliverySource on ${name}`, function () {
+    this.timeout(120_000);
+    let world: BrokerWorld;
+    let channel: RedriveChannel;
+    let source: DeliverySource & { close(): Promise<void> };
+
+    before(async () => {
+      world = await createWorld();
+      channel = await world.redriveChannel();
+      source = await world.source(REDRIVES.topic, REDRIVES.group, INVISIBLE_MS);
+    });
+    after(() => world?.close());
+
+    const receive = async (batch: Batch, withinMs: number) => {
+      const delivery = await nextDelivery(world, source, batch, withinMs);
+      if (!delivery) throw new Error(`batch ${batch.batchId} did not come within ${withinMs} ms`);
+      return delivery;
+    };
+
+    it('what was acked does not come again', async () => {
+      const batch = freshBatch();
+      await channel.publish(batch);
+      expect(await (await receive(batch, VISIBLE_WITHIN_MS)).ack()).to.equal(true);
+      expect(await nextDelivery(world, source, batch, INVISIBLE_MS + 5_000)).to.equal(null);
+    });
+
+    it('M10 what was not acked in time comes again as the next attempt, and the late ack is refused', async () => {
+      const batch = freshBatch();
+      await channel.publish(batch);
+      const first = await receive(batch, VISIBLE_WITHIN_MS);
+      await world.elapse(INVISIBLE_MS + 500);
+      expect(await first.ack(), 'late ack').to.equal(false);
+
+      const second = await receive(batch, LATE_MS);
+      expect(second.attempt).to.equal(2);
+      expect(second.messageId).to.equal(first.messageId);
+      expect(await second.ack()).to.equal(true);
+    });
+
+    it('retryAfter brings it back after the delay, before the invisible time is over', async () => {
+      const batch = freshBatch();
+      await channel.publish(batch);
+      const first = await receive(batch, VISIBLE_WITHIN_MS);
+      const backAtMs = world.nowMs() + 1_000;
+      await first.retryAfter(1_000);
+      expect(await first.ack(), 'given back').to.equal(false);
+
+      const second = await receive(batch, LATE_MS);
+      expect(world.nowMs()).to.be.at.least(backAtMs);
+      expect(second.attempt).to.equal(2);
+      await second.ack();
+    });
+
+    it('M7 after its last retry it is a dead letter, with the properties that name its origin', async () => {
+      const batch = freshBatch();
+      await channel.publish(batch);
+      let messageId = '';
+      for (let attempt = 1; attempt <= WRITER_RETRIES_MAX + 1; attempt++) {
+        const delivery = await receive(batch, LATE_MS);
+        expect(delivery.attempt).to.equal(attempt);
+        messageId = delivery.messageId;
+        await delivery.retryAfter(0);
+      }
+      expect(await nextDelivery(world, source, batch, 5_000), 'the next receive moves it').to.equal(null);
+
+      const { topic, collector } = DEAD_LETTERS[REDRIVES.group];
+      const deadLetters = await world.source(topic, collector);
+      const letter = await nextDelivery(world, deadLetters, batch, LATE_MS);
+      expect(letter?.messageId).to.equal(messageId);
+      expect(letter?.body).to.equal(batch.body);
+      expect(letter?.attempt).to.be.greaterThan(WRITER_RETRIES_MAX + 1);
+      const properties = Object.fromEntries(letter?.properties ?? []);
+      expect(properties).to.include({ topic: REDRIVES.topic, saleId: batch.saleId, batchId: batch.batchId });
+      await letter?.ack();
+    });
+
+    it('a receive that was open when the source closed can still be acked, later ones are empty', async () => {
+      const batch = freshBatch();
+      const receiving = nextDelivery(world, source, batch, 1);
+      await channel.publish(batch);
+      const closing = source.close();
+      const delivery = await receiving;
+      if (delivery) expect(await delivery.ack()).to.equal(true); // a memory receive does not wait
+      await closing;
+      expect(await source.receive(32)).to.deep.equal([]);
+    });
+  });
+}

@@ -1,0 +1,132 @@
+import { expect } from 'chai';
+import type { CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../src/ports/purchase-channel.js';
+import type { DeliverySource } from '../../src/ports/delivery-source.js';
+import type { Batch } from '../../src/domain/batch.js';
+import {
+  freshBatch,
+  memoryWorld,
+  nextDelivery,
+  PURCHASES,
+  REDRIVES,
+  rocketmqWorld,
+  type BrokerWorld,
+} from './broker-worlds.js';
+
+/** Above the time from a half message to its check-back (10 to 16 s), and to a second one 5 s later. */
+const CHECKED_WITHIN_MS = 35_000;
+/** A message that was made visible comes at once; an empty receive takes 5 s. */
+const VISIBLE_WITHIN_MS = 6_000;
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['rocketmq', rocketmqWorld],
+] as const) {
+  describe(`contract PurchaseChannel on ${name}`, function () {
+    this.timeout(60_000);
+    let world: BrokerWorld;
+    let channel: PurchaseChannel & { close(): Promise<void> };
+    let source: DeliverySource;
+    let asked: string[];
+    let answers: Map<string, () => CheckBackAnswer>;
+
+    before(async () => {
+      world = await createWorld();
+      channel = await world.purchaseChannel(async (body) => {
+        const { batchId } = JSON.parse(body) as Batch;
+        asked.push(batchId);
+        return answers.get(batchId)?.() ?? 'no_answer';
+      });
+      source = await world.source(PURCHASES.topic, PURCHASES.group);
+    });
+    beforeEach(() => {
+      asked = [];
+      answers = new Map();
+    });
+    after(() => world?.close());
+
+    const sendHalf = async (batch: Batch): Promise<HalfMessage> => {
+      const half = await channel.sendHalf(batch);
+      if (half === 'unavailable' || half === 'outcome_unknown') throw new Error(`half message: ${half}`);
+      return half;
+    };
+
+    it('a committed half message is delivered as it was sent, with the names a dead letter needs', async () => {
+      const batch = freshBatch();
+      await (await sendHalf(batch)).commit();
+
+      const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
+      expect(delivery?.body).to.equal(batch.body);
+      expect(delivery?.attempt).to.equal(1);
+      expect(delivery?.checkedBack).to.equal(false);
+      const properties = Object.fromEntries(delivery?.properties ?? []);
+      expect(properties).to.include({ topic: PURCHASES.topic, saleId: batch.saleId, batchId: batch.batchId });
+      expect(await delivery?.ack()).to.equal(true);
+    });
+
+    it('T4 a second commit does no harm, and a rollback after it is not confirmed', async () => {
+      const batch = freshBatch();
+      const half = await sendHalf(batch);
+      await half.commit();
+      await half.commit();
+      expect(await half.rollback()).to.equal(false);
+      await (await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS))?.ack();
+    });
+
+    it('T3 a half message left open is checked back, and commit delivers it, marked as checked back', async () => {
+      const batch = freshBatch();
+      answers.set(batch.batchId, () => 'commit');
+      await sendHalf(batch);
+      expect(await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS), 'still hidden').to.equal(null);
+
+      const delivery = await nextDelivery(world, source, batch, CHECKED_WITHIN_MS);
+      expect(asked).to.include(batch.batchId);
+      expect(delivery?.body).to.equal(batch.body);
+      expect(delivery?.checkedBack).to.equal(true);
+      await delivery?.ack();
+    });
+
+    it('T2 T5 what was rolled back, by its sender or by the check-back, is never delivered', async () => {
+      const bySender = freshBatch();
+      expect(await (await sendHalf(bySender)).rollback()).to.equal(true);
+      const byCheck = freshBatch();
+      answers.set(byCheck.batchId, () => 'rollback');
+      await sendHalf(byCheck);
+
+      expect(await nextDelivery(world, source, byCheck, 24_000)).to.equal(null);
+      expect(asked.filter((batchId) => batchId === byCheck.batchId)).to.have.length(1);
+      expect(asked).not.to.include(bySender.batchId);
+    });
+
+    it('T10 when the check-back throws or has no answer, it is asked again until it has one', async () => {
+      const batch = freshBatch();
+      const replies = [
+        (): CheckBackAnswer => {
+          throw new Error('redis is down');
+        },
+        (): CheckBackAnswer => 'no_answer',
+      ];
+      answers.set(batch.batchId, () => (replies.shift() ?? ((): CheckBackAnswer => 'commit'))());
+      await sendHalf(batch);
+
+      const delivery = await nextDelivery(world, source, batch, CHECKED_WITHIN_MS);
+      expect(asked.filter((batchId) => batchId === batch.batchId)).to.have.length(3);
+      expect(delivery?.checkedBack).to.equal(true);
+      await delivery?.ack();
+    });
+
+    it('a batch published again arrives on the re-drive topic', async () => {
+      const batch = freshBatch();
+      await (await world.redriveChannel()).publish(batch);
+      const redrives = await world.source(REDRIVES.topic, REDRIVES.group);
+      const delivery = await nextDelivery(world, redrives, batch, VISIBLE_WITHIN_MS);
+      expect(delivery?.body).to.equal(batch.body);
+      expect(delivery?.properties.get('topic')).to.equal(REDRIVES.topic);
+      await delivery?.ack();
+    });
+
+    it('a closed channel stores nothing and says so', async () => {
+      await channel.close();
+      expect(await channel.sendHalf(freshBatch())).to.equal('unavailable');
+    });
+  });
+}

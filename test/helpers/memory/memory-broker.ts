@@ -1,0 +1,223 @@
+import type { Batch } from '../../../src/domain/batch.js';
+import { assert, OperationalError } from '../../../src/domain/errors.js';
+import { TOPICS, WRITER_RETRIES_MAX } from '../../../src/domain/topics.js';
+import type { Clock } from '../../../src/ports/clock.js';
+import type { Delivery, DeliverySource } from '../../../src/ports/delivery-source.js';
+import type { CheckBack, HalfMessage, PurchaseChannel, RedriveChannel } from '../../../src/ports/purchase-channel.js';
+import { ManualClock } from './manual-clock.js';
+import { MemoryGroup, type Loan, type StoredMessage } from './memory-group.js';
+
+/** The faults that a test can order, each for the next call of its kind. */
+export type MemoryFault =
+  | 'half_unavailable' // refused, not stored
+  | 'half_reply_lost' // stored, but the sender never hears of it
+  | 'half_lost' // not stored, and the sender cannot know
+  | 'commit_lost'
+  | 'rollback_lost'
+  | 'publish_fails' // the re-drive message is not stored
+  | 'publish_reply_lost' // stored, but the call throws
+  | 'receive_fails'
+  | 'ack_lost';
+
+export interface MemoryBrokerOptions {
+  /** Default: a ManualClock. */
+  readonly clock?: Clock;
+  /** Half messages older than this are asked for; default 10000, as in our broker. */
+  readonly transactionTimeOutMs?: number;
+  /** Retries before a message is dead; default 5, as for the writer groups. */
+  readonly retryMaxTimes?: number;
+}
+
+interface Half {
+  readonly messageId: string;
+  readonly topic: string;
+  readonly batch: Batch;
+  readonly sentAtMs: number;
+  checks: number;
+}
+
+/**
+ * A broker in memory, for tests of the use cases. It keeps the rules that our code may rely on, and no others: half
+ * messages are shown to nobody, the proxy forgets one at its first end, loans run out, a message is dead after its
+ * last retry. Nothing happens by itself: time moves with the clock, the broker asks when `runChecks()` is called.
+ */
+export class MemoryBroker {
+  readonly clock: Clock;
+  readonly #options: Required<Omit<MemoryBrokerOptions, 'clock'>>;
+  readonly #topics = new Map<string, StoredMessage[]>();
+  readonly #groups = new Map<string, MemoryGroup>();
+  readonly #halves = new Map<string, Half>();
+  readonly #faults: MemoryFault[] = [];
+  readonly #checkBacks = new Set<CheckBack>();
+  #nextId = 1;
+
+  constructor(options: MemoryBrokerOptions = {}) {
+    this.clock = options.clock ?? new ManualClock();
+    this.#options = {
+      transactionTimeOutMs: options.transactionTimeOutMs ?? 10_000,
+      retryMaxTimes: options.retryMaxTimes ?? WRITER_RETRIES_MAX,
+    };
+  }
+
+  /** The next call that the fault fits fails; several are kept in order. */
+  breakNext(...faults: MemoryFault[]): void {
+    this.#faults.push(...faults);
+  }
+
+  /** Bodies of the half messages that are neither committed nor rolled back. */
+  get openHalves(): readonly string[] {
+    return [...this.#halves.values()].map((half) => half.batch.body);
+  }
+
+  /** Bodies of everything ever made visible on a topic. */
+  published(topic: string): readonly string[] {
+    return this.#topic(topic).map((message) => message.body);
+  }
+
+  /** Messages of the topic that the group has neither acked nor lost to the dead letters. */
+  unfinished(topic: string, group: string): number {
+    return this.#group(topic, group).unfinished;
+  }
+
+  purchaseChannel(checkBack: CheckBack, topic: string = TOPICS.purchase): PurchaseChannel & { close(): Promise<void> } {
+    this.#checkBacks.add(checkBack);
+    let open = true;
+    return {
+      sendHalf: async (batch) => (open ? this.#storeHalf(topic, batch) : 'unavailable'),
+      close: async () => {
+        open = false;
+        this.#checkBacks.delete(checkBack);
+      },
+    };
+  }
+
+  redriveChannel(topic: string = TOPICS.redrive): RedriveChannel & { close(): Promise<void> } {
+    return {
+      publish: async (batch) => {
+        if (this.#isBroken('publish_fails')) throw fault('publish_fails');
+        this.#publish(topic, this.#newId(), batch, 0);
+        if (this.#isBroken('publish_reply_lost')) throw fault('publish_reply_lost');
+      },
+      close: async () => undefined,
+    };
+  }
+
+  /** Makes any body visible, for messages that no program of ours would write. */
+  publishRaw(topic: string, body: string, properties: Record<string, string> = {}): void {
+    const messageId = this.#newId();
+    const message = { messageId, body, properties: new Map(Object.entries(properties)), checks: 0, firstAttempt: 1 };
+    this.#topic(topic).push(message);
+  }
+
+  /** @param awaitMs how long an empty receive sleeps on the clock; default 0 */
+  source(topic: string, group: string, invisibleMs = 10_000, awaitMs = 0): DeliverySource & { close(): Promise<void> } {
+    const view = this.#group(topic, group);
+    let open = true;
+    return {
+      receive: async (max) => {
+        assert(max >= 1 && max <= 32, 'max must be 1 to 32');
+        if (this.#isBroken('receive_fails')) throw fault('receive_fails');
+        if (!open) return [];
+        const loans = view.take(max, this.clock.nowMs(), invisibleMs);
+        if (loans.length === 0) await this.clock.sleep(awaitMs);
+        return loans.map((loan) => this.#delivery(view, loan));
+      },
+      close: async () => {
+        open = false;
+      },
+    };
+  }
+
+  /** Asks for every half message that is old enough, one check-back at a time; returns how many were asked for. */
+  async runChecks(): Promise<number> {
+    const [checkBack] = this.#checkBacks;
+    const dueMs = this.clock.nowMs() - this.#options.transactionTimeOutMs;
+    const due = [...this.#halves.values()].filter((half) => half.sentAtMs <= dueMs);
+    for (const half of due) {
+      half.checks += 1; // also when nobody hears the question
+      const answer = await checkBack?.(half.batch.body).catch(() => 'no_answer' as const);
+      if (answer === 'commit') this.#makeVisible(half);
+      if (answer === 'rollback') this.#halves.delete(half.messageId);
+    }
+    return due.length;
+  }
+
+  #storeHalf(topic: string, batch: Batch): HalfMessage | 'unavailable' | 'outcome_unknown' {
+    if (this.#isBroken('half_unavailable')) return 'unavailable';
+    if (this.#isBroken('half_lost')) return 'outcome_unknown';
+    const half = { messageId: this.#newId(), topic, batch, sentAtMs: this.clock.nowMs(), checks: 0 };
+    this.#halves.set(half.messageId, half);
+    if (this.#isBroken('half_reply_lost')) return 'outcome_unknown';
+    let known = true; // the proxy forgets a half message at its first commit or rollback
+    const end = (lost: MemoryFault): boolean => {
+      if (!known || this.#isBroken(lost)) return false;
+      known = false;
+      return true;
+    };
+    return {
+      commit: async () => {
+        if (end('commit_lost')) this.#makeVisible(half);
+      },
+      rollback: async () => {
+        if (!end('rollback_lost')) return false;
+        this.#halves.delete(half.messageId);
+        return true;
+      },
+    };
+  }
+
+  /** A half message that a check-back has ended meanwhile is delivered again by a commit: the broker does not dedupe. */
+  #makeVisible(half: Half): void {
+    this.#halves.delete(half.messageId);
+    this.#publish(half.topic, half.messageId, half.batch, half.checks);
+  }
+
+  #publish(topic: string, messageId: string, batch: Batch, checks: number): void {
+    const { saleId, batchId, epoch, body } = batch;
+    const properties = new Map(Object.entries({ topic, saleId, batchId, epoch: String(epoch) }));
+    this.#topic(topic).push({ messageId, body, properties, checks, firstAttempt: 1 });
+  }
+
+  #delivery(view: MemoryGroup, { message, attempt, receipt }: Loan): Delivery {
+    return {
+      messageId: message.messageId,
+      body: message.body,
+      attempt,
+      checkedBack: message.checks > 0,
+      properties: message.properties,
+      ack: async () => !this.#isBroken('ack_lost') && view.ack(receipt, this.clock.nowMs()),
+      retryAfter: async (delayMs) => view.hideFor(receipt, this.clock.nowMs(), delayMs),
+    };
+  }
+
+  #topic(topic: string): StoredMessage[] {
+    let log = this.#topics.get(topic);
+    if (!log) this.#topics.set(topic, (log = []));
+    return log;
+  }
+
+  #group(topic: string, group: string): MemoryGroup {
+    const key = `${topic} ${group}`;
+    let view = this.#groups.get(key);
+    if (!view) {
+      const deadLetters = this.#topic(`%DLQ%${group}`);
+      const firstAttempt = this.#options.retryMaxTimes + 3; // as the real broker counts on
+      const bury = (message: StoredMessage): void => void deadLetters.push({ ...message, firstAttempt });
+      view = new MemoryGroup(this.#topic(topic), this.#options.retryMaxTimes, bury);
+      this.#groups.set(key, view);
+    }
+    return view;
+  }
+
+  #isBroken(kind: MemoryFault): boolean {
+    const index = this.#faults.indexOf(kind);
+    if (index >= 0) this.#faults.splice(index, 1);
+    return index >= 0;
+  }
+
+  #newId(): string {
+    return `memory-${this.#nextId++}`;
+  }
+}
+
+const fault = (kind: MemoryFault): OperationalError => new OperationalError('rocketmq', kind, { retryable: true });

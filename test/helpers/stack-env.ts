@@ -1,0 +1,16 @@
+const NAMES = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const;
+
+/** Where the servers of this test run are. */
+export type StackEnv = Record<(typeof NAMES)[number], string>;
+
+/**
+ * The servers that tests use, from the environment.
+ * @throws when one is not named; `npm test` starts a stack of its own and names it
+ */
+export function stackEnv(): StackEnv {
+  const missing = NAMES.filter((name) => !process.env[name]);
+  if (missing.length > 0) {
+    throw new Error(`no servers to test with: ${missing.join(', ')} not set. Run \`npm test\`, which starts its own.`);
+  }
+  return Object.fromEntries(NAMES.map((name) => [name, process.env[name]])) as StackEnv;
+}
