@@ -23,7 +23,10 @@ export interface NewOrder {
 export interface WritePlan {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   readonly orders: readonly NewOrder[];
-  /** Units that go back because their row ended under another batch; driven by the outbox. */
+  /**
+   * Requests whose row ended under another batch: their units go back, driven by the outbox. The releases of the
+   * `failed` rows in `orders` are written with them and are not listed here.
+   */
   readonly releases: readonly Release[];
   /** Sales whose guard said no: there each purchase is tried alone, so that exactly the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
@@ -32,15 +35,16 @@ export interface WritePlan {
 }
 
 /**
- * - `written`: committed, with the rows that the guard turned into `failed/oversold_guard`
- * - `row_exists`: a unique key stood in the way; nothing was written, look up and plan again
+ * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`
+ * - `row_exists`: a purchase has its row, or `active_key` stood in the way; nothing was written, look up, plan again
+ * - `order_id_taken`: an equal order id exists; nothing was written, mint new ones
  * - `oversold`: the guard of these sales said no; nothing was written, plan them one by one
  * - `epoch_changed`: the sale was rebuilt meanwhile; nothing was written
  * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
  */
 export type WriteOutcome =
   | { readonly outcome: 'written'; readonly surplus: ReadonlySet<string> }
-  | { readonly outcome: 'row_exists' }
+  | { readonly outcome: 'row_exists' | 'order_id_taken' }
   | { readonly outcome: 'oversold'; readonly saleIds: readonly string[] }
   | { readonly outcome: 'epoch_changed' }
   | { readonly outcome: 'again' };

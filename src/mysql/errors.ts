@@ -1,0 +1,149 @@
+import { OperationalError } from '../domain/errors.js';
+
+/** What a statement ran into, as far as a caller can act on it. */
+export type MysqlErrorKind =
+  | 'duplicate'
+  | 'deadlock'
+  | 'lock_wait'
+  | 'connection_lost'
+  | 'timed_out'
+  | 'too_busy'
+  | 'disk_full'
+  | 'read_only'
+  | 'bad_value'
+  | 'denied'
+  | 'schema'
+  | 'other';
+
+/** May the same call succeed later, and may the connection be used again? */
+interface Kind {
+  readonly retryable: boolean;
+  readonly connectionUsable: boolean;
+}
+
+const KINDS: Record<MysqlErrorKind, Kind> = {
+  duplicate: { retryable: false, connectionUsable: true },
+  deadlock: { retryable: true, connectionUsable: true },
+  lock_wait: { retryable: true, connectionUsable: true },
+  connection_lost: { retryable: true, connectionUsable: false },
+  timed_out: { retryable: true, connectionUsable: false },
+  too_busy: { retryable: true, connectionUsable: false },
+  disk_full: { retryable: true, connectionUsable: true },
+  // The server may have become a replica: only a new connection finds the primary.
+  read_only: { retryable: true, connectionUsable: false },
+  bad_value: { retryable: false, connectionUsable: true },
+  // An operator rotates a password or runs the migrations while we wait: the message is not to blame.
+  denied: { retryable: true, connectionUsable: false },
+  schema: { retryable: true, connectionUsable: true },
+  other: { retryable: false, connectionUsable: false },
+};
+
+/**
+ * Server error numbers. Sources: MySQL 8.0 Server Error Message Reference, MariaDB Error Codes.
+ * A number missing here is `other`: not retryable, so that it counts as poison of the batch that met it.
+ */
+const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
+  1062: 'duplicate', // ER_DUP_ENTRY
+  1213: 'deadlock', // ER_LOCK_DEADLOCK: the whole transaction is rolled back
+  1614: 'deadlock', // ER_XA_RBDEADLOCK
+  1020: 'deadlock', // ER_CHECKREAD: MariaDB with innodb_snapshot_isolation
+  1205: 'lock_wait', // ER_LOCK_WAIT_TIMEOUT: only the statement is rolled back
+  3572: 'lock_wait', // ER_LOCK_NOWAIT
+
+  1021: 'disk_full', // ER_DISK_FULL
+  1114: 'disk_full', // ER_RECORD_FILE_FULL
+  1041: 'too_busy', // ER_OUT_OF_RESOURCES: memory
+  1026: 'disk_full', // ER_ERROR_ON_WRITE
+  1180: 'disk_full', // ER_ERROR_DURING_COMMIT
+  1290: 'read_only', // ER_OPTION_PREVENTS_STATEMENT: --read-only
+  1792: 'read_only', // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+  1836: 'read_only', // ER_READ_ONLY_MODE
+
+  1040: 'too_busy', // ER_CON_COUNT_ERROR
+  1203: 'too_busy', // ER_TOO_MANY_USER_CONNECTIONS
+  1226: 'too_busy', // ER_USER_LIMIT_REACHED
+  1053: 'connection_lost', // ER_SERVER_SHUTDOWN
+  1317: 'timed_out', // ER_QUERY_INTERRUPTED: KILL QUERY
+  1927: 'connection_lost', // MariaDB ER_CONNECTION_KILLED
+  1969: 'timed_out', // MariaDB ER_STATEMENT_TIMEOUT
+  3024: 'timed_out', // ER_QUERY_TIMEOUT
+  4031: 'connection_lost', // ER_CLIENT_INTERACTION_TIMEOUT
+  1158: 'connection_lost', // ER_NET_READ_ERROR
+  1159: 'connection_lost', // ER_NET_READ_INTERRUPTED
+  1160: 'connection_lost', // ER_NET_ERROR_ON_WRITE
+  1161: 'connection_lost', // ER_NET_WRITE_INTERRUPTED
+
+  1048: 'bad_value', // ER_BAD_NULL_ERROR
+  1264: 'bad_value', // ER_WARN_DATA_OUT_OF_RANGE
+  1265: 'bad_value', // WARN_DATA_TRUNCATED
+  1292: 'bad_value', // ER_TRUNCATED_WRONG_VALUE
+  1366: 'bad_value', // ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
+  1406: 'bad_value', // ER_DATA_TOO_LONG
+  1452: 'bad_value', // ER_NO_REFERENCED_ROW_2
+  1690: 'bad_value', // ER_DATA_OUT_OF_RANGE
+  3819: 'bad_value', // ER_CHECK_CONSTRAINT_VIOLATED
+  4025: 'bad_value', // MariaDB ER_CONSTRAINT_FAILED
+
+  1044: 'denied', // ER_DBACCESS_DENIED_ERROR
+  1045: 'denied', // ER_ACCESS_DENIED_ERROR
+  1142: 'denied', // ER_TABLEACCESS_DENIED_ERROR
+  1227: 'denied', // ER_SPECIFIC_ACCESS_DENIED_ERROR
+  1049: 'schema', // ER_BAD_DB_ERROR
+  1054: 'schema', // ER_BAD_FIELD_ERROR
+  1146: 'schema', // ER_NO_SUCH_TABLE
+};
+
+/** What the driver or the socket says, without a number of the server. */
+const CLIENT_ERRORS: Readonly<Record<string, MysqlErrorKind>> = {
+  PROTOCOL_CONNECTION_LOST: 'connection_lost',
+  PROTOCOL_SEQUENCE_TIMEOUT: 'timed_out', // our own limit per statement
+  POOL_WAIT_TIMEOUT: 'too_busy', // ours: no free connection in time
+  ECONNREFUSED: 'connection_lost',
+  ECONNRESET: 'connection_lost',
+  EPIPE: 'connection_lost',
+  ETIMEDOUT: 'connection_lost',
+  EHOSTUNREACH: 'connection_lost',
+  ENETUNREACH: 'connection_lost',
+  ENOTFOUND: 'connection_lost',
+  EAI_AGAIN: 'connection_lost',
+};
+
+/** A statement failed. `kind` is for the adapters of this folder; a use case sees an OperationalError. */
+export class MysqlError extends OperationalError {
+  readonly kind: MysqlErrorKind;
+  /** For `duplicate`: the name of the unique key, without its table; else null. */
+  readonly key: string | null;
+  /** False when the connection must be closed: its state is unknown, or it is gone. */
+  readonly connectionUsable: boolean;
+
+  constructor(kind: MysqlErrorKind, message: string, key: string | null, cause: unknown) {
+    super('mysql', message, { retryable: KINDS[kind].retryable, cause });
+    this.name = 'MysqlError';
+    this.kind = kind;
+    this.key = key;
+    this.connectionUsable = KINDS[kind].connectionUsable;
+  }
+}
+
+/** Finds what a driver error means. The message names the error, never the statement: it would hold user ids. */
+export function toMysqlError(cause: unknown): MysqlError {
+  if (cause instanceof MysqlError) return cause;
+  const raw = (cause ?? {}) as { errno?: unknown; code?: unknown; fatal?: unknown; sqlMessage?: unknown };
+  const code = typeof raw.code === 'string' ? raw.code : `errno ${String(raw.errno)}`;
+  const kind = kindOf(raw.errno, code, raw.fatal === true);
+  const key = kind === 'duplicate' ? duplicateKey(String(raw.sqlMessage)) : null;
+  const text = raw.sqlMessage === undefined ? String((cause as Error | null)?.message ?? cause) : code;
+  return new MysqlError(kind, `mysql: ${kind}: ${key === null ? text : `key ${key}`}`, key, cause);
+}
+
+function kindOf(errno: unknown, code: string, fatal: boolean): MysqlErrorKind {
+  const known = (typeof errno === 'number' ? SERVER_ERRORS[errno] : undefined) ?? CLIENT_ERRORS[code];
+  if (known !== undefined) return known;
+  return fatal ? 'connection_lost' : 'other';
+}
+
+/** `… for key 'orders.PRIMARY'` (MySQL 8) or `… for key 'PRIMARY'` (MariaDB). The value before it may hold quotes. */
+function duplicateKey(message: string): string {
+  const name = /for key '([^']*)'$/.exec(message)?.[1] ?? '';
+  return name.slice(name.lastIndexOf('.') + 1);
+}

@@ -1,0 +1,11 @@
+import type { Knex } from 'knex';
+import * as firstTables from './0001-first-tables.js';
+
+export interface NamedMigration {
+  /** Stays for ever: the database remembers it. */
+  readonly name: string;
+  readonly up: (knex: Knex) => Promise<void>;
+}
+
+/** In order. Imported, not searched for on the disk: the same list runs from source and from the build. */
+export const MIGRATIONS: readonly NamedMigration[] = [{ name: '0001-first-tables', up: firstTables.up }];

@@ -1,0 +1,208 @@
+import { createPool, type Pool, type PoolConnection, type PoolOptions, type ResultSetHeader } from 'mysql2';
+import { MysqlError, toMysqlError } from './errors.js';
+
+export interface MysqlOptions {
+  /** `mysql://user:password@host:port/database` */
+  readonly url: string;
+  /** Connections of this process; a caller that finds none free waits. */
+  readonly poolMax: number;
+  /** How long one statement may take; longer than `lockWaitSeconds`. */
+  readonly queryTimeoutMs: number;
+  /** Default 3000. */
+  readonly connectTimeoutMs?: number;
+  /** How long a caller waits for a free connection. Default 5000. */
+  readonly poolWaitMs?: number;
+  /** How long a statement waits for a row that another transaction holds. Default 5, whole seconds. */
+  readonly lockWaitSeconds?: number;
+  /** The server ends a transaction whose owner is silent for so long (a stopped process) and frees its rows. Default 20. */
+  readonly idleTransactionSeconds?: number;
+}
+
+export type SqlValue = string | number | boolean | null | Date | readonly string[] | readonly number[];
+
+export interface Written {
+  /** Rows that were changed; a row found but left as it was does not count. */
+  readonly affectedRows: number;
+  /** The AUTO_INCREMENT id given, in decimal. */
+  readonly insertId: string;
+}
+
+/** Statements. `?` stands for an escaped value; BIGINT comes back as a string, DATETIME as a Date. */
+export interface Statements {
+  /** @throws MysqlError */
+  query<Row>(sql: string, values?: readonly SqlValue[]): Promise<Row[]>;
+  /** @throws MysqlError */
+  execute(sql: string, values?: readonly SqlValue[]): Promise<Written>;
+}
+
+export interface Transaction extends Statements {
+  /** Gives everything up; the work may return, nothing is committed after it. */
+  rollback(): Promise<void>;
+}
+
+export interface MysqlPool extends Statements {
+  /**
+   * Runs `work` in one READ COMMITTED transaction: COMMIT when it returns, ROLLBACK when it throws.
+   * @throws MysqlError; one that comes from COMMIT proves nothing: the rows may be there
+   */
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Resolves when the server answers. @throws MysqlError */
+  probe(): Promise<void>;
+  /** Waits for statements under way, then ends every connection. */
+  close(): Promise<void>;
+}
+
+type Result = ResultSetHeader | unknown[];
+
+/** Opens nothing yet: the first statement does. */
+export function openMysqlPool(options: MysqlOptions): MysqlPool {
+  return new Connections(options);
+}
+
+/** What the url says, in the driver's words; the migrations use it too. */
+export function connectionOptions(url: string): Pick<PoolOptions, 'host' | 'port' | 'user' | 'password' | 'database'> {
+  const { hostname, port, username, password, pathname } = new URL(url);
+  return {
+    host: hostname,
+    port: port === '' ? 3306 : Number(port),
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    database: decodeURIComponent(pathname.slice(1)),
+  };
+}
+
+class Connections implements MysqlPool {
+  readonly #pool: Pool;
+  readonly #options: Required<Pick<MysqlOptions, 'queryTimeoutMs' | 'poolWaitMs'>>;
+  readonly #sessionSql: readonly string[];
+  /** Connections whose session is set up. */
+  readonly #ready = new WeakSet<PoolConnection>();
+
+  constructor(options: MysqlOptions) {
+    const { poolMax, queryTimeoutMs, poolWaitMs = 5000, connectTimeoutMs = 3000 } = options;
+    this.#options = { queryTimeoutMs, poolWaitMs };
+    this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, options.idleTransactionSeconds ?? 20);
+    this.#pool = createPool({
+      ...connectionOptions(options.url),
+      connectionLimit: poolMax,
+      connectTimeout: connectTimeoutMs,
+      // FOUND_ROWS would count a row that an UPDATE found and left alone, and so blind the guard of `sales`.
+      flags: ['-FOUND_ROWS', '-LOCAL_FILES'],
+      charset: 'utf8mb4',
+      timezone: 'Z',
+      supportBigNumbers: true,
+      bigNumberStrings: true,
+      multipleStatements: false,
+    });
+  }
+
+  query<Row>(sql: string, values?: readonly SqlValue[]): Promise<Row[]> {
+    return this.#withConnection(async (connection) => rowsOf<Row>(await this.#send(connection, sql, values)));
+  }
+
+  execute(sql: string, values?: readonly SqlValue[]): Promise<Written> {
+    return this.#withConnection(async (connection) => writtenOf(await this.#send(connection, sql, values)));
+  }
+
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.#withConnection(async (connection) => {
+      await this.#send(connection, 'START TRANSACTION');
+      let open = true;
+      const rollback = async (): Promise<void> => {
+        open = false;
+        await this.#send(connection, 'ROLLBACK');
+      };
+      const tx: Transaction = {
+        query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
+          rowsOf<Row>(await this.#send(connection, sql, values)),
+        execute: async (sql, values) => writtenOf(await this.#send(connection, sql, values)),
+        rollback,
+      };
+      try {
+        const value = await work(tx);
+        if (open) await this.#send(connection, 'COMMIT');
+        return value;
+      } catch (error) {
+        // Explicit even where the server has done it: after a lock wait (1205) only the statement is gone.
+        if (open && isUsableAfter(error)) await rollback();
+        throw error;
+      }
+    });
+  }
+
+  async probe(): Promise<void> {
+    await this.query('SELECT 1');
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#pool.end((error) => (error ? reject(toMysqlError(error)) : resolve()));
+    });
+  }
+
+  async #withConnection<T>(work: (connection: PoolConnection) => Promise<T>): Promise<T> {
+    const connection = await this.#acquire();
+    let usable = false;
+    try {
+      if (!this.#ready.has(connection)) {
+        for (const sql of this.#sessionSql) await this.#send(connection, sql);
+        this.#ready.add(connection);
+      }
+      const value = await work(connection);
+      usable = true;
+      return value;
+    } catch (error) {
+      usable = isUsableAfter(error);
+      throw error;
+    } finally {
+      if (usable) connection.release();
+      else connection.destroy(); // the server rolls back what this connection left open
+    }
+  }
+
+  /** The driver's queue has no time limit: an exhausted pool would be an endless wait. */
+  #acquire(): Promise<PoolConnection> {
+    return new Promise((resolve, reject) => {
+      let late = false;
+      const timer = setTimeout(() => {
+        late = true;
+        const message = `no free connection within ${this.#options.poolWaitMs} ms`;
+        reject(toMysqlError(Object.assign(new Error(message), { code: 'POOL_WAIT_TIMEOUT' })));
+      }, this.#options.poolWaitMs);
+      this.#pool.getConnection((error, connection) => {
+        clearTimeout(timer);
+        if (late) return connection?.release();
+        if (error) reject(toMysqlError(error));
+        else resolve(connection);
+      });
+    });
+  }
+
+  #send(connection: PoolConnection, sql: string, values?: readonly SqlValue[]): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const query = { sql, timeout: this.#options.queryTimeoutMs, ...(values && { values: values as unknown[] }) };
+      connection.query(query, (error, result) => (error ? reject(toMysqlError(error)) : resolve(result as Result)));
+    });
+  }
+}
+
+/** One place for what every session relies on, whatever the server's defaults are. */
+function sessionSql(lockWaitSeconds: number, idleTransactionSeconds: number): readonly string[] {
+  return [
+    'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+    // Strict, or MySQL clips a value without a word; without NO_BACKSLASH_ESCAPES, or escaping breaks.
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
+      " time_zone = '+00:00'," +
+      ` innodb_lock_wait_timeout = ${lockWaitSeconds}` +
+      // Only MariaDB knows this one and only MariaDB reads the comment; elsewhere TCP keepalive frees the rows.
+      `/*M!100302 , idle_transaction_timeout = ${idleTransactionSeconds} */`,
+  ];
+}
+
+const isUsableAfter = (error: unknown): boolean => !(error instanceof MysqlError) || error.connectionUsable;
+const rowsOf = <Row>(result: Result): Row[] => (Array.isArray(result) ? (result as Row[]) : []);
+
+function writtenOf(result: Result): Written {
+  if (Array.isArray(result)) return { affectedRows: 0, insertId: '0' };
+  return { affectedRows: result.affectedRows, insertId: String(result.insertId) };
+}

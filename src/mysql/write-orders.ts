@@ -1,0 +1,216 @@
+import { escape } from 'mysql2';
+import { Bug } from '../domain/errors.js';
+import type { FailureReason } from '../domain/order.js';
+import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../ports/order-book.js';
+import type { BatchRecorded } from '../ports/outbox.js';
+import type { Release } from '../ports/settlement-ledger.js';
+import { MysqlError } from './errors.js';
+import type { MysqlPool, Transaction } from './pool.js';
+
+/** Rows of one INSERT. About 150 bytes each, so far below the smallest `max_allowed_packet` in use (16 MiB). */
+const ROWS_PER_INSERT = 4000;
+/** Releases of one outbox row; the relay sends them together. */
+const RELEASES_PER_ROW = 500;
+
+const INSERT_ORDERS =
+  'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer,' +
+  ' state, reason, expires_at) VALUES ';
+
+/** The rows of a plan, with those that the guard refused while they were tried one by one. */
+type Surplus = ReadonlySet<string>;
+const NONE: Surplus = new Set();
+
+/**
+ * The writer transaction of DESIGN §6. Locks are taken in one order by everybody: rows by (user, sale, request), then
+ * the `sales` rows by id, last, so that the hot row is held for one round trip and the commit only.
+ */
+export async function writeOrders(pool: MysqlPool, plan: WritePlan): Promise<WriteOutcome> {
+  const orders = [...plan.orders].sort(byUniqueKey);
+  try {
+    return await pool.transaction(async (tx) => {
+      for (let from = 0; from < orders.length; from += ROWS_PER_INSERT) {
+        await tx.execute(insertSql(orders.slice(from, from + ROWS_PER_INSERT), plan));
+      }
+      return plan.oneByOne.size === 0 ? finish(tx, plan) : finishOneByOne(tx, plan);
+    });
+  } catch (error) {
+    return outcomeOf(error);
+  }
+}
+
+function outcomeOf(error: unknown): WriteOutcome {
+  if (!(error instanceof MysqlError)) throw error;
+  if (error.kind === 'deadlock' || error.kind === 'lock_wait') return { outcome: 'again' };
+  if (error.kind !== 'duplicate') throw error;
+  return { outcome: error.key === 'PRIMARY' ? 'order_id_taken' : 'row_exists' };
+}
+
+/** The usual end: outbox, then the guards, each for the whole sum of its sale. */
+async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
+  await insertOutbox(tx, plan, NONE);
+  const refused: SaleTerms[] = [];
+  for (const [terms, units] of unitsBySale(plan, NONE)) {
+    if (!(await passGuard(tx, terms, units))) refused.push(terms);
+  }
+  if (refused.length === 0) return { outcome: 'written', surplus: NONE };
+  const outcome = await whyRefused(tx, refused);
+  await tx.rollback();
+  return outcome;
+}
+
+/**
+ * The end after a guard has said no: the `sales` row is locked and each purchase, in the order of its batch, is tried
+ * against what is left. Those that do not fit become `failed/oversold_guard`; the rest passes the same guard as ever.
+ */
+async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
+  const surplus = new Set<string>();
+  for (const saleId of [...plan.oneByOne].sort(bySaleId)) {
+    const terms = termsFor(plan, saleId);
+    const [row] = await tx.query<{ readonly units_left: string; readonly epoch: number }>(
+      'SELECT CAST(stock AS SIGNED) - CAST(sold AS SIGNED) AS units_left, epoch FROM sales WHERE id = ? FOR UPDATE',
+      [saleId],
+    );
+    if (row === undefined || row.epoch !== terms.epoch) {
+      await tx.rollback();
+      return { outcome: 'epoch_changed' };
+    }
+    addSurplus(surplus, plan, saleId, Number(row.units_left));
+  }
+  if (surplus.size > 0) {
+    await tx.execute(
+      "UPDATE orders SET state = 'failed', reason = 'oversold_guard', expires_at = NULL WHERE id IN (?)",
+      [[...surplus]],
+    );
+  }
+  await insertOutbox(tx, plan, surplus);
+  for (const [terms, units] of unitsBySale(plan, surplus)) {
+    if (await passGuard(tx, terms, units)) continue;
+    const outcome = await whyRefused(tx, [terms]);
+    await tx.rollback();
+    return outcome;
+  }
+  return { outcome: 'written', surplus };
+}
+
+function addSurplus(surplus: Set<string>, plan: WritePlan, saleId: string, unitsLeft: number): void {
+  let left = unitsLeft;
+  for (const { orderId, batch, purchase, failure } of plan.orders) {
+    if (batch.saleId !== saleId || failure !== null) continue;
+    if (purchase.quantity <= left) left -= purchase.quantity;
+    else surplus.add(orderId);
+  }
+}
+
+async function passGuard(tx: Transaction, { saleId, epoch }: SaleTerms, units: number): Promise<boolean> {
+  const sql = 'UPDATE sales SET sold = sold + ? WHERE id = ? AND epoch = ? AND sold + ? <= stock';
+  return (await tx.execute(sql, [units, saleId, epoch, units])).affectedRows === 1;
+}
+
+async function whyRefused(tx: Transaction, refused: readonly SaleTerms[]): Promise<WriteOutcome> {
+  const saleIds = refused.map(({ saleId }) => saleId);
+  const rows = await tx.query<{ readonly id: string; readonly epoch: number }>(
+    'SELECT id, epoch FROM sales WHERE id IN (?)',
+    [saleIds],
+  );
+  const epochs = new Map(rows.map(({ id, epoch }) => [id, epoch]));
+  if (refused.some(({ saleId, epoch }) => epochs.get(saleId) !== epoch)) return { outcome: 'epoch_changed' };
+  return { outcome: 'oversold', saleIds };
+}
+
+/** Live units per sale, in id order. A sale that only gets failed rows counts nothing and its guard is not asked. */
+function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
+  const units = new Map<string, number>();
+  for (const { orderId, batch, purchase, failure } of plan.orders) {
+    if (failure !== null || surplus.has(orderId)) continue;
+    units.set(batch.saleId, (units.get(batch.saleId) ?? 0) + purchase.quantity);
+  }
+  const saleIds = [...units.keys()].sort(bySaleId);
+  return saleIds.map((saleId) => [termsFor(plan, saleId), units.get(saleId) as number]);
+}
+
+function insertSql(orders: readonly NewOrder[], plan: WritePlan): string {
+  // One literal for all live rows: written from literals because this text is built 10,000 times a second.
+  const live = `'pending_payment',NULL,UTC_TIMESTAMP(3) + INTERVAL ${plan.paymentWindowMs * 1000} MICROSECOND)`;
+  let sql = INSERT_ORDERS;
+  let separator = '(';
+  for (const { orderId, batch, purchase, failure } of orders) {
+    const { priceCents, limitPerBuyer } = termsFor(plan, batch.saleId);
+    const { userId, requestId, quantity } = purchase;
+    const ids = `${quoted(userId)},${quoted(requestId)},${quoted(batch.batchId)}`;
+    const numbers = `${quantity},${quantity * priceCents},${limitPerBuyer === 1 ? 1 : 0}`;
+    const end = failure === null ? live : `'failed',${quoted(failure)},NULL)`;
+    sql += `${separator}${numeric(orderId)},${numeric(batch.saleId)},${ids},${numbers},${end}`;
+    separator = ',(';
+  }
+  return sql;
+}
+
+async function insertOutbox(tx: Transaction, plan: WritePlan, surplus: Surplus): Promise<void> {
+  const rows: string[] = [];
+  const row = (kind: string, key: string, payload: unknown): void => {
+    rows.push(`('${kind}',${quoted(key)},${escape(JSON.stringify(payload))})`);
+  };
+  for (const recorded of recordedBatches(plan, surplus)) row('batch_recorded', recorded.batchId, recorded);
+  const releases = [...plan.releases, ...releasesOfFailed(plan, surplus)];
+  for (let from = 0; from < releases.length; from += RELEASES_PER_ROW) {
+    const some = releases.slice(from, from + RELEASES_PER_ROW);
+    row('release', some[0]?.batchId ?? '', some);
+  }
+  if (rows.length > 0) await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${rows.join(',')}`);
+}
+
+function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplus): Iterable<BatchRecorded> {
+  const batches = new Map<string, BatchRecorded & { orders: string[]; failed: string[] }>();
+  for (const { orderId, batch, failure } of orders) {
+    let recorded = batches.get(batch.batchId);
+    if (recorded === undefined) {
+      recorded = { batchId: batch.batchId, saleId: batch.saleId, orders: [], failed: [], paymentWindowMs };
+      batches.set(batch.batchId, recorded);
+    }
+    (failure !== null || surplus.has(orderId) ? recorded.failed : recorded.orders).push(orderId);
+  }
+  return batches.values();
+}
+
+function releasesOfFailed({ orders }: WritePlan, surplus: Surplus): Release[] {
+  const releases: Release[] = [];
+  for (const order of orders) {
+    const reason: FailureReason | null = surplus.has(order.orderId) ? 'oversold_guard' : order.failure;
+    if (reason === null) continue;
+    const { batch, purchase, orderId } = order;
+    releases.push({
+      saleId: batch.saleId,
+      bucket: batch.bucket,
+      userId: purchase.userId,
+      requestId: purchase.requestId,
+      orderId,
+      batchId: batch.batchId,
+      withUnits: reason !== 'oversold_guard', // that unit never existed
+    });
+  }
+  return releases;
+}
+
+function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
+  const found = terms.get(saleId);
+  if (found === undefined) throw new Bug(`a plan without the terms of sale ${saleId}`);
+  return found;
+}
+
+const PLAIN = /^[A-Za-z0-9_-]*$/;
+const DIGITS = /^[0-9]{1,20}$/;
+/** Ids need no escaping, and the test is much cheaper than the escape; what is no id is escaped all the same. */
+const quoted = (text: string): string => (PLAIN.test(text) ? `'${text}'` : escape(text));
+const numeric = (text: string): string => (DIGITS.test(text) ? text : escape(text));
+
+function byUniqueKey(a: NewOrder, b: NewOrder): number {
+  return (
+    compare(a.purchase.userId, b.purchase.userId) ||
+    bySaleId(a.batch.saleId, b.batch.saleId) ||
+    compare(a.purchase.requestId, b.purchase.requestId)
+  );
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+/** Decimal strings by value: the shorter one is smaller. */
+const bySaleId = (a: string, b: string): number => a.length - b.length || compare(a, b);
