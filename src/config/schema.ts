@@ -21,7 +21,7 @@ export const SCHEMA = {
       min: 0,
       max: 65535,
     }),
-    connectionsMax: integer({
+    maxConnections: integer({
       env: 'HTTP_CONNECTIONS_MAX',
       doc: 'Open connections; one more is closed at once.',
       unit: 'connections',
@@ -44,6 +44,14 @@ export const SCHEMA = {
       fallback: 10000,
       min: 100,
       max: 60000,
+    }),
+    keepAliveTimeoutMs: integer({
+      env: 'HTTP_KEEP_ALIVE_TIMEOUT_MS',
+      doc: 'A connection without a request is closed after this.',
+      unit: 'ms',
+      fallback: 30000,
+      min: 100,
+      max: 600000,
     }),
     drainMs: integer({
       env: 'HTTP_DRAIN_MS',

@@ -1,0 +1,121 @@
+import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
+import { OperationalError } from '../domain/errors.js';
+import { createAuthenticator, type Authenticator } from '../http/auth.js';
+import { createHttpServer } from '../http/server.js';
+import { createOrderBook } from '../mysql/order-book.js';
+import { openMysqlPool } from '../mysql/pool.js';
+import { createSaleBook } from '../mysql/sale-book.js';
+import {
+  createChannelMeters,
+  createHttpMeters,
+  createPurchaseMeters,
+  createRegistry,
+} from '../observability/metrics.js';
+import { getOrder } from '../order/get-order.js';
+import type { Log } from '../ports/log.js';
+import { Batcher } from '../purchase/batcher.js';
+import { createCheckBack } from '../purchase/check-back.js';
+import { PurchaseGate } from '../purchase/gate.js';
+import { GetPurchase } from '../purchase/get-purchase.js';
+import { placeBatch } from '../purchase/place-batch.js';
+import { SoldOutFlags } from '../purchase/sold-out-flags.js';
+import { createSaleCardCache } from '../redis/sale-card-cache.js';
+import { createSaleLedger } from '../redis/sale-ledger.js';
+import { createStockLedger } from '../redis/stock-ledger.js';
+import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
+import { GetSale } from '../sale/get-sale.js';
+import { SaleCards } from '../sale/sale-cards.js';
+import { SaleDesk } from '../sale/sale-desk.js';
+import { openRedis } from './open-redis.js';
+import { createReadiness } from './readiness.js';
+import type { Running } from './run-program.js';
+import { systemClock as clock } from './system-clock.js';
+
+export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
+
+/** Sale cards and sale pages kept in memory. */
+const SALES_IN_MEMORY = 1000;
+const SALE_VIEW_MS = 1000;
+/** How long one process may hold the right to load a sale card. */
+const CARD_LOCK_MS = 3000;
+
+/**
+ * The api: HTTP, gate, batcher, and the producer that the broker asks about open half messages.
+ * @throws OperationalError when a dependency does not answer at the start
+ */
+export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
+  const registry = createRegistry('api');
+  const redis = await openRedis(config.redis, log);
+  const mysql = openMysqlPool(config.mysql);
+  await mysql.probe();
+
+  const ledger = createStockLedger(redis, log);
+  const channel = await createPurchaseChannel({
+    ...config.rocketmq,
+    checkBack: createCheckBack({ ledger, log }),
+    log,
+    meters: createChannelMeters(registry),
+    start: { startupTimeoutMs: config.rocketmq.startTimeoutMs },
+  });
+
+  const sales = createSaleBook(mysql);
+  const orders = createOrderBook(mysql);
+  const cache = createSaleCardCache(redis, { ttlMs: config.gate.cardCacheMs });
+  const cards = new SaleCards(
+    { book: sales, cache, clock },
+    { memoryTtlMs: config.gate.cardMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: CARD_LOCK_MS },
+  );
+  const flags = new SoldOutFlags(
+    { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
+    { ledger, clock, log },
+  );
+  const place = { ledger, channel, clock };
+  const batcher: Batcher = new Batcher(config.batch, {
+    place: async (ref, purchases, trace, reply) => {
+      const placed = await placeBatch(ref, purchases, trace, reply, place);
+      flags.observe(ref, placed.unitsLeft);
+      return placed;
+    },
+    clock,
+    meters: createPurchaseMeters(registry, () => batcher),
+    onError: (error) => {
+      if (error instanceof OperationalError) return 'unavailable';
+      fail(error);
+      return 'outcome_unknown';
+    },
+  });
+
+  const server = createHttpServer(
+    {
+      auth: authenticatorOf(config.auth),
+      gate: new PurchaseGate({ cards, flags, batcher }),
+      getPurchase: new GetPurchase({ cards, ledger, book: orders, clock }),
+      getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+      getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
+      desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
+      ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
+      metrics: () => registry.metrics(),
+      meters: createHttpMeters(registry),
+      log,
+      onBug: fail,
+    },
+    config.http,
+  );
+  const { port } = await server.listen();
+
+  return {
+    ready: `api listens on http://${config.http.host}:${port}`,
+    facts: { port },
+    async stop(): Promise<void> {
+      await server.drain(config.http.drainMs);
+      await channel.close();
+      await redis.close();
+      await mysql.close();
+    },
+  };
+}
+
+function authenticatorOf({ algorithm, key, cacheMax }: ApiConfig['auth']): Authenticator {
+  const tokenKey = algorithm === 'HS256' ? { algorithm, secret: key } : { algorithm, publicKey: key };
+  return createAuthenticator(tokenKey, { cacheMax });
+}

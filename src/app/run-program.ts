@@ -1,0 +1,58 @@
+import type { Log } from '../ports/log.js';
+import { isClientShutdownNoise } from '../rocketmq/client-options.js';
+
+/** A program that is up. */
+export interface Running {
+  /** One line for people: where it listens, what it consumes. */
+  readonly ready: string;
+  /** Machine-readable facts for whoever started it (ports). */
+  readonly facts: Readonly<Record<string, string | number>>;
+  /** Drains and closes, within its own bounds. */
+  stop(): Promise<void>;
+}
+
+/** Longer than any drain below it; then the process leaves with what it has. */
+const STOP_TIMEOUT_MS = 20_000;
+
+/**
+ * Runs one program until it is told to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
+ * A bug drains what is in flight and exits 1, so that a supervisor starts a clean process.
+ */
+export async function runProgram(log: Log, start: (fail: (error: unknown) => void) => Promise<Running>): Promise<void> {
+  let running: Running | null = null;
+  let stopping = false;
+
+  const stop = async (exitCode: number, why: string): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    log.info({ why }, 'stopping');
+    const timer = setTimeout(() => process.exit(exitCode), STOP_TIMEOUT_MS);
+    timer.unref();
+    try {
+      await running?.stop();
+    } catch (err) {
+      log.error({ err }, 'stopping failed');
+    }
+    log.info({ exitCode }, 'stopped');
+    process.exit(exitCode);
+  };
+  const fail = (err: unknown): void => {
+    log.error({ err }, 'a bug: draining, then exit 1');
+    void stop(1, 'bug');
+  };
+
+  const supervised = process.send !== undefined;
+  process.on('SIGTERM', () => void stop(0, 'SIGTERM'));
+  // A supervisor stops its programs in order; the Ctrl-C of its terminal reaches us too, and is not for us.
+  process.on('SIGINT', () => (supervised ? undefined : void stop(0, 'SIGINT')));
+  if (supervised) process.on('disconnect', () => void stop(0, 'the supervisor is gone'));
+  process.on('uncaughtException', (error) => {
+    if (isClientShutdownNoise(error)) log.debug({ err: error }, 'rocketmq client noise');
+    else fail(error);
+  });
+  process.on('unhandledRejection', fail);
+
+  running = await start(fail);
+  log.info(running.facts, running.ready);
+  process.send?.({ ready: running.ready, facts: running.facts });
+}

@@ -1,0 +1,25 @@
+import type { Config } from '../config/schema.js';
+import { openMysqlPool } from '../mysql/pool.js';
+import { createSaleBook } from '../mysql/sale-book.js';
+import type { Log } from '../ports/log.js';
+import { createSaleCardCache } from '../redis/sale-card-cache.js';
+import { createSaleLedger } from '../redis/sale-ledger.js';
+import { SaleDesk } from '../sale/sale-desk.js';
+import { openRedis } from './open-redis.js';
+
+/** Opens a sale desk for one piece of work, as a command line needs it, and closes it again. */
+export async function withSaleDesk<T>(
+  config: Config<'mysql' | 'redis' | 'gate'>,
+  log: Log,
+  work: (desk: SaleDesk) => Promise<T>,
+): Promise<T> {
+  const mysql = openMysqlPool(config.mysql);
+  const redis = await openRedis(config.redis, log);
+  try {
+    const cache = createSaleCardCache(redis, { ttlMs: config.gate.cardCacheMs });
+    return await work(new SaleDesk({ book: createSaleBook(mysql), ledger: createSaleLedger(redis), cache }));
+  } finally {
+    await redis.close();
+    await mysql.close();
+  }
+}

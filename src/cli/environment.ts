@@ -1,0 +1,20 @@
+import type { Environment } from '../config/load.js';
+import { openStack } from '../stack/stack.js';
+import { StackError } from '../stack/stack-error.js';
+
+/** What points a program at its servers. */
+const SERVER_KEYS = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const;
+
+/**
+ * The environment of this command. When it names no server at all and a local stack was started here, the local one
+ * is meant; whoever names one of them must name the others that a command needs.
+ */
+export function environment(env: Environment = process.env): Environment {
+  if (SERVER_KEYS.some((key) => env[key])) return env;
+  try {
+    return { ...env, ...openStack().env() };
+  } catch (error) {
+    if (error instanceof StackError) return env; // never started: the configuration says what is missing
+    throw error;
+  }
+}

@@ -1,0 +1,112 @@
+import { Command } from 'commander';
+import { withSaleDesk } from '../app/sale-desk-session.js';
+import { loadConfig } from '../config/load.js';
+import type { Sale } from '../domain/sale.js';
+import { createLog } from '../observability/log.js';
+import type { DeskAnswer, SaleDesk } from '../sale/sale-desk.js';
+import { CliError } from './cli-error.js';
+import { environment } from './environment.js';
+import { parseTime, parseWhole } from './options.js';
+
+interface CreateOptions {
+  sku: string;
+  title: string;
+  priceCents: number;
+  stock: number;
+  limitPerBuyer: number;
+  opensAt: number;
+  closesAt: number;
+  json?: boolean;
+}
+
+export function saleCommand(): Command {
+  const sale = new Command('sale').description('create, warm, open, pause, close and show sales');
+  sale
+    .command('create')
+    .description('create a sale in state draft')
+    .requiredOption('--sku <sku>', 'what is sold')
+    .requiredOption('--title <title>', 'what buyers read')
+    .requiredOption('--price-cents <cents>', 'price of one unit', parseWhole(0, 1_000_000_000))
+    .requiredOption('--stock <units>', 'units offered', parseWhole(1, 10_000_000))
+    .option('--limit-per-buyer <units>', 'units one buyer may have', parseWhole(1, 1000), 1)
+    .option('--opens-at <time>', 'ISO 8601, now, or +10m', parseTime, Date.now())
+    .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)', parseTime)
+    .option('--json', 'print one JSON line')
+    .action((options: CreateOptions) => run(options.json, (desk) => create(desk, options)));
+
+  const moves = {
+    warm: 'load the stock into Redis',
+    open: 'let buyers in (within its window); also resumes a paused sale',
+    pause: 'answer paused until it is opened again',
+    close: 'end it for good',
+  } as const;
+  for (const [verb, description] of Object.entries(moves) as [keyof typeof moves, string][]) {
+    sale
+      .command(verb)
+      .description(description)
+      .argument('<saleId>')
+      .option('--json', 'print one JSON line')
+      .action((saleId: string, options: { json?: boolean }) =>
+        run(options.json, async (desk) => saleOf(saleId, await desk[verb](saleId))),
+      );
+  }
+  sale
+    .command('show')
+    .description('print a sale as MySQL knows it')
+    .argument('<saleId>')
+    .option('--json', 'print one JSON line')
+    .action((saleId: string, options: { json?: boolean }) =>
+      run(options.json, async (desk) => saleOf(saleId, found(await desk.show(saleId)))),
+    );
+  return sale;
+}
+
+async function run(json: boolean | undefined, work: (desk: SaleDesk) => Promise<Sale>): Promise<void> {
+  const config = loadConfig(['mysql', 'redis', 'gate', 'log'], environment());
+  const sale = await withSaleDesk(config, createLog('sale', 'warn'), work);
+  if (json) console.log(JSON.stringify(sale));
+  else printSale(sale);
+}
+
+const create = (desk: SaleDesk, options: CreateOptions): Promise<Sale> => {
+  const { sku, title, priceCents, stock, limitPerBuyer, opensAt } = options;
+  const closesAtMs = options.closesAt ?? opensAt + 86_400_000;
+  if (closesAtMs <= opensAt) throw new CliError('--closes-at must be after --opens-at.');
+  return desk.create({
+    ...{ sku, title, priceCents, stock, limitPerBuyer, buckets: 1 },
+    opensAtMs: opensAt,
+    closesAtMs,
+  });
+};
+
+const found = (sale: Sale | null): DeskAnswer => (sale ? { outcome: 'done', sale } : { outcome: 'not_found' });
+
+function saleOf(saleId: string, answer: DeskAnswer): Sale {
+  switch (answer.outcome) {
+    case 'done':
+      return answer.sale;
+    case 'not_found':
+      throw new CliError(`there is no sale ${saleId}.`);
+    case 'wrong_state':
+      throw new CliError(`sale ${saleId} is ${answer.sale.state}, and from there it cannot go where you want it.`);
+    case 'not_warmed':
+      throw new CliError(`the stock of sale ${saleId} is not in Redis: was Redis emptied?`);
+    case 'repairing':
+      throw new CliError(`the books of sale ${saleId} are being rebuilt; try again in a minute.`);
+  }
+}
+
+function printSale(sale: Sale): void {
+  const rows = {
+    sale: sale.saleId,
+    state: sale.state,
+    sku: sale.sku,
+    title: sale.title,
+    price: `${(sale.priceCents / 100).toFixed(2)}`,
+    sold: `${sale.sold} of ${sale.stock}`,
+    'per buyer': `${sale.limitPerBuyer}`,
+    opens: new Date(sale.opensAtMs).toISOString(),
+    closes: new Date(sale.closesAtMs).toISOString(),
+  };
+  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${value}`);
+}

@@ -1,0 +1,157 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { ChannelMeters } from '../ports/channel-meters.js';
+import type { HttpMeters } from '../ports/http-meters.js';
+import type { KeeperMeters } from '../ports/keeper-meters.js';
+import type { BatchVerdict, PurchaseMeters } from '../ports/purchase-meters.js';
+
+/** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/** One registry per process, with what Node itself can tell: memory, handles, event loop. */
+export function createRegistry(program: string): Registry {
+  const registry = new Registry();
+  registry.setDefaultLabels({ program });
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/** The api: group commit. */
+export function createPurchaseMeters(
+  registry: Registry,
+  queue: () => { readonly waiting: number; readonly inFlight: number },
+): PurchaseMeters {
+  const registers = [registry];
+  const verdicts = new Counter({
+    ...{ name: 'seckill_batches_total', help: 'Batches by how they ended.', labelNames: ['verdict'], registers },
+  });
+  const sizes = new Histogram({
+    ...{ name: 'seckill_batch_size', help: 'Purchases per batch.', buckets: SIZES, registers },
+  });
+  const took = new Histogram({
+    name: 'seckill_batch_seconds',
+    help: 'From precheck to the commit or rollback of a batch.',
+    buckets: SECONDS,
+    registers,
+  });
+  const waited = new Histogram({
+    name: 'seckill_queue_wait_seconds',
+    help: 'How long the oldest purchase of a batch had waited for it.',
+    buckets: SECONDS,
+    registers,
+  });
+  gauge(registry, 'seckill_queue_purchases', 'Purchases waiting for a batch.', () => queue().waiting);
+  gauge(registry, 'seckill_batches_in_flight', 'Batches under way.', () => queue().inFlight);
+  const byVerdict = new Map<BatchVerdict, Counter.Internal>();
+  return {
+    batchPlaced(verdict, size, tookMs) {
+      let counter = byVerdict.get(verdict);
+      if (!counter) byVerdict.set(verdict, (counter = verdicts.labels(verdict)));
+      counter.inc();
+      sizes.observe(size);
+      took.observe(tookMs / 1000);
+    },
+    queueWaited: (waitedMs) => waited.observe(waitedMs / 1000),
+  };
+}
+
+/** The api: the way to the broker. */
+export function createChannelMeters(registry: Registry): ChannelMeters {
+  const registers = [registry];
+  const sends = new Histogram({
+    name: 'seckill_half_send_seconds',
+    help: 'How long a half message took, by what became of it.',
+    labelNames: ['outcome'],
+    buckets: SECONDS,
+    registers,
+  });
+  const checks = new Counter({
+    name: 'seckill_check_backs_total',
+    help: 'Questions of the broker about an open half message, by our answer.',
+    labelNames: ['answer'],
+    registers,
+  });
+  const failed = new Counter({
+    name: 'seckill_half_end_failures_total',
+    help: 'Commits and rollbacks that the broker did not confirm; a check-back follows.',
+    labelNames: ['verb'],
+    registers,
+  });
+  return {
+    halfSent: (outcome, elapsedMs) => sends.labels(outcome).observe(elapsedMs / 1000),
+    checkedBack: (answer) => checks.labels(answer).inc(),
+    endFailed: (verb) => failed.labels(verb).inc(),
+  };
+}
+
+/** The api: answers by route and word. */
+export function createHttpMeters(registry: Registry): HttpMeters {
+  const registers = [registry];
+  const answers = new Counter({
+    name: 'seckill_http_answers_total',
+    help: 'Answers by route and word.',
+    labelNames: ['route', 'code'],
+    registers,
+  });
+  const dropped = new Counter({
+    name: 'seckill_http_connections_dropped_total',
+    help: 'Connections closed because too many were open.',
+    registers,
+  });
+  return {
+    answered: (route, code) => {
+      const counter = answers.labels(route, code);
+      return () => counter.inc();
+    },
+    connectionDropped: () => dropped.inc(),
+  };
+}
+
+/** The keeper. */
+export function createKeeperMeters(registry: Registry): KeeperMeters {
+  const registers = [registry];
+  const count = (name: string, help: string): Counter => new Counter({ name, help, registers });
+  const runs = new Histogram({
+    name: 'seckill_keeper_job_seconds',
+    help: 'Runs of a job by result.',
+    labelNames: ['job', 'result'],
+    buckets: SECONDS,
+    registers,
+  });
+  const redriven = count('seckill_redriven_batches_total', 'Batches published again.');
+  const settled = count('seckill_settled_late_batches_total', 'Recorded batches that no worker had settled.');
+  const released = count('seckill_released_requests_total', 'Requests whose units went back.');
+  const parked = count('seckill_parked_messages_total', 'Dead letters parked.');
+  const pendingBatches = new Gauge({
+    name: 'seckill_pending_batches',
+    help: 'Batches deducted and not settled.',
+    registers,
+  });
+  const pendingOldest = new Gauge({
+    name: 'seckill_pending_oldest_seconds',
+    help: 'Age of the oldest batch that is not settled. Alert on it.',
+    registers,
+  });
+  return {
+    jobRan: (job, result, tookMs) => runs.labels(job, result).observe(tookMs / 1000),
+    redriven: (batches) => redriven.inc(batches),
+    settledLate: (batches) => settled.inc(batches),
+    released: (requests) => released.inc(requests),
+    parked: (messages) => parked.inc(messages),
+    pending: (batches, oldestMs) => {
+      pendingBatches.set(batches);
+      pendingOldest.set(oldestMs / 1000);
+    },
+  };
+}
+
+function gauge(registry: Registry, name: string, help: string, read: () => number): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read());
+    },
+  });
+}

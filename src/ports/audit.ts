@@ -1,0 +1,45 @@
+import type { Order } from '../domain/order.js';
+import type { RequestEntry } from '../domain/outcome.js';
+import type { Sale } from '../domain/sale.js';
+import type { BucketRef } from './stock-ledger.js';
+
+/** Everything Redis says of one bucket. Each part is read on its own: compare only when nothing moves. */
+export interface LedgerSnapshot {
+  readonly unitsLeft: number;
+  /** `userId/requestId` → entry. */
+  readonly requests: ReadonlyMap<string, RequestEntry>;
+  /** userId → units held or ordered. */
+  readonly buyers: ReadonlyMap<string, number>;
+  /** Ids of batches that are deducted and not settled. */
+  readonly pending: readonly string[];
+}
+
+/** The ledger as an auditor reads it: whole, and in no hurry. */
+export interface LedgerAudit {
+  /** @throws OperationalError redis; null: the bucket is not loaded */
+  snapshot(ref: BucketRef): Promise<LedgerSnapshot | null>;
+  /** Batches deducted and not settled. @throws OperationalError redis */
+  pendingCount(ref: BucketRef): Promise<number>;
+}
+
+/** The part of an order that an audit compares. */
+export type AuditedOrder = Pick<
+  Order,
+  'orderId' | 'userId' | 'requestId' | 'batchId' | 'quantity' | 'state' | 'reason'
+>;
+
+/** The book as an auditor reads it. */
+export interface BookAudit {
+  /** @throws OperationalError mysql */
+  findSale(saleId: string): Promise<Sale | null>;
+  /**
+   * Every row of the sale, in chunks.
+   * @throws OperationalError mysql
+   */
+  orders(saleId: string): AsyncIterable<readonly AuditedOrder[]>;
+  /**
+   * Outbox rows that must be done before the sale is at rest: releases that are not done.
+   * @throws OperationalError mysql
+   */
+  undoneReleases(saleId: string): Promise<number>;
+}

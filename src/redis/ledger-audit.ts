@@ -1,0 +1,40 @@
+import type { Redis } from 'ioredis';
+import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
+import type { LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { bucketKeys } from './keys.js';
+
+/** Fields per step; short enough not to hold Redis up. */
+const SCAN_COUNT = 2000;
+
+/** Reads a bucket whole, for audits. */
+export function createLedgerAudit({ redis }: RedisConnection): LedgerAudit {
+  return {
+    async snapshot(ref): Promise<LedgerSnapshot | null> {
+      const keys = bucketKeys(ref);
+      return guarded('audit a bucket', async () => {
+        const stock = await redis.get(keys.stock);
+        if (stock === null) return null;
+        const requests = new Map<string, RequestEntry>();
+        for await (const [key, text] of scanHash(redis, keys.requests)) {
+          const entry = parseRequestEntry(text);
+          if (entry !== null) requests.set(key, entry);
+        }
+        const buyers = new Map<string, number>();
+        for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
+        return { unitsLeft: Number(stock), requests, buyers, pending: await redis.zrange(keys.pending, '0', '-1') };
+      });
+    },
+
+    pendingCount: (ref) => guarded('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
+  };
+}
+
+async function* scanHash(redis: Redis, key: string): AsyncGenerator<[field: string, value: string]> {
+  let cursor = '0';
+  do {
+    const [next, pairs] = await redis.hscan(key, cursor, 'COUNT', SCAN_COUNT);
+    cursor = next;
+    for (let i = 0; i + 1 < pairs.length; i += 2) yield [pairs[i] as string, pairs[i + 1] as string];
+  } while (cursor !== '0');
+}
