@@ -1,0 +1,40 @@
+import express, { type Express } from 'express';
+import { createFastLane } from './fast-lane.js';
+import { type Lifecycle, Replies } from './respond.js';
+import { mountAdminSales } from './routes/admin-sales.js';
+import { createErrorHandler } from './routes/errors.js';
+import { mountOrders } from './routes/orders.js';
+import { mountProbes } from './routes/probes.js';
+import { mountPurchases } from './routes/purchases.js';
+import { Router } from './routes/router.js';
+import { mountSales } from './routes/sales.js';
+import type { HttpServices } from './services.js';
+
+/** Everything on Express, the purchase endpoint included: the same handler that the server calls before Express. */
+export function createApp(services: HttpServices, lifecycle: Lifecycle): Express {
+  const app = express();
+  app.disable('x-powered-by').disable('etag');
+  app.enable('strict routing').enable('case sensitive routing');
+  app.set('query parser', 'simple');
+
+  const serveFast = createFastLane(services, lifecycle);
+  app.use((req, res, next) => {
+    if (!serveFast(req, res)) next();
+  });
+  app.use((_req, res, next) => {
+    res.setHeader('X-Content-Type-Options', 'nosniff');
+    next();
+  });
+
+  const router = new Router(app, services, lifecycle);
+  mountPurchases(router, services, lifecycle);
+  mountSales(router, services);
+  mountOrders(router, services);
+  mountAdminSales(router, services);
+  mountProbes(router, services, lifecycle);
+
+  const other = new Replies('other', { meters: services.meters, lifecycle });
+  app.use((req, res) => other.problem(req, res, 'route_not_found'));
+  app.use(createErrorHandler(services, other));
+  return app;
+}

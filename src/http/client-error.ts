@@ -1,0 +1,63 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ProblemCode } from './problem.js';
+import { problemAnswer } from './respond.js';
+
+const REASONS: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  431: 'Request Header Fields Too Large',
+};
+
+/** Codes of Node's parser; every other one is bad syntax. */
+const CODES: Readonly<Record<string, ProblemCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
+
+/** The last request of a connection, kept on its socket. */
+const LAST = Symbol('last request');
+interface LastExchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}
+type Marked = Duplex & { [LAST]?: LastExchange };
+
+/** Notes which request a connection is at; costs one field per request. */
+export function noteExchange(req: IncomingMessage, res: ServerResponse): void {
+  (req.socket as Marked)[LAST] = { req, res };
+}
+
+/** Whether a request of this connection still waits for (the rest of) its answer. */
+export function isAnswering(socket: Duplex): boolean {
+  const last = (socket as Marked)[LAST];
+  return last !== undefined && !last.res.writableFinished;
+}
+
+/**
+ * Answers what never became a request: bad syntax, headers too large, too slow. The bytes are written by hand, so only
+ * where nothing else can stand before them. Behind a purchase under way a 400 would be taken for its answer, so there
+ * the connection just ends, and the client asks again with its key.
+ * @returns the code that was answered, or null
+ */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): ProblemCode | null {
+  const code = CODES[error.code ?? ''] ?? 'bad_request';
+  if (!socket.writable || error.code === 'ECONNRESET' || !isNextToAnswer(socket as Marked)) {
+    socket.destroy();
+    return null;
+  }
+  const { status, headers, body } = problemAnswer(code);
+  const lines = [`HTTP/1.1 ${status} ${REASONS[status]}`, 'Connection: close'];
+  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  return code;
+}
+
+/** True between requests, and while the body of the only request under way is still coming in. */
+function isNextToAnswer(socket: Marked): boolean {
+  const last = socket[LAST];
+  if (last === undefined || last.res.writableFinished) return true;
+  return !last.req.complete && !last.res.headersSent && last.res.socket !== null;
+}

@@ -1,0 +1,221 @@
+import { QUANTITY_MAX } from '../domain/purchase.js';
+import { ORDER_STATES, FAILURE_REASONS } from '../domain/order.js';
+import { SALE_STATES } from '../domain/sale.js';
+import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
+
+const text = { type: 'string' } as const;
+const time = { type: 'string', format: 'date-time' } as const;
+const count = { type: 'integer', minimum: 0 } as const;
+const id = { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' } as const;
+const orNull = (schema: { readonly type: string }): object => ({ ...schema, type: [schema.type, 'null'] });
+
+const object = (properties: Record<string, object>, required = Object.keys(properties)): object => ({
+  type: 'object',
+  ...{ properties, required },
+});
+const json = (description: string, schema: object): object => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+const ref = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
+const body = (schema: object, required: boolean): object => ({ required, content: { 'application/json': { schema } } });
+
+/** One response per status; its description names every code that comes with it. */
+function problems(...codes: ProblemCode[]): Record<string, object> {
+  const byStatus = new Map<number, ProblemCode[]>();
+  for (const code of codes) {
+    const { status } = PROBLEMS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const content = { [PROBLEM_TYPE]: { schema: ref('Problem') } };
+  return Object.fromEntries(
+    [...byStatus].map(([status, words]) => [String(status), { description: words.join(', '), content }]),
+  );
+}
+
+const parameter = (place: 'path' | 'query' | 'header', name: string, schema: object, required = true): object => ({
+  ...{ name, in: place, required, schema },
+});
+const SALE_ID = parameter('path', 'saleId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
+const BEARER = [{ bearer: [] }];
+const COMMON = ['bad_request', 'internal', 'unavailable'] as const;
+const ADMIN = ['unauthorized', 'forbidden', ...COMMON] as const;
+
+const saleShared = {
+  ...{ saleId: text, sku: text, title: text, priceCents: count, limitPerBuyer: count },
+  ...{ opensAt: time, closesAt: time },
+};
+
+const schemas = {
+  Problem: object(
+    {
+      type: text,
+      title: text,
+      status: { type: 'integer' },
+      detail: text,
+      code: { enum: Object.keys(PROBLEMS) },
+      requestId: orNull(text),
+      retryable: { type: 'boolean' },
+      retryAfterMs: count,
+      errors: { type: 'array', items: object({ field: text, message: text }) },
+    },
+    ['type', 'title', 'status', 'detail', 'code', 'requestId', 'retryable'],
+  ),
+  Purchase: object(
+    {
+      requestId: id,
+      saleId: text,
+      status: { enum: ['pending', 'ordered', 'failed'] },
+      orderId: text,
+      orderState: { enum: ORDER_STATES },
+      reason: text,
+    },
+    ['requestId', 'status'],
+  ),
+  SalePage: object({
+    ...saleShared,
+    state: { enum: ['not_open', 'open', 'paused', 'closed', 'loading'] },
+    stock: { enum: ['plenty', 'few', 'none', 'unknown'] },
+    serverTime: time,
+  }),
+  Sale: object({
+    ...saleShared,
+    ...{ stock: count, sold: count, buckets: count, epoch: count },
+    state: { enum: SALE_STATES },
+  }),
+  NewSale: object({
+    sku: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' },
+    title: { type: 'string', minLength: 1, maxLength: 200 },
+    priceCents: count,
+    stock: { type: 'integer', minimum: 1, maximum: 10_000_000 },
+    limitPerBuyer: { type: 'integer', minimum: 1, maximum: 1000 },
+    ...{ opensAt: time, closesAt: time },
+  }),
+  Order: object({
+    ...{ orderId: text, saleId: text, requestId: id, quantity: count, amountCents: count },
+    state: { enum: ORDER_STATES },
+    reason: { enum: [...FAILURE_REASONS, null] },
+    ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
+  }),
+  Ready: object({
+    ready: { type: 'boolean' },
+    dependencies: { type: 'array', items: object({ name: text, ok: { type: 'boolean' }, detail: text }) },
+  }),
+};
+
+const purchase = {
+  operationId: 'buy',
+  summary: 'Buy. Make the key once per purchase and keep it: every retry with it is safe.',
+  security: BEARER,
+  parameters: [SALE_ID, parameter('header', 'Idempotency-Key', id), parameter('header', 'traceparent', text, false)],
+  requestBody: body(
+    object({ quantity: { type: 'integer', minimum: 1, maximum: QUANTITY_MAX, default: 1 } }, []),
+    false,
+  ),
+  responses: {
+    200: json('asked before: the order is there, or how it ended', ref('Purchase')),
+    202: json('the units are held for this buyer; see Location', ref('Purchase')),
+    ...problems(
+      ...([...COMMON, 'unauthorized', 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
+      ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'outcome_unknown'] as const),
+      ...(['payload_too_large', 'unsupported_media_type'] as const),
+    ),
+  },
+};
+
+const purchaseStatus = {
+  operationId: 'readPurchase',
+  summary: 'Where a purchase stands; waits up to `wait` seconds while it is pending.',
+  security: BEARER,
+  parameters: [
+    SALE_ID,
+    parameter('path', 'requestId', id),
+    parameter('query', 'wait', { type: 'integer', minimum: 0, maximum: 30 }, false),
+  ],
+  responses: {
+    200: json('the purchase', ref('Purchase')),
+    ...problems(...COMMON, 'unauthorized', 'purchase_not_found'),
+  },
+};
+
+const adminMove = (verb: string): object => ({
+  post: {
+    operationId: `${verb}Sale`,
+    summary: `${verb} a sale; safe to repeat`,
+    security: BEARER,
+    parameters: [SALE_ID],
+    responses: {
+      200: json('the sale as it now is', ref('Sale')),
+      ...problems(...ADMIN, 'not_found', 'wrong_state', 'not_warmed', 'repairing'),
+    },
+  },
+});
+
+const probe = (operationId: string, ok: object, other: object = {}): object => ({
+  get: { operationId, responses: { 200: ok, ...other } },
+});
+
+const adminSales = {
+  post: {
+    operationId: 'createSale',
+    security: BEARER,
+    requestBody: body(ref('NewSale'), true),
+    responses: {
+      201: json('the new sale, a draft', ref('Sale')),
+      ...problems(...ADMIN, 'payload_too_large', 'unsupported_media_type'),
+    },
+  },
+  get: {
+    operationId: 'listSales',
+    security: BEARER,
+    responses: {
+      200: json('sales, newest first', object({ sales: { type: 'array', items: ref('Sale') } })),
+      ...problems(...ADMIN),
+    },
+  },
+};
+
+/** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
+export const OPENAPI = {
+  openapi: '3.1.0',
+  info: { title: 'Seckill', version: '1', description: 'A flash sale: sells exactly its stock.' },
+  paths: {
+    '/v1/sales/{saleId}/purchases': { post: purchase },
+    '/v1/sales/{saleId}/purchases/{requestId}': { get: purchaseStatus },
+    '/v1/sales/{saleId}': {
+      get: {
+        operationId: 'readSalePage',
+        parameters: [SALE_ID],
+        responses: { 200: json('the sale', ref('SalePage')), ...problems(...COMMON, 'not_found', 'loading') },
+      },
+    },
+    '/v1/orders/{orderId}': {
+      get: {
+        operationId: 'readOrder',
+        security: BEARER,
+        parameters: [parameter('path', 'orderId', { type: 'string', pattern: '^[1-9][0-9]{0,18}$' })],
+        responses: {
+          200: json('the order', ref('Order')),
+          ...problems(...COMMON, 'unauthorized', 'order_not_found'),
+        },
+      },
+    },
+    '/admin/v1/sales': adminSales,
+    '/admin/v1/sales/{saleId}': {
+      get: {
+        operationId: 'readSale',
+        security: BEARER,
+        parameters: [SALE_ID],
+        responses: { 200: json('the sale', ref('Sale')), ...problems(...ADMIN, 'not_found') },
+      },
+    },
+    ...Object.fromEntries(
+      ['warm', 'open', 'pause', 'resume', 'close'].map((verb) => [`/admin/v1/sales/{saleId}/${verb}`, adminMove(verb)]),
+    ),
+    '/healthz': probe('healthz', json('the process is alive', object({ status: { const: 'alive' } }))),
+    '/readyz': probe('readyz', json('send traffic', ref('Ready')), { 503: json('do not, and why', ref('Ready')) }),
+    '/metrics': probe('metrics', { description: 'Prometheus', content: { 'text/plain': { schema: text } } }),
+    '/openapi.json': probe('openapi', json('this document', { type: 'object' })),
+  },
+  components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
+};

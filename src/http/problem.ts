@@ -1,0 +1,125 @@
+import type { Refusal } from '../domain/outcome.js';
+
+/** Problems that no use case knows: they concern the request itself, its sender, or the desk of a sale. */
+export const HTTP_CODES = [
+  'bad_request',
+  'unauthorized',
+  'forbidden',
+  'route_not_found',
+  'order_not_found',
+  'purchase_not_found',
+  'method_not_allowed',
+  'request_timeout',
+  'wrong_state',
+  'not_warmed',
+  'payload_too_large',
+  'unsupported_media_type',
+  'rate_limited',
+  'headers_too_large',
+  'internal',
+  'repairing',
+] as const;
+export type HttpCode = (typeof HTTP_CODES)[number];
+
+/** Every word that may stand in the `code` of an answer that is not a success. */
+export type ProblemCode = Refusal | 'outcome_unknown' | HttpCode;
+
+interface ProblemRow {
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  /** How long to wait before the same request may do better, in ms; null: it never will. */
+  readonly retryAfterMs: number | null;
+}
+
+const row = (status: number, title: string, detail: string, retryAfterMs: number | null = null): ProblemRow => ({
+  ...{ status, title, detail, retryAfterMs },
+});
+
+const UNAVAILABLE = 'does not answer; nothing was taken. Try again with the same key.';
+
+/** The one table from word to status. A word without a row does not compile. */
+export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
+  request_conflict: row(422, 'Key already used', 'This key was used for a different request.'),
+  not_found: row(404, 'No such sale', 'There is no such sale.'),
+  closed: row(409, 'Sale over', 'The sale is over.'),
+  sold_out: row(409, 'Sold out', 'Every unit is taken.'),
+  limit_reached: row(409, 'Limit reached', 'You have as many units as one buyer may have.'),
+  not_open: row(409, 'Not open yet', 'The sale has not opened yet.', 1000),
+  paused: row(503, 'Sale paused', 'The sale is paused.', 2000),
+  loading: row(503, 'Sale loading', 'The sale is being loaded.', 1000),
+  overloaded: row(503, 'Too busy', 'Too many requests are waiting.', 1000),
+  unavailable: row(503, 'Unavailable', `A part of the system ${UNAVAILABLE}`, 1000),
+  outcome_unknown: row(503, 'Answer lost', 'The answer was lost. Ask again with the same key.', 1000),
+  bad_request: row(400, 'Bad request', 'The request is not well-formed.'),
+  unauthorized: row(401, 'Not signed in', 'A valid token is needed: Authorization: Bearer <token>.'),
+  forbidden: row(403, 'Not allowed', 'The token does not carry the role that this needs.'),
+  route_not_found: row(404, 'No such page', 'Nothing is served at this address.'),
+  order_not_found: row(404, 'No such order', 'You have no such order.'),
+  purchase_not_found: row(404, 'No such purchase', 'You have no purchase with this key in this sale.'),
+  method_not_allowed: row(405, 'Method not allowed', 'This address does not serve this method; see Allow.'),
+  request_timeout: row(408, 'Request too slow', 'The request did not arrive in time.'),
+  wrong_state: row(409, 'Wrong state', 'The sale cannot do this from the state it is in.'),
+  not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded; warm it first.'),
+  payload_too_large: row(413, 'Body too large', 'The body is larger than this address accepts.'),
+  unsupported_media_type: row(415, 'Not JSON', 'The body must be plain application/json.'),
+  rate_limited: row(429, 'Too many requests', 'You ask too often.', 1000),
+  headers_too_large: row(431, 'Headers too large', 'The headers are larger than this server accepts.'),
+  internal: row(500, 'Internal error', 'Something went wrong on our side.'),
+  repairing: row(503, 'Sale in repair', 'The books of the sale are being rebuilt.', 2000),
+};
+
+/** One thing that is wrong with one field of a body. */
+export interface FieldError {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** The body of every answer that is not a success: RFC 9457, with `code` as the word a program reads. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: ProblemCode;
+  /** The Idempotency-Key or requestId the request named; null where there was none. */
+  readonly requestId: string | null;
+  readonly retryable: boolean;
+  /** Present exactly when `retryable`. */
+  readonly retryAfterMs?: number;
+  readonly errors?: readonly FieldError[];
+}
+
+/** What one occasion adds to its row. */
+export interface ProblemParts {
+  readonly requestId?: string | null;
+  readonly detail?: string;
+  readonly errors?: readonly FieldError[];
+}
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem {
+  const { status, title, detail, retryAfterMs } = PROBLEMS[code];
+  return {
+    type: `urn:seckill:problem:${code}`,
+    ...{ title, status },
+    detail: parts.detail ?? detail,
+    code,
+    requestId: parts.requestId ?? null,
+    retryable: retryAfterMs !== null,
+    ...(retryAfterMs === null ? {} : { retryAfterMs }),
+    ...(parts.errors ? { errors: parts.errors } : {}),
+  };
+}
+
+/** Headers of a problem as a flat list of names and values, without Content-Length. */
+export function problemHeaders(code: ProblemCode): string[] {
+  const { retryAfterMs } = PROBLEMS[code];
+  // Retry-After counts whole seconds; rounding up never sends a client back too soon.
+  const retry = retryAfterMs === null ? [] : ['Retry-After', String(Math.ceil(retryAfterMs / 1000))];
+  return ['Content-Type', PROBLEM_TYPE, ...retry];
+}
+
+/** The detail of `unavailable` when it is known which part is down. */
+export const unavailableDetail = (dependency: string): string => `${dependency} ${UNAVAILABLE}`;

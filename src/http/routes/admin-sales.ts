@@ -1,0 +1,110 @@
+import express, { type Request, type Response } from 'express';
+import { isSaleId } from '../../domain/ids.js';
+import type { Sale } from '../../domain/sale.js';
+import type { DeskAnswer } from '../../sale/sale-desk.js';
+import { promisesJson } from '../purchase-request.js';
+import { BODY_BYTES_MAX } from '../respond.js';
+import type { HttpServices } from '../services.js';
+import { readNewSale } from './new-sale.js';
+import { principalOf, type Exchange, type Handler, type Router } from './router.js';
+import { isoTime } from './sales.js';
+
+const ADMIN = 'admin';
+/** The newest sales; older ones are asked for by id. */
+const LIST_MAX = 200;
+
+/** The desk of the seller: create a sale and move it through its life. */
+export function mountAdminSales(router: Router, services: HttpServices): void {
+  const { desk } = services;
+  const admin = (handler: Handler): Handler => asAdmin(services, handler);
+
+  router.mount('admin', '/admin/v1/sales', {
+    post: admin((exchange) => createSale(exchange, services)),
+    get: admin(async ({ req, res, replies }) => {
+      const sales = await desk.list(LIST_MAX);
+      replies.json(req, res, 200, 'found', { sales: sales.map(saleBody) });
+    }),
+  });
+
+  router.mount('admin', '/admin/v1/sales/{saleId}', {
+    get: admin(async (exchange) => {
+      const { req, res, replies } = exchange;
+      const saleId = saleIdIn(exchange);
+      if (saleId === null) return;
+      const sale = await desk.show(saleId);
+      if (sale === null) return replies.problem(req, res, 'not_found');
+      replies.json(req, res, 200, 'found', saleBody(sale));
+    }),
+  });
+
+  const moves: Record<string, (saleId: string) => Promise<DeskAnswer>> = {
+    warm: (saleId) => desk.warm(saleId),
+    open: (saleId) => desk.open(saleId),
+    pause: (saleId) => desk.pause(saleId),
+    resume: (saleId) => desk.open(saleId), // a paused sale opens the way a warm one does
+    close: (saleId) => desk.close(saleId),
+  };
+  for (const [verb, move] of Object.entries(moves)) {
+    router.mount('admin', `/admin/v1/sales/{saleId}/${verb}`, {
+      post: admin(async (exchange) => {
+        const saleId = saleIdIn(exchange);
+        if (saleId !== null) answerMove(exchange, verb, await move(saleId));
+      }),
+    });
+  }
+}
+
+function asAdmin(services: HttpServices, handler: Handler): Handler {
+  return (exchange) => {
+    const who = principalOf(exchange, services);
+    if (who === null) return;
+    if (!who.roles.includes(ADMIN)) return exchange.replies.problem(exchange.req, exchange.res, 'forbidden');
+    return handler(exchange);
+  };
+}
+
+async function createSale({ req, res, replies }: Exchange, { desk }: HttpServices): Promise<void> {
+  if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
+  const read = readNewSale(await readBody(req, res));
+  if (!('sku' in read)) {
+    const detail = `Wrong: ${read.map(({ field, message }) => `${field} ${message}`).join('; ')}.`;
+    return replies.problem(req, res, 'bad_request', { detail, errors: read });
+  }
+  const sale = await desk.create(read);
+  replies.json(req, res, 201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
+}
+
+const parseJson = express.json({ limit: BODY_BYTES_MAX, type: () => true });
+
+/** @throws an error with `status` 400, 413 or 415, which the router turns into a problem */
+function readBody(req: Request, res: Response): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    parseJson(req, res, (error?: unknown) => (error ? reject(error as Error) : resolve(req.body)));
+  });
+}
+
+function saleIdIn({ req, res, replies, param }: Exchange): string | null {
+  const saleId = param('saleId');
+  if (isSaleId(saleId)) return saleId;
+  replies.problem(req, res, 'bad_request', { detail: 'The sale id must be a whole number.' });
+  return null;
+}
+
+function answerMove({ req, res, replies }: Exchange, verb: string, answer: DeskAnswer): void {
+  switch (answer.outcome) {
+    case 'done':
+      return replies.json(req, res, 200, answer.outcome, saleBody(answer.sale));
+    case 'wrong_state':
+      return replies.problem(req, res, answer.outcome, {
+        detail: `Cannot ${verb} a sale that is ${answer.sale.state}.`,
+      });
+    case 'not_found':
+    case 'not_warmed':
+    case 'repairing':
+      return replies.problem(req, res, answer.outcome);
+  }
+}
+
+function saleBody({ opensAtMs, closesAtMs, ...sale }: Sale): object {
+  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs) };
+}

@@ -1,0 +1,46 @@
+import type { ErrorRequestHandler } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { OperationalError } from '../../domain/errors.js';
+import type { ProblemCode } from '../problem.js';
+import type { Replies } from '../respond.js';
+import type { HttpServices } from '../services.js';
+
+interface Asked {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly replies: Replies;
+}
+
+/** What Express and its body parser complain about: the request, not us. */
+const CLIENT_FAULTS: Readonly<Record<number, ProblemCode>> = {
+  400: 'bad_request',
+  413: 'payload_too_large',
+  415: 'unsupported_media_type',
+};
+
+/** The end of every error: a fault of a dependency is 503 with its name, a bad request its 4xx, the rest is a bug. */
+export function answerError(
+  error: unknown,
+  { req, res, replies }: Asked,
+  services: Pick<HttpServices, 'log' | 'onBug'>,
+): void {
+  if (error instanceof OperationalError) {
+    return replies.problem(req, res, 'unavailable', { detail: `${error.dependency} does not answer. Try again.` });
+  }
+  const code = CLIENT_FAULTS[statusOf(error)];
+  if (code) return replies.problem(req, res, code);
+  replies.problem(req, res, 'internal');
+  services.log.error({ error }, 'a request failed in a way nobody foresaw');
+  services.onBug(error);
+}
+
+/** For what never reached a handler, such as an address with a broken percent sign. */
+export function createErrorHandler(services: HttpServices, replies: Replies): ErrorRequestHandler {
+  // Express knows an error handler by its four parameters.
+  return (error: unknown, req, res, _next) => answerError(error, { req, res, replies }, services);
+}
+
+function statusOf(error: unknown): number {
+  const status = typeof error === 'object' && error !== null && 'status' in error ? error.status : undefined;
+  return typeof status === 'number' ? status : 500;
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import type { NewSale } from '../../domain/sale.js';
+import type { FieldError } from '../problem.js';
+
+/** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */
+const STOCK_MAX = 10_000_000;
+/** 10 million in the main unit of money; times the largest quantity it stays far below 2^53. */
+const PRICE_CENTS_MAX = 1_000_000_000;
+const LIMIT_MAX = 1000;
+
+const whole = (min: number, max: number): z.ZodNumber => {
+  const message = `must be a whole number from ${min} to ${max}`;
+  return z.int(message).min(min, message).max(max, message);
+};
+
+const time = z.iso
+  .datetime({ offset: true, error: 'must be a time such as 2030-01-31T20:00:00Z' })
+  .transform((text) => Date.parse(text));
+
+const body = z
+  .strictObject({
+    sku: z.string('must be a text').regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ -'),
+    title: z
+      .string('must be a text')
+      .trim()
+      .min(1, 'must have 1 to 200 characters')
+      .max(200, 'must have 1 to 200 characters')
+      .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not hold control characters'),
+    priceCents: whole(0, PRICE_CENTS_MAX),
+    stock: whole(1, STOCK_MAX),
+    limitPerBuyer: whole(1, LIMIT_MAX),
+    opensAt: time,
+    closesAt: time,
+  })
+  .refine((sale) => sale.limitPerBuyer <= sale.stock, {
+    path: ['limitPerBuyer'],
+    error: 'must not be larger than stock',
+  })
+  .refine((sale) => sale.closesAt > sale.opensAt, { path: ['closesAt'], error: 'must be later than opensAt' });
+
+/** Reads the body of POST /admin/v1/sales: the sale, or what is wrong, field by field. */
+export function readNewSale(raw: unknown): NewSale | readonly FieldError[] {
+  const read = body.safeParse(raw ?? {});
+  if (!read.success) return read.error.issues.flatMap(fieldErrorsOf);
+  const { opensAt, closesAt, ...sale } = read.data;
+  // One bucket for now: a second one needs units that move between buckets.
+  return { ...sale, buckets: 1, opensAtMs: opensAt, closesAtMs: closesAt };
+}
+
+function fieldErrorsOf(issue: z.core.$ZodIssue): FieldError[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((field) => ({ field: field.slice(0, 40), message: 'is not known here' }));
+  }
+  return [{ field: issue.path.join('.') || 'body', message: issue.message }];
+}

@@ -1,0 +1,72 @@
+import type { Express, Request, Response } from 'express';
+import { isId } from '../../domain/ids.js';
+import type { HttpRoute } from '../../ports/http-meters.js';
+import type { Principal } from '../auth.js';
+import { Replies, type Lifecycle } from '../respond.js';
+import type { HttpServices } from '../services.js';
+import { unauthorizedParts } from '../unauthorized.js';
+import { answerError } from './errors.js';
+
+export type Method = 'get' | 'post';
+
+/** One request with the means to answer it. */
+export interface Exchange {
+  readonly req: Request;
+  readonly res: Response;
+  readonly replies: Replies;
+  /** The part of the path that `{name}` stands for. */
+  param(name: string): string;
+}
+export type Handler = (exchange: Exchange) => void | Promise<void>;
+
+/** Mounts handlers on Express, one call per address, so that each address knows its methods, its counter and its errors. */
+export class Router {
+  /** What is mounted, `METHOD /path/{param}`; a guard test holds the OpenAPI document against it. */
+  readonly mounted: string[] = [];
+  readonly #app: Express;
+  readonly #services: HttpServices;
+  readonly #lifecycle: Lifecycle;
+
+  constructor(app: Express, services: HttpServices, lifecycle: Lifecycle) {
+    this.#app = app;
+    this.#services = services;
+    this.#lifecycle = lifecycle;
+  }
+
+  /** @param path parameters as `{name}`, the way OpenAPI writes them */
+  mount(route: HttpRoute, path: string, handlers: Partial<Record<Method, Handler>>): void {
+    const replies = new Replies(route, { meters: this.#services.meters, lifecycle: this.#lifecycle });
+    const pattern = path.replace(/\{(\w+)\}/g, ':$1');
+    const methods = Object.keys(handlers) as Method[];
+    for (const method of methods) {
+      this.mounted.push(`${method.toUpperCase()} ${path}`);
+      this.#app[method](pattern, this.#guarded(replies, handlers[method] as Handler));
+    }
+    // Express serves HEAD wherever GET is served.
+    const allow = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()])).join(', ');
+    this.#app.all(pattern, (req, res) => replies.problem(req, res, 'method_not_allowed', {}, ['Allow', allow]));
+  }
+
+  #guarded(replies: Replies, handler: Handler): (req: Request, res: Response) => Promise<void> {
+    return async (req, res) => {
+      try {
+        await handler({ req, res, replies, param: (name) => String(req.params[name]) });
+      } catch (error) {
+        answerError(error, { req, res, replies }, this.#services);
+      }
+    };
+  }
+}
+
+/** Who asks; answers 401 itself and returns null when nobody valid does. */
+export function principalOf({ req, res, replies }: Exchange, { auth }: HttpServices): Principal | null {
+  const who = auth.authenticate(req.headers.authorization);
+  if (typeof who !== 'string') return who;
+  replies.problem(req, res, 'unauthorized', ...unauthorizedParts(who, keyOf(req)));
+  return null;
+}
+
+function keyOf(req: Request): string | null {
+  const key = req.headers['idempotency-key'];
+  return isId(key) ? key : null;
+}

@@ -1,0 +1,98 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createApp } from './app.js';
+import { answerClientError, isAnswering, noteExchange } from './client-error.js';
+import { createFastLane } from './fast-lane.js';
+import { AnswerCounter, newLifecycle, type Lifecycle } from './respond.js';
+import type { HttpServices } from './services.js';
+
+export interface HttpServerOptions {
+  /** 0 takes a free port. */
+  readonly port: number;
+  readonly host: string;
+  /** Open connections; one more is closed at once. */
+  readonly maxConnections: number;
+  /** From the first byte of a request, or from its connection, to the end of its headers, in ms. */
+  readonly headersTimeoutMs: number;
+  /** From the first byte of a request to the end of its body, in ms; at least headersTimeoutMs. */
+  readonly requestTimeoutMs: number;
+  /** How long a connection without a request stays open, in ms. */
+  readonly keepAliveTimeoutMs: number;
+}
+
+export interface HttpServer {
+  /** @throws the error of the socket, such as EADDRINUSE */
+  listen(): Promise<{ readonly port: number }>;
+  /**
+   * Stops accepting, answers what is under way with `Connection: close`, and cuts what is left after `ms`.
+   * Safe to call twice.
+   */
+  drain(ms: number): Promise<void>;
+}
+
+/** Four times what the longest token and key need. */
+const MAX_HEADER_BYTES = 16 * 1024;
+/** Slow requests are looked for this often; Node's own 30 s would make every time-out above 30 s late. */
+const TIMEOUT_CHECK_MS = 500;
+/** Connections the kernel completes ahead of us; a rush opens thousands at once. Linux cuts it to somaxconn. */
+const BACKLOG = 4096;
+
+/** The API on node:http: the purchase endpoint first, everything else through Express. */
+export function createHttpServer(services: HttpServices, options: HttpServerOptions): HttpServer {
+  const lifecycle = newLifecycle();
+  const serveFast = createFastLane(services, lifecycle);
+  const app = createApp(services, lifecycle);
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: options.headersTimeoutMs,
+      requestTimeout: options.requestTimeoutMs,
+      keepAliveTimeout: options.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, options.headersTimeoutMs),
+    },
+    (req: IncomingMessage, res: ServerResponse) => {
+      noteExchange(req, res);
+      if (!serveFast(req, res)) app(req, res);
+    },
+  );
+  server.maxConnections = options.maxConnections;
+  const sockets = trackSockets(server);
+  const other = new AnswerCounter(services.meters, 'other');
+  server.on('drop', () => services.meters.connectionDropped());
+  server.on('clientError', (error, socket) => {
+    const code = answerClientError(error, socket);
+    if (code !== null) other.count(code);
+  });
+  return { listen: () => listen(server, options), drain: (ms) => drain(server, sockets, lifecycle, ms) };
+}
+
+function trackSockets(server: Server): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  return sockets;
+}
+
+function listen(server: Server, { port, host }: HttpServerOptions): Promise<{ port: number }> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host, backlog: BACKLOG }, () => {
+      server.off('error', reject);
+      resolve({ port: (server.address() as AddressInfo).port });
+    });
+  });
+}
+
+async function drain(server: Server, sockets: ReadonlySet<Socket>, lifecycle: Lifecycle, ms: number): Promise<void> {
+  lifecycle.draining = true;
+  for (const poll of lifecycle.polls) poll.abort();
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  // Node closes those that have answered before; one that has never sent a byte looks busy to it.
+  for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();
+  const cut = setTimeout(() => server.closeAllConnections(), ms);
+  await closed;
+  clearTimeout(cut);
+}

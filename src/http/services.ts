@@ -1,0 +1,38 @@
+import type { Order } from '../domain/order.js';
+import type { PurchaseStatus } from '../domain/outcome.js';
+import type { HttpMeters } from '../ports/http-meters.js';
+import type { Log } from '../ports/log.js';
+import type { PurchaseGate } from '../purchase/gate.js';
+import type { PurchaseQuery } from '../purchase/get-purchase.js';
+import type { GetSaleAnswer } from '../sale/get-sale.js';
+import type { SaleDesk } from '../sale/sale-desk.js';
+import type { Authenticator } from './auth.js';
+
+/** Whether this process should get traffic, and what speaks against it. */
+export interface ReadyReport {
+  readonly ready: boolean;
+  readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
+}
+
+/** All that the HTTP side needs; src/app fills it. */
+export interface HttpServices {
+  readonly auth: Authenticator;
+  readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
+  /** @throws OperationalError */
+  readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
+  /** @throws OperationalError */
+  readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
+  /**
+   * An order of this buyer; null for one that does not exist and for one of somebody else.
+   * @throws OperationalError mysql
+   */
+  readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
+  readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
+  readonly ready: () => Promise<ReadyReport>;
+  /** Prometheus text format. */
+  readonly metrics: () => Promise<string>;
+  readonly meters: HttpMeters;
+  readonly log: Log;
+  /** Told of every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
+  readonly onBug: (error: unknown) => void;
+}
