@@ -33,9 +33,9 @@ export async function down(
 
 async function stopOne(server: ManagedServer, onProgress: OnProgress, signal: NodeJS.Signals): Promise<boolean> {
   const pid = server.pid();
-  await runStep(server.name, `stopping ${server.label}`, onProgress, async () => {
+  await runStep(server.name, 'stopping', onProgress, async () => {
     await server.stop({ signal });
-    return pid === null ? { skipped: `${server.label} does not run` } : `${server.label} is stopped`;
+    return pid === null ? { skipped: 'does not run' } : 'stopped';
   });
   return pid !== null;
 }

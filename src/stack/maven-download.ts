@@ -1,11 +1,12 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { findMaven } from './toolchain.js';
 import { runCommand } from './run-command.js';
 import { StackError } from './stack-error.js';
 
 /** 400 MB over a slow line; Maven has shorter limits of its own for a line that is dead. */
 const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
-/** Maven names each file twice; more than a few lines a second help nobody. */
-const REPORT_EVERY_MS = 500;
+const REPORT_EVERY_MS = 1_000;
 
 /**
  * Lets Maven fetch and unpack everything the pom pins into `outDir`.
@@ -19,28 +20,34 @@ export async function downloadArtifacts(
   const maven = await findMaven();
   onText('asking Maven for RocketMQ, MariaDB and Redis');
   const counter = new DownloadCounter();
-  let reportedAtMs = 0;
-  const { exitCode, output } = await runCommand(maven, ['-B', '-f', pom, 'generate-resources', `-Dout=${outDir}`], {
-    timeoutMs: DOWNLOAD_TIMEOUT_MS,
-    signal,
-    onLine: (line) => {
-      counter.take(line);
-      if (performance.now() - reportedAtMs < REPORT_EVERY_MS) return;
-      reportedAtMs = performance.now();
-      onText(counter.text());
-    },
-  });
-  if (exitCode !== 0) throw new StackError(mavenFailure(output));
+  const ticker = setInterval(() => onText(counter.text(countJars(outDir))), REPORT_EVERY_MS);
+  try {
+    const { exitCode, output } = await runCommand(maven, ['-B', '-f', pom, 'generate-resources', `-Dout=${outDir}`], {
+      timeoutMs: DOWNLOAD_TIMEOUT_MS,
+      signal,
+      onLine: (line) => counter.take(line),
+    });
+    if (exitCode !== 0) throw new StackError(mavenFailure(output));
+  } finally {
+    clearInterval(ticker);
+  }
+}
+
+/** RocketMQ has 150 jars; they are copied one by one once Maven has them. */
+function countJars(outDir: string): number {
+  try {
+    return readdirSync(join(outDir, 'rocketmq')).length;
+  } catch {
+    return 0; // Maven has not come that far
+  }
 }
 
 /** Counts what Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
 export class DownloadCounter {
   #files = 0;
   #bytes = 0;
-  #copied = 0;
 
   take(line: string): void {
-    if (/\bCopying \S+\.jar\b/.test(line)) this.#copied += 1;
     const size = /\bDownloaded from .*\(([\d.]+) (B|kB|MB|GB) at /.exec(line);
     if (size === null) return;
     const unit = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9 }[size[2] as 'B' | 'kB' | 'MB' | 'GB'];
@@ -48,9 +55,13 @@ export class DownloadCounter {
     this.#bytes += Number(size[1]) * unit;
   }
 
-  text(): string {
-    const downloaded = `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)`;
-    return this.#copied > 0 ? `${downloaded}, ${this.#copied} jars in place` : downloaded;
+  /** @param jars how many are in place */
+  text(jars: number): string {
+    const parts = [
+      this.#files > 0 ? `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)` : '',
+      jars > 0 ? `${jars} jars in place` : '',
+    ].filter((part) => part !== '');
+    return parts.length === 0 ? 'Maven is at work' : parts.join(', ');
   }
 }
 

@@ -21,8 +21,10 @@ export function probePort(port: number): Promise<ProbeResult> {
 export async function probeMariadb(url: string): Promise<ProbeResult> {
   try {
     const connection = await createConnection({ uri: url, connectTimeout: PROBE_TIMEOUT_MS });
+    connection.on('error', () => undefined); // it is thrown by the query as well
     try {
       await connection.query({ sql: 'SELECT 1', timeout: PROBE_TIMEOUT_MS });
+      await connection.end();
       return null;
     } finally {
       connection.destroy();

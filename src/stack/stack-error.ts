@@ -9,24 +9,17 @@ export class StackError extends Error {
   }
 }
 
+const NOT_WRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']);
+
 /** Says a file system error (disk full, not writable) as a sentence; every other error comes back as it is. */
 export function explainFileError(error: unknown, dir: string): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return new StackError(`The disk of ${dir} is full; free some space and run \`stack up\` again.`, {
-        cause: error,
-      });
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-    case 'ENOTDIR':
-      return new StackError(
-        `Cannot write to ${path ?? dir} (${code}); make it writable for this user or choose another folder with --dir.`,
-        { cause: error },
-      );
-    default:
-      return error;
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new StackError(`The disk of ${dir} is full; free some space and run \`stack up\` again.`, { cause: error });
   }
+  if (code === undefined || !NOT_WRITABLE.has(code)) return error;
+  return new StackError(
+    `Cannot write to ${path ?? dir} (${code}); make it writable for this user or choose another folder with --dir.`,
+    { cause: error },
+  );
 }

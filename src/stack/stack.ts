@@ -15,7 +15,8 @@ import { redisSpec } from './servers/redis.js';
 import type { ServerName } from './servers/server-spec.js';
 import { explainFileError, StackError } from './stack-error.js';
 import { readTopicLists, type TopicLists } from './topic-lists.js';
-import { toolsOnce, up, type UpResult } from './up.js';
+import { toolsOnce } from './tools.js';
+import { up, type UpResult } from './up.js';
 
 export interface StackOptions {
   /** Folder of the instance: data, logs, pids, settings. Default `.stack` in the checkout. */
@@ -33,7 +34,10 @@ export interface StackOptions {
 export interface Stack {
   readonly dir: string;
   readonly ports: StackPorts;
-  /** Unix socket of MariaDB, where `root` needs no password: for faults that an application may not cause. */
+  /**
+   * Unix socket of MariaDB, for what an application may not do: the system user who started the stack is the
+   * administrator there and needs no password.
+   */
   readonly mariadbSocket: string;
   /**
    * Starts what does not run and waits until everything serves; then topics and groups are there too (unless

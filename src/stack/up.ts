@@ -1,4 +1,3 @@
-import { ensureArtifacts } from './artifacts.js';
 import { assertDiskSpace } from './disk-space.js';
 import type { ManagedServer } from './managed-server.js';
 import type { ApplyOutcome } from './apply-topics.js';
@@ -7,7 +6,6 @@ import type { StackPaths } from './paths.js';
 import { runStep, type OnProgress } from './progress.js';
 import type { ServerName, Tools } from './servers/server-spec.js';
 import { StackError } from './stack-error.js';
-import { findJava } from './toolchain.js';
 
 /** Data of an empty instance, 200 MB, and room for the first hours. */
 const SPACE_NEEDED_BYTES = 512 * 1024 ** 2;
@@ -45,7 +43,7 @@ export async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
     for (const server of missing) server.assertPortsFree(); // before a long download, and again at the start
     if (missing.length > 0) {
       assertDiskSpace(site.paths.dir, SPACE_NEEDED_BYTES);
-      await fetchTools(site, signal);
+      await site.tools(signal);
       site.rememberPorts();
     }
     const topics = await startAll(site, started, failure, signal);
@@ -56,10 +54,6 @@ export async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
   } finally {
     lock.release();
   }
-}
-
-async function fetchTools(site: UpSite, signal: AbortSignal): Promise<void> {
-  await site.tools(signal);
 }
 
 /** The first failure ends the waiting of the others. */
@@ -74,9 +68,9 @@ async function startAll(
     await startOne(server, site.onProgress, started, signal);
     if (server.name !== 'proxy' || site.applyTopics === null) return;
     const { applyTopics } = site;
-    await runStep('topics', 'creating topics and groups', site.onProgress, async () => {
+    await runStep('topics', 'comparing', site.onProgress, async () => {
       topics = await applyTopics(signal);
-      return topics === 'unchanged' ? { skipped: 'topics and groups are in place' } : 'topics and groups created';
+      return topics === 'unchanged' ? { skipped: 'in place' } : 'created and read back';
     });
   });
   const results = await Promise.allSettled(
@@ -95,7 +89,7 @@ async function startOne(
   started: ManagedServer[],
   signal: AbortSignal,
 ): Promise<void> {
-  await runStep(server.name, `starting ${server.label}`, onProgress, async () => {
+  await runStep(server.name, 'starting', onProgress, async () => {
     const running = server.pid();
     if (running === null) {
       started.push(server); // before the start: one that fails half-way must be stopped too
@@ -112,40 +106,4 @@ async function startOne(
 /** Stops what this call started, and nothing else. */
 async function undo(started: readonly ManagedServer[]): Promise<void> {
   await Promise.allSettled(started.map((server) => server.stop({ timeoutMs: GIVE_UP_STOP_MS })));
-}
-
-/** Java and the server programs, looked up once per process. */
-export function toolsOnce(
-  artifactsDir: string,
-  env: NodeJS.ProcessEnv,
-  onProgress: OnProgress,
-): (signal?: AbortSignal) => Promise<Tools> {
-  let found: Promise<Tools> | null = null;
-  return (signal) => {
-    found ??= findTools(artifactsDir, env, onProgress, signal).catch((error: unknown) => {
-      found = null; // a later start may have better luck
-      throw error;
-    });
-    return found;
-  };
-}
-
-async function findTools(
-  artifactsDir: string,
-  env: NodeJS.ProcessEnv,
-  onProgress: OnProgress,
-  signal?: AbortSignal,
-): Promise<Tools> {
-  let tools: Tools | null = null;
-  await runStep('artifacts', 'looking for the programs', onProgress, async ({ tell }) => {
-    const java = await findJava(env);
-    let downloaded = false;
-    const artifacts = await ensureArtifacts(artifactsDir, env, {
-      onText: (text) => ((downloaded = true), tell(text)),
-      signal,
-    });
-    tools = { java, artifacts };
-    return downloaded ? 'programs downloaded' : { skipped: 'programs are in place' };
-  });
-  return tools as unknown as Tools;
 }

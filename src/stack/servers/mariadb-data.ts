@@ -8,6 +8,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { DATABASE, DATABASE_USER } from '../env.js';
 import { runCommand } from '../run-command.js';
@@ -42,7 +43,7 @@ export function findMariadbHome(mariadbd: string): MariadbHome {
 }
 
 /** The statements of a first start, one a line: bootstrap mode reads line by line. */
-export function initialSql(shareDir: string, password: string): string {
+export function initialSql(shareDir: string, password: string, osUser: string): string {
   const read = (part: string): string => {
     const file = [`mariadb_${part}.sql`, `mysql_${part}.sql`].map((name) => join(shareDir, name)).find(existsSync);
     return file === undefined ? '' : readFileSync(file, 'utf8');
@@ -50,13 +51,12 @@ export function initialSql(shareDir: string, password: string): string {
   return [
     'CREATE DATABASE mysql;',
     'USE mysql;',
-    'SET @auth_root_socket = NULL;',
+    // the only administrator: the system user who runs the server, over the unix socket, without a password
+    `SET @auth_root_socket = '${osUser}';`,
     'SET @skip_auth_anonymous = 1;',
     read('system_tables'),
     read('performance_tables'),
     read('system_tables_data'),
-    // root comes in over the unix socket only, whose folder belongs to this user
-    "DELETE FROM global_priv WHERE User = 'root' AND Host <> 'localhost';",
     `CREATE DATABASE ${DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;`,
     'FLUSH PRIVILEGES;',
     `CREATE USER '${DATABASE_USER}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
@@ -93,7 +93,7 @@ export async function initialiseMariadb(options: InitialiseOptions): Promise<voi
   mkdirSync(draft);
   const { exitCode, output } = await runCommand(mariadbd, [...args, `--datadir=${draft}`, '--bootstrap'], {
     timeoutMs: INIT_TIMEOUT_MS,
-    input: initialSql(options.shareDir, options.password),
+    input: initialSql(options.shareDir, options.password, userInfo().username),
     signal,
   });
   writeFileSync(logFile, output);
