@@ -1,0 +1,30 @@
+export interface WelcomeFacts {
+  readonly url: string;
+  readonly saleId: string;
+  readonly title: string;
+  readonly token: string;
+}
+
+/** What a newcomer does next; every line can be pasted into another terminal. */
+export function welcome({ url, saleId, title, token }: WelcomeFacts): string {
+  return `
+Seckill is up. Sale ${saleId} (“${title}”) is open.
+
+Buy one unit:
+
+  curl -i -X POST ${url}/v1/sales/${saleId}/purchases \\
+    -H 'Authorization: Bearer ${token}' \\
+    -H 'Content-Type: application/json' \\
+    -H 'Idempotency-Key: my-first-order' -d '{"quantity":1}'
+
+See what became of it (the answer carries the order id):
+
+  curl -s '${url}/v1/sales/${saleId}/purchases/my-first-order?wait=10' \\
+    -H 'Authorization: Bearer ${token}'
+
+Then GET ${url}/v1/orders/<orderId> with the same token, ${url}/v1/sales/${saleId} for the sale,
+${url}/readyz for the health of every part, ${url}/openapi.json for the rest of the API.
+Another buyer: npm run -s seckill -- token --user alice
+
+Ctrl-C stops everything in order and keeps the data.`;
+}
