@@ -32,8 +32,8 @@ export interface OrderIdMinter {
 }
 
 /**
- * How far ids may run ahead of the clock. A transaction of 4,096 rows uses up 16 ms at once; a clock that NTP sets back
- * by less than this is not noticed, since ids go on from the last millisecond used.
+ * How far ahead of the clock a call may start. A transaction of 4,096 rows uses up 16 ms at once, and the next one goes
+ * on behind it; so a clock that NTP sets back by less than this is not noticed.
  */
 const AHEAD_MAX_MS = 100;
 /** What a caller is told to wait for a lease: renewals come at their own pace. */
@@ -54,7 +54,7 @@ export function createOrderIdMinter(
     if (closed || lease === null || nowMs >= lease.validUntilMs || lastNeededMs >= lease.validUntilMs) {
       return { outcome: 'refused', reason: 'no_lease', waitMs: LEASE_WAIT_MS };
     }
-    const aheadMs = lastNeededMs - nowMs;
+    const aheadMs = lastMs - nowMs;
     if (aheadMs > AHEAD_MAX_MS) return { outcome: 'refused', reason: 'clock_behind', waitMs: aheadMs - AHEAD_MAX_MS };
     return null;
   }

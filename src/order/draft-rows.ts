@@ -1,0 +1,80 @@
+import type { Batch } from '../domain/batch.js';
+import { isLive, type FailureReason, type Order } from '../domain/order.js';
+import { purchaseKey, type Purchase } from '../domain/purchase.js';
+import type { SaleTerms } from '../ports/order-book.js';
+import type { Release, Settlement } from '../ports/settlement-ledger.js';
+
+/** What a look-up found in the book. Empty at first: nearly every batch is new, so the unique keys are asked first. */
+export interface Known {
+  /** By request name: the row that a purchase has already. */
+  readonly rows: ReadonlyMap<string, Order>;
+  /** By buyer name: who holds a live order in a sale with limit 1. */
+  readonly liveBuyers: ReadonlySet<string>;
+}
+export const NOTHING_KNOWN: Known = { rows: new Map(), liveBuyers: new Set() };
+
+/** A row to be inserted; its order id is minted for each attempt. */
+export interface DraftRow {
+  readonly batch: Batch;
+  readonly purchase: Purchase;
+  readonly failure: FailureReason | null;
+}
+
+export interface Draft {
+  readonly rows: readonly DraftRow[];
+  /** Live rows that were there before; a purchase is settled to the row it has, whatever batch wrote it. */
+  readonly found: ReadonlyMap<Batch, readonly Settlement[]>;
+  /** Requests whose row, of another batch, has ended. */
+  readonly releases: readonly Release[];
+}
+
+export const requestName = (
+  saleId: string,
+  purchase: { readonly userId: string; readonly requestId: string },
+): string => `${saleId}/${purchaseKey(purchase)}`;
+export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
+
+/**
+ * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
+ * buyer (`limit_reached`: the row says so and its units go back). One with a row of its own batch is done. One with a
+ * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. None is
+ * passed over in silence (protocol rule 7).
+ * @param batches no request twice
+ */
+export function draftRows(batches: readonly Batch[], terms: ReadonlyMap<string, SaleTerms>, known: Known): Draft {
+  const rows: DraftRow[] = [];
+  const releases: Release[] = [];
+  const found = new Map<Batch, Settlement[]>();
+  const winners = new Set<string>();
+  for (const batch of batches) {
+    const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
+    const settlements: Settlement[] = [];
+    for (const purchase of batch.purchases) {
+      const row = known.rows.size === 0 ? undefined : known.rows.get(requestName(batch.saleId, purchase));
+      if (row === undefined) {
+        const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
+        rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
+      } else if (isLive(row.state)) {
+        settlements.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId });
+      } else if (row.batchId !== batch.batchId) {
+        releases.push(releaseOf(batch, row));
+      }
+    }
+    if (settlements.length > 0) found.set(batch, settlements);
+  }
+  return { rows, found, releases };
+}
+
+/** False when the buyer has a live order, or gets one from an earlier purchase of the same transaction. */
+function takesPlace(saleId: string, userId: string, known: Known, winners: Set<string>): boolean {
+  const buyer = buyerName(saleId, userId);
+  if (known.liveBuyers.has(buyer) || winners.has(buyer)) return false;
+  winners.add(buyer);
+  return true;
+}
+
+function releaseOf(batch: Batch, row: Order): Release {
+  const { saleId, bucket, batchId } = batch;
+  const { userId, requestId, orderId, reason } = row;
+  return { saleId, bucket, userId, requestId, orderId, batchId, withUnits: reason !== 'oversold_guard' };
+}
