@@ -1,11 +1,27 @@
 import { EventEmitter } from 'node:events';
-import { Producer, SimpleConsumer, StatusChecker, type Endpoints, type MessageView } from 'rocketmq-client-nodejs';
+import {
+  Producer,
+  SimpleConsumer,
+  StatusChecker,
+  type Endpoints,
+  type MessageView,
+  type ProducerOptions,
+  type SimpleConsumerOptions,
+} from 'rocketmq-client-nodejs';
+import { Transport } from './transport.js';
 
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
-/** A producer whose telemetry neither ends the process after its release nor lives on after its shutdown. */
+/** A producer on our transport, whose telemetry neither ends the process nor lives on after its shutdown. */
 export class FencedProducer extends Producer {
   #stopped = false;
+
+  constructor(options: ProducerOptions) {
+    super(options);
+    this.rpcClientManager.close(); // it holds a timer, and no channel yet
+    const transport = new Transport(this, (endpoints) => this.getTelemetrySession(endpoints).syncSettings());
+    Object.defineProperty(this, 'rpcClientManager', { value: transport });
+  }
 
   override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
     return this.#stopped ? deadStream() : fenceStream(super.createTelemetryStream(endpoints));
@@ -13,13 +29,37 @@ export class FencedProducer extends Producer {
 
   override async shutdown(): Promise<void> {
     this.#stopped = true;
-    await super.shutdown();
+    try {
+      await super.shutdown();
+    } finally {
+      this.rpcClientManager.close(); // the client leaves it open when its goodbye fails
+    }
   }
 }
 
 /** The same for a consumer, which also reads what became of an ack. */
 export class FencedConsumer extends SimpleConsumer {
   #stopped = false;
+
+  constructor(options: SimpleConsumerOptions) {
+    super(options);
+    this.rpcClientManager.close();
+    const transport = new Transport(this, (endpoints) => this.getTelemetrySession(endpoints).syncSettings());
+    Object.defineProperty(this, 'rpcClientManager', { value: transport });
+  }
+
+  override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
+    return this.#stopped ? deadStream() : fenceStream(super.createTelemetryStream(endpoints));
+  }
+
+  override async shutdown(): Promise<void> {
+    this.#stopped = true;
+    try {
+      await super.shutdown();
+    } finally {
+      this.rpcClientManager.close();
+    }
+  }
 
   /** Rejects unless the broker took the ack. The client's own `ack` does not look at the answer per message. */
   async ackOne(view: MessageView): Promise<void> {
@@ -29,15 +69,6 @@ export class FencedConsumer extends SimpleConsumer {
   /** Rejects unless the broker took the new time. */
   async hideFor(view: MessageView, ms: number): Promise<void> {
     await this.changeInvisibleDuration(view, Math.max(0, Math.round(ms)));
-  }
-
-  override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
-    return this.#stopped ? deadStream() : fenceStream(super.createTelemetryStream(endpoints));
-  }
-
-  override async shutdown(): Promise<void> {
-    this.#stopped = true;
-    await super.shutdown();
   }
 }
 

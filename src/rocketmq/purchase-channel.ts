@@ -1,37 +1,27 @@
-import { Message, type MessageView, type SendReceipt } from 'rocketmq-client-nodejs';
+import { Message, type SendReceipt } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import type { Batch } from '../domain/batch.js';
-import { assertNever } from '../domain/errors.js';
 import { TOPICS } from '../domain/topics.js';
 import type { ChannelMeters } from '../ports/channel-meters.js';
 import type { Log } from '../ports/log.js';
-import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
+import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
 import { batchMessage } from './batch-message.js';
 import { ChannelHealth } from './channel-health.js';
+import { createChecker, type CheckerOptions } from './checker.js';
 import { isCertainlyNotStored, isForgottenTransaction } from './classify-error.js';
 import { baseClientOptions, REQUEST_TIMEOUT_MS_DEFAULT } from './client-options.js';
 import { FencedProducer } from './fenced-clients.js';
-import { KeyedLimiter } from './limiter.js';
 import { startClient, stopClient, type StartLimits } from './start-client.js';
 
 const { TransactionResolution } = definition;
-type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolution];
 
-/** The broker asks again after its interval (5 s), so what does not fit here is not lost, only later. */
-const CHECKS_QUEUED_MAX = 1000;
-
-export interface PurchaseChannelOptions {
+export interface PurchaseChannelOptions extends CheckerOptions {
   /** `host:port` of the gRPC endpoint. */
   readonly endpoint: string;
   /** Default `seckill-purchase`. Must be of type TRANSACTION. */
   readonly topic?: string;
-  /** Answers for half messages that stay open, of this process and of others. */
-  readonly checkBack: CheckBack;
-  /** How many check-backs run at once; the broker sends all that are due in one go. */
-  readonly checksInParallel: number;
   /** Each send, commit and rollback; default 3000, at least 1000. */
   readonly requestTimeoutMs?: number;
-  readonly log: Log;
   readonly meters: ChannelMeters;
   readonly start?: StartLimits;
 }
@@ -51,7 +41,7 @@ export async function createPurchaseChannel(options: PurchaseChannelOptions): Pr
   const { log } = options;
   const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.purchase };
   const base = baseClientOptions(address, options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, log);
-  const checker = { check: answerChecks(options) };
+  const checker = createChecker(options);
   // The topic is declared here, not at the first send: an undeclared one gets no check-back.
   const make = () => new FencedProducer({ ...base, topics: [address.topic], checker });
   const producer = await startClient(make, address, log, options.start);
@@ -80,14 +70,16 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     try {
       const transaction = this.#producer.beginTransaction();
       const receipt = await this.#producer.send(batchMessage(this.#topic, batch), transaction);
+      // Without it neither commit nor rollback can be said, so only the check-back can end this message.
+      if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
       this.#meters.halfSent('stored', performance.now() - startedAt);
       return this.#halfMessage(receipt, batch.batchId);
     } catch (error) {
       const outcome = isCertainlyNotStored(error) ? 'unavailable' : 'outcome_unknown';
-      this.health.failed(error);
       this.#meters.halfSent(outcome, performance.now() - startedAt);
-      this.#log.warn({ batchId: batch.batchId, outcome, error: String(error) }, 'half message not sent');
+      this.#logFailure({ batchId: batch.batchId, outcome, error: String(error) }, 'half message not sent');
+      this.health.failed(error);
       return outcome;
     }
   }
@@ -116,40 +108,14 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
       this.#meters.endFailed(verb);
       const fields = { batchId, verb, error: String(error) };
       if (isForgottenTransaction(error)) this.#log.debug(fields, 'the proxy no longer knows the half message');
-      else this.#log.warn(fields, 'half message not ended, the check-back will');
+      else this.#logFailure(fields, 'half message not ended, the check-back will');
       return false;
     }
   }
-}
 
-/** Wraps the check-back: limited in parallel, a batch that waits is not taken twice, a throw is no answer. */
-function answerChecks(options: PurchaseChannelOptions): (view: MessageView) => Promise<Resolution> {
-  const { checkBack, log, meters } = options;
-  const limiter = new KeyedLimiter(options.checksInParallel, CHECKS_QUEUED_MAX);
-  return async (view) => {
-    let answer: CheckBackAnswer;
-    try {
-      const body = view.body.toString('utf8');
-      const result = await limiter.run(view.messageId, () => checkBack(body));
-      answer = result === 'skipped' ? 'no_answer' : result;
-    } catch (error) {
-      log.warn({ batchId: view.keys[0], error }, 'check-back failed, the broker will ask again');
-      answer = 'no_answer';
-    }
-    meters.checkedBack(answer);
-    return resolutionOf(answer);
-  };
-}
-
-function resolutionOf(answer: CheckBackAnswer): Resolution {
-  switch (answer) {
-    case 'commit':
-      return TransactionResolution.COMMIT;
-    case 'rollback':
-      return TransactionResolution.ROLLBACK;
-    case 'no_answer':
-      return TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED;
-    default:
-      return assertNever(answer);
+  /** One warning when trouble begins; while it lasts the meters count. */
+  #logFailure(fields: object, message: string): void {
+    if (this.health.isFailing()) this.#log.debug(fields, message);
+    else this.#log.warn(fields, message);
   }
 }

@@ -45,7 +45,7 @@ export async function startClient<C extends StartableClient>(
     } catch (error) {
       last = error;
     }
-    log.warn({ ...address, attempt, attempts, error: last }, 'rocketmq client did not start');
+    log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
     void stopClient(client, log); // bounded, never rejects; the next try need not wait for it
   }
   throw startFailure(address, last, timeoutMs);
@@ -61,7 +61,7 @@ export async function stopClient(
     const stopped = await within(client.shutdown(), timeoutMs);
     if (!stopped) log.debug({ timeoutMs }, 'rocketmq client did not shut down in time');
   } catch (error) {
-    log.debug({ error }, 'rocketmq client failed to shut down');
+    log.debug({ err: error }, 'rocketmq client failed to shut down');
   }
 }
 

@@ -1,0 +1,144 @@
+import { ChannelCredentials, type ChannelOptions, type Metadata, type ServiceError } from '@grpc/grpc-js';
+import { RpcClientManager, type BaseClient, type Endpoints } from 'rocketmq-client-nodejs';
+import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
+import type * as requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
+import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
+
+type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
+
+const CHANNEL_OPTIONS: ChannelOptions = {
+  // A connection that was cut without a word is noticed after 25 s; without this after the 15 minutes of TCP. The
+  // proxy tolerates two pings between two answers of its own, and a heartbeat is answered every 10 s.
+  'grpc.keepalive_time_ms': 20_000,
+  'grpc.keepalive_timeout_ms': 5_000,
+  // Default 120 s: after a long outage of the proxy nobody would sell for two minutes more.
+  'grpc.max_reconnect_backoff_ms': 5_000,
+  // No call of ours is sent twice behind our back, and each is cheaper.
+  'grpc.enable_retries': 0,
+};
+
+/**
+ * The calls of a client over one channel per address. The client's own manager opens a channel for each object that
+ * names an address, so for every renewal of a route, and leaves gRPC at its defaults.
+ */
+export class Transport extends RpcClientManager {
+  readonly #client: BaseClient;
+  readonly #channels = new Map<string, ServiceClient>();
+  readonly #onForgotten: (endpoints: Endpoints) => void;
+
+  /** @param onForgotten the proxy at this address no longer knows who we are and wants our settings again */
+  constructor(client: BaseClient, onForgotten: (endpoints: Endpoints) => void) {
+    super(client, SILENT);
+    super.close(); // ends the timer that looks for idle channels: there are none of its own
+    this.#client = client;
+    this.#onForgotten = onForgotten;
+  }
+
+  override close(): void {
+    for (const channel of this.#channels.values()) channel.close();
+    this.#channels.clear();
+  }
+
+  override queryRoute(endpoints: Endpoints, request: requests.QueryRouteRequest, ms: number) {
+    return this.#call<requests.QueryRouteResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.queryRoute(request, metadata, options, done),
+    );
+  }
+
+  override async heartbeat(endpoints: Endpoints, request: requests.HeartbeatRequest, ms: number) {
+    const response = await this.#call<requests.HeartbeatResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.heartbeat(request, metadata, options, done),
+    );
+    if (response.getStatus()?.getCode() !== definition.Code.OK) this.#onForgotten(endpoints);
+    return response;
+  }
+
+  override sendMessage(endpoints: Endpoints, request: requests.SendMessageRequest, ms: number) {
+    return this.#call<requests.SendMessageResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.sendMessage(request, metadata, options, done),
+    );
+  }
+
+  override endTransaction(endpoints: Endpoints, request: requests.EndTransactionRequest, ms: number) {
+    return this.#call<requests.EndTransactionResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.endTransaction(request, metadata, options, done),
+    );
+  }
+
+  override ackMessage(endpoints: Endpoints, request: requests.AckMessageRequest, ms: number) {
+    return this.#call<requests.AckMessageResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.ackMessage(request, metadata, options, done),
+    );
+  }
+
+  override changeInvisibleDuration(endpoints: Endpoints, request: requests.ChangeInvisibleDurationRequest, ms: number) {
+    return this.#call<requests.ChangeInvisibleDurationResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.changeInvisibleDuration(request, metadata, options, done),
+    );
+  }
+
+  override notifyClientTermination(endpoints: Endpoints, request: requests.NotifyClientTerminationRequest, ms: number) {
+    return this.#call<requests.NotifyClientTerminationResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.notifyClientTermination(request, metadata, options, done),
+    );
+  }
+
+  override recallMessage(endpoints: Endpoints, request: requests.RecallMessageRequest, ms: number) {
+    return this.#call<requests.RecallMessageResponse>(endpoints, ms, (channel, metadata, options, done) =>
+      channel.recallMessage(request, metadata, options, done),
+    );
+  }
+
+  override async receiveMessage(endpoints: Endpoints, request: requests.ReceiveMessageRequest, ms: number) {
+    const metadata = this.#client.getRequestMetadata();
+    const stream = this.#channel(endpoints).receiveMessage(request, metadata, { deadline: Date.now() + ms });
+    const responses: requests.ReceiveMessageResponse[] = [];
+    for await (const response of stream) responses.push(response as requests.ReceiveMessageResponse);
+    return responses;
+  }
+
+  override telemetry(endpoints: Endpoints, metadata: Metadata) {
+    return this.#channel(endpoints).telemetry(metadata);
+  }
+
+  #call<A>(
+    endpoints: Endpoints,
+    ms: number,
+    start: (
+      channel: ServiceClient,
+      metadata: Metadata,
+      options: { deadline: number },
+      done: (error: ServiceError | null, response: A) => void,
+    ) => unknown,
+  ): Promise<A> {
+    const channel = this.#channel(endpoints);
+    const metadata = this.#client.getRequestMetadata();
+    return new Promise((resolve, reject) => {
+      // gRPC takes a stack trace of every caller in case the call fails; that is a tenth of what a call costs.
+      const limit = Error.stackTraceLimit;
+      Error.stackTraceLimit = 0;
+      try {
+        start(channel, metadata, { deadline: Date.now() + ms }, (error, response) =>
+          error ? reject(error) : resolve(response),
+        );
+      } finally {
+        Error.stackTraceLimit = limit;
+      }
+    });
+  }
+
+  #channel(endpoints: Endpoints): ServiceClient {
+    let channel = this.#channels.get(endpoints.facade);
+    if (!channel) {
+      const credentials = this.#client.sslEnabled
+        ? ChannelCredentials.createSsl()
+        : ChannelCredentials.createInsecure();
+      channel = new services.MessagingServiceClient(endpoints.getGrpcTarget(), credentials, CHANNEL_OPTIONS);
+      this.#channels.set(endpoints.facade, channel);
+    }
+    return channel;
+  }
+}
+
+/** The manager that this one replaces logs only the end of channels that it never opens here. */
+const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };

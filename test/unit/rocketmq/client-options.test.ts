@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { MessageIdFactory } from 'rocketmq-client-nodejs';
+import { OperationalError } from '../../../src/domain/errors.js';
+import {
+  baseClientOptions,
+  clientLogger,
+  isClientShutdownNoise,
+  parseEndpoint,
+  useRandomMessageIds,
+} from '../../../src/rocketmq/client-options.js';
+import { silentLog } from '../../../src/ports/log.js';
+import { recordingLog } from './recording-log.js';
+
+const address = { endpoint: '127.0.0.1:18081', topic: 'seckill-purchase' };
+
+describe('client-options', () => {
+  for (const endpoint of ['127.0.0.1:18081', 'broker-a.example.com:8081', 'proxy:80']) {
+    it(`takes ${endpoint}`, () => expect(() => parseEndpoint(endpoint)).not.to.throw());
+  }
+
+  for (const endpoint of ['', 'proxy', 'proxy:', 'proxy:0', 'proxy:70000', 'http://proxy:80', 'a:1;b:2', '[::1]:80']) {
+    it(`refuses "${endpoint}" and says what it wants`, () => {
+      expect(() => parseEndpoint(endpoint))
+        .to.throw(OperationalError, 'ROCKETMQ_ENDPOINT must be one host:port')
+        .with.property('retryable', false);
+    });
+  }
+
+  it('hands the client a logger with every method it calls, and a time-out it accepts', () => {
+    const options = baseClientOptions(address, 10, silentLog);
+    expect(options.requestTimeout).to.equal(1000);
+    expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close'); // without debug, rollback throws
+  });
+
+  it('keeps what the client says at info to itself, and its errors at debug, readable', () => {
+    const { log, lines } = recordingLog();
+    const logger = clientLogger(log, address);
+    logger.info('Begin to commit transaction, messageCount=%d', 1);
+    logger.error('Failed, topic=%s, error=%s', 't', new Error('boom'), 'rest');
+    expect(lines).to.have.length(1);
+    expect(lines[0]?.level).to.equal('debug');
+    expect(lines[0]?.fields).to.include({ client: 'Failed, topic=t, error=Error: boom', topic: 'seckill-purchase' });
+  });
+
+  it('M13 gives the process a random part in its message ids', () => {
+    useRandomMessageIds();
+    expect(MessageIdFactory.MAC).to.match(/^[0-9a-f]{12}$/);
+    expect(MessageIdFactory.create().toString().slice(2, 14).toLowerCase()).to.equal(MessageIdFactory.MAC);
+  });
+
+  it('knows the noise of a released telemetry stream, and nothing else', () => {
+    const noise = Object.assign(new Error('1 CANCELLED: Call cancelled'), { code: 1, details: 'Call cancelled' });
+    expect(isClientShutdownNoise(noise)).to.equal(true);
+    expect(isClientShutdownNoise(Object.assign(new Error('x'), { code: 14, details: 'Cancelled' }))).to.equal(false);
+    expect(isClientShutdownNoise(new Error('1 CANCELLED'))).to.equal(false);
+    expect(isClientShutdownNoise(undefined)).to.equal(false);
+  });
+});

@@ -1,0 +1,131 @@
+import { expect } from 'chai';
+import {
+  InternalErrorException,
+  type MessageOptions,
+  type SendReceipt,
+  type Transaction,
+} from 'rocketmq-client-nodejs';
+import sinon from 'sinon';
+import { sealBatch } from '../../../src/domain/batch.js';
+import type { HalfMessage } from '../../../src/ports/purchase-channel.js';
+import { FencedProducer } from '../../../src/rocketmq/fenced-clients.js';
+import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
+import { recordingLog } from './recording-log.js';
+
+const COMMIT = 1;
+const ROLLBACK = 2;
+const receipt = { messageId: 'm1', transactionId: 't1', endpoints: { facade: 'x' } } as unknown as SendReceipt;
+const batch = sealBatch({
+  batchId: 'batch-1',
+  saleId: '7',
+  bucket: 0,
+  epoch: 3,
+  createdAtMs: 1,
+  trace: '',
+  purchases: [{ userId: 'u1', requestId: 'r1', quantity: 2 }],
+});
+
+/** A channel whose client sends nothing: the network is played by the stubs. */
+async function openChannel() {
+  const client = {
+    startup: sinon.stub(FencedProducer.prototype, 'startup').resolves(),
+    shutdown: sinon.stub(FencedProducer.prototype, 'shutdown').resolves(),
+    begin: sinon
+      .stub(FencedProducer.prototype, 'beginTransaction')
+      .returns({} as ReturnType<FencedProducer['beginTransaction']>),
+    send: sinon.stub(FencedProducer.prototype, 'send').resolves(receipt),
+    end: sinon.stub(FencedProducer.prototype, 'endTransaction').resolves(),
+  };
+  const meters = { halfSent: sinon.spy(), checkedBack: sinon.spy(), endFailed: sinon.spy() };
+  const { log, lines } = recordingLog();
+  const checkBack = async (): Promise<'no_answer'> => 'no_answer';
+  const channel = await createPurchaseChannel({ endpoint: 'proxy:1', checkBack, checksInParallel: 1, log, meters });
+  const sendHalf = async (): Promise<HalfMessage> => {
+    const half = await channel.sendHalf(batch);
+    if (typeof half === 'string') throw new Error(half);
+    return half;
+  };
+  return { channel, client, meters, lines, sendHalf };
+}
+
+describe('purchase-channel', () => {
+  it('sends the body as it is, findable by its batch, with what a dead letter has to say', async () => {
+    const { client, sendHalf, meters, channel } = await openChannel();
+    await sendHalf();
+    const message = client.send.firstCall.args[0] as MessageOptions;
+    expect(message.topic).to.equal('seckill-purchase');
+    expect(message.keys).to.deep.equal(['batch-1']);
+    expect(message.body.toString('utf8')).to.equal(batch.body);
+    expect(Object.fromEntries(message.properties ?? [])).to.deep.equal({
+      topic: 'seckill-purchase',
+      saleId: '7',
+      batchId: 'batch-1',
+      epoch: '3',
+    });
+    expect(meters.halfSent.firstCall.args[0]).to.equal('stored');
+    expect(channel.health.lastSuccessAtMs).to.be.a('number');
+  });
+
+  it('says unavailable only when the broker certainly has not got it', async () => {
+    const { channel, client, meters } = await openChannel();
+    client.send.rejects(new TypeError('too large'));
+    expect(await channel.sendHalf(batch)).to.equal('unavailable');
+    client.send.rejects(new Error('4 DEADLINE_EXCEEDED'));
+    expect(await channel.sendHalf(batch)).to.equal('outcome_unknown');
+    client.begin.throws(new Error('Producer is not running now'));
+    expect(await channel.sendHalf(batch)).to.equal('unavailable');
+    const outcomes = meters.halfSent.args.map(([outcome]) => outcome as string);
+    expect(outcomes).to.deep.equal(['unavailable', 'outcome_unknown', 'unavailable']);
+  });
+
+  it('an answer without a receipt is an unknown one', async () => {
+    const { channel, client } = await openChannel();
+    client.send.resolves(undefined);
+    expect(await channel.sendHalf(batch)).to.equal('outcome_unknown');
+  });
+
+  it('commits and rolls back the message that the receipt names', async () => {
+    const { client, sendHalf } = await openChannel();
+    const half = await sendHalf();
+    await half.commit();
+    expect(await half.rollback()).to.equal(true);
+    const calls = client.end.args.map(([endpoints, { topic }, messageId, transactionId, resolution]) => ({
+      endpoints: endpoints.facade,
+      topic,
+      messageId,
+      transactionId,
+      resolution,
+    }));
+    const same = { endpoints: 'x', topic: 'seckill-purchase', messageId: 'm1', transactionId: 't1' };
+    expect(calls).to.deep.equal([
+      { ...same, resolution: COMMIT },
+      { ...same, resolution: ROLLBACK },
+    ]);
+  });
+
+  it('T4 T5 a commit that fails does not reject, a rollback that fails is not confirmed', async () => {
+    const { client, sendHalf, meters, lines } = await openChannel();
+    const half = await sendHalf();
+    client.end.rejects(new InternalErrorException(50_001, 'cannot found transaction data'));
+    await half.commit();
+    client.end.rejects(new Error('4 DEADLINE_EXCEEDED'));
+    expect(await half.rollback()).to.equal(false);
+    expect(meters.endFailed.args).to.deep.equal([['commit'], ['rollback']]);
+    expect(lines.map(({ level }) => level)).to.deep.equal(['debug', 'warn']); // the first is daily business
+  });
+
+  it('warns when trouble begins, not for every message', async () => {
+    const { channel, client, lines } = await openChannel();
+    client.send.rejects(new Error('4 DEADLINE_EXCEEDED'));
+    for (let n = 0; n < 3; n++) await channel.sendHalf(batch);
+    expect(lines.map(({ level }) => level)).to.deep.equal(['warn', 'debug', 'debug']);
+    expect(channel.health.isFailing()).to.equal(true);
+  });
+
+  it('closes even when the goodbye fails', async () => {
+    const { channel, client } = await openChannel();
+    client.shutdown.rejects(new Error('the proxy is gone'));
+    await channel.close();
+    expect(client.shutdown.calledOnce).to.equal(true);
+  });
+});

@@ -1,0 +1,17 @@
+import type { Log } from '../../../src/ports/log.js';
+
+export interface LogLine {
+  readonly level: keyof Log;
+  readonly fields: Record<string, unknown>;
+  readonly message: string;
+}
+
+/** A log that keeps its lines. */
+export function recordingLog(): { log: Log; lines: LogLine[] } {
+  const lines: LogLine[] = [];
+  const at =
+    (level: keyof Log) =>
+    (fields: object, message: string): void =>
+      void lines.push({ level, fields: fields as Record<string, unknown>, message });
+  return { log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }, lines };
+}

@@ -1,0 +1,83 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../src/domain/errors.js';
+import { silentLog } from '../../../src/ports/log.js';
+import { startClient, stopClient, within, type StartableClient } from '../../../src/rocketmq/start-client.js';
+
+const never = (): Promise<void> => new Promise(() => undefined);
+const address = { endpoint: '127.0.0.1:1', topic: 'seckill-purchase', group: 'seckill-order-writer' };
+const limits = { startupTimeoutMs: 20, attempts: 3 };
+
+class FakeClient implements StartableClient {
+  shutdowns = 0;
+  readonly #start: () => Promise<void>;
+  constructor(start: () => Promise<void>) {
+    this.#start = start;
+  }
+  startup(): Promise<void> {
+    return this.#start();
+  }
+  async shutdown(): Promise<void> {
+    this.shutdowns += 1;
+    throw new Error('the proxy is gone');
+  }
+}
+
+function series(...starts: (() => Promise<void>)[]): { made: FakeClient[]; make: () => FakeClient } {
+  const made: FakeClient[] = [];
+  return {
+    made,
+    make: () => {
+      const client = new FakeClient(starts[made.length] ?? never);
+      made.push(client);
+      return client;
+    },
+  };
+}
+
+async function failureOf(work: Promise<unknown>): Promise<OperationalError> {
+  const [outcome] = await Promise.allSettled([work]);
+  expect(outcome?.status).to.equal('rejected');
+  return (outcome as PromiseRejectedResult).reason as OperationalError;
+}
+
+describe('start-client', () => {
+  it('a start that hangs is given up, its client shut down, and a new one tried', async () => {
+    const { made, make } = series(never, async () => undefined);
+    const client = await startClient(make, address, silentLog, limits);
+    expect(client).to.equal(made[1]);
+    expect(made.map(({ shutdowns }) => shutdowns)).to.deep.equal([1, 0]);
+  });
+
+  it('after the last try it says where, for which topic and group, and what to do', async () => {
+    const { made, make } = series(never, never, never);
+    const error = await failureOf(startClient(make, address, silentLog, limits));
+    expect(error).to.be.instanceOf(OperationalError);
+    expect(error.retryable).to.equal(true);
+    expect(error.message).to.include('127.0.0.1:1').and.include('seckill-purchase').and.include('seckill-order-writer');
+    expect(error.message).to.include('no answer within 20 ms').and.include('`seckill topics`');
+    expect(made).to.have.length(3);
+  });
+
+  it('shows the innermost cause, and asks for the proxy when nobody listens', async () => {
+    const root = new Error('14 UNAVAILABLE: connect ECONNREFUSED 127.0.0.1:1');
+    const wrapped = new Error('Startup failed', { cause: new Error('Failed to fetch topic routes', { cause: root }) });
+    const { make } = series(...Array.from({ length: 3 }, () => () => Promise.reject(wrapped)));
+    const error = await failureOf(startClient(make, address, silentLog, limits));
+    expect(error.message).to.include('ECONNREFUSED').and.include('Is the proxy running there?');
+    expect(error.cause).to.equal(wrapped);
+  });
+
+  it('a shutdown that hangs or rejects is over after its bound', async () => {
+    await stopClient({ startup: never, shutdown: never }, silentLog, 10);
+    await stopClient({ startup: never, shutdown: () => Promise.reject(new Error('no')) }, silentLog, 10);
+  });
+
+  it('within: true in time, false when late, and a late failure is nobody else’s', async () => {
+    expect(await within(Promise.resolve(1), 1000)).to.equal(true);
+    let fail: (error: Error) => void = () => undefined;
+    const late = new Promise((_resolve, reject) => (fail = reject));
+    expect(await within(late, 5)).to.equal(false);
+    fail(new Error('late')); // an unhandled rejection would fail this run
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  });
+});
