@@ -3,6 +3,7 @@ import type { ChannelMeters } from '../ports/channel-meters.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { BatchVerdict, PurchaseMeters } from '../ports/purchase-meters.js';
+import type { BreakerState, WorkerMeters } from '../ports/worker-meters.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -104,6 +105,49 @@ export function createHttpMeters(registry: Registry): HttpMeters {
       return () => counter.inc();
     },
     connectionDropped: () => dropped.inc(),
+  };
+}
+
+const BREAKER_LEVELS: Record<BreakerState, number> = { closed: 0, half_open: 1, open: 2 };
+
+/** The worker. */
+export function createWorkerMeters(registry: Registry): WorkerMeters {
+  const registers = [registry];
+  const count = (name: string, help: string, labelNames: string[] = []): Counter =>
+    new Counter({ name, help, labelNames, registers });
+  const received = count('seckill_deliveries_received_total', 'Messages received.');
+  const rescued = count('seckill_deliveries_checked_back_total', 'Messages that came by check-back.');
+  const verdicts = count('seckill_deliveries_total', 'Messages by how they ended.', ['verdict']);
+  const purchases = count('seckill_recorded_purchases_total', 'Purchases by how their message ended.', ['verdict']);
+  const retries = count('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
+  const seconds = (name: string, help: string): Histogram => new Histogram({ name, help, buckets: SECONDS, registers });
+  const wrote = seconds('seckill_record_seconds', 'One try to write batches, with every attempt in it.');
+  const settled = seconds('seckill_settle_seconds', 'Telling Redis what was written.');
+  const rows = new Histogram({
+    name: 'seckill_record_rows',
+    help: 'Purchases in one MySQL transaction.',
+    buckets: [1, 8, 32, 128, 256, 512, 1024, 2048, 4096],
+    registers,
+  });
+  const breaker = new Gauge({
+    name: 'seckill_mysql_breaker',
+    help: 'The breaker around MySQL: 0 closed, 1 half open, 2 open.',
+    registers,
+  });
+  return {
+    received: (deliveries) => received.inc(deliveries),
+    checkedBack: () => rescued.inc(),
+    delivered: (verdict, size) => {
+      verdicts.labels(verdict).inc();
+      purchases.labels(verdict).inc(size);
+    },
+    retried: (reason) => retries.labels(reason).inc(),
+    batchesWritten: (_batches, size, tookMs) => {
+      rows.observe(size);
+      wrote.observe(tookMs / 1000);
+    },
+    settled: (tookMs) => settled.observe(tookMs / 1000),
+    breaker: (state) => breaker.set(BREAKER_LEVELS[state]),
   };
 }
 
