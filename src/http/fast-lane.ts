@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { assertNever, OperationalError } from '../domain/errors.js';
 import { isId, isSaleId } from '../domain/ids.js';
 import type { PurchaseOutcome, RequestEntry } from '../domain/outcome.js';
+import { collectBody, hasLongBody } from './body.js';
 import { unavailableDetail, type ProblemCode, type ProblemParts } from './problem.js';
 import { orderedAnswer, pendingAnswer, refusalAnswer, settledAnswer } from './purchase-answers.js';
 import { promisesJson, readQuantity, saleIdOf, traceOf } from './purchase-request.js';
-import { AnswerCounter, BODY_BYTES_MAX, hasLongBody, problemAnswer, send } from './respond.js';
-import type { Answer, Lifecycle } from './respond.js';
+import { AnswerCounter, problemAnswer, send, type Answer, type Lifecycle } from './respond.js';
 import type { HttpServices } from './services.js';
 import { unauthorizedParts } from './unauthorized.js';
 
@@ -70,28 +70,13 @@ class PurchaseLane {
   #admit(call: Call): void {
     const { req, res, saleId, userId, requestId } = call;
     const length = req.headers['content-length'];
-    const longBody = hasLongBody(req);
-    if (longBody && length !== undefined) return this.#problem(req, res, 'payload_too_large', { requestId });
     // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
-    const early = longBody ? null : this.#services.gate.refuseEarly(saleId, userId, requestId);
+    const early = hasLongBody(req) ? null : this.#services.gate.refuseEarly(saleId, userId, requestId);
     if (early !== null) return this.#answer(call, early, refusalAnswer(early, requestId));
-    if (!longBody && (length === undefined || length === '0')) void this.#purchase(call, '');
-    else this.#readBody(call);
-  }
-
-  /** A client that goes away before its body is whole never reaches the gate; nothing is kept of it. */
-  #readBody(call: Call): void {
-    const { req, res, requestId } = call;
-    let body: Buffer | null = null;
-    let tooLong = false;
-    req.on('data', (chunk: Buffer) => {
-      if (tooLong) return;
-      body = body === null ? chunk : Buffer.concat([body, chunk]);
-      tooLong = body.length > BODY_BYTES_MAX;
-      if (tooLong) this.#problem(req, res, 'payload_too_large', { requestId });
-    });
-    req.on('end', () => {
-      if (!tooLong) void this.#purchase(call, body === null ? '' : body.toString());
+    if (length === undefined && req.headers['transfer-encoding'] === undefined) return void this.#purchase(call, '');
+    collectBody(req, (body) => {
+      if (body === null) this.#problem(req, res, 'payload_too_large', { requestId });
+      else void this.#purchase(call, body);
     });
   }
 

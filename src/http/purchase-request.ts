@@ -8,7 +8,9 @@ const PREFIX = '/v1/sales/';
 const SUFFIX = '/purchases';
 
 /** The raw sale id in the address of a purchase, however odd it looks; null for any other address. */
-export function saleIdOf(url: string): string | null {
+export function saleIdOf(target: string): string | null {
+  // A proxy may send the whole address; every server must take that (RFC 9112, 3.2.2).
+  const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '');
   if (!url.startsWith(PREFIX)) return null;
   const query = url.indexOf('?');
   const end = (query === -1 ? url.length : query) - SUFFIX.length;

@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpMeters, HttpRoute } from '../ports/http-meters.js';
+import { hasLongBody } from './body.js';
 import { problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
-
-/** No request of this API needs more; a purchase needs 14 bytes. */
-export const BODY_BYTES_MAX = 4096;
 
 /** How long a connection that is to be closed stays open for what the client is still sending. */
 const LINGER_MS = 1000;
@@ -51,17 +49,11 @@ export interface Answer {
 /** Writes one answer. A client that has gone is no error: the answer is dropped. */
 export function send(req: IncomingMessage, res: ServerResponse, answer: Answer, lifecycle: Lifecycle): void {
   if (res.destroyed || res.headersSent) return;
-  const leavesBody = !req.complete && hasLongBody(req);
+  const leavesBody = !req.complete && hasLongBody(req); // not worth skipping for the next request on the connection
   if (leavesBody || lifecycle.draining) res.shouldKeepAlive = false;
   res.writeHead(answer.status, answer.headers as string[]);
   if (leavesBody) endAfterBody(req, res, answer);
   else res.end(answer.body, answer.encoding);
-}
-
-/** A body that is not worth skipping for the sake of the next request on its connection. */
-export function hasLongBody(req: IncomingMessage): boolean {
-  const length = req.headers['content-length'];
-  return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > BODY_BYTES_MAX;
 }
 
 /**

@@ -1,9 +1,8 @@
-import express, { type Request, type Response } from 'express';
 import { isSaleId } from '../../domain/ids.js';
 import type { Sale } from '../../domain/sale.js';
 import type { DeskAnswer } from '../../sale/sale-desk.js';
+import { collectBody } from '../body.js';
 import { promisesJson } from '../purchase-request.js';
-import { BODY_BYTES_MAX } from '../respond.js';
 import type { HttpServices } from '../services.js';
 import { readNewSale } from './new-sale.js';
 import { principalOf, type Exchange, type Handler, type Router } from './router.js';
@@ -65,22 +64,15 @@ function asAdmin(services: HttpServices, handler: Handler): Handler {
 
 async function createSale({ req, res, replies }: Exchange, { desk }: HttpServices): Promise<void> {
   if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
-  const read = readNewSale(await readBody(req, res));
+  const body = await new Promise<string | null>((resolve) => collectBody(req, resolve));
+  if (body === null) return replies.problem(req, res, 'payload_too_large');
+  const read = readNewSale(body);
   if (!('sku' in read)) {
     const detail = `Wrong: ${read.map(({ field, message }) => `${field} ${message}`).join('; ')}.`;
     return replies.problem(req, res, 'bad_request', { detail, errors: read });
   }
   const sale = await desk.create(read);
   replies.json(req, res, 201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
-}
-
-const parseJson = express.json({ limit: BODY_BYTES_MAX, type: () => true });
-
-/** @throws an error with `status` 400, 413 or 415, which the router turns into a problem */
-function readBody(req: Request, res: Response): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    parseJson(req, res, (error?: unknown) => (error ? reject(error as Error) : resolve(req.body)));
-  });
 }
 
 function saleIdIn({ req, res, replies, param }: Exchange): string | null {

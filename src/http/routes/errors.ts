@@ -1,7 +1,6 @@
 import type { ErrorRequestHandler } from 'express';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OperationalError } from '../../domain/errors.js';
-import type { ProblemCode } from '../problem.js';
 import type { Replies } from '../respond.js';
 import type { HttpServices } from '../services.js';
 
@@ -11,14 +10,7 @@ interface Asked {
   readonly replies: Replies;
 }
 
-/** What Express and its body parser complain about: the request, not us. */
-const CLIENT_FAULTS: Readonly<Record<number, ProblemCode>> = {
-  400: 'bad_request',
-  413: 'payload_too_large',
-  415: 'unsupported_media_type',
-};
-
-/** The end of every error: a fault of a dependency is 503 with its name, a bad request its 4xx, the rest is a bug. */
+/** The end of every error: a fault of a dependency is 503 with its name, a bad address 400, the rest is a bug. */
 export function answerError(
   error: unknown,
   { req, res, replies }: Asked,
@@ -27,8 +19,7 @@ export function answerError(
   if (error instanceof OperationalError) {
     return replies.problem(req, res, 'unavailable', { detail: `${error.dependency} does not answer. Try again.` });
   }
-  const code = CLIENT_FAULTS[statusOf(error)];
-  if (code) return replies.problem(req, res, code);
+  if (statusOf(error) === 400) return replies.problem(req, res, 'bad_request'); // Express could not decode the address
   replies.problem(req, res, 'internal');
   services.log.error({ error }, 'a request failed in a way nobody foresaw');
   services.onBug(error);

@@ -13,36 +13,44 @@ const whole = (min: number, max: number): z.ZodNumber => {
   return z.int(message).min(min, message).max(max, message);
 };
 
+/** DATETIME and ISO 8601 agree on far more years; a sale outside of these is a slip of the keyboard. */
+const YEARS = 'must lie in the years 2000 to 2099';
 const time = z.iso
   .datetime({ offset: true, error: 'must be a time such as 2030-01-31T20:00:00Z' })
-  .transform((text) => Date.parse(text));
+  .transform((text) => Date.parse(text))
+  .pipe(z.number().min(Date.UTC(2000, 0), YEARS).max(Date.UTC(2100, 0), YEARS));
 
-const body = z
-  .strictObject({
-    sku: z.string('must be a text').regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ -'),
-    title: z
-      .string('must be a text')
-      .trim()
-      .min(1, 'must have 1 to 200 characters')
-      .max(200, 'must have 1 to 200 characters')
-      .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not hold control characters'),
-    priceCents: whole(0, PRICE_CENTS_MAX),
-    stock: whole(1, STOCK_MAX),
-    limitPerBuyer: whole(1, LIMIT_MAX),
-    opensAt: time,
-    closesAt: time,
-  })
-  .refine((sale) => sale.limitPerBuyer <= sale.stock, {
-    path: ['limitPerBuyer'],
-    error: 'must not be larger than stock',
-  })
-  .refine((sale) => sale.closesAt > sale.opensAt, { path: ['closesAt'], error: 'must be later than opensAt' });
+const body = z.strictObject({
+  sku: z.string('must be a text').regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ -'),
+  title: z
+    .string('must be a text')
+    .trim()
+    .min(1, 'must have 1 to 200 characters')
+    .max(200, 'must have 1 to 200 characters')
+    .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not hold control characters'),
+  priceCents: whole(0, PRICE_CENTS_MAX),
+  stock: whole(1, STOCK_MAX),
+  limitPerBuyer: whole(1, LIMIT_MAX),
+  opensAt: time,
+  closesAt: time,
+});
 
 /** Reads the body of POST /admin/v1/sales: the sale, or what is wrong, field by field. */
-export function readNewSale(raw: unknown): NewSale | readonly FieldError[] {
-  const read = body.safeParse(raw ?? {});
+export function readNewSale(text: string): NewSale | readonly FieldError[] {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch {
+    return [{ field: 'body', message: 'is not JSON' }];
+  }
+  const read = body.safeParse(raw);
   if (!read.success) return read.error.issues.flatMap(fieldErrorsOf);
   const { opensAt, closesAt, ...sale } = read.data;
+  const errors: FieldError[] = [];
+  const wrong = (field: string, message: string): void => void errors.push({ field, message });
+  if (sale.limitPerBuyer > sale.stock) wrong('limitPerBuyer', 'must not be larger than stock');
+  if (closesAt <= opensAt) wrong('closesAt', 'must be later than opensAt');
+  if (errors.length > 0) return errors;
   // One bucket for now: a second one needs units that move between buckets.
   return { ...sale, buckets: 1, opensAtMs: opensAt, closesAtMs: closesAt };
 }

@@ -21,8 +21,6 @@ export type Handler = (exchange: Exchange) => void | Promise<void>;
 
 /** Mounts handlers on Express, one call per address, so that each address knows its methods, its counter and its errors. */
 export class Router {
-  /** What is mounted, `METHOD /path/{param}`; a guard test holds the OpenAPI document against it. */
-  readonly mounted: string[] = [];
   readonly #app: Express;
   readonly #services: HttpServices;
   readonly #lifecycle: Lifecycle;
@@ -39,7 +37,6 @@ export class Router {
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
     const methods = Object.keys(handlers) as Method[];
     for (const method of methods) {
-      this.mounted.push(`${method.toUpperCase()} ${path}`);
       this.#app[method](pattern, this.#guarded(replies, handlers[method] as Handler));
     }
     // Express serves HEAD wherever GET is served.

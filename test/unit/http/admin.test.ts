@@ -1,0 +1,169 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { NewSale, Sale } from '../../../src/domain/sale.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import type { DeskAnswer } from '../../../src/sale/sale-desk.js';
+import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
+
+const AT_MS = Date.UTC(2030, 0, 1);
+const SALE: Sale = {
+  ...{ saleId: '7', sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, sold: 3, limitPerBuyer: 2, buckets: 1 },
+  ...{ opensAtMs: AT_MS, closesAtMs: AT_MS + 1000, state: 'draft', epoch: 1 },
+};
+const SALE_BODY = {
+  ...{ saleId: '7', sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, sold: 3, limitPerBuyer: 2, buckets: 1 },
+  ...{ state: 'draft', epoch: 1, opensAt: '2030-01-01T00:00:00.000Z', closesAt: '2030-01-01T00:00:01.000Z' },
+};
+const NEW = {
+  ...{ sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, limitPerBuyer: 2 },
+  ...{ opensAt: '2030-01-01T01:00:00+01:00', closesAt: '2030-01-01T00:00:01Z' },
+};
+
+describe('admin sales', () => {
+  let server: Started;
+  let calls: string[];
+  let created: NewSale[];
+  let answer: DeskAnswer;
+  const admin = bearer('boss', ['viewer', 'admin']);
+
+  beforeEach(async () => {
+    calls = [];
+    created = [];
+    answer = { outcome: 'done', sale: SALE };
+    const move = (verb: string) => (saleId: string) => {
+      calls.push(`${verb} ${saleId}`);
+      return Promise.resolve(answer);
+    };
+    const desk: HttpServices['desk'] = {
+      create: (sale) => {
+        created.push(sale);
+        return Promise.resolve(SALE);
+      },
+      show: (saleId) => Promise.resolve(saleId === '7' ? SALE : null),
+      list: (max) => Promise.resolve(Array<Sale>(Math.min(max, 2)).fill(SALE)),
+      ...{ warm: move('warm'), open: move('open'), pause: move('pause'), close: move('close') },
+    };
+    server = await startServer(new FakeServices({ desk }));
+  });
+  afterEach(() => server.stop());
+
+  const post = (path: string, token = admin): request.Test =>
+    request(server.url).post(path).set('authorization', token);
+
+  it('S5 when the token is missing or lacks the role, then 401 or 403 and the desk hears nothing', async () => {
+    const paths = ['', '/7/warm', '/7/open', '/7/pause', '/7/resume', '/7/close'].map((end) => `/admin/v1/sales${end}`);
+    for (const path of paths) {
+      await request(server.url).post(path).send(NEW).expect(401);
+      for (const roles of [[], ['Admin'], ['admins']]) {
+        const { body } = await post(path, bearer('u1', roles)).send(NEW).expect(403);
+        expect(body.code).to.equal('forbidden');
+      }
+    }
+    for (const path of ['/admin/v1/sales', '/admin/v1/sales/7']) {
+      await request(server.url).get(path).expect(401);
+      await request(server.url).get(path).set('authorization', bearer()).expect(403);
+    }
+    expect([calls, created]).to.deep.equal([[], []]);
+  });
+
+  it('when a sale is created, then 201 with the sale, and times and buckets are read right', async () => {
+    const { body } = await post('/admin/v1/sales').send(NEW).expect(201).expect('location', '/admin/v1/sales/7');
+    expect(body).to.deep.equal(SALE_BODY);
+    expect(created).to.deep.equal([
+      {
+        ...{ sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, limitPerBuyer: 2, buckets: 1 },
+        ...{ opensAtMs: AT_MS, closesAtMs: AT_MS + 1000 },
+      },
+    ]);
+  });
+
+  const WRONG: Record<string, unknown[]> = {
+    sku: ['', 'a b', 'x'.repeat(65), 7, null, undefined, '{7}'],
+    title: ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\nb', '\ud800', 7, undefined],
+    priceCents: [-1, 1.5, '9', 1_000_000_001, null, undefined],
+    stock: [0, -1, 10_000_001, 1.5, '1', undefined],
+    limitPerBuyer: [0, 1001, 101, undefined],
+    opensAt: [
+      'tomorrow',
+      '0000-01-01T00:00:00Z',
+      '9999-12-31T23:59:59-14:00',
+      '2030-01-01',
+      '2030-13-01T00:00:00Z',
+      '2030-01-01T00:00:00',
+      AT_MS,
+      undefined,
+    ],
+    closesAt: ['2030-01-01T00:00:00Z', '2029-01-01T00:00:00Z', '', undefined],
+    buckets: [1, 2],
+    saleId: ['9'],
+    __proto__x: [{}],
+  };
+  for (const [field, values] of Object.entries(WRONG)) {
+    it(`S6 when ${field} is wrong, then 400 names it`, async () => {
+      for (const value of values) {
+        const { body } = await post('/admin/v1/sales')
+          .send({ ...NEW, [field]: value })
+          .expect(400);
+        expect(body.code).to.equal('bad_request');
+        expect(
+          body.errors.map((error: { field: string }) => error.field),
+          String(value),
+        ).to.deep.equal([field]);
+        expect(body.detail).to.contain(field);
+      }
+      expect(created).to.deep.equal([]);
+    });
+  }
+
+  it('S6 when the body is not one JSON object, too large or of another type, then 400, 413 or 415', async () => {
+    const send = (type: string, body: string): request.Test =>
+      post('/admin/v1/sales').set('content-type', type).send(body);
+    for (const body of ['', 'x', 'null', '[]', '"x"', `{"__proto__":{"a":1},${JSON.stringify(NEW).slice(1)}`]) {
+      await send('application/json', body).expect(400);
+    }
+    await send('text/plain', JSON.stringify(NEW)).expect(415);
+    await send('application/json', ' '.repeat(4097)).expect(413).expect('connection', 'close');
+    expect(created).to.deep.equal([]);
+    const client = await RawClient.to(server.port);
+    client.say(
+      'POST /admin/v1/sales HTTP/1.1',
+      'Host: x',
+      `Authorization: ${admin}`,
+      'Transfer-Encoding: chunked',
+      '',
+      '',
+    );
+    for (let i = 0; i < 5; i++) client.say('400', ' '.repeat(0x400), '');
+    expect((await client.answer())?.status).to.equal(413);
+    client.socket.destroy();
+  });
+
+  it('when sales are asked for, then all or one; an unknown one is 404', async () => {
+    const get = (path: string): request.Test => request(server.url).get(path).set('authorization', admin);
+    expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({ sales: [SALE_BODY, SALE_BODY] });
+    expect((await get('/admin/v1/sales/7').expect(200)).body).to.deep.equal(SALE_BODY);
+    expect((await get('/admin/v1/sales/8').expect(404)).body.code).to.equal('not_found');
+    await get('/admin/v1/sales/x').expect(400);
+  });
+
+  it('when a sale is moved, then the desk does it and the sale comes back; resume opens', async () => {
+    for (const verb of ['warm', 'open', 'pause', 'resume', 'close']) {
+      expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal(SALE_BODY);
+    }
+    expect(calls).to.deep.equal(['warm 7', 'open 7', 'pause 7', 'open 7', 'close 7']);
+    await post('/admin/v1/sales/x/open').expect(400);
+  });
+
+  it('when the desk says no, then each word has its status', async () => {
+    const words = { wrong_state: 409, not_warmed: 409, repairing: 503 } as const;
+    for (const [outcome, status] of Object.entries(words) as [keyof typeof words, number][]) {
+      answer = { outcome, sale: SALE };
+      const { body } = await post('/admin/v1/sales/7/open').expect(status);
+      expect(body.code).to.equal(outcome);
+    }
+    answer = { outcome: 'not_found' };
+    await post('/admin/v1/sales/7/open').expect(404);
+    answer = { outcome: 'wrong_state', sale: SALE };
+    expect((await post('/admin/v1/sales/7/open')).body.detail).to.equal('Cannot open a sale that is draft.');
+  });
+});

@@ -1,0 +1,184 @@
+import { expect } from 'chai';
+import { createHmac, createSign, generateKeyPairSync } from 'node:crypto';
+import { createAuthenticator, type Authenticator } from '../../../src/http/auth.js';
+import { signToken } from '../../../src/http/token.js';
+import { SECRET } from './http-harness.js';
+
+const NOW_MS = Date.UTC(2030, 0, 1);
+const LATER = NOW_MS / 1000 + 60;
+const { publicKey, privateKey } = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+});
+
+const part = (value: object | string): string =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+
+type Header = Record<string, unknown>;
+function hs(claims: object | string, header: Header = {}, secret = SECRET, hash = 'sha256'): string {
+  const input = `${part({ alg: 'HS256', typ: 'JWT', ...header })}.${part(claims)}`;
+  return `${input}.${createHmac(hash, secret).update(input).digest('base64url')}`;
+}
+function rs(claims: object, header: Header = {}): string {
+  const input = `${part({ alg: 'RS256', typ: 'JWT', ...header })}.${part(claims)}`;
+  return `${input}.${createSign('RSA-SHA256').update(input).sign(privateKey, 'base64url')}`;
+}
+
+const good = { sub: 'u1', exp: LATER };
+
+describe('auth', () => {
+  let nowMs = NOW_MS;
+  let hmac: Authenticator;
+  let rsa: Authenticator;
+  const ask = (token: string, auth = hmac): unknown => auth.authenticate(`Bearer ${token}`);
+
+  beforeEach(() => {
+    nowMs = NOW_MS;
+    const options = { cacheMax: 2, nowMs: () => nowMs };
+    hmac = createAuthenticator({ algorithm: 'HS256', secret: SECRET }, options);
+    rsa = createAuthenticator({ algorithm: 'RS256', publicKey }, options);
+  });
+
+  it('when the token is good, then it says who asks, whichever way it is checked', () => {
+    const who = { userId: 'u1', roles: ['admin'] };
+    const claims = { ...good, roles: ['admin'] };
+    expect(ask(hs(claims)), 'usual header').to.deep.equal(who);
+    expect(ask(hs(claims, { kid: 'key-1' })), 'header with a kid').to.deep.equal(who);
+    expect(ask(rs(claims), rsa), 'RS256').to.deep.equal(who);
+    expect(ask(hs(good))).to.deep.equal({ userId: 'u1', roles: [] });
+  });
+
+  it('when signToken makes it, then it is good until its life ends', () => {
+    nowMs = Date.now();
+    const token = signToken({ userId: 'u1', roles: ['admin'], ttlMs: 5000 }, SECRET);
+    expect(ask(token)).to.deep.equal({ userId: 'u1', roles: ['admin'] });
+    nowMs += 6000;
+    expect(ask(token)).to.equal('expired');
+  });
+
+  it('when there is no bearer token, then missing; the scheme may be written in any case', () => {
+    for (const header of [undefined, '', 'Bearer', 'Basic dTpw', 'Token x']) {
+      expect(hmac.authenticate(header), String(header)).to.equal('missing');
+    }
+    expect(hmac.authenticate(`bearer  ${hs(good)}`)).to.deep.include({ userId: 'u1' });
+  });
+
+  it('S5 when alg is none, in any spelling, then invalid', () => {
+    for (const alg of ['none', 'None', 'NONE', '', null, undefined, 'HS512', 'HS384', ['HS256'], 'hs256', 'ES256']) {
+      const input = `${part({ alg, typ: 'JWT' })}.${part(good)}`;
+      for (const token of [`${input}.`, input, hs(good, { alg })]) {
+        expect(ask(token), String(alg)).to.equal('invalid');
+        expect(ask(token, rsa), String(alg)).to.equal('invalid');
+      }
+    }
+    expect(ask(hs(good, { alg: 'HS512' }, SECRET, 'sha512')), 'well signed, but not the pinned one').to.equal(
+      'invalid',
+    );
+  });
+
+  it('S5 when the public key is used as an HMAC secret, then invalid', () => {
+    for (const secret of [publicKey, publicKey.trim(), publicKey.replace(/-----.*-----|\n/g, '')]) {
+      expect(ask(hs(good, {}, secret), rsa)).to.equal('invalid');
+      expect(ask(hs(good, { alg: 'RS256' }, secret), rsa)).to.equal('invalid');
+    }
+    expect(ask(rs(good)), 'RS256 where HS256 is pinned').to.equal('invalid');
+    expect(ask(rs(good, { alg: 'HS256' }))).to.equal('invalid');
+  });
+
+  it('S5 when kid or another key hint is odd, then it chooses nothing, and an odd kid is invalid', () => {
+    for (const kid of ['../../dev/null', "1' OR '1'='1", 'a\0b', '', 7, null, {}, 'k'.repeat(65)]) {
+      expect(ask(hs(good, { kid })), JSON.stringify(kid)).to.equal('invalid');
+    }
+    for (const hint of [
+      { jwk: { kty: 'oct', k: 'AA' } },
+      { jku: 'http://evil.example' },
+      { x5u: 'http://evil.example' },
+    ]) {
+      expect(ask(hs(good, hint, 'the secret of somebody else, 40 bytes long')), JSON.stringify(hint)).to.equal(
+        'invalid',
+      );
+    }
+    expect(ask(hs(good, { crit: ['b64'], b64: false })), 'crit').to.equal('invalid');
+  });
+
+  it('S5 when the signature is wrong, cut, padded or foreign, then invalid', () => {
+    for (const header of [{}, { kid: 'key-1' }]) {
+      const token = hs(good, header);
+      const last = token.at(-1) === 'A' ? 'B' : 'A';
+      const bad = [
+        token.slice(0, -1),
+        `${token.slice(0, -1)}${last}`,
+        `${token}A`,
+        `${token}=`,
+        `${token}.`,
+        `${token}.x`,
+      ];
+      bad.push(token.slice(0, token.lastIndexOf('.') + 1), hs(good, header, `${SECRET}x`), `${token} `, ` ${token}`);
+      const [head = '', , signature = ''] = token.split('.');
+      bad.push(`${head}.${part({ sub: 'u2', exp: LATER })}.${signature}`);
+      for (const each of bad) expect(ask(each), each).to.equal('invalid');
+    }
+  });
+
+  it('S5 when the token is garbage, then invalid, and nothing is thrown', () => {
+    const garbage = ['.', '..', '...', 'a.b.c', 'null', '{}', 'ü.ü.ü', '\0', `${part({ alg: 'HS256', typ: 'JWT' })}`];
+    garbage.push(
+      hs('not json'),
+      hs('null'),
+      hs('"text"'),
+      hs('[]'),
+      hs('7'),
+      `${hs(good)}.${hs(good)}`,
+      'x'.repeat(20_000),
+    );
+    for (const each of garbage) {
+      expect(ask(each), each).to.equal('invalid');
+      expect(ask(each, rsa), each).to.equal('invalid');
+    }
+    expect(ask(hs({ ...good, pad: 'x'.repeat(5000) })), 'longer than any token').to.equal('invalid');
+  });
+
+  it('S5 when it has expired, has no exp, or is not valid yet, then it is refused', () => {
+    expect(ask(hs({ sub: 'u1', exp: NOW_MS / 1000 }))).to.equal('expired');
+    expect(ask(rs({ sub: 'u1', exp: NOW_MS / 1000 - 1 }), rsa)).to.equal('expired');
+    for (const exp of [undefined, null, '9999999999', {}]) expect(ask(hs({ sub: 'u1', exp }))).to.equal('invalid');
+    expect(ask(hs({ ...good, nbf: LATER }))).to.equal('invalid');
+    expect(ask(hs({ ...good, nbf: 'soon' }))).to.equal('invalid');
+    expect(ask(hs({ ...good, nbf: NOW_MS / 1000 }))).to.deep.include({ userId: 'u1' });
+  });
+
+  it('S6 when sub is no id or roles are no list of words, then invalid', () => {
+    for (const sub of [undefined, null, 7, '', 'a b', 'a:b', '{7:0}', 'u\0', 'u'.repeat(65), { a: 1 }]) {
+      expect(ask(hs({ sub, exp: LATER })), JSON.stringify(sub)).to.equal('invalid');
+    }
+    for (const roles of ['admin', { 0: 'admin' }, [7], null, Array(33).fill('x')]) {
+      expect(ask(hs({ ...good, roles })), JSON.stringify(roles)).to.equal('invalid');
+    }
+  });
+
+  it('when a remembered token expires, then it is refused at that moment', () => {
+    const token = hs(good);
+    for (let i = 0; i < 3; i++) expect(ask(token)).to.deep.include({ userId: 'u1' });
+    expect(ask(token), 'remembered: the same object').to.equal(ask(token));
+    nowMs = LATER * 1000;
+    expect(ask(token)).to.equal('expired');
+  });
+
+  it('when more tokens come again than fit, then all are still judged right', () => {
+    const tokens = Array.from({ length: 20 }, (_, i) => hs({ sub: `u${i}`, exp: LATER }));
+    for (let round = 0; round < 4; round++) {
+      for (const [i, token] of tokens.entries()) expect(ask(token)).to.deep.include({ userId: `u${i}` });
+    }
+    for (const token of tokens) expect(ask(`${token.slice(0, -8)}AAAAAAAA`)).to.equal('invalid');
+  });
+
+  it('when the secret is too short or the key is no key, then it does not start', () => {
+    expect(() => createAuthenticator({ algorithm: 'HS256', secret: 'x'.repeat(31) }, { cacheMax: 1 })).to.throw(
+      '32 bytes',
+    );
+    expect(() => signToken({ userId: 'u1', roles: [], ttlMs: 1000 }, 'short')).to.throw('32 bytes');
+    expect(() => createAuthenticator({ algorithm: 'RS256', publicKey: 'no key' }, { cacheMax: 1 })).to.throw();
+    expect(() => createAuthenticator({ algorithm: 'RS256', publicKey: SECRET }, { cacheMax: 1 })).to.throw();
+  });
+});

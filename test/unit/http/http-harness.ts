@@ -1,0 +1,179 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import type { PurchaseOutcome, PurchaseStatus } from '../../../src/domain/outcome.js';
+import { createApp } from '../../../src/http/app.js';
+import { createAuthenticator } from '../../../src/http/auth.js';
+import { answerClientError } from '../../../src/http/client-error.js';
+import { newLifecycle } from '../../../src/http/respond.js';
+import { createHttpServer, type HttpServerOptions } from '../../../src/http/server.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import { createTokenSigner } from '../../../src/http/token.js';
+import type { PurchaseRequest } from '../../../src/purchase/gate.js';
+
+export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
+const sign = createTokenSigner(SECRET);
+export const bearer = (userId = 'u1', roles: string[] = []): string =>
+  `Bearer ${sign({ userId, roles, ttlMs: 60_000 })}`;
+
+const SERVER_OPTIONS: HttpServerOptions = {
+  ...{ port: 0, host: '127.0.0.1', maxConnections: 200 },
+  ...{ headersTimeoutMs: 400, requestTimeoutMs: 800, keepAliveTimeoutMs: 2000 },
+};
+
+/** Services whose answers a test sets, and what they were asked. */
+export class FakeServices {
+  readonly entered: PurchaseRequest[] = [];
+  readonly asked: string[] = [];
+  readonly counted: string[] = [];
+  readonly bugs: unknown[] = [];
+  dropped = 0;
+  early: 'sold_out' | null = null;
+  enter: (request: PurchaseRequest) => Promise<PurchaseOutcome> = () => Promise.resolve({ outcome: 'accepted' });
+  status: PurchaseStatus = { status: 'pending' };
+  readonly services: HttpServices;
+
+  constructor(overrides: Partial<HttpServices> = {}) {
+    const refuse = (): never => {
+      throw new Error('this test does not expect the call');
+    };
+    this.services = {
+      auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
+      gate: {
+        refuseEarly: (...asked) => {
+          this.asked.push(asked.join(' '));
+          return this.early;
+        },
+        enter: (request) => {
+          this.entered.push(request);
+          return this.enter(request);
+        },
+      },
+      getPurchase: { get: () => Promise.resolve(this.status) },
+      getSale: { get: refuse },
+      getOrder: refuse,
+      desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
+      ready: () => Promise.resolve({ ready: true, dependencies: [] }),
+      metrics: () => Promise.resolve('up 1\n'),
+      meters: {
+        answered: (route, code) => () => void this.counted.push(`${route} ${code}`),
+        connectionDropped: () => void this.dropped++,
+      },
+      log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
+      onBug: (error) => void this.bugs.push(error),
+      ...overrides,
+    };
+  }
+}
+
+export interface Started {
+  readonly port: number;
+  readonly url: string;
+  stop(): Promise<void>;
+  drain(ms: number): Promise<void>;
+}
+
+/** The server as it runs in production: fast lane first. */
+export async function startServer(fake: FakeServices, options: Partial<HttpServerOptions> = {}): Promise<Started> {
+  const server = createHttpServer(fake.services, { ...SERVER_OPTIONS, ...options });
+  const { port } = await server.listen();
+  return { port, url: `http://127.0.0.1:${port}`, stop: () => server.drain(0), drain: (ms) => server.drain(ms) };
+}
+
+/** Express alone, so that its own mount of the fast lane is what answers. */
+export async function startExpress(fake: FakeServices): Promise<Started> {
+  const app = createApp(fake.services, newLifecycle());
+  const handler = (req: IncomingMessage, res: ServerResponse): void => void app(req, res);
+  const server = createServer({ maxHeaderSize: 16 * 1024, connectionsCheckingInterval: 100 }, handler);
+  server.requestTimeout = SERVER_OPTIONS.requestTimeoutMs;
+  server.on('clientError', (error, socket) => void answerClientError(error, socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const stop = async (): Promise<void> => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { port, url: `http://127.0.0.1:${port}`, stop, drain: stop };
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Map<string, string>;
+  readonly body: string;
+}
+
+/** A connection that says exactly what a test wants said. */
+export class RawClient {
+  readonly socket: Socket;
+  closed = false;
+  #text = '';
+  #wake: () => void = () => undefined;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.setEncoding('latin1');
+    socket.on('data', (text: string) => {
+      this.#text += text;
+      this.#wake();
+    });
+    socket.on('error', () => undefined); // a reset is an end like any other here
+    socket.on('close', () => {
+      this.closed = true;
+      this.#wake();
+    });
+  }
+
+  static async to(port: number): Promise<RawClient> {
+    const socket = connect(port, '127.0.0.1');
+    const client = new RawClient(socket);
+    await new Promise<void>((resolve) => socket.once('connect', resolve));
+    return client;
+  }
+
+  say(...lines: string[]): this {
+    this.socket.write(lines.join('\r\n'), 'latin1');
+    return this;
+  }
+
+  /** The next whole answer; null when the connection ends before there is one. */
+  async answer(): Promise<RawAnswer | null> {
+    for (;;) {
+      const answer = this.#take();
+      if (answer || this.closed) return answer;
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+
+  async end(): Promise<void> {
+    while (!this.closed) await new Promise<void>((resolve) => (this.#wake = resolve));
+  }
+
+  #take(): RawAnswer | null {
+    const split = this.#text.indexOf('\r\n\r\n');
+    if (split === -1) return null;
+    const [statusLine = '', ...lines] = this.#text.slice(0, split).split('\r\n');
+    const headers = new Map(
+      lines.map((line): [string, string] => {
+        const colon = line.indexOf(':');
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+      }),
+    );
+    const end = split + 4 + Number(headers.get('content-length') ?? 0);
+    if (this.#text.length < end) return null;
+    const body = this.#text.slice(split + 4, end);
+    this.#text = this.#text.slice(end);
+    return { status: Number(statusLine.split(' ')[1]), headers, body };
+  }
+}
+
+/** The lines of a purchase as a raw client says them. */
+export function rawPurchase(body: string, ...extra: string[]): string {
+  const head = ['POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', `Authorization: ${bearer()}`, ...extra];
+  const hasLength = extra.some((line) => /^(content-length|transfer-encoding)/i.test(line));
+  if (!hasLength) head.push(`Content-Length: ${body.length}`);
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** Waits until a condition holds; the time-out of the test is the limit. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
+}

@@ -1,0 +1,68 @@
+import { expect } from 'chai';
+import { REFUSALS } from '../../../src/domain/outcome.js';
+import { HTTP_CODES, problemHeaders, problemOf, PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
+
+/** Written by hand from DESIGN §7, so that a slip in the table is seen. */
+const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
+  request_conflict: [422, false],
+  not_found: [404, false],
+  closed: [409, false],
+  sold_out: [409, false],
+  limit_reached: [409, false],
+  not_open: [409, true],
+  paused: [503, true],
+  loading: [503, true],
+  overloaded: [503, true],
+  unavailable: [503, true],
+  outcome_unknown: [503, true],
+  bad_request: [400, false],
+  unauthorized: [401, false],
+  forbidden: [403, false],
+  route_not_found: [404, false],
+  order_not_found: [404, false],
+  purchase_not_found: [404, false],
+  method_not_allowed: [405, false],
+  request_timeout: [408, false],
+  wrong_state: [409, false],
+  not_warmed: [409, false],
+  payload_too_large: [413, false],
+  unsupported_media_type: [415, false],
+  rate_limited: [429, true],
+  headers_too_large: [431, false],
+  internal: [500, false],
+  repairing: [503, true],
+};
+
+describe('problem', () => {
+  it('when a word has a row, then it is a known word, and every known word has one', () => {
+    expect(Object.keys(PROBLEMS)).to.have.members([...REFUSALS, 'outcome_unknown', ...HTTP_CODES]);
+  });
+
+  for (const [code, [status, retryable]] of Object.entries(EXPECTED) as [ProblemCode, [number, boolean]][]) {
+    it(`${code} is ${status}${retryable ? ' and may be tried again' : ''}`, () => {
+      const problem = problemOf(code, { requestId: 'k1' });
+      expect(problem).to.include({ status, retryable, code, requestId: 'k1', type: `urn:seckill:problem:${code}` });
+      expect(problem.title).to.have.length.above(3);
+      expect(problem.detail).to.match(/\.$/);
+      expect(problem.retryAfterMs !== undefined, 'retryAfterMs').to.equal(retryable);
+      const headers = problemHeaders(code);
+      expect(headers.includes('Retry-After'), 'Retry-After').to.equal(retryable);
+      if (retryable) expect(Number(headers.at(-1)) * 1000).to.be.at.least(problem.retryAfterMs as number);
+    });
+  }
+
+  it('when a status is 503 or 429, then it may be tried again', () => {
+    const temporary = Object.values(PROBLEMS).filter((row) => row.status === 503 || row.status === 429);
+    expect(temporary).to.have.length.above(5);
+    for (const row of temporary) expect(row.retryAfterMs).to.be.a('number');
+  });
+
+  it('when no request is named, then requestId is null, and the parts of an occasion replace those of the row', () => {
+    const errors = [{ field: 'stock', message: 'must be a whole number' }];
+    expect(problemOf('bad_request', { detail: 'So.', errors })).to.deep.include({
+      requestId: null,
+      detail: 'So.',
+      errors,
+    });
+  });
+});

@@ -1,0 +1,217 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { Order } from '../../../src/domain/order.js';
+import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import { bearer, FakeServices, RawClient, startServer, until, type Started } from './http-harness.js';
+
+const AT_MS = Date.UTC(2030, 0, 1);
+const ORDER: Order = {
+  ...{ orderId: '99', userId: 'u1', saleId: '7', requestId: 'k1', batchId: 'b1', quantity: 2, amountCents: 1998 },
+  ...{ state: 'pending_payment', reason: null, createdAtMs: AT_MS, expiresAtMs: AT_MS + 60_000, paidAtMs: null },
+};
+
+describe('routes', () => {
+  let fake: FakeServices;
+  let server: Started | undefined;
+  const serve = async (overrides: Partial<HttpServices> = {}): Promise<string> => {
+    fake = new FakeServices(overrides);
+    server = await startServer(fake);
+    return server.url;
+  };
+  afterEach(() => server?.stop());
+
+  describe('GET purchase', () => {
+    const path = '/v1/sales/7/purchases/k1';
+
+    it('when it stands somewhere, then 200 says where; nobody may cache it', async () => {
+      const url = await serve();
+      for (const status of [
+        { status: 'pending' },
+        { status: 'ordered', orderId: '99', orderState: 'paid' },
+        { status: 'failed', orderId: '99', reason: 'limit_reached' },
+      ] as const) {
+        fake.status = status;
+        const { body, headers } = await request(url).get(path).set('authorization', bearer()).expect(200);
+        expect(body).to.deep.equal({ requestId: 'k1', saleId: '7', ...status });
+        expect(headers['cache-control']).to.equal('no-store');
+      }
+      expect(fake.counted).to.deep.equal(['pending', 'ordered', 'failed'].map((word) => `purchase_status ${word}`));
+    });
+
+    it('S4 when it is not there for this buyer, then 404; without a token 401', async () => {
+      const url = await serve();
+      fake.status = { status: 'not_found' };
+      const { body } = await request(url).get(path).set('authorization', bearer()).expect(404);
+      expect(body).to.include({ code: 'purchase_not_found', requestId: 'k1' });
+      await request(url).get(path).expect(401).expect('www-authenticate', 'Bearer');
+    });
+
+    it('when wait is 0 to 30, then it is passed in ms with the buyer of the token; else 400', async () => {
+      const queries: PurchaseQuery[] = [];
+      const get = (query: PurchaseQuery): Promise<{ status: 'pending' }> => {
+        queries.push(query);
+        return Promise.resolve({ status: 'pending' });
+      };
+      const url = await serve({ getPurchase: { get } });
+      for (const wait of ['', '?wait=0', '?wait=30']) {
+        await request(url)
+          .get(path + wait)
+          .set('authorization', bearer('u9'))
+          .expect(200);
+      }
+      expect(queries.map(({ waitMs }) => waitMs)).to.deep.equal([0, 0, 30_000]);
+      expect(queries[0]).to.include({ saleId: '7', requestId: 'k1', userId: 'u9' });
+      for (const wait of ['31', '-1', '1.5', '', 'x', '1e1', '100', '1&wait=2']) {
+        const { body } = await request(url).get(`${path}?wait=${wait}`).set('authorization', bearer()).expect(400);
+        expect(body.detail, wait).to.contain('0 to 30');
+      }
+    });
+
+    it('S6 when an id in the address is odd, then 400', async () => {
+      const url = await serve();
+      for (const odd of ['/v1/sales/x/purchases/k1', '/v1/sales/7/purchases/a%20b', '/v1/sales/7/purchases/%7B7%7D']) {
+        await request(url).get(odd).set('authorization', bearer()).expect(400);
+      }
+      await request(url)
+        .get(`/v1/sales/7/purchases/${'k'.repeat(65)}`)
+        .set('authorization', bearer())
+        .expect(400);
+    });
+
+    it('S7 when the client leaves, then its long poll ends', async () => {
+      let signal: AbortSignal | undefined;
+      const get = (query: PurchaseQuery): Promise<{ status: 'pending' }> => {
+        signal = query.signal;
+        return new Promise((resolve) => query.signal.addEventListener('abort', () => resolve({ status: 'pending' })));
+      };
+      await serve({ getPurchase: { get } });
+      const client = await RawClient.to(server?.port as number);
+      client.say(`GET ${path}?wait=30 HTTP/1.1`, 'Host: x', `Authorization: ${bearer()}`, '', '');
+      await until(() => signal !== undefined);
+      expect(signal?.aborted).to.equal(false);
+      client.socket.destroy();
+      await until(() => signal?.aborted === true);
+    });
+  });
+
+  describe('GET sale', () => {
+    it('when it is there, then 200 with times in ISO 8601, cacheable for a second, without a token', async () => {
+      const view = {
+        ...({ saleId: '7', sku: 's', title: 'Café', priceCents: 999, limitPerBuyer: 1, state: 'open' } as const),
+        ...({ stock: 'few', opensAtMs: AT_MS, closesAtMs: AT_MS + 1000, nowMs: AT_MS + 1 } as const),
+      };
+      const url = await serve({ getSale: { get: () => Promise.resolve({ outcome: 'found', view }) } });
+      const { body } = await request(url).get('/v1/sales/7').expect(200).expect('cache-control', 'public, max-age=1');
+      expect(body).to.deep.equal({
+        ...{ saleId: '7', sku: 's', title: 'Café', priceCents: 999, limitPerBuyer: 1, state: 'open', stock: 'few' },
+        ...{ opensAt: '2030-01-01T00:00:00.000Z', closesAt: '2030-01-01T00:00:01.000Z' },
+        serverTime: '2030-01-01T00:00:00.001Z',
+      });
+    });
+
+    it('when it is not there or still loading, then 404 or 503, and no cache keeps that', async () => {
+      let outcome: 'not_found' | 'loading' = 'not_found';
+      const url = await serve({ getSale: { get: () => Promise.resolve({ outcome }) } });
+      const { headers } = await request(url).get('/v1/sales/7').expect(404);
+      expect(headers).not.to.have.property('cache-control');
+      outcome = 'loading';
+      await request(url).get('/v1/sales/7').expect(503).expect('retry-after', '1');
+      await request(url).get('/v1/sales/abc').expect(400);
+    });
+  });
+
+  describe('GET order', () => {
+    it("S4 when it is the buyer's own, then 200; foreign or absent, then the same 404", async () => {
+      const getOrder = (orderId: string, userId: string): Promise<Order | null> =>
+        Promise.resolve(orderId === ORDER.orderId && userId === ORDER.userId ? ORDER : null);
+      const url = await serve({ getOrder });
+      const { body } = await request(url).get('/v1/orders/99').set('authorization', bearer()).expect(200);
+      expect(body).to.deep.equal({
+        ...{ orderId: '99', saleId: '7', requestId: 'k1', quantity: 2, amountCents: 1998 },
+        ...{ state: 'pending_payment', reason: null, paidAt: null },
+        ...{ createdAt: '2030-01-01T00:00:00.000Z', expiresAt: '2030-01-01T00:01:00.000Z' },
+      });
+      const foreign = await request(url).get('/v1/orders/99').set('authorization', bearer('u2')).expect(404);
+      const absent = await request(url).get('/v1/orders/98').set('authorization', bearer('u2')).expect(404);
+      expect(foreign.body).to.deep.equal(absent.body);
+      await request(url).get('/v1/orders/99').expect(401);
+      await request(url).get("/v1/orders/1'").set('authorization', bearer()).expect(400);
+    });
+  });
+
+  describe('probes', () => {
+    it('when the process lives, then healthz says so and metrics are text', async () => {
+      const url = await serve();
+      await request(url).get('/healthz').expect(200, { status: 'alive' });
+      const { text } = await request(url)
+        .get('/metrics')
+        .expect(200)
+        .expect('content-type', /^text\/plain; version=0.0.4/);
+      expect(text).to.equal('up 1\n');
+      await request(url).head('/healthz').expect(200);
+    });
+
+    it('when a dependency is down, then readyz is 503 and says which', async () => {
+      const report = { ready: false, dependencies: [{ name: 'redis', ok: false, detail: 'no answer' }] };
+      const url = await serve({ ready: () => Promise.resolve(report) });
+      const { body } = await request(url).get('/readyz').expect(503);
+      expect(body).to.deep.equal(report);
+    });
+  });
+
+  describe('errors', () => {
+    it('when a dependency is down, then 503 names it and keeps its message to itself', async () => {
+      const down = new OperationalError('mysql', 'ECONNREFUSED 10.0.0.7:3306', { retryable: true });
+      const url = await serve({ getOrder: () => Promise.reject(down) });
+      const { body } = await request(url).get('/v1/orders/99').set('authorization', bearer()).expect(503);
+      expect(body).to.include({ code: 'unavailable', retryable: true, detail: 'mysql does not answer. Try again.' });
+      expect(fake.bugs).to.deep.equal([]);
+    });
+
+    it('when something unforeseen happens, then 500 without detail, and it is reported', async () => {
+      const url = await serve({ ready: () => Promise.reject(new TypeError('secret')) });
+      const { text } = await request(url).get('/readyz').expect(500);
+      expect(text).to.contain('"code":"internal"').and.not.contain('secret');
+      expect(fake.bugs).to.have.length(1);
+    });
+
+    it('S6 when the address is unknown or broken, then 404 or 400, never a reported bug', async () => {
+      const url = await serve();
+      for (const path of [
+        '/',
+        '/v1',
+        '/v1/sales',
+        '/v1/sales/7/',
+        '/admin',
+        '/Healthz',
+        '/v1/sales/7/purchases/k1/x',
+      ]) {
+        const { body } = await request(url).get(path).expect(404);
+        expect(body, path).to.include({ code: 'route_not_found' });
+      }
+      for (const path of ['/v1/sales/%zz', '/v1/orders/%c0%80', '/v1/sales/7/purchases/%']) {
+        const { body } = await request(url).get(path).set('authorization', bearer()).expect(400);
+        expect(body, path).to.include({ code: 'bad_request' });
+      }
+      expect(fake.bugs).to.deep.equal([]);
+    });
+
+    it('when the method is another, then 405 with Allow', async () => {
+      const url = await serve();
+      await request(url).delete('/v1/sales/7').expect(405).expect('allow', 'GET, HEAD');
+      await request(url).put('/admin/v1/sales').expect(405).expect('allow', 'POST, GET, HEAD');
+      await request(url).get('/admin/v1/sales/7/open').expect(405).expect('allow', 'POST');
+    });
+
+    it('when anything is answered, then no header tells what serves it', async () => {
+      const url = await serve();
+      for (const path of ['/healthz', '/nope', '/v1/sales/7/purchases']) {
+        const { headers } = await request(url).get(path);
+        expect(headers).not.to.have.any.keys('x-powered-by', 'server', 'etag');
+      }
+      await request(url).get('/healthz').expect('x-content-type-options', 'nosniff');
+    });
+  });
+});

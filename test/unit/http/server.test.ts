@@ -1,0 +1,164 @@
+import { expect } from 'chai';
+import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
+import { bearer, FakeServices, RawClient, rawPurchase, startServer, until, type Started } from './http-harness.js';
+
+const KEY = 'Idempotency-Key: k1';
+
+describe('http server', () => {
+  let fake: FakeServices;
+  let server: Started;
+  const start = async (options: Parameters<typeof startServer>[1] = {}): Promise<void> => {
+    server = await startServer(fake, options);
+  };
+  /** Makes the gate wait until the returned function gives the answer. */
+  function holdGate(): (outcome: PurchaseOutcome) => void {
+    let answer: (outcome: PurchaseOutcome) => void = () => undefined;
+    const held = new Promise<PurchaseOutcome>((resolve) => (answer = resolve));
+    fake.enter = () => held;
+    return (outcome) => answer(outcome);
+  }
+  const purchase = (): Promise<Response> =>
+    fetch(`${server.url}/v1/sales/7/purchases`, {
+      method: 'POST',
+      headers: { authorization: bearer(), 'idempotency-key': 'k1' },
+    });
+
+  beforeEach(() => {
+    fake = new FakeServices();
+  });
+  afterEach(() => server.stop());
+
+  it('S7 when headers come too slowly, then 408 and the connection is closed; others are served meanwhile', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', 'X-A');
+    expect((await purchase()).status).to.equal(202);
+    const answer = await client.answer();
+    expect(answer?.status).to.equal(408);
+    expect(JSON.parse(answer?.body ?? '')).to.include({ code: 'request_timeout' });
+    await client.end();
+    expect(fake.counted).to.include('other request_timeout');
+  });
+
+  it('S7 when a body comes too slowly, then 408, the connection is closed and the gate hears nothing', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    client.say(rawPurchase('{"q', KEY, 'Content-Length: 14'));
+    expect((await client.answer())?.status).to.equal(408);
+    await client.end();
+    expect(fake.entered).to.deep.equal([]);
+  });
+
+  it('S7 when a connection never says anything, then it is closed', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    await client.end();
+  });
+
+  it('S7 when a connection idles after its answer, then it is closed', async () => {
+    await start({ keepAliveTimeoutMs: 100 });
+    const client = await RawClient.to(server.port);
+    expect((await client.say(rawPurchase('', KEY)).answer())?.headers.get('connection')).to.equal('keep-alive');
+    await client.end();
+  });
+
+  it('S7 when the cap of connections is reached, then one more is closed at once and counted', async () => {
+    await start({ maxConnections: 2, headersTimeoutMs: 5000, requestTimeoutMs: 5000 });
+    const inside = [await RawClient.to(server.port), await RawClient.to(server.port)];
+    for (const client of inside) expect((await client.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+    const outside = await RawClient.to(server.port);
+    await outside.end();
+    await until(() => fake.dropped === 1);
+    expect((await inside[0]?.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+  });
+
+  it('when nonsense follows a purchase under way, then no 400 stands in the place of its answer', async () => {
+    await start();
+    const answer = holdGate();
+    const client = await RawClient.to(server.port);
+    client.say(rawPurchase('{}', KEY));
+    await until(() => fake.entered.length === 1);
+    client.say('nonsense\r\n\r\n');
+    expect(await client.answer(), 'the connection just ends: the outcome is unknown to the client').to.equal(null);
+    answer({ outcome: 'accepted' });
+  });
+
+  it('when nonsense comes first, or after an answer, then 400 and the end', async () => {
+    await start();
+    for (const first of ['', rawPurchase('{}', KEY)]) {
+      const client = await RawClient.to(server.port);
+      if (first !== '') expect((await client.say(first).answer())?.status).to.equal(202);
+      const heard = await client.say('nonsense\r\n\r\n').answer();
+      expect([heard?.status, heard?.headers.get('connection')]).to.deep.equal([400, 'close']);
+      await client.end();
+    }
+  });
+
+  it('when a body is broken in its chunks, then 400 and the gate hears nothing', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    client.say(rawPurchase('zz\r\n', KEY, 'Transfer-Encoding: chunked'));
+    expect((await client.answer())?.status).to.equal(400);
+    await client.end();
+    expect(fake.entered).to.deep.equal([]);
+  });
+
+  it('when it drains, then what is under way is answered with Connection: close and new connections are refused', async () => {
+    await start();
+    const answer = holdGate();
+    const client = await RawClient.to(server.port);
+    client.say(rawPurchase('{}', KEY));
+    await until(() => fake.entered.length === 1);
+    const drained = server.drain(5000);
+    const refused = await purchase().catch((error: Error) => error);
+    expect(refused).to.be.instanceOf(Error);
+    answer({ outcome: 'accepted' });
+    const heard = await client.answer();
+    expect([heard?.status, heard?.headers.get('connection')]).to.deep.equal([202, 'close']);
+    await drained;
+  });
+
+  it('when it drains, then idle and silent connections are closed and a long poll answers at once', async () => {
+    let polled: AbortSignal | undefined;
+    fake = new FakeServices({
+      getPurchase: {
+        get: ({ signal }) =>
+          new Promise((resolve) => {
+            polled = signal;
+            signal.addEventListener('abort', () => resolve({ status: 'pending' }));
+          }),
+      },
+    });
+    await start({ headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, keepAliveTimeoutMs: 60_000 });
+    const silent = await RawClient.to(server.port);
+    const idle = await RawClient.to(server.port);
+    expect((await idle.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+    const poll = fetch(`${server.url}/v1/sales/7/purchases/k1?wait=30`, { headers: { authorization: bearer() } });
+    await until(() => polled !== undefined);
+    await server.drain(60_000);
+    expect(await (await poll).json()).to.include({ status: 'pending' });
+    await Promise.all([silent.end(), idle.end()]);
+  });
+
+  it('when something does not end in time, then a drain cuts it', async () => {
+    await start();
+    holdGate();
+    const client = await RawClient.to(server.port);
+    client.say(rawPurchase('{}', KEY));
+    await until(() => fake.entered.length === 1);
+    await server.drain(50);
+    expect(await client.answer()).to.equal(null);
+  });
+
+  it('when it is drained before it listens, or twice, then nothing hangs', async () => {
+    await start();
+    await Promise.all([server.drain(100), server.drain(100)]);
+    await server.drain(100);
+  });
+
+  it('when the port is taken, then listen says so', async () => {
+    await start();
+    const second = await startServer(fake, { port: server.port }).catch((error: NodeJS.ErrnoException) => error);
+    expect((second as NodeJS.ErrnoException).code).to.equal('EADDRINUSE');
+  });
+});
