@@ -1,0 +1,158 @@
+import { randomBytes } from 'node:crypto';
+import type { NewSale, Sale } from '../../src/domain/sale.js';
+import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
+import { migrate } from '../../src/mysql/migrate.js';
+import { createOrderBook } from '../../src/mysql/order-book.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createReleaseOutbox } from '../../src/mysql/release-outbox.js';
+import { createSaleBook } from '../../src/mysql/sale-book.js';
+import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
+import type { Clock } from '../../src/ports/clock.js';
+import type { DeadLetterBook } from '../../src/ports/dead-letters.js';
+import type { OrderBook } from '../../src/ports/order-book.js';
+import type { BatchRecorded, ReleaseOutbox } from '../../src/ports/outbox.js';
+import type { SaleBook } from '../../src/ports/sale-book.js';
+import type { Release } from '../../src/ports/settlement-ledger.js';
+import type { WorkerSlots } from '../../src/ports/worker-slots.js';
+import { MemoryBooks } from '../helpers/memory/memory-books.js';
+import { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
+import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+/** The books as the contract suites see them: the real ones and those in memory look the same from here. */
+export interface BookWorld {
+  readonly orders: OrderBook;
+  readonly sales: SaleBook;
+  readonly outbox: ReleaseOutbox;
+  readonly letters: DeadLetterBook;
+  readonly slots: WorkerSlots;
+  readonly clock: Clock;
+  /** As a repair does. */
+  raiseEpoch(saleId: string): Promise<void>;
+  /** As a cancel does: the row ends and `sold` is lowered. */
+  cancelOrder(orderId: string): Promise<void>;
+  /** What the outbox promises for a batch. */
+  promisesOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
+  /** What breaks I1 or I2 in this sale; empty when nothing does. */
+  broken(saleId: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      signal?.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+    }),
+};
+
+const LIVE = "state IN ('pending_payment', 'paid')";
+/** FAULTS §1, for one sale. */
+const INVARIANTS = [
+  `SELECT CONCAT('I1 sold ', sold, ' of ', stock) AS broken FROM sales s WHERE id = :sale AND (sold > stock OR sold <>
+     (SELECT COALESCE(SUM(quantity), 0) FROM orders o WHERE o.sale_id = s.id AND ${LIVE}))`,
+  `SELECT CONCAT('I2 limit of ', o.user_id) AS broken FROM orders o JOIN sales s ON s.id = o.sale_id
+     WHERE o.sale_id = :sale AND o.${LIVE} GROUP BY o.user_id HAVING SUM(o.quantity) > MAX(s.limit_per_buyer)`,
+  `SELECT CONCAT('I2 twice ', user_id, '/', request_id) AS broken FROM orders WHERE sale_id = :sale
+     GROUP BY user_id, request_id HAVING COUNT(*) > 1`,
+];
+
+export async function mysqlWorld(poolMax = 6): Promise<BookWorld & { readonly pool: MysqlPool }> {
+  const url = stackEnv().MYSQL_URL;
+  await migrate({ url });
+  const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, lockWaitSeconds: 1 });
+  return {
+    pool,
+    orders: createOrderBook(pool),
+    sales: createSaleBook(pool),
+    outbox: createReleaseOutbox(pool),
+    letters: createDeadLetterBook(pool),
+    slots: createWorkerSlots(pool, systemClock),
+    clock: systemClock,
+    async raiseEpoch(saleId) {
+      await pool.execute('UPDATE sales SET epoch = epoch + 1 WHERE id = ?', [saleId]);
+    },
+    async cancelOrder(orderId) {
+      await pool.transaction(async (tx) => {
+        await tx.execute(`UPDATE orders SET state = 'cancelled' WHERE id = ? AND ${LIVE}`, [orderId]);
+        const sql = 'UPDATE sales s JOIN orders o ON o.sale_id = s.id SET s.sold = s.sold - o.quantity WHERE o.id = ?';
+        await tx.execute(sql, [orderId]);
+      });
+    },
+    async promisesOf(batchId) {
+      const rows = await pool.query<{ kind: string; payload: string }>('SELECT * FROM outbox WHERE `key` = ?', [
+        batchId,
+      ]);
+      const payloads = (kind: string): unknown[] =>
+        rows.filter((row) => row.kind === kind).map(({ payload }) => JSON.parse(payload));
+      return {
+        recorded: payloads('batch_recorded') as BatchRecorded[],
+        releases: payloads('release').flat() as Release[],
+      };
+    },
+    async broken(saleId) {
+      const found: string[] = [];
+      for (const sql of INVARIANTS) {
+        const rows = await pool.query<{ broken: string }>(sql.replaceAll(':sale', saleId));
+        found.push(...rows.map(({ broken }) => broken));
+      }
+      return found;
+    },
+    close: () => pool.close(),
+  };
+}
+
+export async function memoryWorld(): Promise<BookWorld & { readonly books: MemoryBooks }> {
+  const books = new MemoryBooks();
+  const { clock } = books;
+  return {
+    books,
+    orders: books,
+    sales: books,
+    outbox: books,
+    letters: new MemoryDeadLetterBook(),
+    slots: new MemoryWorkerSlots(clock),
+    clock,
+    async raiseEpoch(saleId) {
+      const sale = (await books.find(saleId)) as Sale;
+      books.putSale({ ...sale, epoch: sale.epoch + 1 });
+    },
+    cancelOrder: async (orderId) => books.endOrder(orderId, 'cancelled'),
+    async promisesOf(batchId) {
+      const rows = books.outboxRows.filter(({ key }) => key === batchId);
+      return {
+        recorded: rows.flatMap((row) => (row.kind === 'batch_recorded' ? [row.payload] : [])),
+        releases: rows.flatMap((row) => (row.kind === 'release' ? row.payload : [])),
+      };
+    },
+    async broken(saleId) {
+      const sale = (await books.find(saleId)) as Sale;
+      const live = books.allOrders.filter((o) => o.saleId === saleId && ['pending_payment', 'paid'].includes(o.state));
+      const units = live.reduce((sum, { quantity }) => sum + quantity, 0);
+      return sale.sold === units && units <= sale.stock ? [] : [`I1 sold ${sale.sold} of ${sale.stock}, live ${units}`];
+    },
+    close: async () => undefined,
+  };
+}
+
+export const WORLDS = [
+  ['memory', memoryWorld],
+  ['mysql', mysqlWorld],
+] as const;
+
+/** A sale of its own for one test: ten units at 19.99, two a buyer. */
+export function newSale(parts: Partial<NewSale> = {}): NewSale {
+  const nowMs = Date.now();
+  return {
+    sku: `sku-${randomBytes(4).toString('hex')}`,
+    title: 'A thing',
+    priceCents: 1999,
+    stock: 10,
+    limitPerBuyer: 2,
+    buckets: 1,
+    opensAtMs: nowMs - 60_000,
+    closesAtMs: nowMs + 3_600_000,
+    ...parts,
+  };
+}

@@ -1,0 +1,57 @@
+import { expect } from 'chai';
+import { newSale, WORLDS, type BookWorld } from './book-worlds.js';
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract SaleBook on ${name}`, () => {
+    let world: BookWorld;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    it('create: a draft with every field as given, times to the millisecond', async () => {
+      const wanted = newSale({
+        title: "Ünïcode 'quoted' 🎉 \\",
+        opensAtMs: 1_800_000_000_123,
+        priceCents: 4_294_967_295,
+      });
+      const created = await world.sales.create(wanted);
+      const { saleId, ...rest } = created;
+      expect(rest).to.deep.equal({ ...wanted, sold: 0, state: 'draft', epoch: 1 });
+      expect(await world.sales.find(saleId)).to.deep.equal(created);
+      expect(await world.sales.find('999999999999999999')).to.equal(null);
+    });
+
+    it('list: newest first, by state, at most max', async () => {
+      const first = await world.sales.create(newSale());
+      const second = await world.sales.create(newSale());
+      await world.sales.move(first.saleId, 'warm');
+
+      const ids = (await world.sales.list({ max: 1000 })).map(({ saleId }) => saleId);
+      expect(ids.indexOf(second.saleId)).to.be.lessThan(ids.indexOf(first.saleId));
+      const warm = (await world.sales.list({ states: ['warm'], max: 1000 })).map(({ saleId }) => saleId);
+      expect(warm).to.include(first.saleId).and.not.include(second.saleId);
+      expect(await world.sales.list({ max: 1 })).to.have.length(1);
+      expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
+    });
+
+    it('I8 move: only along the arrows; a repeat finds it moved', async () => {
+      const { saleId } = await world.sales.create(newSale());
+      const moved = async (to: 'draft' | 'warm' | 'open' | 'paused' | 'closed'): Promise<unknown[]> => {
+        const answer = await world.sales.move(saleId, to);
+        return [answer?.sale.state, answer?.moved];
+      };
+      expect(await moved('open')).to.deep.equal(['draft', false]);
+      expect(await moved('warm')).to.deep.equal(['warm', true]);
+      expect(await moved('warm')).to.deep.equal(['warm', true]);
+      expect(await moved('open')).to.deep.equal(['open', true]);
+      expect(await moved('warm')).to.deep.equal(['open', false]);
+      expect(await moved('paused')).to.deep.equal(['paused', true]);
+      expect(await moved('open')).to.deep.equal(['open', true]);
+      expect(await moved('closed')).to.deep.equal(['closed', true]);
+      expect(await moved('open')).to.deep.equal(['closed', false]);
+      expect(await moved('draft')).to.deep.equal(['closed', false]);
+      expect(await world.sales.move('999999999999999999', 'warm')).to.equal(null);
+    });
+  });
+}

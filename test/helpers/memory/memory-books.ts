@@ -1,0 +1,239 @@
+import { OperationalError } from '../../../src/domain/errors.js';
+import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/domain/order.js';
+import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
+import { SALE_TRANSITIONS, type NewSale, type Sale, type SaleState } from '../../../src/domain/sale.js';
+import type { Clock } from '../../../src/ports/clock.js';
+import type { NewOrder, OrderBook, SaleTerms, WriteOutcome, WritePlan } from '../../../src/ports/order-book.js';
+import type { BatchRecorded, ReleaseOutbox, ReleaseTask } from '../../../src/ports/outbox.js';
+import type { SaleBook } from '../../../src/ports/sale-book.js';
+import type { Release } from '../../../src/ports/settlement-ledger.js';
+import { ManualClock } from './manual-clock.js';
+
+/** The faults that a test can order, each for the next call of its kind. `…_reply_lost` happens all the same. */
+export type BooksFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails' | 'outbox_fails';
+
+export type OutboxRow = { readonly id: string; readonly key: string; done: boolean } & (
+  | { readonly kind: 'batch_recorded'; readonly payload: BatchRecorded }
+  | { readonly kind: 'release'; readonly payload: readonly Release[] }
+);
+
+const ID_MAX = 64;
+
+/**
+ * Sales, orders and outbox in memory: the unique keys, the guard and the outcomes of the real books, on an injected
+ * clock. A write is tried on copies that replace the books at the end, so it is whole or not at all.
+ */
+export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
+  readonly clock: Clock;
+  readonly #sales = new Map<string, Sale>();
+  #orders = new Map<string, Order>();
+  #outbox: OutboxRow[] = [];
+  readonly #faults: BooksFault[] = [];
+  #nextSaleId = 1;
+
+  constructor(options: { readonly clock?: Clock } = {}) {
+    this.clock = options.clock ?? new ManualClock();
+  }
+
+  /** The next call that the fault fits fails; several are kept in order. */
+  breakNext(...faults: BooksFault[]): void {
+    this.#faults.push(...faults);
+  }
+
+  get allOrders(): readonly Order[] {
+    return [...this.#orders.values()];
+  }
+
+  get outboxRows(): readonly OutboxRow[] {
+    return this.#outbox;
+  }
+
+  /** Puts a sale there as it is, or changes one. */
+  putSale(sale: Sale): void {
+    this.#sales.set(sale.saleId, sale);
+  }
+
+  /** Ends a live order as a cancel or an expiry would: `sold` is lowered in the same moment. */
+  endOrder(orderId: string, state: Extract<OrderState, 'cancelled' | 'expired'>): void {
+    const order = this.#orders.get(orderId);
+    const sale = this.#sales.get(order?.saleId ?? '');
+    if (order === undefined || sale === undefined || !isLive(order.state)) throw new Error(`no live order ${orderId}`);
+    this.#orders.set(orderId, { ...order, state });
+    this.putSale({ ...sale, sold: sale.sold - order.quantity });
+  }
+
+  async termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>> {
+    this.#failOn('read_fails');
+    const known = saleIds.map((saleId) => this.#sales.get(saleId)).filter((sale) => sale !== undefined);
+    return new Map(
+      known.map(({ saleId, epoch, priceCents, limitPerBuyer }) => [
+        saleId,
+        { saleId, epoch, priceCents, limitPerBuyer },
+      ]),
+    );
+  }
+
+  async write(plan: WritePlan): Promise<WriteOutcome> {
+    this.#failOn('write_fails');
+    if (this.#isBroken('write_again')) return { outcome: 'again' };
+    const taken = this.#takenKey(plan);
+    if (taken !== null) return { outcome: taken };
+
+    const surplus = this.#surplusOf(plan);
+    const isFailed = (order: NewOrder): boolean => order.failure !== null || surplus.has(order.orderId);
+    const units = new Map<string, number>();
+    for (const order of plan.orders.filter((one) => !isFailed(one))) {
+      units.set(order.batch.saleId, (units.get(order.batch.saleId) ?? 0) + order.purchase.quantity);
+    }
+    const oversold: string[] = [];
+    for (const [saleId, sum] of units) {
+      const sale = this.#sales.get(saleId);
+      if (sale === undefined || sale.epoch !== plan.terms.get(saleId)?.epoch) return { outcome: 'epoch_changed' };
+      if (sale.sold + sum > sale.stock) oversold.push(saleId);
+    }
+    if (oversold.length > 0) return { outcome: 'oversold', saleIds: oversold };
+
+    for (const [saleId, sum] of units) {
+      const sale = this.#sales.get(saleId) as Sale;
+      this.putSale({ ...sale, sold: sale.sold + sum });
+    }
+    for (const order of plan.orders) this.#orders.set(order.orderId, this.#rowOf(order, plan, surplus));
+    this.#promise(plan, surplus, isFailed);
+    this.#failOn('write_reply_lost');
+    return { outcome: 'written', surplus };
+  }
+
+  async findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
+    this.#failOn('read_fails');
+    const wanted = new Set(purchases.map(purchaseKey));
+    return this.allOrders.filter((order) => order.saleId === saleId && wanted.has(purchaseKey(order)));
+  }
+
+  async liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>> {
+    this.#failOn('read_fails');
+    const wanted = new Set(userIds);
+    const live = this.allOrders.filter((order) => order.saleId === saleId && isLive(order.state));
+    return new Set(live.map(({ userId }) => userId).filter((userId) => wanted.has(userId)));
+  }
+
+  async findOrder(orderId: string): Promise<Order | null> {
+    this.#failOn('read_fails');
+    return this.#orders.get(orderId) ?? null;
+  }
+
+  async create(sale: NewSale): Promise<Sale> {
+    const saleId = String(this.#nextSaleId++);
+    this.putSale({ ...sale, saleId, sold: 0, state: 'draft', epoch: 1 });
+    return this.#sales.get(saleId) as Sale;
+  }
+
+  async find(saleId: string): Promise<Sale | null> {
+    this.#failOn('read_fails');
+    return this.#sales.get(saleId) ?? null;
+  }
+
+  async list({ states, max }: { readonly states?: readonly SaleState[]; readonly max: number }): Promise<Sale[]> {
+    this.#failOn('read_fails');
+    const found = [...this.#sales.values()].filter(({ state }) => states === undefined || states.includes(state));
+    return found.sort((a, b) => Number(BigInt(b.saleId) - BigInt(a.saleId))).slice(0, max);
+  }
+
+  async move(saleId: string, to: SaleState): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
+    const sale = this.#sales.get(saleId);
+    if (sale === undefined) return null;
+    if (SALE_TRANSITIONS[sale.state].includes(to)) this.putSale({ ...sale, state: to });
+    const now = this.#sales.get(saleId) as Sale;
+    return { sale: now, moved: now.state === to };
+  }
+
+  async dueReleases(max: number): Promise<ReleaseTask[]> {
+    this.#failOn('outbox_fails');
+    const tasks: ReleaseTask[] = [];
+    for (const row of this.#outbox) {
+      if (row.kind === 'release' && !row.done) tasks.push({ outboxId: row.id, releases: row.payload });
+    }
+    return tasks.slice(0, max);
+  }
+
+  async markDone(outboxIds: readonly string[]): Promise<void> {
+    this.#failOn('outbox_fails');
+    for (const row of this.#outbox) if (outboxIds.includes(row.id)) row.done = true;
+  }
+
+  #takenKey({ orders, terms }: WritePlan): 'order_id_taken' | 'row_exists' | null {
+    const requests = new Set(this.allOrders.map((order) => `${order.saleId}/${purchaseKey(order)}`));
+    const active = new Set(this.allOrders.filter(({ state }) => isLive(state)).map((o) => `${o.saleId}/${o.userId}`));
+    const ids = new Set(this.#orders.keys());
+    for (const { orderId, batch, purchase, failure } of orders) {
+      if (purchase.requestId.length > ID_MAX || purchase.userId.length > ID_MAX) {
+        throw new OperationalError('mysql', 'value too long', { retryable: false });
+      }
+      const request = `${batch.saleId}/${purchaseKey(purchase)}`;
+      const buyer = `${batch.saleId}/${purchase.userId}`;
+      const onePerBuyer = failure === null && terms.get(batch.saleId)?.limitPerBuyer === 1;
+      if (ids.has(orderId)) return 'order_id_taken';
+      if (requests.has(request) || (onePerBuyer && active.has(buyer))) return 'row_exists';
+      ids.add(orderId);
+      requests.add(request);
+      if (onePerBuyer) active.add(buyer);
+    }
+    return null;
+  }
+
+  #surplusOf(plan: WritePlan): Set<string> {
+    const surplus = new Set<string>();
+    const left = new Map([...this.#sales.values()].map((sale) => [sale.saleId, sale.stock - sale.sold]));
+    for (const { orderId, batch, purchase, failure } of plan.orders) {
+      if (failure !== null || !plan.oneByOne.has(batch.saleId)) continue;
+      const units = left.get(batch.saleId) ?? 0;
+      if (purchase.quantity > units) surplus.add(orderId);
+      else left.set(batch.saleId, units - purchase.quantity);
+    }
+    return surplus;
+  }
+
+  #rowOf({ orderId, batch, purchase, failure }: NewOrder, plan: WritePlan, surplus: ReadonlySet<string>): Order {
+    const reason: FailureReason | null = surplus.has(orderId) ? 'oversold_guard' : failure;
+    const { userId, requestId, quantity } = purchase;
+    const createdAtMs = this.clock.nowMs();
+    return {
+      ...{ orderId, userId, saleId: batch.saleId, requestId, batchId: batch.batchId, quantity, reason, createdAtMs },
+      amountCents: quantity * (plan.terms.get(batch.saleId)?.priceCents ?? 0),
+      state: reason === null ? 'pending_payment' : 'failed',
+      expiresAtMs: reason === null ? createdAtMs + plan.paymentWindowMs : null,
+      paidAtMs: null,
+    };
+  }
+
+  #promise(plan: WritePlan, surplus: ReadonlySet<string>, isFailed: (order: NewOrder) => boolean): void {
+    const { paymentWindowMs } = plan;
+    const add = (row: Pick<OutboxRow, 'kind' | 'key' | 'payload'>): void => {
+      this.#outbox.push({ ...row, id: String(this.#outbox.length + 1), done: false } as OutboxRow);
+    };
+    for (const { batchId, saleId } of new Set(plan.orders.map(({ batch }) => batch))) {
+      const mine = plan.orders.filter(({ batch }) => batch.batchId === batchId);
+      const idsOf = (failed: boolean): string[] =>
+        mine.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
+      const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs };
+      add({ kind: 'batch_recorded', key: batchId, payload });
+    }
+    const releases: Release[] = [...plan.releases];
+    for (const { orderId, batch, purchase } of plan.orders.filter(isFailed)) {
+      const { saleId, bucket, batchId } = batch;
+      const { userId, requestId } = purchase;
+      releases.push({ saleId, bucket, userId, requestId, orderId, batchId, withUnits: !surplus.has(orderId) });
+    }
+    if (releases.length > 0) add({ kind: 'release', key: releases[0]?.batchId ?? '', payload: releases });
+  }
+
+  #isBroken(fault: BooksFault): boolean {
+    const at = this.#faults.indexOf(fault);
+    if (at >= 0) this.#faults.splice(at, 1);
+    return at >= 0;
+  }
+
+  #failOn(fault: BooksFault): void {
+    if (this.#isBroken(fault))
+      throw new OperationalError('mysql', `ordered by the test: ${fault}`, { retryable: true });
+  }
+}

@@ -1,0 +1,39 @@
+import { OperationalError } from '../../../src/domain/errors.js';
+import { WORKER_SLOTS } from '../../../src/domain/order-id.js';
+import type { Clock } from '../../../src/ports/clock.js';
+import type { WorkerSlotLease, WorkerSlots } from '../../../src/ports/worker-slots.js';
+
+/** A slot is given to somebody else only this long after its lease has ended. */
+export const SLOT_GRACE_MS = 5000;
+
+/** Slots in memory, leased on the injected clock. */
+export class MemoryWorkerSlots implements WorkerSlots {
+  readonly #clock: Clock;
+  readonly #slots = Array.from({ length: WORKER_SLOTS }, () => ({ owner: null as string | null, untilMs: -Infinity }));
+  /** While true, every call fails. */
+  broken = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async acquire(owner: string, leaseMs: number): Promise<WorkerSlotLease> {
+    this.#failIfBroken();
+    const nowMs = this.#clock.nowMs();
+    let slot = this.#slots.findIndex((one) => one.owner === owner);
+    if (slot < 0) slot = this.#slots.findIndex((one) => one.untilMs + SLOT_GRACE_MS < nowMs);
+    if (slot < 0) throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
+    this.#slots[slot] = { owner, untilMs: nowMs + leaseMs };
+    return { slot, validUntilMs: nowMs + leaseMs };
+  }
+
+  async free(owner: string): Promise<void> {
+    this.#failIfBroken();
+    for (const one of this.#slots)
+      if (one.owner === owner) Object.assign(one, { owner: null, untilMs: this.#clock.nowMs() });
+  }
+
+  #failIfBroken(): void {
+    if (this.broken) throw new OperationalError('mysql', 'ordered by the test', { retryable: true });
+  }
+}
