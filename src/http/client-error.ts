@@ -17,23 +17,19 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** The last request of a connection, kept on its socket. */
-const LAST = Symbol('last request');
-interface LastExchange {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-}
-type Marked = Duplex & { [LAST]?: LastExchange };
+/** The answer to the last request of a connection, kept on its socket; the answer knows its request. */
+const LAST = Symbol('last answer');
+type Marked = Duplex & { [LAST]?: ServerResponse };
 
 /** Notes which request a connection is at; costs one field per request. */
 export function noteExchange(req: IncomingMessage, res: ServerResponse): void {
-  (req.socket as Marked)[LAST] = { req, res };
+  (req.socket as Marked)[LAST] = res;
 }
 
 /** Whether a request of this connection still waits for (the rest of) its answer. */
 export function isAnswering(socket: Duplex): boolean {
   const last = (socket as Marked)[LAST];
-  return last !== undefined && !last.res.writableFinished;
+  return last !== undefined && !last.writableFinished;
 }
 
 /**
@@ -58,6 +54,6 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
 /** True between requests, and while the body of the only request under way is still coming in. */
 function isNextToAnswer(socket: Marked): boolean {
   const last = socket[LAST];
-  if (last === undefined || last.res.writableFinished) return true;
-  return !last.req.complete && !last.res.headersSent && last.res.socket !== null;
+  if (last === undefined || last.writableFinished) return true;
+  return !last.req.complete && !last.headersSent && last.socket !== null;
 }

@@ -18,6 +18,8 @@ export interface HttpServerOptions {
   readonly requestTimeoutMs: number;
   /** How long a connection without a request stays open, in ms. */
   readonly keepAliveTimeoutMs: number;
+  /** A connection on which no byte moves for this long is closed, in ms; twice the longest poll unless set. */
+  readonly stalledTimeoutMs?: number;
 }
 
 export interface HttpServer {
@@ -36,6 +38,8 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const TIMEOUT_CHECK_MS = 500;
 /** Connections the kernel completes ahead of us; a rush opens thousands at once. Linux cuts it to somaxconn. */
 const BACKLOG = 4096;
+/** A client that never reads its answer would hold its connection for ever. A poll may be silent for 30 s. */
+const STALLED_TIMEOUT_MS = 60_000;
 
 /** The API on node:http: the purchase endpoint first, everything else through Express. */
 export function createHttpServer(services: HttpServices, options: HttpServerOptions): HttpServer {
@@ -55,6 +59,7 @@ export function createHttpServer(services: HttpServices, options: HttpServerOpti
       if (!serveFast(req, res)) app(req, res);
     },
   );
+  server.timeout = options.stalledTimeoutMs ?? STALLED_TIMEOUT_MS;
   server.maxConnections = options.maxConnections;
   const sockets = trackSockets(server);
   const other = new AnswerCounter(services.meters, 'other');

@@ -284,9 +284,29 @@ for (const [name, start] of Object.entries(starters)) {
       expect(fake.entered).to.have.length(1);
     });
 
+    it('S6 when a body is announced that is too large, then 413 although none of it came', async () => {
+      const client = await RawClient.to(server.port);
+      expect((await client.say(rawPurchase('', KEY, 'Content-Length: 4097')).answer())?.status).to.equal(413);
+      await client.end();
+    });
+
+    it('S6 when a client goes on sending before it reads, then it still finds its 413', async () => {
+      const client = await RawClient.to(server.port);
+      const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
+      client.socket.pause();
+      client.say(rawPurchase('', KEY, 'Content-Length: 10000000'));
+      for (let i = 0; i < 5; i++) {
+        client.say(' '.repeat(50_000));
+        await pause();
+      }
+      client.socket.resume();
+      expect((await client.answer())?.status).to.equal(413);
+    });
+
     it('S6 when a chunked body grows too large, then 413 and the connection is closed', async () => {
       const client = await RawClient.to(server.port);
       client.say(rawPurchase('', KEY, 'Transfer-Encoding: chunked'));
+      client.say('2', '{}', '');
       for (let i = 0; i < 20; i++) client.say('400', ' '.repeat(0x400), '');
       const answer = await client.answer();
       expect([answer?.status, answer?.headers.get('connection')]).to.deep.equal([413, 'close']);

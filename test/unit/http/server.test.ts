@@ -72,6 +72,17 @@ describe('http server', () => {
     expect((await inside[0]?.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
   });
 
+  it('S7 when a client never reads its answer, then its connection is closed', async () => {
+    fake = new FakeServices({ metrics: () => Promise.resolve('x'.repeat(20_000_000)) });
+    await start({ stalledTimeoutMs: 200 });
+    const client = await RawClient.to(server.port);
+    client.say('GET /metrics HTTP/1.1', 'Host: x', '', '');
+    client.socket.pause();
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    client.socket.resume();
+    expect(await client.answer(), 'cut before its end').to.equal(null);
+  });
+
   it('when nonsense follows a purchase under way, then no 400 stands in the place of its answer', async () => {
     await start();
     const answer = holdGate();
