@@ -8,6 +8,29 @@ export const REQUEST_TIMEOUT_MS_MIN = 1000;
 /** Long enough for a broker that pauses for garbage, short enough for a buyer who waits. */
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
+/** What every channel and source takes. */
+export interface ConnectionOptions {
+  /** `host:port` of the gRPC endpoint. */
+  readonly endpoint: string;
+  /**
+   * Every call goes to `endpoint`, whatever address the broker hands out; default false. For a broker behind a port
+   * mapping or a proxy; wrong for several brokers that run their own proxy each.
+   */
+  readonly pinEndpoint?: boolean;
+  /** One call (send, commit, ack …), in ms; default 3000, at least 1000. */
+  readonly requestTimeoutMs?: number;
+  readonly log: Log;
+  readonly start?: StartLimits;
+}
+
+/** How long a start may take. */
+export interface StartLimits {
+  /** One `startup()`, in ms; default 20000. */
+  readonly startupTimeoutMs?: number;
+  /** New instances tried in all; default 3. */
+  readonly attempts?: number;
+}
+
 /** Where the broker is and who asks. One client instance serves one topic (a second one can hang its start). */
 export interface ClientAddress {
   /** `host:port` of the gRPC endpoint. */
@@ -37,14 +60,15 @@ export function parseEndpoint(endpoint: string): { readonly host: string; readon
   return { host: match[1], port };
 }
 
-/** The part of the options that producer and consumer share. */
-export function baseClientOptions(address: ClientAddress, requestTimeoutMs: number, log: Log) {
+/** The part of the client's options that producer and consumer share. */
+export function baseClientOptions(address: ClientAddress, options: ConnectionOptions) {
   parseEndpoint(address.endpoint);
   return {
     endpoints: address.endpoint,
     namespace: '',
-    requestTimeout: Math.max(requestTimeoutMs, REQUEST_TIMEOUT_MS_MIN),
-    logger: clientLogger(log, address),
+    requestTimeout: Math.max(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, REQUEST_TIMEOUT_MS_MIN),
+    logger: clientLogger(options.log, address),
+    pinEndpoint: options.pinEndpoint ?? false,
   };
 }
 

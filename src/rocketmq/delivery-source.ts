@@ -3,9 +3,15 @@ import { assert, OperationalError } from '../domain/errors.js';
 import type { Delivery, DeliverySource } from '../ports/delivery-source.js';
 import type { Log } from '../ports/log.js';
 import { ChannelHealth } from './channel-health.js';
-import { baseClientOptions, REQUEST_TIMEOUT_MS_DEFAULT, type ClientAddress } from './client-options.js';
+import {
+  baseClientOptions,
+  REQUEST_TIMEOUT_MS_DEFAULT,
+  type ClientAddress,
+  type ConnectionOptions,
+  type StartLimits,
+} from './client-options.js';
 import { FencedConsumer } from './fenced-clients.js';
-import { startClient, stopClient, within, type StartLimits } from './start-client.js';
+import { adviceFor, startClient, stopClient, within } from './start-client.js';
 
 /** The broker hands out at most so many at once. */
 export const RECEIVE_MAX = 32;
@@ -21,21 +27,16 @@ const DRAIN_POLL_MS = 20;
 /** The broker counts its questions in this property; a message without a question does not have it. */
 const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
 
-export interface DeliverySourceOptions {
-  /** `host:port` of the gRPC endpoint. */
-  readonly endpoint: string;
+/** A receive gets `requestTimeoutMs` beyond `awaitMs`. */
+export interface DeliverySourceOptions extends ConnectionOptions {
   readonly topic: string;
   readonly group: string;
   /** How long a delivery is ours, in ms, at least 10000; nothing renews it. */
   readonly invisibleMs: number;
   /** How long an empty receive waits, in ms; 5000 (default) to 20000. */
   readonly awaitMs?: number;
-  /** Ack and retry, and what a receive gets beyond `awaitMs`; default 3000, at least 1000. */
-  readonly requestTimeoutMs?: number;
   /** Without a receive that returned for so long, the client is replaced; default 60000. */
   readonly deafAfterMs?: number;
-  readonly log: Log;
-  readonly start?: StartLimits;
 }
 
 export interface OpenDeliverySource extends DeliverySource {
@@ -99,7 +100,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       this.#failingSinceMs ??= startedAtMs;
       this.health.failed(cause);
       const { topic, group } = this.#address;
-      const message = `receive failed (topic ${topic}, group ${group}): ${String(cause)}`;
+      const message = `receive failed (topic ${topic}, group ${group}): ${String(cause)}. ${adviceFor(String(cause))}`;
       throw new OperationalError('rocketmq', message, { retryable: true, cause });
     } finally {
       this.#receives.delete(call);
@@ -116,14 +117,14 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   }
 
   #startConsumer(limits: StartLimits = {}): Promise<FencedConsumer> {
-    const { requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT, awaitMs = AWAIT_MS_DEFAULT } = this.#options;
-    const { topic, group } = this.#options;
+    const { topic, group, awaitMs = AWAIT_MS_DEFAULT } = this.#options;
     const make = () =>
       new FencedConsumer({
-        ...baseClientOptions(this.#address, requestTimeoutMs, this.#log),
+        ...baseClientOptions(this.#address, this.#options),
         consumerGroup: group,
         subscriptions: new Map([[topic, '*']]),
         awaitDuration: awaitMs,
+        maxRetryAttempts: 1, // our loops back off themselves, and say so
       });
     return startClient(make, this.#address, this.#log, limits);
   }

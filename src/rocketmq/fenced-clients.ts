@@ -3,6 +3,8 @@ import {
   Producer,
   SimpleConsumer,
   StatusChecker,
+  type BaseClient,
+  type BaseClientOptions,
   type Endpoints,
   type MessageView,
   type ProducerOptions,
@@ -10,16 +12,18 @@ import {
 } from 'rocketmq-client-nodejs';
 import { Transport } from './transport.js';
 
+/** Every call goes to the endpoint of the options. */
+type Pinned = { readonly pinEndpoint: boolean };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
 /** A producer on our transport, whose telemetry neither ends the process nor lives on after its shutdown. */
 export class FencedProducer extends Producer {
   #stopped = false;
 
-  constructor(options: ProducerOptions) {
+  constructor(options: ProducerOptions & Pinned) {
     super(options);
     this.rpcClientManager.close(); // it holds a timer, and no channel yet
-    const transport = new Transport(this, (endpoints) => this.getTelemetrySession(endpoints).syncSettings());
+    const transport = transportFor(this, options);
     Object.defineProperty(this, 'rpcClientManager', { value: transport });
   }
 
@@ -41,10 +45,10 @@ export class FencedProducer extends Producer {
 export class FencedConsumer extends SimpleConsumer {
   #stopped = false;
 
-  constructor(options: SimpleConsumerOptions) {
+  constructor(options: SimpleConsumerOptions & Pinned) {
     super(options);
     this.rpcClientManager.close();
-    const transport = new Transport(this, (endpoints) => this.getTelemetrySession(endpoints).syncSettings());
+    const transport = transportFor(this, options);
     Object.defineProperty(this, 'rpcClientManager', { value: transport });
   }
 
@@ -70,6 +74,11 @@ export class FencedConsumer extends SimpleConsumer {
   async hideFor(view: MessageView, ms: number): Promise<void> {
     await this.changeInvisibleDuration(view, Math.max(0, Math.round(ms)));
   }
+}
+
+function transportFor(client: BaseClient, options: BaseClientOptions & Pinned): Transport {
+  const resync = (endpoints: Endpoints): void => client.getTelemetrySession(endpoints).syncSettings();
+  return new Transport(client, resync, options.pinEndpoint ? options.endpoints : null);
 }
 
 /** The client takes every listener off a stream that it releases; the error that follows would be uncaught. */

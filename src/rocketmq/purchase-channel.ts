@@ -9,21 +9,16 @@ import { batchMessage } from './batch-message.js';
 import { ChannelHealth } from './channel-health.js';
 import { createChecker, type CheckerOptions } from './checker.js';
 import { isCertainlyNotStored, isForgottenTransaction } from './classify-error.js';
-import { baseClientOptions, REQUEST_TIMEOUT_MS_DEFAULT } from './client-options.js';
+import { baseClientOptions, type ConnectionOptions } from './client-options.js';
 import { FencedProducer } from './fenced-clients.js';
-import { startClient, stopClient, type StartLimits } from './start-client.js';
+import { startClient, stopClient } from './start-client.js';
 
 const { TransactionResolution } = definition;
 
-export interface PurchaseChannelOptions extends CheckerOptions {
-  /** `host:port` of the gRPC endpoint. */
-  readonly endpoint: string;
+export interface PurchaseChannelOptions extends ConnectionOptions, CheckerOptions {
   /** Default `seckill-purchase`. Must be of type TRANSACTION. */
   readonly topic?: string;
-  /** Each send, commit and rollback; default 3000, at least 1000. */
-  readonly requestTimeoutMs?: number;
   readonly meters: ChannelMeters;
-  readonly start?: StartLimits;
 }
 
 export interface OpenPurchaseChannel extends PurchaseChannel {
@@ -40,7 +35,7 @@ export interface OpenPurchaseChannel extends PurchaseChannel {
 export async function createPurchaseChannel(options: PurchaseChannelOptions): Promise<OpenPurchaseChannel> {
   const { log } = options;
   const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.purchase };
-  const base = baseClientOptions(address, options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, log);
+  const base = baseClientOptions(address, options);
   const checker = createChecker(options);
   // The topic is declared here, not at the first send: an undeclared one gets no check-back.
   const make = () => new FencedProducer({ ...base, topics: [address.topic], checker });

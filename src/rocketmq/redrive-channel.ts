@@ -1,23 +1,17 @@
 import type { Batch } from '../domain/batch.js';
 import { OperationalError } from '../domain/errors.js';
 import { TOPICS } from '../domain/topics.js';
-import type { Log } from '../ports/log.js';
 import type { RedriveChannel } from '../ports/purchase-channel.js';
 import { batchMessage } from './batch-message.js';
 import { ChannelHealth } from './channel-health.js';
-import { baseClientOptions, REQUEST_TIMEOUT_MS_DEFAULT } from './client-options.js';
+import { baseClientOptions, type ConnectionOptions } from './client-options.js';
 import { FencedProducer } from './fenced-clients.js';
-import { startClient, stopClient, type StartLimits } from './start-client.js';
+import { startClient, stopClient } from './start-client.js';
 
-export interface RedriveChannelOptions {
-  /** `host:port` of the gRPC endpoint. */
-  readonly endpoint: string;
+/** `requestTimeoutMs` is for one try of a send; the client makes up to 3. */
+export interface RedriveChannelOptions extends ConnectionOptions {
   /** Default `seckill-purchase-redrive`. Must be of type NORMAL: a TRANSACTION topic refuses plain messages. */
   readonly topic?: string;
-  /** One try of a send, of which the client makes up to 3; default 3000, at least 1000. */
-  readonly requestTimeoutMs?: number;
-  readonly log: Log;
-  readonly start?: StartLimits;
 }
 
 export interface OpenRedriveChannel extends RedriveChannel {
@@ -33,7 +27,7 @@ export interface OpenRedriveChannel extends RedriveChannel {
 export async function createRedriveChannel(options: RedriveChannelOptions): Promise<OpenRedriveChannel> {
   const { log } = options;
   const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.redrive };
-  const base = baseClientOptions(address, options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, log);
+  const base = baseClientOptions(address, options);
   const make = () => new FencedProducer({ ...base, topics: [address.topic] });
   const producer = await startClient(make, address, log, options.start);
   const health = new ChannelHealth();

@@ -1,6 +1,6 @@
 import { OperationalError } from '../domain/errors.js';
 import type { Log } from '../ports/log.js';
-import { useRandomMessageIds, type ClientAddress } from './client-options.js';
+import { useRandomMessageIds, type ClientAddress, type StartLimits } from './client-options.js';
 
 /** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */
 const STARTUP_TIMEOUT_MS = 20_000;
@@ -11,13 +11,6 @@ const SHUTDOWN_TIMEOUT_MS = 5_000;
 export interface StartableClient {
   startup(): Promise<void>;
   shutdown(): Promise<void>;
-}
-
-export interface StartLimits {
-  /** One `startup()`; default 20 s. */
-  readonly startupTimeoutMs?: number;
-  /** New instances tried in all; default 3. */
-  readonly attempts?: number;
 }
 
 /**
@@ -82,13 +75,14 @@ export async function within(work: Promise<unknown>, ms: number): Promise<boolea
 function startFailure(address: ClientAddress, cause: unknown, timeoutMs: number): OperationalError {
   const where = `endpoint ${address.endpoint}, topic ${address.topic}${address.group ? `, group ${address.group}` : ''}`;
   const detail = cause === undefined ? `no answer within ${timeoutMs} ms` : rootMessage(cause);
-  const advice = /ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)
-    ? 'Is the proxy running there?'
-    : 'Run `seckill topics` if the topic or the group is missing.';
-  return new OperationalError('rocketmq', `cannot start a RocketMQ client (${where}): ${detail}. ${advice}`, {
-    retryable: true,
-    cause,
-  });
+  const message = `cannot start a RocketMQ client (${where}): ${detail}. ${adviceFor(detail)}`;
+  return new OperationalError('rocketmq', message, { retryable: true, cause });
+}
+
+/** What an operator may do about an error of the broker. */
+export function adviceFor(detail: string): string {
+  if (/ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)) return 'Is the proxy running there?';
+  return 'Run `seckill topics` if the topic or the group is missing.';
 }
 
 /** The client wraps the cause twice; the innermost message is the one that helps. */

@@ -25,13 +25,18 @@ export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
   readonly #channels = new Map<string, ServiceClient>();
   readonly #onForgotten: (endpoints: Endpoints) => void;
+  readonly #pinnedTo: string | null;
 
-  /** @param onForgotten the proxy at this address no longer knows who we are and wants our settings again */
-  constructor(client: BaseClient, onForgotten: (endpoints: Endpoints) => void) {
+  /**
+   * @param onForgotten the proxy at this address no longer knows who we are and wants our settings again
+   * @param pinnedTo `host:port` that takes every call instead of the address it is meant for
+   */
+  constructor(client: BaseClient, onForgotten: (endpoints: Endpoints) => void, pinnedTo: string | null) {
     super(client, SILENT);
     super.close(); // ends the timer that looks for idle channels: there are none of its own
     this.#client = client;
     this.#onForgotten = onForgotten;
+    this.#pinnedTo = pinnedTo;
   }
 
   override close(): void {
@@ -128,13 +133,14 @@ export class Transport extends RpcClientManager {
   }
 
   #channel(endpoints: Endpoints): ServiceClient {
-    let channel = this.#channels.get(endpoints.facade);
+    const target = this.#pinnedTo ?? endpoints.getGrpcTarget();
+    let channel = this.#channels.get(target);
     if (!channel) {
       const credentials = this.#client.sslEnabled
         ? ChannelCredentials.createSsl()
         : ChannelCredentials.createInsecure();
-      channel = new services.MessagingServiceClient(endpoints.getGrpcTarget(), credentials, CHANNEL_OPTIONS);
-      this.#channels.set(endpoints.facade, channel);
+      channel = new services.MessagingServiceClient(target, credentials, CHANNEL_OPTIONS);
+      this.#channels.set(target, channel);
     }
     return channel;
   }

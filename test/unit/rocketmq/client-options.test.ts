@@ -27,7 +27,7 @@ describe('client-options', () => {
   }
 
   it('hands the client a logger with every method it calls, and a time-out it accepts', () => {
-    const options = baseClientOptions(address, 10, silentLog);
+    const options = baseClientOptions(address, { ...address, requestTimeoutMs: 10, log: silentLog });
     expect(options.requestTimeout).to.equal(1000);
     expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close'); // without debug, rollback throws
   });

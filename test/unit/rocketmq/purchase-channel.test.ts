@@ -1,10 +1,5 @@
 import { expect } from 'chai';
-import {
-  InternalErrorException,
-  type MessageOptions,
-  type SendReceipt,
-  type Transaction,
-} from 'rocketmq-client-nodejs';
+import { InternalErrorException, type MessageOptions, type SendReceipt } from 'rocketmq-client-nodejs';
 import sinon from 'sinon';
 import { sealBatch } from '../../../src/domain/batch.js';
 import type { HalfMessage } from '../../../src/ports/purchase-channel.js';

@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../src/domain/errors.js';
+import { GROUPS, TOPICS } from '../../src/domain/topics.js';
+import { silentChannelMeters } from '../../src/ports/channel-meters.js';
+import { silentLog } from '../../src/ports/log.js';
+import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
+import { probeBroker } from '../../src/rocketmq/probe.js';
+import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { freshBatch } from './broker-worlds.js';
+
+const log = silentLog;
+const meters = silentChannelMeters;
+const NOWHERE = '127.0.0.1:1';
+/** Keepalive every 20 s with 5 s for its answer, a reconnect at once, and some room. */
+const HALF_OPEN_HEALED_MS = 35_000;
+
+const openChannel = (endpoint: string) =>
+  createPurchaseChannel({
+    endpoint,
+    pinEndpoint: true, // the broker hands out its own address, which leads past a TcpProxy
+    checkBack: async () => 'rollback',
+    checksInParallel: 4,
+    requestTimeoutMs: 1_000,
+    log,
+    meters,
+    start: { attempts: 1 },
+  });
+
+async function failureOf(work: Promise<unknown>): Promise<OperationalError> {
+  const [outcome] = await Promise.allSettled([work]);
+  expect(outcome.status).to.equal('rejected');
+  const { reason } = outcome as PromiseRejectedResult;
+  expect(reason).to.be.instanceOf(OperationalError);
+  return reason as OperationalError;
+}
+
+describe('rocketmq connection', function () {
+  this.timeout(60_000);
+  let endpoint: string;
+  before(() => {
+    endpoint = stackEnv().ROCKETMQ_ENDPOINT;
+  });
+
+  it('M4 without a proxy the start fails and says where and why', async () => {
+    const error = await failureOf(openChannel(NOWHERE));
+    expect(error.message).to.include(NOWHERE).and.include('ECONNREFUSED').and.include(TOPICS.purchase);
+  });
+
+  it('a group that does not exist ends in a message that names it', async () => {
+    const group = 'seckill-no-such-group';
+    const source = await createDeliverySource({ endpoint, topic: TOPICS.redrive, group, invisibleMs: 10_000, log });
+    try {
+      const error = await failureOf(source.receive(1)); // the start says nothing: the broker looks at the group here
+      expect(error.message).to.include(group).and.include('does not exist').and.include('`seckill topics`');
+    } finally {
+      await source.close();
+    }
+  });
+
+  it('a topic that does not exist ends in a message that names it', async () => {
+    const topic = 'seckill-no-such-topic';
+    const start = { attempts: 1 };
+    const group = GROUPS.writer;
+    const opening = createDeliverySource({ endpoint, topic, group, invisibleMs: 10_000, log, start });
+    expect((await failureOf(opening)).message)
+      .to.include(topic)
+      .and.include('`seckill topics`');
+  });
+
+  it('M1 a connection that is reset is unknown once, then healed by the client', async () => {
+    const proxy = await TcpProxy.open(endpoint);
+    const channel = await openChannel(proxy.address);
+    try {
+      expect(await channel.sendHalf(freshBatch())).to.be.an('object');
+      expect(proxy.bytes, 'the route leads through the proxy').to.be.greaterThan(1_000);
+      proxy.freeze();
+      const cut = channel.sendHalf(freshBatch());
+      setTimeout(() => proxy.reset(), 100);
+      expect(await cut).to.equal('outcome_unknown');
+      let again: unknown = 'unavailable';
+      for (let n = 0; n < 50 && typeof again === 'string'; n++) {
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        again = await channel.sendHalf(freshBatch());
+      }
+      expect(again).to.be.an('object');
+    } finally {
+      await channel.close();
+      await proxy.close();
+    }
+  });
+
+  it('a connection that goes silent is given up by keepalive; until then every send is unknown', async () => {
+    const proxy = await TcpProxy.open(endpoint);
+    const channel = await openChannel(proxy.address);
+    try {
+      expect(await channel.sendHalf(freshBatch())).to.be.an('object');
+      const before = proxy.connections;
+      proxy.freeze();
+      const frozenAtMs = Date.now();
+      expect(await channel.sendHalf(freshBatch())).to.equal('outcome_unknown');
+      expect(await probeBroker(proxy.address, channel.health)).to.have.property('state', 'failing');
+
+      let healed = false;
+      while (!healed && Date.now() - frozenAtMs < HALF_OPEN_HEALED_MS) {
+        healed = typeof (await channel.sendHalf(freshBatch())) === 'object';
+      }
+      expect(healed, 'sends again').to.equal(true);
+      expect(proxy.connections, 'over a new connection').to.be.greaterThan(before);
+      expect(await probeBroker(proxy.address, channel.health)).to.deep.equal({ state: 'reachable' });
+    } finally {
+      await channel.close();
+      await proxy.close();
+    }
+  });
+
+  it('the probe says that a port is closed, and that an endpoint is none', async () => {
+    expect(await probeBroker(endpoint)).to.deep.equal({ state: 'reachable' });
+    const closed = await probeBroker(NOWHERE);
+    expect(closed.state).to.equal('unreachable');
+    expect(closed).to.have.property('detail').that.includes('ECONNREFUSED');
+    expect(await probeBroker('nonsense')).to.have.property('state', 'unreachable');
+  });
+});
