@@ -14,7 +14,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Rules between keys. Each gets the sections that were loaded and answers with a sentence, or null. */
+/** Rules between keys. Each gets the sections whose keys are all good and answers with a sentence, or null. */
 const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
   ({ worker, mysql }) =>
     worker && mysql && mysql.poolMax < 2 * worker.loops
@@ -39,20 +39,19 @@ export function loadConfig<const S extends readonly SectionName[]>(
   env: Environment = process.env,
 ): Config<S[number]> {
   const problems: string[] = [];
-  const config: Record<string, Record<string, unknown>> = {};
+  const config: Record<string, unknown> = {};
   for (const name of sections) {
     const section: Record<string, unknown> = {};
+    const problemsBefore = problems.length;
     for (const [field, key] of Object.entries(SCHEMA[name]) as [string, Key<unknown>][]) {
       const value = readKey(key, env, problems);
       if (value !== undefined) section[field] = value;
     }
-    config[name] = Object.freeze(section) as Record<string, unknown>;
+    if (problems.length === problemsBefore) config[name] = Object.freeze(section);
   }
-  if (problems.length === 0) {
-    for (const rule of CROSS_RULES) {
-      const problem = rule(config as Partial<Config>);
-      if (problem !== null) problems.push(problem);
-    }
+  for (const rule of CROSS_RULES) {
+    const problem = rule(config as Partial<Config>);
+    if (problem !== null) problems.push(problem);
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(config) as Config<S[number]>;

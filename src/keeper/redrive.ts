@@ -34,18 +34,18 @@ const PAUSE_FACTOR_MAX = 16;
  */
 export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
   const { ledger, channel, clock, log, meters } = ports;
-  let tries = new Map<string, { count: number; dueMs: number }>();
+  const tries = new Map<string, { count: number; dueMs: number }>();
 
   return {
     name: 'redrive',
     async runOnce(): Promise<void> {
-      const seen = new Map<string, { count: number; dueMs: number }>();
+      const seen = new Set<string>();
       let published = 0;
       for (const ref of await ledgerBuckets(ports.sales)) {
         // More than may be published: those whose pause is not over must not hide the others.
         for (const { batchId, ageMs, body } of await ledger.stalePending(ref, options.afterMs, options.max * 10)) {
           const before = tries.get(batchId) ?? { count: 0, dueMs: 0 };
-          seen.set(batchId, before);
+          seen.add(batchId);
           if (published >= options.max || clock.nowMs() < before.dueMs) continue;
           const decoded = body === null ? null : decodeBatch(body);
           if (decoded?.outcome !== 'decoded') {
@@ -54,13 +54,13 @@ export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
           }
           await channel.publish(decoded.batch);
           published++;
+          meters.redriven(1);
           const pauseMs = options.afterMs * Math.min(2 ** before.count, PAUSE_FACTOR_MAX);
-          seen.set(batchId, { count: before.count + 1, dueMs: clock.nowMs() + pauseMs });
+          tries.set(batchId, { count: before.count + 1, dueMs: clock.nowMs() + pauseMs });
           log.info({ batchId, saleId: ref.saleId, ageMs, tries: before.count + 1 }, 'batch published again');
         }
       }
-      tries = seen;
-      if (published > 0) meters.redriven(published);
+      for (const batchId of tries.keys()) if (!seen.has(batchId)) tries.delete(batchId); // settled meanwhile
     },
   };
 }

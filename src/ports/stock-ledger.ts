@@ -12,8 +12,8 @@ export interface BucketRef {
 export interface PrecheckVerdict {
   /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */
   readonly epoch: number;
-  /** Units left in the bucket before any purchase of this call. */
-  readonly unitsLeft: number;
+  /** Units left in the bucket before any purchase of this call; null while it is not loaded or in repair. */
+  readonly unitsLeft: number | null;
   /** One entry per purchase, in order; null: nothing speaks against it. */
   readonly answers: readonly (LedgerAnswer | null)[];
 }

@@ -40,7 +40,7 @@ interface Ticket {
   rounds: number;
 }
 
-/** The queue of one bucket. A lane without tickets is forgotten. */
+/** The queue of one bucket. An idle lane is forgotten. */
 interface Lane {
   readonly ref: BucketRef;
   readonly queue: Ticket[];
@@ -70,6 +70,11 @@ export class Batcher {
     return this.#waiting;
   }
 
+  /** Buckets that this process is busy with. */
+  get lanes(): number {
+    return this.#lanes.size;
+  }
+
   /** Batches on their way in this process. */
   get inFlight(): number {
     let sum = 0;
@@ -79,14 +84,14 @@ export class Batcher {
 
   /** One purchase to its answer. Never rejects. */
   submit(ref: BucketRef, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
-    const lane = this.#lane(ref);
     const key = purchaseKey(purchase);
-    const twin = lane.tickets.get(key);
+    const twin = this.#lanes.get(nameOf(ref))?.tickets.get(key);
     if (twin) {
       if (twin.purchase.quantity !== purchase.quantity) return Promise.resolve({ outcome: 'request_conflict' });
       return new Promise((resolve) => twin.waiters.push(resolve));
     }
     if (this.#waiting >= this.#options.queueMax) return Promise.resolve({ outcome: 'overloaded' });
+    const lane = this.#lane(ref);
     return new Promise((resolve) => {
       const enteredMs = this.#ports.clock.nowMs();
       const ticket: Ticket = { purchase, key, trace, enteredMs, waiters: [resolve], rounds: 0 };
@@ -98,7 +103,7 @@ export class Batcher {
   }
 
   #lane(ref: BucketRef): Lane {
-    const name = `${ref.saleId}:${ref.bucket}`;
+    const name = nameOf(ref);
     let lane = this.#lanes.get(name);
     if (!lane) {
       lane = { ref, queue: [], tickets: new Map(), inFlight: 0, woken: false };
@@ -122,7 +127,9 @@ export class Batcher {
       const tickets = this.#take(lane);
       if (tickets.length > 0) void this.#carry(lane, tickets);
     }
-    if (lane.tickets.size === 0) this.#lanes.delete(`${lane.ref.saleId}:${lane.ref.bucket}`);
+    // An answered batch may still be committing: its slot counts until then.
+    const idle = lane.tickets.size === 0 && lane.inFlight === 0 && !lane.woken;
+    if (idle) this.#lanes.delete(nameOf(lane.ref));
   }
 
   #take(lane: Lane): Ticket[] {
@@ -182,3 +189,5 @@ export class Batcher {
     for (const waiter of ticket.waiters) waiter(outcome);
   }
 }
+
+const nameOf = (ref: BucketRef): string => `${ref.saleId}:${ref.bucket}`;

@@ -21,8 +21,8 @@ export interface PlacedBatch {
   readonly verdict: BatchVerdict;
   /** Indexes that got no answer: nothing was taken for them, and they may go into another batch. */
   readonly again: readonly number[];
-  /** Units left as precheck saw them. */
-  readonly unitsLeft: number;
+  /** Units left as precheck saw them; null when it could not know. */
+  readonly unitsLeft: number | null;
 }
 
 /** Pauses before each try of `decide` after a lost reply: at once, then time for a reconnect. */

@@ -46,8 +46,9 @@ export class SoldOutFlags {
     return flag !== undefined && flag.untilMs > this.#ports.clock.nowMs() && !flag.keys.has(key);
   }
 
-  /** What precheck has just seen. */
-  observe(ref: BucketRef, unitsLeft: number): void {
+  /** What precheck has just seen. Null says nothing: a bucket that is not loaded is not sold out. */
+  observe(ref: BucketRef, unitsLeft: number | null): void {
+    if (unitsLeft === null) return;
     const name = nameOf(ref);
     const flag = this.#flags.get(name);
     if (unitsLeft > 0) {

@@ -33,9 +33,10 @@ export function createStockLedger({ redis, run }: RedisConnection, log: Log): St
           run('precheck', [keys.stock, keys.sale, keys.buyers, keys.requests], [encodePurchases(purchases)]),
         ),
       );
+      const unitsLeft = Number(list[1]);
       return {
         epoch: Number(list[0]),
-        unitsLeft: Number(list[1]),
+        unitsLeft: unitsLeft < 0 ? null : unitsLeft,
         answers: readAnswers(list, 2, purchases.length),
       };
     },
