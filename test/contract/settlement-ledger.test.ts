@@ -1,0 +1,177 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
+import type { Sale } from '../../src/domain/sale.js';
+import type { Release } from '../../src/ports/settlement-ledger.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
+
+const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
+
+for (const [name, createWorld] of LEDGER_WORLDS) {
+  describe(`contract SettlementLedger on ${name}`, () => {
+    let world: LedgerWorld;
+    let sale: Sale;
+    before(async () => {
+      world = await createWorld();
+    });
+    beforeEach(async () => {
+      sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
+    });
+    after(() => world?.close());
+
+    const deducted = async (...texts: string[]): Promise<Batch> => {
+      const batch = batchOf(sale, purchasesOf(...texts));
+      expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+      return batch;
+    };
+    const entryOf = (userId: string, requestId = 'k1') => world.stock.findRequest(at(sale), userId, requestId);
+    const unitsLeft = async () => (await world.stock.readSale(at(sale)))?.unitsLeft;
+    const order = (userId: string, orderId: string, requestId = 'k1') => ({ userId, requestId, orderId });
+    const releaseOf = (userId: string, orderId: string, parts: Partial<Release> = {}): Release => ({
+      ...{ ...at(sale), userId, requestId: 'k1', orderId, batchId: '', withUnits: true },
+      ...parts,
+    });
+
+    describe('settle', () => {
+      it('(P4 C0 DB_OK) turns what the batch holds into orders and takes it out of `pending`', async () => {
+        const batch = await deducted('u1*2', 'u2');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
+        expect(await entryOf('u2')).to.deep.equal({ state: 'ordered', orderId: '102', quantity: 1 });
+        expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
+        expect(await unitsLeft()).to.equal(7);
+      });
+
+      it('(P4 C1 IDEMPOTENT) settling twice changes nothing more, with other order ids neither', async () => {
+        const batch = await deducted('u1');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        await world.settlement.settle([{ batch, orders: [order('u1', '999')] }]);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 1 });
+      });
+
+      it('a purchase that ended `failed` is absent and stays held until release closes it', async () => {
+        const batch = await deducted('u1', 'u2');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect((await entryOf('u2'))?.state).to.equal('held');
+        await world.settlement.settle([{ batch, orders: [] }]);
+        expect((await entryOf('u2'))?.state).to.equal('held');
+      });
+
+      it('C6 `released` stays released, and what another batch holds stays held', async () => {
+        const batch = await deducted('u1');
+        const other = await deducted('u2');
+        await world.settlement.release([releaseOf('u1', '101', { batchId: batch.batchId })]);
+        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u2', '102'), order('u3', '1')] }]);
+        expect((await entryOf('u1'))?.state).to.equal('released');
+        expect(await entryOf('u2')).to.deep.equal({ state: 'held', batchId: other.batchId, quantity: 1 });
+        expect(await entryOf('u3')).to.equal(null);
+      });
+
+      it('the marker keeps its word, and its body only until then', async () => {
+        const batch = await deducted('u1');
+        const [pending] = await world.settlement.stalePending(at(sale), 0, 10);
+        expect(pending?.body).to.equal(batch.body);
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'already_deducted' });
+      });
+
+      it('takes many batches at once, and none', async () => {
+        const batches = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
+        await world.settlement.settle([]);
+        await world.settlement.settle(
+          batches.map((batch, index) => ({ batch, orders: [order(`u${index + 1}`, `10${index}`)] })),
+        );
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+        expect((await entryOf('u3'))?.state).to.equal('ordered');
+      });
+    });
+
+    describe('release', () => {
+      it('C3 gives the units of an ended order back once, however often it is asked', async () => {
+        const batch = await deducted('u1*3');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        const release = releaseOf('u1', '101');
+        expect(await world.settlement.release([release, release])).to.deep.equal(['released', 'nothing']);
+        expect(await world.settlement.release([release])).to.deep.equal(['nothing']);
+        expect(await unitsLeft()).to.equal(10);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'released', orderId: '101', quantity: 3 });
+      });
+
+      it('the buyer may buy again with a new key, not with the old one', async () => {
+        await deducted('u1*4');
+        await world.settlement.release([releaseOf('u1', '101')]);
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/k1*4', 'u1/k2*4'));
+        expect(answers[0]?.outcome).to.equal('replayed');
+        expect(answers[1]).to.equal(null);
+      });
+
+      it('D6 without units it closes the request and lowers the buyer, but no unit returns', async () => {
+        await deducted('u1*4');
+        expect(await world.settlement.release([releaseOf('u1', '101', { withUnits: false })])).to.deep.equal([
+          'released',
+        ]);
+        expect(await unitsLeft()).to.equal(6);
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/k2*4'));
+        expect(answers).to.deep.equal([null]);
+      });
+
+      it('does nothing for a foreign order, a foreign batch, or a request that was never let in', async () => {
+        const batch = await deducted('u1', 'u2');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        const releases = [
+          releaseOf('u1', '999'),
+          releaseOf('u2', '102', { batchId: 'another-batch' }),
+          releaseOf('u3', '103'),
+          releaseOf('u1', '101', { requestId: 'k2' }),
+        ];
+        expect(await world.settlement.release(releases)).to.deep.equal(['nothing', 'nothing', 'nothing', 'nothing']);
+        expect(await unitsLeft()).to.equal(8);
+      });
+
+      it('answers one word per release, in order, and none for none', async () => {
+        const { batchId } = await deducted('u1', 'u2');
+        const releases = [releaseOf('u9', '1'), releaseOf('u2', '102', { batchId }), releaseOf('u1', '101')];
+        expect(await world.settlement.release(releases)).to.deep.equal(['nothing', 'released', 'released']);
+        expect(await world.settlement.release([])).to.deep.equal([]);
+      });
+    });
+
+    describe('pending', () => {
+      it('lists batches older than asked for, oldest first, with age and body, at most so many', async () => {
+        const batches = [];
+        for (const user of ['u1', 'u2', 'u3']) {
+          batches.push(await deducted(user));
+          await world.elapse(5);
+        }
+        const all = await world.settlement.stalePending(at(sale), 0, 10);
+        expect(all.map(({ batchId }) => batchId)).to.deep.equal(batches.map(({ batchId }) => batchId));
+        expect(all.map(({ body }) => body)).to.deep.equal(batches.map(({ body }) => body));
+        for (const { ageMs } of all) expect(ageMs).to.be.within(4, 60_000);
+        const [oldest] = await world.settlement.stalePending(at(sale), 0, 1);
+        expect(oldest?.batchId).to.equal(batches[0]?.batchId);
+        expect(await world.settlement.stalePending(at(sale), 3_600_000, 10)).to.deep.equal([]);
+      });
+
+      it('says how many there are and how long the oldest has waited', async () => {
+        expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
+        await deducted('u1');
+        await world.elapse(10);
+        await deducted('u2');
+        const { batches, oldestMs } = await world.settlement.pendingSummary(at(sale));
+        expect(batches).to.equal(2);
+        expect(oldestMs).to.be.within(9, 60_000);
+      });
+
+      it('M8 a parked batch leaves `pending` and keeps its units; parking it again does no harm', async () => {
+        const batch = await deducted('u1*2');
+        await world.settlement.park(batch);
+        await world.settlement.park(batch);
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
+        expect(await unitsLeft()).to.equal(8);
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+      });
+    });
+  });
+}

@@ -1,0 +1,76 @@
+import { formatRequestEntry, type RequestEntry } from '../../../src/domain/outcome.js';
+import type { LedgerSaleState } from '../../../src/domain/sale.js';
+
+export interface LoadedSale {
+  state: LedgerSaleState;
+  epoch: number;
+  opensAtMs: number;
+  closesAtMs: number;
+  limitPerBuyer: number;
+}
+
+/** What the fate of a batch is. A body is there from deduct to settle. */
+export type Marker =
+  { readonly kind: 'deducted' | 'claimed'; body: string | null } | { readonly kind: 'aborted'; untilMs: number };
+
+/** Everything a bucket holds, in a form that compares: the memory and Redis are both read into it. */
+export interface BucketSnapshot {
+  readonly state: LedgerSaleState | null;
+  readonly unitsLeft: number;
+  /** Buyers without units are left out. */
+  readonly buyers: Record<string, number>;
+  /** As the `requests` hash has them. */
+  readonly requests: Record<string, string>;
+  readonly pending: readonly string[];
+  /** `aborted`, `deducted`, or `deducted` followed by the body. */
+  readonly markers: Record<string, string>;
+}
+
+/** One bucket in memory. */
+export class MemoryBucket {
+  /** Null: not loaded. */
+  sale: LoadedSale | null = null;
+  unitsLeft = 0;
+  readonly requests = new Map<string, RequestEntry>();
+  readonly markers = new Map<string, Marker>();
+  /** batchId → Unix ms of its deduct. */
+  readonly pending = new Map<string, number>();
+
+  /** The marker, unless its life is over. */
+  marker(batchId: string, nowMs: number): Marker | null {
+    const marker = this.markers.get(batchId);
+    if (!marker || (marker.kind === 'aborted' && marker.untilMs <= nowMs)) return null;
+    return marker;
+  }
+
+  /** Units held or ordered, by buyer. */
+  unitsByBuyer(): Map<string, number> {
+    const units = new Map<string, number>();
+    for (const [key, entry] of this.requests) {
+      if (entry.state === 'released') continue;
+      const [userId = ''] = key.split('/');
+      units.set(userId, (units.get(userId) ?? 0) + entry.quantity);
+    }
+    return units;
+  }
+
+  pendingOldestFirst(): [string, number][] {
+    const byName = ([a]: [string, number], [b]: [string, number]): number => (a < b ? -1 : 1);
+    return [...this.pending].sort((a, b) => a[1] - b[1] || byName(a, b));
+  }
+
+  snapshot(): BucketSnapshot {
+    const markers = [...this.markers].map(([batchId, marker]) => {
+      const body = marker.kind === 'aborted' ? null : marker.body;
+      return [batchId, `${marker.kind}${body ?? ''}`] as const;
+    });
+    return {
+      state: this.sale?.state ?? null,
+      unitsLeft: this.unitsLeft,
+      buyers: Object.fromEntries(this.unitsByBuyer()),
+      requests: Object.fromEntries([...this.requests].map(([key, entry]) => [key, formatRequestEntry(entry)])),
+      pending: [...this.pending.keys()].sort(),
+      markers: Object.fromEntries(markers),
+    };
+  }
+}

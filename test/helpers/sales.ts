@@ -1,0 +1,52 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import type { Purchase } from '../../src/domain/purchase.js';
+import type { Sale } from '../../src/domain/sale.js';
+
+let made = 0;
+
+/** A sale id that no other test and no other run has: time, counter, chance; 18 digits as MySQL would allow. */
+export function freshSaleId(): string {
+  made = (made + 1) % 100;
+  return `${Date.now()}${String(made).padStart(2, '0')}${String(randomInt(1000)).padStart(3, '0')}`;
+}
+
+export const freshBatchId = (): string => randomBytes(16).toString('base64url');
+
+/** An open sale of ten units, two a buyer, whose window is wide around now; change what the test is about. */
+export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): Sale {
+  return {
+    saleId: freshSaleId(),
+    sku: 'sku-1',
+    title: 'A thing',
+    priceCents: 1999,
+    stock: 10,
+    sold: 0,
+    limitPerBuyer: 2,
+    buckets: 1,
+    opensAtMs: nowMs - 60_000,
+    closesAtMs: nowMs + 3_600_000,
+    state: 'open',
+    epoch: 1,
+    ...parts,
+  };
+}
+
+/** `buyer`, `buyer/key` or `buyer/key*quantity`; the key is `k1` and the quantity 1 where they are not named. */
+export function purchaseOf(text: string): Purchase {
+  const [, userId, requestId, quantity] = /^([^/*]+)(?:\/([^*]+))?(?:\*(\d+))?$/.exec(text) ?? [];
+  if (userId === undefined) throw new Error(`not a purchase: ${text}`);
+  return { userId, requestId: requestId ?? 'k1', quantity: Number(quantity ?? 1) };
+}
+
+export const purchasesOf = (...texts: string[]): Purchase[] => texts.map(purchaseOf);
+
+/** A batch of one sale, ready to be deducted. */
+export function batchOf(
+  sale: { readonly saleId: string; readonly epoch?: number; readonly bucket?: number },
+  purchases: readonly Purchase[],
+  batchId: string = freshBatchId(),
+): Batch {
+  const { saleId, epoch = 1, bucket = 0 } = sale;
+  return sealBatch({ batchId, saleId, bucket, epoch, createdAtMs: Date.now(), trace: '', purchases });
+}

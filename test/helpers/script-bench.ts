@@ -1,0 +1,132 @@
+import type { Batch } from '../../src/domain/batch.js';
+import type { Purchase } from '../../src/domain/purchase.js';
+import type { LedgerSaleState, Sale } from '../../src/domain/sale.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { Release, Settlement } from '../../src/ports/settlement-ledger.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { bucketKeys, type BucketKeys } from '../../src/redis/keys.js';
+import type { BucketSnapshot } from './memory/memory-bucket.js';
+import { saleOf } from './sales.js';
+import { stackEnv } from './stack-env.js';
+
+/** Life of an aborted marker in these tests, ms; the adapter has its own. */
+export const ABORTED_LIFE_MS = 60_000;
+
+/** The scripts themselves, without the adapter: raw replies, raw keys. */
+export class ScriptBench {
+  readonly connection: RedisConnection;
+
+  private constructor(connection: RedisConnection) {
+    this.connection = connection;
+  }
+
+  static async open(url: string = stackEnv().REDIS_URL): Promise<ScriptBench> {
+    const options = { url, replyTimeoutMs: 10_000, connectTimeoutMs: 3000 };
+    return new ScriptBench(await connectRedis(options, silentLog));
+  }
+
+  close(): Promise<void> {
+    return this.connection.close();
+  }
+
+  async nowMs(): Promise<number> {
+    const [seconds, micros] = await this.connection.redis.time();
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+
+  /** A fresh sale, warmed by its script and put into a state, `repair` too. */
+  async sale(parts: Partial<Sale> = {}, state: LedgerSaleState = 'open'): Promise<SaleBench> {
+    const sale = saleOf(parts, await this.nowMs());
+    const bench = new SaleBench(this, sale);
+    await bench.warm();
+    await this.connection.redis.hset(bench.keys.sale, 'state', state);
+    return bench;
+  }
+}
+
+/** One bucket of one sale, script by script. */
+export class SaleBench {
+  readonly sale: Sale;
+  readonly keys: BucketKeys;
+  readonly #bench: ScriptBench;
+
+  constructor(bench: ScriptBench, sale: Sale) {
+    this.#bench = bench;
+    this.sale = sale;
+    this.keys = bucketKeys({ saleId: sale.saleId, bucket: 0 });
+  }
+
+  get redis(): RedisConnection['redis'] {
+    return this.#bench.connection.redis;
+  }
+
+  marker(batchId: string): string {
+    return this.keys.tx + batchId;
+  }
+
+  warm(parts: Partial<Sale> = {}, runId = 'run-1'): Promise<unknown> {
+    const { stock, epoch, opensAtMs, closesAtMs, limitPerBuyer } = { ...this.sale, ...parts };
+    const args = [stock, epoch, opensAtMs, closesAtMs, limitPerBuyer, runId];
+    return this.#run('warm', [this.keys.stock, this.keys.sale], args);
+  }
+
+  gate(state: string): Promise<unknown> {
+    return this.#run('gate', [this.keys.sale], [state]);
+  }
+
+  precheck(purchases: readonly Purchase[]): Promise<unknown> {
+    const { stock, sale, buyers, requests } = this.keys;
+    const triples = purchases.map(({ userId, requestId, quantity }) => [userId, requestId, quantity]);
+    return this.#run('precheck', [stock, sale, buyers, requests], [JSON.stringify(triples)]);
+  }
+
+  deduct(batch: Batch, bench: ScriptBench = this.#bench): Promise<unknown> {
+    const { stock, sale, buyers, requests, pending } = this.keys;
+    const keys = [stock, sale, buyers, requests, this.marker(batch.batchId), pending];
+    return bench.connection.run('deduct', keys, [batch.body, ABORTED_LIFE_MS]);
+  }
+
+  decide(batchId: string, epoch: number = this.sale.epoch): Promise<unknown> {
+    return this.#run('decide', [this.marker(batchId), this.keys.sale], [epoch, ABORTED_LIFE_MS]);
+  }
+
+  settle(batchId: string, orders: readonly Settlement[]): Promise<unknown> {
+    const pairs = orders.map(({ userId, requestId, orderId }) => [`${userId}/${requestId}`, orderId]);
+    const keys = [this.keys.requests, this.keys.pending, this.marker(batchId)];
+    return this.#run('settle', keys, [batchId, JSON.stringify(pairs)]);
+  }
+
+  /** `k1`, any batch and with units unless said otherwise. */
+  release(userId: string, orderId: string, parts: Partial<Release> = {}): Promise<unknown> {
+    const { requestId = 'k1', batchId = '', withUnits = true } = parts;
+    const keys = [this.keys.stock, this.keys.buyers, this.keys.requests];
+    return this.#run('release', keys, [userId, requestId, batchId, orderId, withUnits ? 1 : 0]);
+  }
+
+  /** Everything the bucket holds; markers of the batches that are named. */
+  async snapshot(batchIds: readonly string[] = []): Promise<BucketSnapshot> {
+    const { stock, sale, buyers, requests, pending } = this.keys;
+    const read = this.redis.multi().hget(sale, 'state').get(stock).hgetall(buyers).hgetall(requests);
+    read.zrange(pending, '0', '-1');
+    for (const batchId of batchIds) read.get(this.marker(batchId));
+    const replies = ((await read.exec()) ?? []).map(([error, reply]) => {
+      if (error) throw error;
+      return reply;
+    });
+    const [state, units, held, entries, batches, ...markers] = replies;
+    const bought = Object.entries(held as Record<string, string>).map(([user, text]) => [user, Number(text)] as const);
+    const known = batchIds.map((batchId, index) => [batchId, markers[index]] as const);
+    return {
+      state: state as LedgerSaleState | null,
+      unitsLeft: Number(units),
+      buyers: Object.fromEntries(bought.filter(([, count]) => count !== 0)),
+      requests: entries as Record<string, string>,
+      pending: (batches as string[]).sort(),
+      markers: Object.fromEntries(known.filter((pair): pair is [string, string] => typeof pair[1] === 'string')),
+    };
+  }
+
+  #run(...[name, keys, args]: Parameters<RedisConnection['run']>): Promise<unknown> {
+    return this.#bench.connection.run(name, keys, args);
+  }
+}

@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import { ScriptBench } from '../helpers/script-bench.js';
+import { batchOf, purchaseOf } from '../helpers/sales.js';
+
+const CONNECTIONS = 8;
+const CALLERS = 1000;
+
+describe('lua: a crowd on one sale, through several connections', () => {
+  const benches: ScriptBench[] = [];
+  before(async () => {
+    for (let i = 0; i < CONNECTIONS; i++) benches.push(await ScriptBench.open());
+  });
+  after(() => Promise.all(benches.map((bench) => bench.close())));
+
+  const bench = (index: number): ScriptBench => benches[index % CONNECTIONS] as ScriptBench;
+
+  it('I1 a thousand callers at once buy exactly the stock, each winner once', async () => {
+    const STOCK = 300;
+    const sale = await bench(0).sale({ stock: STOCK, limitPerBuyer: 1 });
+    const words = await Promise.all(
+      Array.from({ length: CALLERS }, async (_, index) => {
+        const batch = batchOf(sale.sale, [purchaseOf(`buyer-${index}`)]);
+        const reply = (await sale.deduct(batch, bench(index))) as unknown[];
+        return reply[0] === 'refused' ? reply[2] : reply[0];
+      }),
+    );
+    expect(words.filter((word) => word === 'deducted')).to.have.length(STOCK);
+    expect(words.filter((word) => word === 'sold_out')).to.have.length(CALLERS - STOCK);
+    const { unitsLeft, buyers, requests, pending } = await sale.snapshot();
+    expect(unitsLeft).to.equal(0);
+    expect(Object.keys(buyers)).to.have.length(STOCK);
+    expect(Object.keys(requests)).to.have.length(STOCK);
+    expect(pending).to.have.length(STOCK);
+  });
+
+  it('I1 I2 batches of all sizes at once: units taken = units held, nobody above the limit', async () => {
+    const [STOCK, LIMIT] = [300, 3];
+    const sale = await bench(0).sale({ stock: STOCK, limitPerBuyer: LIMIT });
+    const batches = Array.from({ length: CALLERS / 4 }, (_, index) =>
+      batchOf(
+        sale.sale,
+        Array.from({ length: 1 + (index % 7) }, (_, place) =>
+          purchaseOf(`buyer-${(index * 13 + place * 31) % 400}/k${index}*${1 + ((index + place) % 3)}`),
+        ),
+      ),
+    );
+    const replies = await Promise.all(
+      batches.map((batch, index) => sale.deduct(batch, bench(index)) as Promise<unknown[]>),
+    );
+    const won = batches.filter((_, index) => replies[index]?.[0] === 'deducted');
+    const units = won.flatMap((batch) => batch.purchases).reduce((sum, { quantity }) => sum + quantity, 0);
+    const { unitsLeft, buyers, pending } = await sale.snapshot();
+    expect(unitsLeft).to.equal(STOCK - units);
+    expect(replies.flat()).to.include('sold_out');
+    expect(unitsLeft).to.be.within(0, 13); // no batch asks for more than 14, so no more can have been left then
+    expect(Object.values(buyers).reduce((sum, held) => sum + held, 0)).to.equal(units);
+    expect(Math.max(...Object.values(buyers))).to.be.at.most(LIMIT);
+    expect(pending).to.have.members(won.map(({ batchId }) => batchId));
+  });
+
+  it('S1 a hundred copies of one batch, on all connections: one deduct', async () => {
+    const sale = await bench(0).sale({ stock: 50 });
+    const batch = batchOf(sale.sale, [purchaseOf('u1*2')]);
+    const replies = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => sale.deduct(batch, bench(index)) as Promise<unknown[]>),
+    );
+    expect(replies.filter(([word]) => word === 'deducted')).to.have.length(1);
+    expect(replies.filter(([word]) => word === 'already_deducted')).to.have.length(99);
+    expect((await sale.snapshot()).unitsLeft).to.equal(48);
+  });
+});

@@ -1,0 +1,99 @@
+import { expect } from 'chai';
+import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
+import { batchOf, freshBatchId, purchasesOf } from '../helpers/sales.js';
+import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
+import { saleIn } from './setting.js';
+
+/** In the order of the header; without any of them the word is `aborted`, and a marker is written. */
+const CONDITIONS: readonly Condition[] = [
+  { word: 'deducted', setting: { marker: 'deducted{"v":1}' } },
+  { word: 'deducted', setting: { marker: 'deducted' } },
+  { word: 'claimed', setting: { marker: 'claimed' } },
+  { word: 'aborted', setting: { marker: 'aborted' } },
+  { word: 'no_answer', setting: { state: 'missing' } },
+  { word: 'no_answer', setting: { state: 'repair' } },
+  { word: 'no_answer', setting: { epoch: 'other' } },
+];
+
+describe('lua/decide-2.lua', () => {
+  let bench: ScriptBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  after(() => bench?.close());
+
+  describe('says each word for its reason, and writes nothing', () => {
+    for (const { word, setting } of CONDITIONS) {
+      it(`${word}: ${describeSetting(setting)}`, async () => {
+        const batchId = freshBatchId();
+        const sale = await saleIn(setting, bench, batchId);
+        const before = await sale.snapshot([batchId]);
+        expect(await sale.decide(batchId, 1)).to.equal(word);
+        expect(await sale.snapshot([batchId])).to.deep.equal(before);
+      });
+    }
+  });
+
+  describe('says the earlier word when two reasons hold', () => {
+    for (const { first, second, both } of clashesOf(CONDITIONS)) {
+      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
+        const batchId = freshBatchId();
+        const sale = await saleIn(both, bench, batchId);
+        expect(await sale.decide(batchId, 1)).to.equal(first.word);
+      });
+    }
+
+    it('and no other two words can meet: a batch has one marker', () => {
+      expect(uncoveredPairs(CONDITIONS)).to.deep.equal([
+        'deducted > claimed',
+        'deducted > aborted',
+        'claimed > aborted',
+      ]);
+    });
+  });
+
+  for (const state of ['open', 'warm', 'paused', 'closed'] as const) {
+    it(`T2 aborts a batch without marker, also in a sale that is ${state}; the marker expires`, async () => {
+      const sale = await bench.sale({}, state);
+      const batchId = freshBatchId();
+      expect(await sale.decide(batchId)).to.equal('aborted');
+      expect(await sale.redis.get(sale.marker(batchId))).to.equal('aborted');
+      expect(await sale.redis.pttl(sale.marker(batchId))).to.be.within(ABORTED_LIFE_MS - 10_000, ABORTED_LIFE_MS);
+    });
+  }
+
+  it('T7 first writer wins: after `aborted` a late deduct takes nothing, after `deducted` decide says so', async () => {
+    const sale = await bench.sale({ stock: 5 });
+    const late = batchOf(sale.sale, purchasesOf('u1'));
+    await sale.decide(late.batchId);
+    expect(await sale.deduct(late)).to.deep.equal(['aborted']);
+    const early = batchOf(sale.sale, purchasesOf('u1'));
+    await sale.deduct(early);
+    expect(await sale.decide(early.batchId)).to.equal('deducted');
+    expect((await sale.snapshot()).unitsLeft).to.equal(4);
+  });
+
+  it('T7 deduct and decide at the same moment, two hundred times: they agree', async () => {
+    const sale = await bench.sale({ stock: 200, limitPerBuyer: 200 });
+    const other = await ScriptBench.open();
+    try {
+      let taken = 0;
+      await Promise.all(
+        Array.from({ length: 200 }, async (_, index) => {
+          const batch = batchOf(sale.sale, purchasesOf(`u${index}`));
+          const deducting = () => sale.deduct(batch, other) as Promise<[string]>;
+          const deciding = () => sale.decide(batch.batchId);
+          const [[deduct], decide] =
+            index % 2 === 0
+              ? await Promise.all([deducting(), deciding()])
+              : await Promise.all([deciding(), deducting()]).then(([d, r]) => [r, d] as const);
+          expect(`${deduct} ${String(decide)}`).to.be.oneOf(['deducted deducted', 'aborted aborted']);
+          if (deduct === 'deducted') taken++;
+        }),
+      );
+      expect((await sale.snapshot()).unitsLeft).to.equal(200 - taken);
+    } finally {
+      await other.close();
+    }
+  });
+});

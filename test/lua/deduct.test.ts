@@ -1,0 +1,178 @@
+import { expect } from 'chai';
+import { BATCH_SIZE_CEILING } from '../../src/domain/batch.js';
+import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
+import { batchOf, freshBatchId, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { clashesOf, describeSetting, uncoveredPairs, type Condition, type Setting } from './precedence.js';
+import { LIMIT, saleIn } from './setting.js';
+
+/** In the order of the header, then in that of the words of precheck; the batch is always `u1/k1*1` of epoch 1. */
+const CONDITIONS: readonly Condition[] = [
+  { word: 'already_deducted', setting: { marker: 'deducted' } },
+  { word: 'already_deducted', setting: { marker: 'deducted{"v":1}' } },
+  { word: 'aborted', setting: { marker: 'aborted' } },
+  { word: 'claimed', setting: { marker: 'claimed' } },
+  { word: 'not_warmed', setting: { state: 'missing' } },
+  { word: 'stale_epoch', setting: { state: 'repair' } },
+  { word: 'stale_epoch', setting: { epoch: 'other' } },
+  { word: 'replayed', setting: { entry: 1 } },
+  { word: 'request_conflict', setting: { entry: 2 } },
+  { word: 'paused', setting: { state: 'paused' } },
+  { word: 'closed', setting: { closes: 'earlier' } },
+  { word: 'closed', setting: { state: 'closed' } },
+  { word: 'not_open', setting: { state: 'warm' } },
+  { word: 'not_open', setting: { opens: 'later' } },
+  { word: 'limit_reached', setting: { bought: LIMIT } },
+  { word: 'sold_out', setting: { stock: 0 } },
+];
+
+/** Words that the reply names per purchase, behind `refused`. */
+const BLAMES = ['replayed', 'request_conflict', 'paused', 'closed', 'not_open', 'limit_reached', 'sold_out'];
+
+describe('lua/deduct-6.lua', () => {
+  let bench: ScriptBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  after(() => bench?.close());
+
+  const expectWord = async (word: string, setting: Setting): Promise<void> => {
+    const batchId = freshBatchId();
+    const sale = await saleIn(setting, bench, batchId);
+    const before = await sale.snapshot([batchId]);
+    const reply = await sale.deduct(batchOf({ ...sale.sale, epoch: 1 }, purchasesOf('u1/k1'), batchId));
+    const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
+    expect(reply).to.deep.equal(BLAMES.includes(word) ? ['refused', 0, word, entry] : [word]);
+    const markers = BLAMES.includes(word) ? { [batchId]: 'aborted' } : before.markers;
+    expect(await sale.snapshot([batchId]), 'nothing was taken').to.deep.equal({ ...before, markers });
+  };
+
+  describe('says each word for its reason, and takes nothing', () => {
+    for (const { word, setting } of CONDITIONS) {
+      it(`${word}: ${describeSetting(setting)}`, () => expectWord(word, setting));
+    }
+  });
+
+  describe('says the earlier word when two reasons hold', () => {
+    for (const { first, second, both } of clashesOf(CONDITIONS)) {
+      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
+    }
+
+    it('and no other two words can meet', () => {
+      expect(uncoveredPairs(CONDITIONS)).to.deep.equal([
+        'already_deducted > aborted',
+        'already_deducted > claimed',
+        'aborted > claimed',
+        'not_warmed > paused',
+        'replayed > request_conflict',
+      ]);
+    });
+  });
+
+  it('(P2 R0 LUA_OK) takes every unit of the batch and leaves marker, entries and pending behind', async () => {
+    const sale = await bench.sale({ stock: 5, limitPerBuyer: 3 });
+    const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u2/a', 'u1/b'));
+    const before = await bench.nowMs();
+    const [word, left, atMs] = (await sale.deduct(batch)) as [string, number, number];
+    expect([word, left]).to.deep.equal(['deducted', 1]);
+    expect(atMs).to.be.within(before, await bench.nowMs());
+    const held = (quantity: number): string => `held:${batch.batchId}:${quantity}`;
+    expect(await sale.snapshot([batch.batchId])).to.deep.equal({
+      state: 'open',
+      unitsLeft: 1,
+      buyers: { u1: 3, u2: 1 },
+      requests: { 'u1/a': held(2), 'u2/a': held(1), 'u1/b': held(1) },
+      pending: [batch.batchId],
+      markers: { [batch.batchId]: `deducted${batch.body}` },
+    });
+    expect(Number(await sale.redis.zscore(sale.keys.pending, batch.batchId))).to.equal(atMs);
+  });
+
+  it('T8 the marker is looked at first: the retry that took the last unit hears `already_deducted`', async () => {
+    const sale = await bench.sale({ stock: 1, limitPerBuyer: 1 });
+    const batch = batchOf(sale.sale, purchasesOf('u1'));
+    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
+    for (const state of ['open', 'paused', 'closed', 'repair']) {
+      await sale.redis.hset(sale.keys.sale, 'state', state);
+      expect(await sale.deduct(batch), state).to.deep.equal(['already_deducted']);
+    }
+    await sale.redis.hset(sale.keys.sale, 'epoch', 7);
+    expect(await sale.deduct(batch), 'after a repair').to.deep.equal(['already_deducted']);
+    expect((await sale.snapshot()).unitsLeft).to.equal(0);
+  });
+
+  it('G1 a batch that does not fit takes nothing: every loser is named, and an aborted marker stands', async () => {
+    const sale = await bench.sale({ stock: 3 });
+    const batch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
+    const before = await sale.snapshot();
+    expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'sold_out', '', 3, 'sold_out', '']);
+    expect(await sale.snapshot([batch.batchId])).to.deep.equal({ ...before, markers: { [batch.batchId]: 'aborted' } });
+    expect(await sale.deduct(batch), 'for ever').to.deep.equal(['aborted']);
+  });
+
+  it('G5 one buyer with two keys at limit 1: the second is `limit_reached`', async () => {
+    const sale = await bench.sale({ limitPerBuyer: 1 });
+    const batch = batchOf(sale.sale, purchasesOf('u1/a', 'u1/b'));
+    expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'limit_reached', '']);
+    const alone = batchOf(sale.sale, purchasesOf('u1/a'));
+    expect(((await sale.deduct(alone)) as unknown[])[0]).to.equal('deducted');
+  });
+
+  it('a twin in the batch is `request_conflict`, with the same quantity too; its units are not counted twice', async () => {
+    const sale = await bench.sale({ stock: 3, limitPerBuyer: 9 });
+    const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u1/a*2', 'u1/a', 'u2'));
+    expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'request_conflict', '', 2, 'request_conflict', '']);
+    expect((await sale.snapshot()).unitsLeft).to.equal(3);
+  });
+
+  it('equal request ids of two buyers, and look-alike keys, are different requests', async () => {
+    const sale = await bench.sale({ limitPerBuyer: 1 });
+    const batch = batchOf(sale.sale, purchasesOf('u1/k', 'u2/k', 'u/1-k', 'u_1/k', 'u-1/k'));
+    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
+  });
+
+  it('an aborted marker expires, a deducted one does not', async () => {
+    const sale = await bench.sale({ stock: 1 });
+    const refused = batchOf(sale.sale, purchasesOf('u1*2'));
+    await sale.deduct(refused);
+    expect(await sale.redis.pttl(sale.marker(refused.batchId))).to.be.within(ABORTED_LIFE_MS - 10_000, ABORTED_LIFE_MS);
+    const taken = batchOf(sale.sale, purchasesOf('u1'));
+    await sale.deduct(taken);
+    expect(await sale.redis.pttl(sale.marker(taken.batchId))).to.equal(-1);
+  });
+
+  it('losers leave nothing behind but the marker that expires', async () => {
+    const sale = await bench.sale({ stock: 0 });
+    for (let i = 0; i < 5; i++) await sale.deduct(batchOf(sale.sale, purchasesOf(`u${i}`)));
+    const { buyers, requests, pending } = await sale.snapshot();
+    expect({ buyers, requests, pending }).to.deep.equal({ buyers: {}, requests: {}, pending: [] });
+  });
+
+  it('keeps its numbers whole: large stock, large quantities', async () => {
+    const sale = await bench.sale({ stock: 900_000_000, limitPerBuyer: 1000 });
+    const batch = batchOf(sale.sale, purchasesOf('u1*1000', 'u2*999'));
+    expect(((await sale.deduct(batch)) as unknown[]).slice(0, 2)).to.deep.equal(['deducted', 899_998_001]);
+    expect(await sale.redis.get(sale.keys.stock)).to.equal('899998001');
+    expect(await sale.redis.hgetall(sale.keys.buyers)).to.deep.equal({ u1: '1000', u2: '999' });
+    expect(await sale.redis.hget(sale.keys.requests, 'u1/k1')).to.equal(`held:${batch.batchId}:1000`);
+  });
+
+  it('takes a batch of the greatest size', async () => {
+    const sale = await bench.sale({ stock: BATCH_SIZE_CEILING });
+    const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
+    const [word, left] = (await sale.deduct(batchOf(sale.sale, crowd))) as unknown[];
+    expect([word, left]).to.deep.equal(['deducted', 0]);
+    expect(await sale.redis.hlen(sale.keys.requests)).to.equal(BATCH_SIZE_CEILING);
+  });
+
+  it('S8 the window is that of Redis time: before it `not_open`, from its end on `closed`', async () => {
+    const sale = await bench.sale();
+    const set = (field: string, atMs: number) => sale.redis.hset(sale.keys.sale, field, atMs);
+    const blame = async (): Promise<unknown> =>
+      ((await sale.deduct(batchOf(sale.sale, purchasesOf('u1')))) as unknown[])[2];
+    await set('opens_at', (await bench.nowMs()) + 60_000);
+    expect(await blame()).to.equal('not_open');
+    await set('opens_at', await bench.nowMs());
+    await set('closes_at', await bench.nowMs());
+    expect(await blame()).to.equal('closed');
+  });
+});

@@ -1,0 +1,42 @@
+import { expect } from 'chai';
+import { bucketKeys } from '../../src/redis/keys.js';
+import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { freshSaleId, saleOf } from '../helpers/sales.js';
+
+describe('lua/gate-1.lua', () => {
+  let bench: ScriptBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  after(() => bench?.close());
+
+  it('not_warmed: the bucket is not loaded, and is not made', async () => {
+    const sale = new SaleBench(bench, saleOf());
+    expect(await sale.gate('open')).to.equal('not_warmed');
+    expect(await sale.redis.exists(sale.keys.sale)).to.equal(0);
+  });
+
+  it('R10 repairing: only the repair opens a sale whose books are being rebuilt', async () => {
+    const sale = await bench.sale({}, 'repair');
+    for (const state of ['open', 'paused', 'closed', 'warm']) expect(await sale.gate(state)).to.equal('repairing');
+    expect((await sale.snapshot()).state).to.equal('repair');
+  });
+
+  it('gated: it is in that state now, and nothing else has changed', async () => {
+    const sale = await bench.sale();
+    const before = await sale.redis.hgetall(sale.keys.sale);
+    for (const state of ['open', 'open', 'paused', 'closed', 'warm']) {
+      expect(await sale.gate(state)).to.equal('gated');
+      expect(await sale.redis.hgetall(sale.keys.sale)).to.deep.equal({ ...before, state });
+    }
+  });
+
+  it('a sale id cannot reach the keys of another sale', () => {
+    const names = (saleId: string): string[] => Object.values(bucketKeys({ saleId, bucket: 0 }));
+    const [one, two] = [freshSaleId(), freshSaleId()];
+    expect(names(one).filter((key) => names(two).includes(key))).to.deep.equal([]);
+    expect(
+      names('1').filter((key) => Object.values(bucketKeys({ saleId: '1', bucket: 1 })).includes(key)),
+    ).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import { BATCH_SIZE_CEILING } from '../../src/domain/batch.js';
+import { ScriptBench } from '../helpers/script-bench.js';
+import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
+import { LIMIT, saleIn } from './setting.js';
+
+/** In the order of the header; the purchase is always `u1/k1*1`. */
+const CONDITIONS: readonly Condition[] = [
+  { word: 'replayed', setting: { entry: 1 } },
+  { word: 'request_conflict', setting: { entry: 2 } },
+  { word: 'loading', setting: { state: 'missing' } },
+  { word: 'loading', setting: { state: 'repair' } },
+  { word: 'paused', setting: { state: 'paused' } },
+  { word: 'closed', setting: { closes: 'earlier' } },
+  { word: 'closed', setting: { state: 'closed' } },
+  { word: 'not_open', setting: { state: 'warm' } },
+  { word: 'not_open', setting: { opens: 'later' } },
+  { word: 'limit_reached', setting: { bought: LIMIT } },
+  { word: 'sold_out', setting: { stock: 0 } },
+];
+
+describe('lua/precheck-4.lua', () => {
+  let bench: ScriptBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  after(() => bench?.close());
+
+  describe('says each word for its reason', () => {
+    for (const { word, setting } of CONDITIONS) {
+      it(`${word}: ${describeSetting(setting)}`, async () => {
+        const sale = await saleIn(setting, bench, 'b1');
+        const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
+        const [epoch, left, ...answers] = (await sale.precheck(purchasesOf('u1/k1'))) as unknown[];
+        expect(answers).to.deep.equal([0, word, entry]);
+        expect(epoch).to.equal(setting.state === 'missing' ? 0 : 1);
+        expect(left).to.equal(word === 'loading' ? -1 : (setting.stock ?? 10));
+      });
+    }
+  });
+
+  describe('says the earlier word when two reasons hold', () => {
+    for (const { first, second, both } of clashesOf(CONDITIONS)) {
+      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
+        const sale = await saleIn(both, bench, 'b1');
+        expect(((await sale.precheck(purchasesOf('u1/k1'))) as unknown[])[3]).to.equal(first.word);
+      });
+    }
+
+    it('and no other two words can meet', () => {
+      expect(uncoveredPairs(CONDITIONS)).to.deep.equal(['replayed > request_conflict', 'loading > paused']);
+    });
+  });
+
+  it('says nothing of a purchase that may pass, and names the others by their index', async () => {
+    const sale = await bench.sale({ stock: 3 });
+    const reply = await sale.precheck(purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
+    expect(reply).to.deep.equal([1, 3, 1, 'sold_out', '', 3, 'sold_out', '']);
+  });
+
+  it('G5 the limit counts inside the call; a refused purchase uses none of it', async () => {
+    const sale = await bench.sale({ stock: 5, limitPerBuyer: 3 });
+    const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
+    expect(reply).to.deep.equal([1, 5, 1, 'limit_reached', '', 3, 'sold_out', '']);
+  });
+
+  it('a buyer with as many units as he may have is let in up to the limit, not beyond', async () => {
+    const sale = await bench.sale({ stock: 9, limitPerBuyer: 3 });
+    await sale.deduct(batchOf(sale.sale, purchasesOf('u1*2')));
+    expect(await sale.precheck(purchasesOf('u1/k2', 'u1/k3'))).to.deep.equal([1, 7, 1, 'limit_reached', '']);
+  });
+
+  it('changes nothing', async () => {
+    const sale = await bench.sale({ stock: 5 });
+    const batch = batchOf(sale.sale, purchasesOf('u1', 'u2'));
+    await sale.deduct(batch);
+    const before = await sale.snapshot([batch.batchId]);
+    await sale.precheck(purchasesOf('u1', 'u2*2', 'u3', 'u4*9', 'u4*2'));
+    expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
+  });
+
+  it('shows every entry as it stands', async () => {
+    const sale = await bench.sale();
+    const batch = batchOf(sale.sale, purchasesOf('u1', 'u2', 'u3'));
+    await sale.deduct(batch);
+    await sale.settle(batch.batchId, [{ userId: 'u2', requestId: 'k1', orderId: '77' }]);
+    await sale.release('u3', '78', { batchId: batch.batchId });
+    expect(((await sale.precheck(purchasesOf('u1', 'u2', 'u3'))) as unknown[]).slice(2)).to.deep.equal([
+      ...[0, 'replayed', `held:${batch.batchId}:1`],
+      ...[1, 'replayed', 'ordered:77:1'],
+      ...[2, 'replayed', 'released:78:1'],
+    ]);
+  });
+
+  it('takes a batch of the greatest size', async () => {
+    const sale = await bench.sale({ stock: BATCH_SIZE_CEILING - 1 });
+    const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
+    const reply = await sale.precheck(crowd);
+    expect(reply).to.deep.equal([1, BATCH_SIZE_CEILING - 1, BATCH_SIZE_CEILING - 1, 'sold_out', '']);
+  });
+});

@@ -1,0 +1,94 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
+import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+
+describe('lua/release-3.lua', () => {
+  let bench: ScriptBench;
+  let sale: SaleBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  beforeEach(async () => {
+    sale = await bench.sale({ stock: 10, limitPerBuyer: 5 });
+  });
+  after(() => bench?.close());
+
+  const deducted = async (...texts: string[]): Promise<Batch> => {
+    const batch = batchOf(sale.sale, purchasesOf(...texts));
+    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
+    return batch;
+  };
+  const wordOf = async (reply: Promise<unknown>): Promise<unknown> => ((await reply) as unknown[])[0];
+
+  it('released: closes a held request and gives its units back, with units left and Redis time', async () => {
+    const { batchId } = await deducted('u1*3', 'u2');
+    const before = await bench.nowMs();
+    const [word, left, atMs] = (await sale.release('u1', '101', { batchId })) as [string, number, number];
+    expect([word, left]).to.deep.equal(['released', 9]);
+    expect(atMs).to.be.within(before, await bench.nowMs());
+    const { requests, buyers, unitsLeft } = await sale.snapshot();
+    expect(requests).to.deep.equal({ 'u1/k1': 'released:101:3', 'u2/k1': `held:${batchId}:1` });
+    expect({ buyers, unitsLeft }).to.deep.equal({ buyers: { u2: 1 }, unitsLeft: 9 });
+  });
+
+  it('released: closes the order that it names, whatever the batch', async () => {
+    const { batchId } = await deducted('u1*3');
+    await sale.settle(batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }]);
+    expect(await wordOf(sale.release('u1', '101', { batchId: 'another' }))).to.equal('released');
+    expect((await sale.snapshot()).unitsLeft).to.equal(10);
+  });
+
+  it('D6 released without units: the request is closed, the buyer lowered, and no unit returns', async () => {
+    await deducted('u1*3');
+    const [word, left] = (await sale.release('u1', '101', { withUnits: false })) as unknown[];
+    expect([word, left]).to.deep.equal(['released', 7]);
+    expect(await sale.snapshot()).to.deep.include({
+      unitsLeft: 7,
+      buyers: {},
+      requests: { 'u1/k1': 'released:101:3' },
+    });
+  });
+
+  it('nothing: never let in, held by another batch, ordered as another order', async () => {
+    const { batchId } = await deducted('u1', 'u2', 'u3');
+    await sale.settle(batchId, [{ userId: 'u2', requestId: 'k1', orderId: '102' }]);
+    const before = await sale.snapshot([batchId]);
+    for (const release of [
+      sale.release('nobody', '1'),
+      sale.release('u1', '1', { requestId: 'k2' }),
+      sale.release('u1', '1', { batchId: `${batchId}x` }),
+      sale.release('u2', '999'),
+      sale.release('u2', '1020', { batchId }),
+    ]) {
+      expect(((await release) as unknown[]).slice(0, 2)).to.deep.equal(['nothing', 7]);
+    }
+    expect(await sale.snapshot([batchId])).to.deep.equal(before);
+  });
+
+  it('C3 nothing: released before, also when the second one asks without units or for another row', async () => {
+    await deducted('u1*3');
+    await sale.release('u1', '101');
+    const before = await sale.snapshot();
+    expect(await wordOf(sale.release('u1', '101'))).to.equal('nothing');
+    expect(await wordOf(sale.release('u1', '101', { withUnits: false }))).to.equal('nothing');
+    expect(await wordOf(sale.release('u1', '102'))).to.equal('nothing');
+    expect(await sale.snapshot()).to.deep.equal(before);
+  });
+
+  it('C1 fifty releases of one request at once give its units back once', async () => {
+    await deducted('u1*3');
+    const words = await Promise.all(Array.from({ length: 50 }, () => wordOf(sale.release('u1', '101'))));
+    expect(words.filter((word) => word === 'released')).to.have.length(1);
+    expect((await sale.snapshot()).unitsLeft).to.equal(10);
+  });
+
+  it('I8 a released request never comes back: settle leaves it, deduct calls it replayed', async () => {
+    const { batchId } = await deducted('u1');
+    await sale.release('u1', '101', { batchId });
+    expect(await sale.settle(batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }])).to.equal(0);
+    const again = await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
+    expect(again).to.deep.equal(['refused', 0, 'replayed', 'released:101:1']);
+    expect((await sale.snapshot()).unitsLeft).to.equal(10);
+  });
+});

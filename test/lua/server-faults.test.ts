@@ -1,0 +1,119 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
+import { silentLog } from '../../src/ports/log.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+
+describe('lua on a server in trouble', () => {
+  let server: PrivateRedis | undefined;
+  let bench: ScriptBench;
+  let sale: SaleBench;
+
+  before(async function () {
+    const binary = redisServerBinary();
+    if (binary === null) {
+      console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
+      return this.skip();
+    }
+    server = await startPrivateRedis(binary);
+    bench = await ScriptBench.open(server.url);
+  });
+  beforeEach(async () => {
+    sale = await bench.sale({ stock: 5 });
+  });
+  after(async () => {
+    await bench?.close();
+    await server?.stop();
+  });
+
+  const deductedBatch = async (...texts: string[]): Promise<Batch> => {
+    const batch = batchOf(sale.sale, purchasesOf(...texts));
+    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
+    return batch;
+  };
+  const knownScripts = async (): Promise<string | undefined> =>
+    /number_of_cached_scripts:(\d+)/.exec(await sale.redis.info('memory'))?.[1];
+
+  it('R1 after SCRIPT FLUSH every script works at its next call, and ran once', async () => {
+    const batch = await deductedBatch('u1');
+    await sale.redis.script('FLUSH');
+    expect(await knownScripts(), 'the fault happened').to.equal('0');
+
+    expect(await sale.precheck(purchasesOf('u2'))).to.deep.equal([1, 4]);
+    expect(((await sale.deduct(batchOf(sale.sale, purchasesOf('u2')))) as unknown[]).slice(0, 2)).to.deep.equal([
+      'deducted',
+      3,
+    ]);
+    expect(await sale.decide(batch.batchId)).to.equal('deducted');
+    expect(await sale.settle(batch.batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }])).to.equal(1);
+    expect(((await sale.release('u1', '101')) as unknown[])[0]).to.equal('released');
+    expect(await sale.gate('paused')).to.equal('gated');
+    expect(await sale.warm()).to.equal('already_warm');
+    expect((await sale.snapshot()).unitsLeft).to.equal(4);
+  });
+
+  it('R1 a hundred calls on their way when the scripts are flushed each run once', async () => {
+    sale = await bench.sale({ stock: 200, limitPerBuyer: 1 });
+    const calls = Array.from({ length: 100 }, (_, index) => {
+      if (index === 50) void sale.redis.script('FLUSH');
+      return sale.deduct(batchOf(sale.sale, purchasesOf(`u${index}`))) as Promise<unknown[]>;
+    });
+    const words = (await Promise.all(calls)).map(([word]) => word);
+    expect(words).to.deep.equal(Array(100).fill('deducted'));
+    expect((await sale.snapshot()).unitsLeft).to.equal(100);
+  });
+
+  describe('R9 memory is full', () => {
+    const whenFull = async <T>(act: () => Promise<T>): Promise<T> => {
+      await sale.redis.config('SET', 'maxmemory', '1');
+      try {
+        return await act();
+      } finally {
+        await sale.redis.config('SET', 'maxmemory', '0');
+      }
+    };
+    const expectRefusal = async (call: () => Promise<unknown>, batchIds: readonly string[]): Promise<void> => {
+      const before = await sale.snapshot(batchIds);
+      const error = await whenFull(() =>
+        call().then(
+          () => null,
+          (cause: Error) => cause,
+        ),
+      );
+      expect(error?.message).to.match(/OOM|used memory/);
+      expect(await sale.snapshot(batchIds), 'nothing half done').to.deep.equal(before);
+    };
+
+    it('deduct fails before its first write, also when it would refuse', async () => {
+      const fits = batchOf(sale.sale, purchasesOf('u1', 'u2'));
+      await expectRefusal(() => sale.deduct(fits), [fits.batchId]);
+      const tooMuch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
+      await expectRefusal(() => sale.deduct(tooMuch), [tooMuch.batchId]);
+      expect(((await sale.deduct(fits)) as unknown[])[0], 'once there is room').to.equal('deducted');
+    });
+
+    it('decide, settle and release fail before their first write', async () => {
+      const { batchId } = await deductedBatch('u1', 'u2');
+      await expectRefusal(() => sale.decide('nobody-knows-me'), ['nobody-knows-me']);
+      await expectRefusal(() => sale.settle(batchId, [{ userId: 'u1', requestId: 'k1', orderId: '1' }]), [batchId]);
+      await expectRefusal(() => sale.release('u1', '101'), [batchId]);
+    });
+
+    it('what only reads goes on: precheck, and decide where a marker stands', async () => {
+      const { batchId } = await deductedBatch('u1');
+      expect(await whenFull(() => sale.precheck(purchasesOf('u2', 'u3*2')))).to.deep.equal([1, 4]);
+      expect(await whenFull(() => sale.decide(batchId))).to.equal('deducted');
+    });
+
+    it('the adapter calls it unknown, never a refusal, and the marker settles it later', async () => {
+      const ledger = createStockLedger(bench.connection, silentLog);
+      const batch = batchOf(sale.sale, purchasesOf('u1'));
+      expect(await whenFull(() => ledger.deduct(batch))).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(await whenFull(() => ledger.decide(batch))).to.equal('outcome_unknown');
+      expect(await ledger.decide(batch)).to.equal('aborted');
+      expect(await ledger.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
+    });
+  });
+});

@@ -1,0 +1,26 @@
+import type { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import type { Setting } from './precedence.js';
+
+export const LIMIT = 2;
+
+/** A sale in which all of these conditions hold for buyer `u1` and key `k1`, and only these. */
+export async function saleIn(setting: Setting, bench: ScriptBench, batchId: string): Promise<SaleBench> {
+  const nowMs = await bench.nowMs();
+  const state = setting.state === undefined || setting.state === 'missing' ? 'open' : setting.state;
+  const sale = await bench.sale(
+    {
+      stock: setting.stock ?? 10,
+      limitPerBuyer: LIMIT,
+      epoch: setting.epoch === 'other' ? 2 : 1,
+      opensAtMs: nowMs + (setting.opens === 'later' ? 60_000 : -60_000),
+      closesAtMs: nowMs + (setting.closes === 'earlier' ? -1 : 120_000),
+    },
+    state,
+  );
+  const { redis, keys } = sale;
+  if (setting.state === 'missing') await redis.del(keys.sale);
+  if (setting.marker !== undefined) await redis.set(sale.marker(batchId), setting.marker);
+  if (setting.entry !== undefined) await redis.hset(keys.requests, 'u1/k1', `held:earlier-batch:${setting.entry}`);
+  if (setting.bought !== undefined) await redis.hset(keys.buyers, 'u1', setting.bought);
+  return sale;
+}

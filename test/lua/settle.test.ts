@@ -1,0 +1,110 @@
+import { expect } from 'chai';
+import { BATCH_SIZE_CEILING, type Batch } from '../../src/domain/batch.js';
+import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { batchOf, freshBatchId, purchaseOf, purchasesOf } from '../helpers/sales.js';
+
+describe('lua/settle-3.lua', () => {
+  let bench: ScriptBench;
+  let sale: SaleBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  beforeEach(async () => {
+    sale = await bench.sale({ limitPerBuyer: 5 });
+  });
+  after(() => bench?.close());
+
+  const deducted = async (...texts: string[]): Promise<Batch> => {
+    const batch = batchOf(sale.sale, purchasesOf(...texts));
+    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
+    return batch;
+  };
+  const order = (userId: string, orderId: string, requestId = 'k1') => ({ userId, requestId, orderId });
+
+  it('returns how many requests moved from held to ordered, and moves them', async () => {
+    const { batchId } = await deducted('u1*2', 'u2');
+    expect(await sale.settle(batchId, [order('u1', '101'), order('u2', '102')])).to.equal(2);
+    const { requests, pending, buyers, unitsLeft } = await sale.snapshot();
+    expect(requests).to.deep.equal({ 'u1/k1': 'ordered:101:2', 'u2/k1': 'ordered:102:1' });
+    expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
+  });
+
+  it('M9 returns 0 when it was settled before, and changes nothing', async () => {
+    const { batchId } = await deducted('u1');
+    await sale.settle(batchId, [order('u1', '101')]);
+    const before = await sale.snapshot([batchId]);
+    expect(await sale.settle(batchId, [order('u1', '999')])).to.equal(0);
+    expect(await sale.snapshot([batchId])).to.deep.equal(before);
+  });
+
+  it('C6 moves only what is `held` by this batch: not released, not ordered, not of another batch, not unknown', async () => {
+    const { batchId } = await deducted('u1', 'u2', 'u3');
+    const foreign = await deducted('u4');
+    await sale.release('u1', '101', { batchId });
+    await sale.settle(batchId, [order('u2', '102')]);
+    const orders = [order('u1', '201'), order('u2', '202'), order('u3', '203'), order('u4', '204'), order('u5', '205')];
+    expect(await sale.settle(batchId, orders)).to.equal(1);
+    expect((await sale.snapshot()).requests).to.deep.equal({
+      'u1/k1': 'released:101:1',
+      'u2/k1': 'ordered:102:1',
+      'u3/k1': 'ordered:203:1',
+      'u4/k1': `held:${foreign.batchId}:1`,
+    });
+  });
+
+  it('a batch id that begins like another one holds nothing of it', async () => {
+    const batch = batchOf(sale.sale, purchasesOf('u1'), 'batch-12');
+    await sale.deduct(batch);
+    expect(await sale.settle('batch-1', [order('u1', '101')])).to.equal(0);
+    expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
+  });
+
+  it('the body stays with the marker from deduct to settle and is cut then; the marker never expires', async () => {
+    const batch = await deducted('u1', 'u2');
+    expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: `deducted${batch.body}` });
+    await sale.settle(batch.batchId, [order('u1', '101')]);
+    expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: 'deducted' });
+    expect(await sale.redis.pttl(sale.marker(batch.batchId))).to.equal(-1);
+  });
+
+  it('a batch of which nothing became an order leaves `pending` too', async () => {
+    const { batchId } = await deducted('u1');
+    expect(await sale.settle(batchId, [])).to.equal(0);
+    const { requests, pending, markers } = await sale.snapshot([batchId]);
+    expect({ requests, pending, markers }).to.deep.equal({
+      requests: { 'u1/k1': `held:${batchId}:1` },
+      pending: [],
+      markers: { [batchId]: 'deducted' },
+    });
+  });
+
+  it('keeps a claimed marker claimed, and lets an aborted one expire as it would', async () => {
+    const [claimed, aborted] = [freshBatchId(), freshBatchId()];
+    await sale.redis.set(sale.marker(claimed), 'claimed{"v":1}');
+    await sale.decide(aborted);
+    await sale.settle(claimed, []);
+    await sale.settle(aborted, []);
+    expect((await sale.snapshot([claimed, aborted])).markers).to.deep.equal({
+      [claimed]: 'claimed',
+      [aborted]: 'aborted',
+    });
+    expect(await sale.redis.pttl(sale.marker(aborted))).to.be.within(1, ABORTED_LIFE_MS);
+  });
+
+  it('C7 makes no marker where none is', async () => {
+    const { batchId } = await deducted('u1');
+    await sale.redis.del(sale.marker(batchId));
+    expect(await sale.settle(batchId, [order('u1', '101')])).to.equal(1);
+    expect((await sale.snapshot([batchId])).markers).to.deep.equal({});
+  });
+
+  it('takes a batch of the greatest size', async () => {
+    const large = await bench.sale({ stock: BATCH_SIZE_CEILING });
+    const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
+    const batch = batchOf(large.sale, crowd);
+    await large.deduct(batch);
+    const orders = crowd.map((purchase, index) => ({ ...purchase, orderId: `9223372036854770${index}` }));
+    expect(await large.settle(batch.batchId, orders)).to.equal(BATCH_SIZE_CEILING);
+    expect(await large.redis.hget(large.keys.requests, 'buyer-3/k1')).to.equal('ordered:92233720368547703:1');
+  });
+});

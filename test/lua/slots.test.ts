@@ -1,0 +1,50 @@
+import { expect } from 'chai';
+import { bucketKeys, cardKey, cardLockKey } from '../../src/redis/keys.js';
+import { freshBatchId, freshSaleId } from '../helpers/sales.js';
+
+/** CRC16, XMODEM: how a Redis cluster spreads keys (the page "Redis cluster specification"). */
+function crc16(text: string): number {
+  let crc = 0;
+  for (const byte of Buffer.from(text)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff;
+  }
+  return crc;
+}
+
+/** The slot of a key: only what stands in its first braces counts, if there is something in them. */
+function slotOf(key: string): number {
+  const [, tag] = /\{([^}]+)\}/.exec(key) ?? [];
+  return crc16(tag ?? key) % 16384;
+}
+
+const keysOf = (saleId: string, bucket: number): string[] => {
+  const { tx, ...keys } = bucketKeys({ saleId, bucket });
+  return [...Object.values(keys), tx + freshBatchId(), tx + freshBatchId()];
+};
+
+describe('lua: slots', () => {
+  it('the slots are those that Redis computes (the examples of the page on CLUSTER KEYSLOT)', () => {
+    expect(slotOf('somekey')).to.equal(11058);
+    expect(slotOf('foo{hash_tag}')).to.equal(2515);
+    expect(slotOf('bar{hash_tag}')).to.equal(2515);
+  });
+
+  it('all keys of a bucket lie in one slot, whatever the ids', () => {
+    for (const saleId of ['1', '7', freshSaleId(), '999999999999999999']) {
+      for (const bucket of [0, 1, 63]) {
+        expect(new Set(keysOf(saleId, bucket).map(slotOf)).size, `${saleId}:${bucket}`).to.equal(1);
+      }
+    }
+  });
+
+  it('buckets of a sale spread over the slots', () => {
+    const slots = Array.from({ length: 16 }, (_, bucket) => slotOf(keysOf('7', bucket)[0] as string));
+    expect(new Set(slots).size).to.be.greaterThan(12);
+  });
+
+  it('no key is an empty or a shared name', () => {
+    const names = [...Object.values(bucketKeys({ saleId: '7', bucket: 0 })), cardKey('7'), cardLockKey('7')];
+    expect(new Set(names).size).to.equal(names.length);
+  });
+});

@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+
+describe('lua/warm-2.lua', () => {
+  let bench: ScriptBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  after(() => bench?.close());
+
+  it('warmed: loads units and every field of the sale, in state warm', async () => {
+    const sale = new SaleBench(bench, saleOf({ stock: 25, limitPerBuyer: 3, epoch: 2 }));
+    expect(await sale.warm({}, 'a1b2')).to.equal('warmed');
+    expect(await sale.redis.get(sale.keys.stock)).to.equal('25');
+    expect(await sale.redis.hgetall(sale.keys.sale)).to.deep.equal({
+      ...{ state: 'warm', epoch: '2', run_id: 'a1b2', limit_per_buyer: '3' },
+      ...{ opens_at: String(sale.sale.opensAtMs), closes_at: String(sale.sale.closesAtMs) },
+    });
+    expect(await sale.redis.pttl(sale.keys.stock)).to.equal(-1);
+    expect(await sale.redis.pttl(sale.keys.sale)).to.equal(-1);
+  });
+
+  it('R5 already_warm: never overwrites live stock, state, epoch or stamp', async () => {
+    const sale = await bench.sale({ stock: 5 });
+    await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
+    const before = [await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)];
+    expect(await sale.warm({ stock: 500, epoch: 9, limitPerBuyer: 99 }, 'another-run')).to.equal('already_warm');
+    expect([await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)]).to.deep.equal(before);
+  });
+
+  it('already_warm: half of a bucket is enough to keep hands off', async () => {
+    for (const half of ['stock', 'sale'] as const) {
+      const sale = await bench.sale({ stock: 5 });
+      await sale.redis.del(sale.keys[half]);
+      expect(await sale.warm({ stock: 500 }), `${half} is gone`).to.equal('already_warm');
+      expect(await sale.redis.exists(sale.keys[half])).to.equal(0);
+    }
+  });
+
+  it('of twenty at once, one warms', async () => {
+    const sale = new SaleBench(bench, saleOf({ stock: 7 }));
+    const words = await Promise.all(Array.from({ length: 20 }, (_, index) => sale.warm({ stock: index + 1 })));
+    expect(words.filter((word) => word === 'warmed')).to.have.length(1);
+  });
+});
