@@ -1,0 +1,91 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { createConnection, type Connection } from 'mysql2/promise';
+import { OperationalError } from '../../src/domain/errors.js';
+import { migrate, type MigrateProgress } from '../../src/mysql/migrate.js';
+import { MIGRATIONS } from '../../src/mysql/migrations/list.js';
+import { connectionOptions } from '../../src/mysql/pool.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { describeSchema } from '../helpers/describe-schema.js';
+
+const GOLDEN = new URL('./schema.sql', import.meta.url);
+
+describe('migrate', function () {
+  this.timeout(60_000);
+  let server: Connection;
+  let url: string;
+  let database: string;
+  const made: string[] = [];
+
+  before(async () => {
+    server = await createConnection({ ...connectionOptions(stackEnv().MYSQL_URL), database: undefined });
+  });
+  beforeEach(async function () {
+    database = `seckill_migrate_${process.pid}_${made.length}`;
+    try {
+      await server.query(`CREATE DATABASE ${database}`);
+    } catch {
+      this.skip(); // the user of these servers may not make a database
+    }
+    made.push(database);
+    const parsed = new URL(stackEnv().MYSQL_URL);
+    parsed.pathname = `/${database}`;
+    url = parsed.href;
+  });
+  after(async () => {
+    for (const name of made) await server.query(`DROP DATABASE ${name}`);
+    await server?.end();
+  });
+
+  const names = MIGRATIONS.map(({ name }) => name);
+
+  it('brings an empty database to the golden schema and says each step; a second run has nothing to do', async () => {
+    const steps: MigrateProgress[] = [];
+    expect(await migrate({ url }, (step) => steps.push(step))).to.deep.equal(names);
+    expect(steps.map(({ name }) => name)).to.deep.equal(names);
+    expect(steps.at(-1)).to.include({ done: names.length, total: names.length });
+    expect(await migrate({ url })).to.deep.equal([]);
+
+    const schema = await describeSchema(server, database);
+    if (process.env.UPDATE_GOLDEN_SCHEMA) await writeFile(GOLDEN, schema);
+    expect(schema).to.equal(await readFile(GOLDEN, 'utf8'));
+    const [slots] = await server.query(`SELECT COUNT(*) AS slots FROM ${database}.worker_slots`);
+    expect(slots).to.deep.equal([{ slots: 256 }]);
+  });
+
+  it('two processes at once: one migrates, the other finds it done', async () => {
+    const results = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
+    expect(results.filter((applied) => applied.length > 0)).to.deep.equal([names]);
+  });
+
+  it('a migrator that was killed blocks nobody: its lock row is freed, its half-made tables are completed', async () => {
+    await migrate({ url });
+    await server.query(`UPDATE ${database}.knex_migrations_lock SET is_locked = 1`);
+    await server.query(`DELETE FROM ${database}.knex_migrations`);
+    await server.query(`DROP TABLE ${database}.audit_log`);
+    await server.query(`DELETE FROM ${database}.worker_slots WHERE slot > 99`);
+
+    expect(await migrate({ url })).to.deep.equal(names);
+
+    expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
+    const [slots] = await server.query(`SELECT COUNT(*) AS slots FROM ${database}.worker_slots`);
+    expect(slots).to.deep.equal([{ slots: 256 }]);
+  });
+
+  it('waits for another migrator no longer than it is told', async () => {
+    await migrate({ url });
+    const name = `CONCAT('seckill.migrate.', MD5('${database}'))`;
+    await server.query(`SELECT GET_LOCK(${name}, 5)`); // the server may not have noticed yet that the first has gone
+    const error = await migrate({ url, lockWaitMs: 1000 }).catch((cause: unknown) => cause);
+    await server.query(`SELECT RELEASE_LOCK(${name})`);
+    expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
+    expect((error as Error).message).to.include('another migration');
+  });
+
+  it('a database that is not there is named as a fault of mysql', async () => {
+    const parsed = new URL(url);
+    parsed.pathname = '/no_such_database';
+    const error = await migrate({ url: parsed.href }).catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql' });
+  });
+});

@@ -1,0 +1,262 @@
+import { randomBytes } from 'node:crypto';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { OperationalError } from '../../src/domain/errors.js';
+import { composeOrderId } from '../../src/domain/order-id.js';
+import { MysqlError } from '../../src/mysql/errors.js';
+import { createOrderBook } from '../../src/mysql/order-book.js';
+import { openMysqlPool, type MysqlOptions, type MysqlPool, type Transaction } from '../../src/mysql/pool.js';
+import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../../src/order/order-id-minter.js';
+import { recordBatches } from '../../src/order/record-batches.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { OrderBook, WriteOutcome, WritePlan } from '../../src/ports/order-book.js';
+import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { mysqlWorld, newSale, systemClock } from './book-worlds.js';
+
+const OPTIONS = { paymentWindowMs: 900_000 };
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('mysql adapters under faults', () => {
+  let world: Awaited<ReturnType<typeof mysqlWorld>>;
+  let minter: OrderIdMinter;
+  const pools: MysqlPool[] = [];
+
+  /** A pool of one connection, so that its next statement meets whatever the last one left behind. */
+  function loneWriter(url = stackEnv().MYSQL_URL, parts: Partial<MysqlOptions> = {}): MysqlPool {
+    const limits = { poolMax: 1, queryTimeoutMs: 4000, lockWaitSeconds: 1, poolWaitMs: 300 };
+    const pool = openMysqlPool({ url, ...limits, ...parts });
+    pools.push(pool);
+    return pool;
+  }
+
+  before(async () => {
+    world = await mysqlWorld();
+    const ports = { slots: world.slots, clock: systemClock, log: silentLog };
+    minter = createOrderIdMinter(ports, { owner: randomBytes(9).toString('base64url'), leaseMs: 60_000 });
+    await minter.renew();
+  });
+  after(async () => {
+    await minter?.close();
+    await Promise.all(pools.map((pool) => pool.close()));
+    await world?.close();
+  });
+
+  async function planFor(saleId: string, ...names: string[]): Promise<WritePlan> {
+    const batch = batchOf({ saleId }, purchasesOf(...names));
+    const minted = minter.mint(names);
+    if (minted.outcome !== 'minted') throw new Error(minted.reason);
+    const orders = batch.purchases.map((purchase, i) => ({
+      ...{ batch, purchase, orderId: minted.orderIds[i] as string, failure: null },
+    }));
+    return { terms: await world.orders.termsOf([saleId]), orders, releases: [], oneByOne: new Set(), ...OPTIONS };
+  }
+
+  /** Runs `meanwhile` while a transaction of somebody else holds the row of the sale. */
+  async function whileHeld(saleId: string, meanwhile: (tx: Transaction) => Promise<void>): Promise<void> {
+    await world.pool.transaction(async (tx) => {
+      await tx.query('SELECT id FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+      await meanwhile(tx);
+      await tx.rollback();
+    });
+  }
+
+  const failureOf = async (promise: Promise<unknown>): Promise<MysqlError> => {
+    const error = await promise.then(
+      () => null,
+      (cause: unknown) => cause,
+    );
+    expect(error).to.be.instanceOf(MysqlError).and.be.instanceOf(OperationalError);
+    return error as MysqlError;
+  };
+  const rowsOf = (saleId: string, ...names: string[]) => world.orders.findByPurchases(saleId, purchasesOf(...names));
+
+  it('D3 lock wait 1205: again, and the statements before it are rolled back, not left for the next transaction', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const writer = loneWriter();
+    const book = createOrderBook(writer);
+
+    await whileHeld(saleId, async () => {
+      expect(await book.write(await planFor(saleId, 'ann'))).to.deep.equal({ outcome: 'again' });
+    });
+
+    expect((await book.write(await planFor(saleId, 'bob'))).outcome).to.equal('written');
+    expect((await rowsOf(saleId, 'ann', 'bob')).map(({ userId }) => userId)).to.deep.equal(['bob']);
+    expect(await world.broken(saleId)).to.deep.equal([]);
+  });
+
+  it('D3 deadlock 1213: the whole transaction is tried again and recorded once', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const other = await world.sales.create(newSale({ stock: 1000 }));
+    const batch = batchOf({ saleId }, purchasesOf('ann'));
+    const outcomes: WriteOutcome[] = [];
+    const book: OrderBook = {
+      ...world.orders,
+      write: async (plan) => {
+        const outcome = await world.orders.write(plan);
+        outcomes.push(outcome);
+        return outcome;
+      },
+    };
+    let recording: ReturnType<typeof recordBatches> | undefined;
+
+    await whileHeld(saleId, async (tx) => {
+      // The victim is the transaction that has changed less, so we change more than the writer will.
+      const ballast = Array.from({ length: 60 }, (_, i) => {
+        const id = composeOrderId(Date.now() - 86_400_000 - i, 7, 'ballast', Math.floor(Math.random() * 256));
+        return `(${id}, ${other.saleId}, 'b${i}', 'k', 'ballast', 1, 1, 0, 'pending_payment')`;
+      });
+      const insert =
+        'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state) VALUES ';
+      await tx.execute(insert + ballast.join());
+      recording = recordBatches([batch], { book, clock: systemClock, minter }, OPTIONS);
+      await pause(300); // the writer has inserted its row and waits for the sale
+      await tx.execute(`${insert} (1, ${saleId}, 'ann', 'k1', 'rival', 1, 1, 0, 'pending_payment')`);
+    });
+
+    expect((await recording)?.map(({ outcome }) => outcome)).to.deep.equal(['recorded']);
+    expect(outcomes[0], 'the fault happened').to.deep.equal({ outcome: 'again' });
+    expect(await rowsOf(saleId, 'ann')).to.have.length(1);
+    expect(await world.broken(saleId)).to.deep.equal([]);
+  });
+
+  it('D4 connection killed before COMMIT: nothing is there, and the same batch is recorded later', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const writer = loneWriter();
+    const [row] = await writer.query<{ id: string }>('SELECT CONNECTION_ID() AS id');
+    const batch = batchOf({ saleId }, purchasesOf('ann'));
+    const ports = { book: createOrderBook(writer), clock: systemClock, minter };
+
+    await whileHeld(saleId, async () => {
+      const recording = recordBatches([batch], ports, OPTIONS);
+      await pause(200);
+      await world.pool.execute(`KILL CONNECTION ${row?.id}`);
+      const [result] = await recording;
+      expect(result).to.include({ outcome: 'retry', reason: 'unavailable' });
+      expect(result?.outcome === 'retry' ? (result.error as MysqlError).kind : null).to.equal('connection_lost');
+    });
+
+    expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
+    expect((await recordBatches([batch], ports, OPTIONS)).map(({ outcome }) => outcome)).to.deep.equal(['recorded']);
+    expect(await world.broken(saleId)).to.deep.equal([]);
+  });
+
+  it('D4 reply to COMMIT lost: the error says retry, the second delivery finds the rows, sold is counted once', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const target = new URL(stackEnv().MYSQL_URL);
+    let dropped = 0;
+    const proxy = createServer((near) => {
+      const far = connect(Number(target.port), target.hostname);
+      near.on('error', () => far.destroy()).on('close', () => far.destroy());
+      far.on('error', () => near.destroy()).on('data', (data) => void (dropped === 0 && near.write(data)));
+      near.on('data', (data) => {
+        if (data.toString('latin1').endsWith('COMMIT')) {
+          dropped++;
+          setTimeout(() => near.destroy(), 300); // time for the server to commit and answer into the void
+        }
+        far.write(data);
+      });
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const through = new URL(target);
+    through.port = String((proxy.address() as AddressInfo).port);
+    const batch = batchOf({ saleId }, purchasesOf('ann*2'));
+    const lossy = { book: createOrderBook(loneWriter(through.href)), clock: systemClock, minter };
+
+    const [first] = await recordBatches([batch], lossy, OPTIONS);
+    await new Promise((resolve) => proxy.close(resolve));
+
+    expect(dropped, 'the fault happened').to.equal(1);
+    expect(first).to.include({ outcome: 'retry', reason: 'unavailable' });
+    expect(await rowsOf(saleId, 'ann*2'), 'committed all the same').to.have.length(1);
+    const [second] = await recordBatches([batch], { ...lossy, book: world.orders }, OPTIONS);
+    expect(second?.outcome).to.equal('already_recorded');
+    expect((await world.sales.find(saleId))?.sold).to.equal(2);
+    expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
+    expect(await world.broken(saleId)).to.deep.equal([]);
+  });
+
+  it('M10 a writer that stands still in its transaction loses the rows to others; its late COMMIT does no harm', async function () {
+    const [server] = await world.pool.query<{ version: string }>('SELECT VERSION() AS version');
+    if (!server?.version.includes('MariaDB')) this.skip(); // MySQL has no time-out for an idle transaction
+    const { saleId } = await world.sales.create(newSale());
+    const frozen = loneWriter(undefined, { idleTransactionSeconds: 1 });
+
+    const late = failureOf(
+      frozen.transaction(async (tx) => {
+        await tx.execute('UPDATE sales SET sold = sold + 5 WHERE id = ?', [saleId]);
+        await pause(2000);
+      }),
+    );
+    await pause(1400);
+    expect((await world.orders.write(await planFor(saleId, 'ann'))).outcome).to.equal('written');
+
+    expect((await late).kind).to.equal('connection_lost');
+    expect((await world.sales.find(saleId))?.sold).to.equal(1);
+  });
+
+  it('D2 an exhausted pool and a slow statement are errors within their limits, and the pool works on', async () => {
+    const pool = loneWriter(undefined, { queryTimeoutMs: 800 });
+    const slow = failureOf(pool.query('SELECT SLEEP(3)'));
+    await pause(50);
+    expect(await failureOf(pool.query('SELECT 1'))).to.include({ kind: 'too_busy', retryable: true });
+    expect(await slow).to.include({ kind: 'timed_out', retryable: true });
+    expect(await pool.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
+  });
+
+  it('D1 a server that is not there: connection_lost, retryable', async () => {
+    const url = new URL(stackEnv().MYSQL_URL);
+    url.port = '1';
+    expect(await failureOf(loneWriter(url.href).probe())).to.include({ kind: 'connection_lost', retryable: true });
+  });
+
+  it('D7 every session: strict, UTC, READ COMMITTED, and an UPDATE counts changed rows only', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const [session] = await world.pool.query<{ mode: string; zone: string }>(
+      'SELECT @@sql_mode AS mode, @@time_zone AS zone',
+    );
+    expect(session?.mode).to.include('STRICT_ALL_TABLES').and.not.include('NO_BACKSLASH_ESCAPES');
+    expect(session?.zone).to.equal('+00:00');
+    const [level] = await world.pool.query<{ Value: string }>(
+      "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')",
+    );
+    expect(level?.Value).to.equal('READ-COMMITTED');
+    expect((await world.pool.execute('UPDATE sales SET sold = sold WHERE id = ?', [saleId])).affectedRows).to.equal(0);
+    const clipped = { ...purchaseOf('ann'), quantity: 65_536 };
+    const plan = await planFor(saleId, 'ann');
+    const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
+    const refused = await failureOf(world.orders.write({ ...plan, orders }));
+    expect(refused).to.include({ kind: 'bad_value', retryable: false });
+    expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
+  });
+
+  it('S6 what is no id is escaped all the same', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const userId = "x'),(1,2) -- \\";
+    const plan = await planFor(saleId, 'ann');
+    const orders = plan.orders.map((order) => ({ ...order, purchase: { ...order.purchase, userId } }));
+    expect((await world.orders.write({ ...plan, orders })).outcome).to.equal('written');
+    const found = await world.orders.findByPurchases(saleId, [{ userId, requestId: 'k1', quantity: 1 }]);
+    expect(found.map((order) => order.userId)).to.deep.equal([userId]);
+  });
+
+  it('D8 an ended lease goes to the next owner; the old one gets another slot', async () => {
+    const slots = createWorkerSlots(world.pool, systemClock);
+    const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
+    const { slot } = await slots.acquire(ann, 10_000);
+    // Older than any other free slot, so that it is the next one given away.
+    await world.pool.execute("UPDATE worker_slots SET leased_until = '1999-01-01' WHERE owner = ?", [ann]);
+    expect((await slots.acquire(bob, 10_000)).slot).to.equal(slot);
+    expect((await slots.acquire(ann, 10_000)).slot).not.to.equal(slot);
+    await Promise.all([slots.free(ann), slots.free(bob)]);
+  });
+
+  it('a sale that does not exist has no guard to pass', async () => {
+    const saleId = freshSaleId();
+    const plan = await planFor(saleId, 'ann');
+    const terms = new Map([[saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1 }]]);
+    expect(await world.orders.write({ ...plan, terms })).to.deep.equal({ outcome: 'epoch_changed' });
+    expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,257 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
+import type { Sale } from '../../src/domain/sale.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../../src/order/order-id-minter.js';
+import { recordBatches, type BatchResult } from '../../src/order/record-batches.js';
+import { silentLog } from '../../src/ports/log.js';
+import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { newSale, WORLDS, type BookWorld } from './book-worlds.js';
+
+const OPTIONS = { paymentWindowMs: 900_000 };
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`record-batches on ${name} (P4 C0 DB_OK, C1 IDEMPOTENT, C2 BIZ_ERROR_ACK)`, () => {
+    let world: BookWorld;
+    const minters: OrderIdMinter[] = [];
+
+    async function openMinter(): Promise<OrderIdMinter> {
+      const { slots, clock } = world;
+      const owner = randomBytes(9).toString('base64url');
+      const minter = createOrderIdMinter({ slots, clock, log: silentLog }, { owner, leaseMs: 60_000 });
+      await minter.renew();
+      minters.push(minter);
+      return minter;
+    }
+
+    before(async () => {
+      world = await createWorld();
+      await openMinter();
+    });
+    after(async () => {
+      await Promise.all(minters.map((minter) => minter.close()));
+      await world?.close();
+    });
+
+    const record = (batches: readonly Batch[], minter = minters[0] as OrderIdMinter): Promise<BatchResult[]> =>
+      recordBatches(batches, { book: world.orders, clock: world.clock, minter }, OPTIONS);
+    const words = (results: readonly BatchResult[]): string[] => results.map(({ outcome }) => outcome);
+    const settled = (result: BatchResult | undefined): string[] =>
+      result !== undefined && 'orders' in result
+        ? result.orders.map(({ userId, requestId }) => `${userId}/${requestId}`)
+        : ['none'];
+    const orderIdOf = (result: BatchResult | undefined, index = 0): string | undefined =>
+      result !== undefined && 'orders' in result ? result.orders[index]?.orderId : undefined;
+
+    async function expectBooks(sale: Sale, sold: number, rows: number, batches: readonly Batch[]): Promise<void> {
+      expect((await world.sales.find(sale.saleId))?.sold, 'sold').to.equal(sold);
+      const purchases = batches.flatMap((batch) => batch.purchases);
+      const found = await world.orders.findByPurchases(sale.saleId, purchases);
+      expect(found, 'rows').to.have.length(rows);
+      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+    }
+
+    it('recorded: several batches of several sales at once, each with its orders', async () => {
+      const sales = [await world.sales.create(newSale()), await world.sales.create(newSale())];
+      const batches = [
+        batchOf(sales[0] as Sale, purchasesOf('ann*2', 'bob')),
+        batchOf(sales[1] as Sale, purchasesOf('ann')),
+        batchOf(sales[0] as Sale, purchasesOf('cid')),
+      ];
+
+      const results = await record(batches);
+
+      expect(words(results)).to.deep.equal(['recorded', 'recorded', 'recorded']);
+      expect(results.map(settled)).to.deep.equal([['ann/k1', 'bob/k1'], ['ann/k1'], ['cid/k1']]);
+      await expectBooks(sales[0] as Sale, 4, 3, batches);
+      await expectBooks(sales[1] as Sale, 1, 1, batches);
+    });
+
+    it('M9 already_recorded: the same batch again, alone or beside a new one, is not counted again', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf(sale, purchasesOf('ann', 'bob'));
+      const [first] = await record([batch]);
+
+      const fresh = batchOf(sale, purchasesOf('cid'));
+      const [again, other] = await record([batch, fresh]);
+
+      expect(again?.outcome).to.equal('already_recorded');
+      expect(settled(again)).to.have.members(settled(first));
+      expect([orderIdOf(first, 0), orderIdOf(first, 1)]).to.include(orderIdOf(again));
+      expect(other?.outcome).to.equal('recorded');
+      expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
+      await expectBooks(sale, 3, 3, [batch, fresh]);
+    });
+
+    it('M5 one batch delivered to four writers at once: one row a purchase, sold and outbox once', async () => {
+      const sale = await world.sales.create(newSale({ stock: 1000 }));
+      const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
+      const rounds = Array.from({ length: 5 }, (_, round) =>
+        batchOf(
+          sale,
+          Array.from({ length: 40 }, (__, i) => purchaseOf(`u${round}-${i}`)),
+        ),
+      );
+      for (const batch of rounds) {
+        const results = await Promise.all(writers.map((minter) => record([batch], minter)));
+        const all = results.flatMap(words);
+        expect(all.filter((word) => word === 'recorded')).to.have.length(1);
+        expect(all.filter((word) => word === 'already_recorded')).to.have.length(3);
+        expect(new Set(results.map(([result]) => settled(result).sort().join())).size).to.equal(1);
+        expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
+      }
+      await expectBooks(sale, 200, 200, rounds);
+    });
+
+    it('M5 the same batch twice in one receive', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf(sale, purchasesOf('ann'));
+      const results = await record([batch, { ...batch }]);
+      expect(words(results)).to.deep.equal(['recorded', 'already_recorded']);
+      expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
+      await expectBooks(sale, 1, 1, [batch]);
+    });
+
+    it('a request in two batches: the second is settled to the live order of the first, its neighbour is recorded', async () => {
+      const sale = await world.sales.create(newSale());
+      const [first, second] = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('ann', 'bob'))];
+
+      const results = await record([first, second]);
+
+      expect(words(results)).to.deep.equal(['recorded', 'recorded']);
+      expect(settled(results[1])).to.have.members(['ann/k1', 'bob/k1']);
+      expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
+      expect((await world.promisesOf(second.batchId)).releases).to.deep.equal([]);
+      await expectBooks(sale, 2, 2, [first, second]);
+    });
+
+    it('a request whose row ended under another batch: what this batch holds is released, once it is committed', async () => {
+      const sale = await world.sales.create(newSale());
+      const [first] = await record([batchOf(sale, purchasesOf('ann*2'))]);
+      await world.cancelOrder(orderIdOf(first) as string);
+      const second = batchOf({ saleId: sale.saleId, bucket: 1 }, purchasesOf('ann*2'));
+
+      const [result] = await record([second]);
+
+      expect(result).to.deep.equal({ outcome: 'already_recorded', orders: [] });
+      expect((await world.promisesOf(second.batchId)).releases).to.deep.equal([
+        {
+          ...{ saleId: sale.saleId, bucket: 1, userId: 'ann', requestId: 'k1', orderId: orderIdOf(first) },
+          ...{ batchId: second.batchId, withUnits: true },
+        },
+      ]);
+      await expectBooks(sale, 0, 1, [second]);
+    });
+
+    it('D6 refused: exactly the surplus, also on top of rows that were there; its request closes without units', async () => {
+      const sale = await world.sales.create(newSale({ stock: 3 }));
+      const old = batchOf(sale, purchasesOf('old'));
+      await record([old]);
+      const batch = batchOf(sale, purchasesOf('ann', 'bob*2', 'cid'));
+
+      const [again, result] = await record([old, batch]);
+
+      expect(again?.outcome).to.equal('already_recorded');
+      expect(result?.outcome).to.equal('refused');
+      expect(settled(result)).to.deep.equal(['ann/k1', 'cid/k1']);
+      const [bob] = await world.orders.findByPurchases(sale.saleId, [purchaseOf('bob')]);
+      expect(bob).to.include({ state: 'failed', reason: 'oversold_guard' });
+      const { releases } = await world.promisesOf(batch.batchId);
+      expect(releases.map(({ userId, withUnits }) => [userId, withUnits])).to.deep.equal([['bob', false]]);
+      await expectBooks(sale, 3, 4, [old, batch]);
+
+      const replay = batchOf(sale, purchasesOf('bob*2'));
+      expect(words(await record([replay]))).to.deep.equal(['already_recorded']);
+      const closed = (await world.promisesOf(replay.batchId)).releases;
+      expect(
+        closed.map(({ userId, withUnits }) => [userId, withUnits]),
+        'never existed',
+      ).to.deep.equal([['bob', false]]);
+    });
+
+    it('D7 refused: where the limit is one, a second live order is stopped and its units go back', async () => {
+      const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
+      const first = batchOf(sale, purchasesOf('ann/k1'));
+      await record([first]);
+      const second = batchOf(sale, purchasesOf('ann/k2', 'bob/k1', 'bob/k2'));
+
+      const [result] = await record([second]);
+
+      expect(result?.outcome).to.equal('refused');
+      expect(settled(result)).to.deep.equal(['bob/k1']);
+      const rows = await world.orders.findByPurchases(sale.saleId, purchasesOf('ann/k2', 'bob/k2'));
+      expect(rows.map(({ state, reason }) => [state, reason])).to.deep.equal([
+        ['failed', 'limit_reached'],
+        ['failed', 'limit_reached'],
+      ]);
+      const { releases } = await world.promisesOf(second.batchId);
+      expect(releases.map((one) => [one.userId, one.requestId, one.withUnits])).to.have.deep.members([
+        ['ann', 'k2', true],
+        ['bob', 'k2', true],
+      ]);
+      await expectBooks(sale, 2, 4, [first, second]);
+    });
+
+    it('unknown_sale: nothing is written for it, the others are recorded', async () => {
+      const sale = await world.sales.create(newSale());
+      const [strange, good] = [
+        batchOf({ saleId: freshSaleId() }, purchasesOf('ann')),
+        batchOf(sale, purchasesOf('ann')),
+      ];
+      expect(words(await record([strange, good]))).to.deep.equal(['unknown_sale', 'recorded']);
+      expect(words(await record([strange]))).to.deep.equal(['unknown_sale']);
+      await expectBooks(sale, 1, 1, [good]);
+    });
+
+    it('poison: a value that MySQL refuses keeps only its own batch back', async () => {
+      const sale = await world.sales.create(newSale());
+      const poison = batchOf(sale, [{ userId: 'ann', requestId: 'x'.repeat(65), quantity: 1 }]);
+      const good = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
+
+      const results = await record([good[0] as Batch, poison, good[1] as Batch]);
+
+      expect(words(results)).to.deep.equal(['recorded', 'retry', 'recorded']);
+      expect(results[1]).to.include({ reason: 'poison' });
+      await expectBooks(sale, 2, 2, [...good, poison]);
+    });
+
+    it('a sale whose epoch rises before the write is recorded with the new epoch', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf(sale, purchasesOf('ann'));
+      const { orders } = world;
+      let raised = 0;
+      const book = {
+        ...world.orders,
+        termsOf: async (saleIds: readonly string[]) => {
+          const terms = await orders.termsOf(saleIds);
+          if (raised++ === 0) await world.raiseEpoch(sale.saleId);
+          return terms;
+        },
+        write: orders.write.bind(orders),
+      };
+      const [result] = await recordBatches(
+        [batch],
+        { book, clock: world.clock, minter: minters[0] as OrderIdMinter },
+        OPTIONS,
+      );
+      expect(result?.outcome).to.equal('recorded');
+      expect(raised).to.equal(2);
+      await expectBooks(sale, 1, 1, [batch]);
+    });
+
+    it('I1 a crowd of writers with more purchases than units: the stock is sold to the last unit and not beyond', async () => {
+      const sale = await world.sales.create(newSale({ stock: 100 }));
+      const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
+      const batches = Array.from({ length: 16 }, (_, b) =>
+        batchOf(
+          sale,
+          Array.from({ length: 10 }, (__, i) => purchaseOf(`b${b}u${i}`)),
+        ),
+      );
+      const results = await Promise.all(writers.map((minter, w) => record(batches.slice(w * 4, w * 4 + 4), minter)));
+      const live = results.flat().flatMap(settled).length;
+      expect(live).to.equal(100);
+      await expectBooks(sale, 100, 160, batches);
+    });
+  });
+}

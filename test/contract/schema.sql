@@ -1,0 +1,94 @@
+CREATE TABLE audit_log (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  actor varchar(128) COLLATE utf8mb4_bin NOT NULL
+  action varchar(128) COLLATE utf8mb4_bin NOT NULL
+  subject varchar(128) COLLATE utf8mb4_bin NOT NULL
+  before_json mediumtext COLLATE utf8mb4_bin
+  after_json mediumtext COLLATE utf8mb4_bin
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  PRIMARY KEY (id)
+  KEY subject (subject,id)
+);
+
+CREATE TABLE dead_letters (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  message_id varchar(128) COLLATE utf8mb4_bin NOT NULL
+  consumer_group varchar(128) COLLATE utf8mb4_bin NOT NULL
+  origin_topic varchar(128) COLLATE utf8mb4_bin NOT NULL
+  sale_id varchar(128) COLLATE utf8mb4_bin
+  batch_id varchar(128) COLLATE utf8mb4_bin
+  body mediumtext COLLATE utf8mb4_bin NOT NULL
+  reason varchar(32) COLLATE ascii_bin NOT NULL
+  detail varchar(1000) COLLATE utf8mb4_bin NOT NULL
+  state enum('parked','replayed','discarded') COLLATE utf8mb4_bin NOT NULL DEFAULT parked
+  attempts int unsigned NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  KEY batch (batch_id)
+  UNIQUE KEY message (message_id,consumer_group)
+  PRIMARY KEY (id)
+  KEY state (state,created_at)
+);
+
+CREATE TABLE orders (
+  id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  request_id varchar(64) COLLATE ascii_bin NOT NULL
+  batch_id varchar(64) COLLATE ascii_bin NOT NULL
+  quantity smallint unsigned NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL
+  reason varchar(32) COLLATE ascii_bin
+  one_per_buyer tinyint unsigned NOT NULL
+  active_key bigint unsigned AS (ifone_per_buyer=1andstatein'pending','paid',sale_id,null) VIRTUAL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  expires_at datetime(3)
+  paid_at datetime(3)
+  UNIQUE KEY active (active_key,user_id)
+  KEY batch (batch_id)
+  KEY expiry (state,expires_at)
+  PRIMARY KEY (id)
+  UNIQUE KEY request (user_id,sale_id,request_id)
+);
+
+CREATE TABLE outbox (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  kind varchar(32) COLLATE ascii_bin NOT NULL
+  key varchar(64) COLLATE ascii_bin NOT NULL
+  payload mediumtext COLLATE utf8mb4_bin NOT NULL
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  attempts int unsigned NOT NULL DEFAULT 0
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  done_at datetime(3)
+  KEY due (kind,done_at)
+  PRIMARY KEY (id)
+);
+
+CREATE TABLE sales (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  sku varchar(128) COLLATE utf8mb4_bin NOT NULL
+  title varchar(255) COLLATE utf8mb4_bin NOT NULL
+  price_cents int unsigned NOT NULL
+  stock int unsigned NOT NULL
+  sold int unsigned NOT NULL DEFAULT 0
+  limit_per_buyer smallint unsigned NOT NULL
+  buckets smallint unsigned NOT NULL
+  opens_at datetime(3) NOT NULL
+  closes_at datetime(3) NOT NULL
+  state enum('draft','warm','open','paused','closed') COLLATE utf8mb4_bin NOT NULL DEFAULT draft
+  epoch int unsigned NOT NULL DEFAULT 1
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  PRIMARY KEY (id)
+  KEY state (state)
+);
+
+CREATE TABLE worker_slots (
+  slot tinyint unsigned NOT NULL
+  owner varchar(64) COLLATE ascii_bin
+  leased_until datetime(3) NOT NULL DEFAULT 2000-01-0100:00:00.000
+  KEY leased (leased_until)
+  UNIQUE KEY owner (owner)
+  PRIMARY KEY (slot)
+);
