@@ -1,0 +1,7 @@
+/** The bench cannot go on: one sentence for a person, exit code 1. */
+export class BenchError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'BenchError';
+  }
+}

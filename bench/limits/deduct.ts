@@ -1,0 +1,43 @@
+import type { Sale } from '../../src/domain/sale.js';
+import { silentLog } from '../../src/ports/log.js';
+import { bucketKeys } from '../../src/redis/keys.js';
+import { createSaleLedger } from '../../src/redis/sale-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { BenchError } from '../bench-error.js';
+import type { Session } from '../session/session.js';
+import { freshBatch } from './batches.js';
+import { throughput, type ThroughputOptions } from './throughput.js';
+
+/** MySQL knows no such sale, so the keeper looks after none of its batches. */
+const SALE_ID = '900000000000000001';
+const UNITS = 100_000_000;
+const DAY_MS = 86_400_000;
+
+/** Purchases per second that form, encode and deduct take, without anything around them. */
+export async function deductLimit({ books }: Session, size: number, options: ThroughputOptions): Promise<number> {
+  const { redis } = books;
+  const sale: Sale = {
+    ...{ saleId: SALE_ID, sku: 'bench-deduct', title: 'deduct', priceCents: 1, stock: UNITS, sold: 0 },
+    ...{ limitPerBuyer: 1, buckets: 1, state: 'open', epoch: 1 },
+    opensAtMs: Date.now() - 1000,
+    closesAtMs: Date.now() + DAY_MS,
+  };
+  await forget(redis.redis);
+  const desk = createSaleLedger(redis);
+  await desk.warm(sale);
+  await desk.gate(sale, 'open');
+  const ledger = createStockLedger(redis, silentLog);
+  const perSecond = await throughput(options, async (place) => {
+    const { outcome } = await ledger.deduct(freshBatch(SALE_ID, place, size));
+    if (outcome !== 'deducted') throw new BenchError(`deduct said ${outcome}`);
+    return size;
+  });
+  await forget(redis.redis);
+  return perSecond;
+}
+
+/** The markers stay until Redis is emptied after the scenario. */
+async function forget(redis: Session['books']['redis']['redis']): Promise<void> {
+  const { stock, sale, buyers, requests, pending } = bucketKeys({ saleId: SALE_ID, bucket: 0 });
+  await redis.unlink(stock, sale, buyers, requests, pending);
+}

@@ -1,0 +1,163 @@
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { createTokenSigner } from '../../src/http/token.js';
+import { BenchError } from '../bench-error.js';
+
+/**
+ * Buyers prepared in a file: per buyer the two headers that tell him apart, as they stand in the request. All records
+ * have one length, so any load generator finds the n-th one without an index.
+ */
+export interface BuyerFile {
+  readonly path: string;
+  readonly recordBytes: number;
+  readonly count: number;
+}
+
+/** Buyers of one load, each to be used at most once. */
+export interface BuyerSlice extends BuyerFile {
+  /** Index of the first one. */
+  readonly first: number;
+}
+
+interface BuyerFileFacts {
+  readonly version: number;
+  readonly secretHash: string;
+  /** Unix ms. */
+  readonly expiresAt: number;
+  readonly recordBytes: number;
+  readonly count: number;
+}
+
+const VERSION = 1;
+const TOKEN_TTL_MS = 7 * 86_400_000;
+/** A file that would expire during a long run is made anew. */
+const LEFT_MIN_MS = 2 * 3_600_000;
+/** Records written at once: 6 MB, and the event loop sees Ctrl-C in between. */
+const CHUNK = 20_000;
+const KEY_MARK = '\r\nIdempotency-Key: ';
+
+/** The user id of a buyer: all of one length. */
+export const userIdOf = (index: number): string => `u${String(index).padStart(8, '0')}`;
+
+/** The two headers of one buyer. */
+export const buyerRecord = (token: string, key: string): string =>
+  `Authorization: Bearer ${token}${KEY_MARK}${key}\r\n`;
+
+/**
+ * Makes sure that at least `count` buyers are prepared. Tokens are signed here, before any measurement (10 µs each),
+ * with the secret of the instance, and reused by later runs while they are valid.
+ */
+export async function prepareBuyers(
+  dir: string,
+  { secret, count, signal, say }: { secret: string; count: number; signal: AbortSignal; say: (line: string) => void },
+): Promise<BuyerFile> {
+  mkdirSync(dir, { recursive: true });
+  const path = join(dir, 'buyers.bin');
+  const factsPath = join(dir, 'buyers.json');
+  const secretHash = createHash('sha256').update(secret).digest('hex');
+  const known = readFacts(factsPath, secretHash);
+  if (known !== null && known.count >= count) return { path, recordBytes: known.recordBytes, count: known.count };
+
+  rmSync(factsPath, { force: true }); // written again when the file is whole
+  const expiresAt = Date.now() + TOKEN_TTL_MS;
+  const sign = createTokenSigner(secret);
+  let recordBytes = 0;
+  const file = openSync(path, 'w', 0o600);
+  try {
+    for (let from = 0; from < count; from += CHUNK) {
+      signal.throwIfAborted();
+      const to = Math.min(from + CHUNK, count);
+      let text = '';
+      for (let index = from; index < to; index++) {
+        text += buyerRecord(sign({ userId: userIdOf(index), roles: [], ttlMs: TOKEN_TTL_MS }), randomUUID());
+      }
+      recordBytes = text.length / (to - from);
+      if (!Number.isInteger(recordBytes)) throw new BenchError('the prepared requests differ in length');
+      writeSync(file, text, null, 'latin1');
+      say(`signing tokens: ${to.toLocaleString('en')} of ${count.toLocaleString('en')}`);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    fsyncSync(file); // now, not in the middle of a measurement
+  } finally {
+    closeSync(file);
+  }
+  const facts: BuyerFileFacts = { version: VERSION, secretHash, expiresAt, recordBytes, count };
+  writeFileSync(factsPath, `${JSON.stringify(facts)}\n`);
+  return { path, recordBytes, count };
+}
+
+function readFacts(path: string, secretHash: string): BuyerFileFacts | null {
+  try {
+    const facts = JSON.parse(readFileSync(path, 'utf8')) as BuyerFileFacts;
+    const usable = facts.version === VERSION && facts.secretHash === secretHash;
+    return usable && facts.expiresAt - Date.now() > LEFT_MIN_MS ? facts : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Hands out buyers, every next load other ones until the file is used up; then it begins again, for another sale. */
+export class BuyerPool {
+  readonly #file: BuyerFile;
+  #next = 0;
+
+  constructor(file: BuyerFile) {
+    this.#file = file;
+  }
+
+  /**
+   * Buyers for the loads on one sale.
+   * @throws BenchError when the file holds fewer
+   */
+  take(count: number): BuyerSlice {
+    if (count > this.#file.count) throw new BenchError(`${count} buyers are needed, ${this.#file.count} are prepared`);
+    const first = this.#next + count <= this.#file.count ? this.#next : 0;
+    this.#next = first + count;
+    return { ...this.#file, first, count };
+  }
+}
+
+/** The first `count` buyers of a slice, and the others. */
+export function splitSlice(slice: BuyerSlice, count: number): [BuyerSlice, BuyerSlice] {
+  const others = { ...slice, first: slice.first + count, count: slice.count - count };
+  return [{ ...slice, count }, others];
+}
+
+/** The records of a slice. */
+export function readRecords({ path, recordBytes, first, count }: BuyerSlice): Buffer {
+  const records = Buffer.allocUnsafe(count * recordBytes);
+  const file = openSync(path, 'r');
+  try {
+    const read = readSync(file, records, 0, records.length, first * recordBytes);
+    if (read < records.length) throw new BenchError(`${path} is shorter than it says; delete it`);
+    return records;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** The headers of a buyer, for a client that wants them one by one. */
+export function headersAt(records: Buffer, recordBytes: number, place: number): Record<string, string> {
+  const lines = records
+    .toString('latin1', place * recordBytes, (place + 1) * recordBytes)
+    .trimEnd()
+    .split('\r\n');
+  return Object.fromEntries(lines.map((line) => line.split(': ') as [string, string]));
+}
+
+/** `userId/requestId` of a buyer, as the books know his purchase. `place` counts from the start of the slice. */
+export function purchaseKeyAt(records: Buffer, slice: BuyerSlice, place: number): string {
+  const text = records.toString('latin1', place * slice.recordBytes, (place + 1) * slice.recordBytes);
+  return `${userIdOf(slice.first + place)}/${text.slice(text.indexOf(KEY_MARK) + KEY_MARK.length, -2)}`;
+}

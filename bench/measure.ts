@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LoadResult } from './load/load.js';
+import { cpuTimes, machineTimes } from './session/cpu.js';
+import { growth, scrape, sumOf } from './session/metrics.js';
+import type { ProcessName, Session } from './session/session.js';
+
+/** Who used CPU: our processes, the load generator, and everything else on the machine. */
+export type CpuUser = ProcessName | 'load generator' | 'bench' | 'others';
+
+/** One load on one sale, with what the system did until the last accepted order was in MySQL. */
+export interface Measured<L extends LoadResult = LoadResult> {
+  readonly load: L;
+  /** Orders of this load that are committed. */
+  readonly landed: number;
+  /** From the first request to the last committed order, seconds. */
+  readonly landedSeconds: number;
+  /** From the first request to the last answer, seconds. */
+  readonly answeredSeconds: number;
+  /** CPU seconds from the first request to the last committed order. */
+  readonly cpuSeconds: Readonly<Record<CpuUser, number>>;
+  /** Cores that did nothing, on average; what the hypervisor took away does not count. */
+  readonly idleCores: number;
+  /** Purchases per batch that the api formed, on average; 0 without one. */
+  readonly batchSizeMean: number;
+  /** Answers of the purchase endpoint by word, as the api counts them. */
+  readonly answersByCode: Readonly<Record<string, number>>;
+}
+
+/** CPU times are in hundredths of a second; a pause lets the sampler see the processes settled. */
+const SETTLE_MS = 50;
+
+/** Runs a load against a sale and waits until every accepted purchase of it is an order. */
+export async function measure<L extends LoadResult>(
+  session: Session,
+  saleId: string,
+  run: (path: string) => Promise<L>,
+): Promise<Measured<L>> {
+  const { books, signal } = session;
+  const api = session.program('api');
+  const soldBefore = await soldOf(session, saleId);
+  const metricsBefore = await scrape(api.port);
+  await sleep(SETTLE_MS);
+  const before = sampleCpu(session);
+  const load = await run(`/v1/sales/${saleId}/purchases`);
+  const landedAtMs = await books.waitUntilLanded(saleId, soldBefore + load.accepted, signal);
+  const after = sampleCpu(session);
+  session.assertAlive();
+  const metricsAfter = await scrape(api.port);
+  const batches = growth(metricsBefore, metricsAfter, 'seckill_batch_size_count');
+  return {
+    load,
+    landed: (await soldOf(session, saleId)) - soldBefore,
+    landedSeconds: Math.max(0, landedAtMs - load.startedAtMs) / 1000,
+    answeredSeconds: (load.endedAtMs - load.startedAtMs) / 1000,
+    ...cpuBetween(before, after, load.cpuSeconds),
+    batchSizeMean: batches === 0 ? 0 : growth(metricsBefore, metricsAfter, 'seckill_batch_size_sum') / batches,
+    answersByCode: answersBetween(metricsBefore, metricsAfter),
+  };
+}
+
+interface CpuSample {
+  readonly processes: Readonly<Record<ProcessName, number>>;
+  readonly bench: number;
+  readonly machine: { readonly busy: number; readonly all: number };
+  readonly atMs: number;
+}
+
+function sampleCpu(session: Session): CpuSample {
+  const processes = Object.fromEntries(
+    Object.entries(session.pids()).map(([name, pid]) => [name, cpuTimes(pid)?.own ?? 0]),
+  ) as Record<ProcessName, number>;
+  return { processes, bench: cpuTimes('self')?.own ?? 0, machine: machineTimes(), atMs: performance.now() };
+}
+
+function cpuBetween(
+  before: CpuSample,
+  after: CpuSample,
+  loadGenerator: number,
+): Pick<Measured, 'cpuSeconds' | 'idleCores'> {
+  const processes = Object.fromEntries(
+    Object.entries(after.processes).map(([name, end]) => [name, end - before.processes[name as ProcessName]]),
+  ) as Record<ProcessName, number>;
+  const bench = after.bench - before.bench;
+  const ours = Object.values(processes).reduce((sum, seconds) => sum + seconds, bench + loadGenerator);
+  const busy = after.machine.busy - before.machine.busy;
+  const idle = after.machine.all - before.machine.all - busy;
+  return {
+    cpuSeconds: { ...processes, 'load generator': loadGenerator, bench, others: Math.max(0, busy - ours) },
+    idleCores: idle / ((after.atMs - before.atMs) / 1000),
+  };
+}
+
+type Samples = Awaited<ReturnType<typeof scrape>>;
+
+function answersBetween(before: Samples, after: Samples): Record<string, number> {
+  const answers: Record<string, number> = {};
+  for (const series of after.keys()) {
+    const code = /^seckill_http_answers_total\{.*code="([a-z_]+)".*\}$/.exec(series)?.[1];
+    if (code === undefined || !series.includes('route="purchase"')) continue;
+    const count = sumOf(after, series) - sumOf(before, series);
+    if (count > 0) answers[code] = count;
+  }
+  return answers;
+}
+
+async function soldOf({ books }: Session, saleId: string): Promise<number> {
+  const [row] = await books.mysql.query<{ sold: number }>('SELECT sold FROM sales WHERE id = ?', [saleId]);
+  return row?.sold ?? 0;
+}

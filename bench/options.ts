@@ -1,0 +1,105 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+
+/** In the order they run. `memory` is asked for with --memory. */
+export const SCENARIOS = ['win', 'no-group-commit', 'sold-out', 'flash', 'limits', 'memory'] as const;
+export type ScenarioName = (typeof SCENARIOS)[number];
+const DEFAULT_SCENARIOS: readonly ScenarioName[] = ['win', 'no-group-commit', 'sold-out', 'flash', 'limits'];
+
+export interface BenchOptions {
+  readonly scenarios: readonly ScenarioName[];
+  /** Length of each measured load; null: each scenario has its own. */
+  readonly seconds: number | null;
+  readonly connections: number;
+  /** Load before the first measurement; null: by what the stack and the programs have behind them. */
+  readonly warmUpSeconds: number | null;
+  /** Requests per second of `flash`. */
+  readonly rate: number;
+  readonly generator: 'wrk' | 'autocannon' | 'best';
+  /** Batches in flight that `no-group-commit` tries. */
+  readonly inFlight: readonly number[];
+  readonly keepStack: boolean;
+  readonly dir: string;
+  readonly json: boolean;
+}
+
+/** What commander makes of the command line. */
+interface Flags extends Omit<BenchOptions, 'scenarios' | 'seconds' | 'warmUpSeconds'> {
+  readonly seconds?: number;
+  readonly warmUp?: number;
+  readonly memory?: boolean;
+}
+
+const ABOUT: Record<ScenarioName, string> = {
+  win: 'every buyer wins one unit of a large stock',
+  'no-group-commit': 'the same with batches of one, with the best of --in-flight',
+  'sold-out': '100 units, then only refusals; bare node:http beside it',
+  flash: 'open arrival at --rate against 5,000 units',
+  limits: 'each part alone: node:http, deduct, half message + commit, batch insert',
+  memory: 'win for 60 s while the memory of the api is watched (--memory)',
+};
+
+const whole =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) {
+      throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}.`);
+    }
+    return value;
+  };
+
+function inFlightList(text: string): number[] {
+  const values = text.split(',').map(whole(1, 128));
+  if (values.length > 8) throw new InvalidArgumentError('takes at most 8 values.');
+  return values;
+}
+
+function scenarioName(text: string, earlier: readonly ScenarioName[] | undefined): ScenarioName[] {
+  const name = SCENARIOS.find((scenario) => scenario === text);
+  if (name === undefined) throw new InvalidArgumentError(`must be one of ${SCENARIOS.join(', ')}.`);
+  return [...(earlier ?? []), name];
+}
+
+/** The command line as commander knows it. Every number has a maximum: load here is bounded in time. */
+function benchCommand(): Command {
+  const about = SCENARIOS.map((name) => `  ${name.padEnd(16)} ${ABOUT[name]}`).join('\n');
+  return new Command('bench')
+    .description('Measures Seckill on this machine, on a stack of its own, and checks the books after each scenario.')
+    .argument('[scenarios...]', `any of ${SCENARIOS.join(', ')} (default: all but memory)`, scenarioName)
+    .option('--seconds <s>', 'length of each load (default: its own)', whole(1, 600))
+    .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
+    .option('--warm-up <s>', 'load before measuring (default: 25 for a fresh broker, else 8)', whole(0, 120))
+    .option('--rate <n>', 'requests per second of flash', whole(10, 50_000), 10_000)
+    .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
+    .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
+    .addOption(
+      new Option('--generator <name>', 'load generator').choices(['best', 'wrk', 'autocannon']).default('best'),
+    )
+    .option('--keep-stack', 'leave the servers running for the next run', false)
+    .option('--dir <folder>', 'folder of the stack instance', '.stack-bench')
+    .option('--json', 'print one JSON document instead of the table', false)
+    .addHelpText('after', `\nScenarios:\n${about}\n\nExit codes: 0 done, 1 failed or an order was lost, 2 usage.`);
+}
+
+/**
+ * Reads the command line.
+ * @param onExit told how a command line that ends here ends: help, or what is wrong with it; must not return
+ */
+export function parseOptions(args: readonly string[], onExit: (code: number) => never): BenchOptions {
+  const command = benchCommand().exitOverride((error) => onExit(error.exitCode === 0 ? 0 : 2));
+  command.showHelpAfterError('(add --help to see what this command takes)');
+  command.parse([...args], { from: 'user' });
+  const { seconds, warmUp, memory, ...rest } = command.opts<Flags>();
+  return {
+    ...rest,
+    seconds: seconds ?? null,
+    warmUpSeconds: warmUp ?? null,
+    scenarios: chosen((command.processedArgs[0] as ScenarioName[] | undefined) ?? [], memory === true),
+  };
+}
+
+function chosen(named: readonly ScenarioName[], memory: boolean): ScenarioName[] {
+  const wanted = new Set<ScenarioName>(named.length === 0 && !memory ? DEFAULT_SCENARIOS : named);
+  if (memory) wanted.add('memory');
+  return SCENARIOS.filter((name) => wanted.has(name));
+}

@@ -1,0 +1,77 @@
+import type { LedgerVerdict } from './ledger-verdict.js';
+import type { Latency } from './load/load.js';
+import type { CpuUser, Measured } from './measure.js';
+import type { ScenarioName } from './options.js';
+
+/** A scenario that sells, or refuses. */
+export interface LoadFigures {
+  readonly kind: 'load';
+  readonly scenario: ScenarioName;
+  /** How it was run, where that is not the same for all. */
+  readonly about: string;
+  readonly requests: number;
+  /** Answers of any status per second, from the first request to the last answer. */
+  readonly answersPerSecond: number;
+  readonly acceptedPerSecond: number;
+  /** Orders in MySQL per second, from the first request to the commit of the last one. */
+  readonly landedPerSecond: number;
+  readonly latency: Latency;
+  readonly batchSizeMean: number;
+  /** CPU µs per accepted purchase, or per answer where (nearly) nothing was sold. */
+  readonly cpuMicros: Readonly<Record<CpuUser, number>>;
+  readonly idleCores: number;
+  readonly answersByCode: Readonly<Record<string, number>>;
+  /** Requests without an answer: broken connections and time-outs. */
+  readonly unanswered: number;
+  readonly ranOutOfBuyers: boolean;
+  /** Figures that only this scenario has, by their name in the table. */
+  readonly extra: Readonly<Record<string, number | string>>;
+  readonly books: LedgerVerdict;
+}
+
+/** One part alone. */
+export interface Limit {
+  readonly name: string;
+  readonly perSecond: number;
+  /** What is counted: requests, purchases, messages, rows. */
+  readonly unit: string;
+}
+
+export interface LimitFigures {
+  readonly kind: 'limits';
+  readonly scenario: 'limits';
+  readonly limits: readonly Limit[];
+}
+
+export type ScenarioResult = LoadFigures | LimitFigures;
+
+/** Turns what was measured into figures. `per` is what CPU is divided by. */
+export function loadFigures(
+  scenario: ScenarioName,
+  about: string,
+  { measured, books, per }: { measured: Measured; books: LedgerVerdict; per: 'accepted' | 'answered' },
+  extra: LoadFigures['extra'] = {},
+): LoadFigures {
+  const { load, landed, landedSeconds, answeredSeconds, cpuSeconds } = measured;
+  const rate = (count: number, seconds: number): number => (seconds > 0 ? count / seconds : 0);
+  const divisor = Math.max(1, load[per]);
+  const micros = Object.entries(cpuSeconds).map(([user, seconds]) => [user, (seconds * 1e6) / divisor]);
+  return {
+    kind: 'load',
+    ...{ scenario, about, extra, books },
+    requests: load.sent,
+    answersPerSecond: rate(load.answered, answeredSeconds),
+    acceptedPerSecond: rate(load.accepted, answeredSeconds),
+    landedPerSecond: rate(landed, landedSeconds),
+    latency: load.latency,
+    batchSizeMean: measured.batchSizeMean,
+    cpuMicros: Object.fromEntries(micros) as Record<CpuUser, number>,
+    idleCores: measured.idleCores,
+    answersByCode: measured.answersByCode,
+    unanswered: load.sent - load.answered,
+    ranOutOfBuyers: load.ranOutOfBuyers,
+  };
+}
+
+/** Something in it makes the bench fail. */
+export const isBad = (result: ScenarioResult): boolean => result.kind === 'load' && result.books.problems.length > 0;

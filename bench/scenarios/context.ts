@@ -1,0 +1,65 @@
+import type { Sale } from '../../src/domain/sale.js';
+import type { OpLog } from '../../src/reconcile/check-sale.js';
+import { judgeBooks, type LedgerVerdict } from '../ledger-verdict.js';
+import { purchaseKeyAt, readRecords, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
+import type { LoadGenerator, LoadResult } from '../load/load.js';
+import { measure, type Measured } from '../measure.js';
+import type { BenchOptions, ScenarioName } from '../options.js';
+import type { Session } from '../session/session.js';
+
+/** What a scenario works with. */
+export interface Context {
+  readonly session: Session;
+  readonly options: BenchOptions;
+  readonly buyers: BuyerPool;
+  readonly generator: LoadGenerator;
+}
+
+/** Seconds of load of each scenario, unless --seconds says otherwise. `limits` takes so long for each part. */
+export const DEFAULT_SECONDS: Record<ScenarioName, number> = {
+  win: 15,
+  'no-group-commit': 10,
+  'sold-out': 10,
+  flash: 5,
+  limits: 4,
+  memory: 60,
+};
+
+export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: ScenarioName): number =>
+  options.seconds ?? DEFAULT_SECONDS[scenario];
+
+/** Buyers prepared per second of load: more than this machine class can serve. A load that needs more ends early. */
+export const BUYERS_PER_SECOND = { win: 18_000, single: 6_000, soldOut: 45_000 } as const;
+
+/** A closed-loop load: each connection asks again as soon as it has its answer. */
+export function closedLoop(
+  { session, options, generator }: Context,
+  saleId: string,
+  { buyers, seconds }: { readonly buyers: BuyerSlice; readonly seconds: number },
+): Promise<Measured> {
+  const { port } = session.program('api');
+  const { connections } = options;
+  return measure(session, saleId, (path) =>
+    generator.run({ port, path, buyers, connections, seconds }, session.signal),
+  );
+}
+
+/** Waits until the sale is at rest and compares what its buyers heard with the books. */
+export async function checkBooks(
+  { session }: Context,
+  sale: Sale,
+  loads: readonly LoadResult[],
+  opLog?: OpLog,
+): Promise<LedgerVerdict> {
+  session.say('waiting until the sale is at rest, comparing the books');
+  const sum = (read: (load: LoadResult) => number): number => loads.reduce((total, load) => total + read(load), 0);
+  const heard = { accepted: sum((load) => load.accepted), unanswered: sum((load) => load.sent - load.answered) };
+  return judgeBooks(heard, await session.books.check(sale.saleId, opLog));
+}
+
+/** Where everybody who asked heard yes, the name of every order is known. Else null: wrk does not tell who heard what. */
+export function everybodyWon(slice: BuyerSlice, { sent, accepted }: LoadResult): OpLog | undefined {
+  if (sent !== accepted) return undefined;
+  const records = readRecords({ ...slice, count: sent });
+  return new Map(Array.from({ length: sent }, (_, place) => [purchaseKeyAt(records, slice, place), 'ok']));
+}

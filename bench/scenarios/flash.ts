@@ -1,0 +1,54 @@
+import type { Heard, OpLog } from '../../src/reconcile/check-sale.js';
+import { purchaseKeyAt, readRecords, type BuyerSlice } from '../load/buyers.js';
+import { HEARD, runOpenLoop, type OpenLoopResult } from '../load/open-loop.js';
+import { measure } from '../measure.js';
+import { loadFigures, type LoadFigures } from '../results.js';
+import { checkBooks, secondsOf, type Context } from './context.js';
+
+const STOCK = 5000;
+
+/**
+ * The doors open: buyers come at a fixed rate, whatever the answers take, and there is far too little for them. Each
+ * latency counts from when its request was due.
+ */
+export async function flash(context: Context): Promise<LoadFigures> {
+  const { session, options } = context;
+  const seconds = secondsOf(context, 'flash');
+  const { connections, rate } = options;
+  const buyers = context.buyers.take(rate * seconds);
+  const sale = await session.books.openSale('flash', STOCK);
+  session.say(`flash: ${rate} requests/s for ${seconds} s against ${STOCK} units`);
+  const { port } = session.program('api');
+  const measured = await measure(session, sale.saleId, (path) =>
+    runOpenLoop({ port, path, buyers, connections, seconds, rate }, session.signal),
+  );
+  const { load } = measured;
+  const books = await checkBooks(context, sale, [load], opLogOf(buyers, load));
+  const about = `${rate} requests/s due for ${seconds} s, ${STOCK} units, ${connections} connections`;
+  return loadFigures(
+    'flash',
+    about,
+    { measured, books, per: 'answered' },
+    {
+      'p50 of winners, ms': load.acceptedLatency.p50,
+      'p99 of winners, ms': load.acceptedLatency.p99,
+      'p99 of the client itself, ms': load.sendDelay.p99,
+    },
+  );
+}
+
+/** What every buyer heard, by name: this client knows it, so the books are compared order by order. */
+function opLogOf(buyers: BuyerSlice, { heard }: OpenLoopResult): OpLog {
+  const words = new Map<number, Heard>([
+    [HEARD.ok, 'ok'],
+    [HEARD.fail, 'fail'],
+    [HEARD.unknown, 'unknown'],
+  ]);
+  const records = readRecords(buyers);
+  const opLog = new Map<string, Heard>();
+  Buffer.from(heard, 'base64').forEach((code, place) => {
+    const word = words.get(code);
+    if (word !== undefined) opLog.set(purchaseKeyAt(records, buyers, place), word);
+  });
+  return opLog;
+}

@@ -1,0 +1,58 @@
+import { captureAnswer, startBareServer, type BareAnswer } from '../limits/bare-http.js';
+import { headersAt, readRecords, splitSlice, type BuyerSlice } from '../load/buyers.js';
+import type { LoadResult } from '../load/load.js';
+import { loadFigures, type LoadFigures } from '../results.js';
+import { BUYERS_PER_SECOND, checkBooks, closedLoop, secondsOf, type Context } from './context.js';
+
+const STOCK = 100;
+/** Sells the stock, and warms the path of a refusal; the bare server gets as long. */
+const FIRST_SECONDS = 3;
+
+/**
+ * What a sale costs when it is over: refusals of buyers never seen before. Bare node:http with the same answer is asked
+ * by the same load generator just before and just after, so that a busy moment of the machine meets both.
+ */
+export async function soldOut(context: Context): Promise<LoadFigures> {
+  const { session, options, generator } = context;
+  const seconds = secondsOf(context, 'sold-out');
+  const all = context.buyers.take(1 + (FIRST_SECONDS + seconds) * BUYERS_PER_SECOND.soldOut);
+  const [first, later] = splitSlice(all, FIRST_SECONDS * BUYERS_PER_SECOND.soldOut);
+  const [one, buyers] = splitSlice(later, 1);
+  const sale = await session.books.openSale('sold-out', STOCK);
+  session.say(`sold-out: selling ${STOCK} units`);
+  const selling = await closedLoop(context, sale.saleId, { buyers: first, seconds: FIRST_SECONDS });
+
+  const path = `/v1/sales/${sale.saleId}/purchases`;
+  const bare = await startBareServer(await refusalOf(session.program('api').port, path, one));
+  const askBare = (bareSeconds: number): Promise<LoadResult> => {
+    session.say(`sold-out: ${bareSeconds} s of bare node:http`);
+    const plan = { port: bare.port, path, buyers, connections: options.connections, seconds: bareSeconds };
+    return generator.run(plan, session.signal);
+  };
+  try {
+    await askBare(FIRST_SECONDS);
+    const before = await askBare(seconds / 2);
+    session.say(`sold-out: ${seconds} s of load`);
+    const measured = await closedLoop(context, sale.saleId, { buyers, seconds });
+    const after = await askBare(seconds / 2);
+    const books = await checkBooks(context, sale, [selling.load, measured.load]);
+    const bareRate = (rateOf(before) + rateOf(after)) / 2;
+    const about = `${STOCK} units, then refusals; ${options.connections} connections, ${seconds} s`;
+    const extra = {
+      'bare node:http answers/s': bareRate,
+      'share of bare node:http': rateOf(measured.load) / bareRate,
+    };
+    return loadFigures('sold-out', about, { measured, books, per: 'answered' }, extra);
+  } finally {
+    await bare.stop();
+  }
+}
+
+const rateOf = ({ answered, startedAtMs, endedAtMs }: LoadResult): number =>
+  answered / ((endedAtMs - startedAtMs) / 1000);
+
+/** The refusal of one more buyer, for the bare server to repeat. */
+function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise<BareAnswer> {
+  const headers = { 'Content-Type': 'application/json', ...headersAt(readRecords(buyer), buyer.recordBytes, 0) };
+  return captureAnswer(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body: '{"quantity":1}' });
+}

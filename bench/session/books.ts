@@ -1,0 +1,102 @@
+import { withSaleDesk } from '../../src/app/sale-desk-session.js';
+import { systemClock as clock } from '../../src/app/system-clock.js';
+import { loadConfig, type Environment } from '../../src/config/load.js';
+import type { Sale } from '../../src/domain/sale.js';
+import { createBookAudit } from '../../src/mysql/book-audit.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createLog } from '../../src/observability/log.js';
+import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../src/reconcile/check-sale.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createLedgerAudit } from '../../src/redis/ledger-audit.js';
+import { BenchError } from '../bench-error.js';
+
+const DAY_MS = 86_400_000;
+/** Reading half a million rows for the check is one statement. */
+const QUERY_TIMEOUT_MS = 120_000;
+const REST_TIMEOUT_MS = 120_000;
+const LANDED_POLL_MS = 5;
+/** Without a single new order for so long, what is missing will not come. */
+const LANDED_STALL_MS = 90_000;
+const REWRITE_POLL_MS = 100;
+const REWRITE_WAIT_MS = 60_000;
+
+/** MySQL and Redis of the instance, as the bench uses them: open sales, wait, compare, empty. */
+export class Books {
+  readonly mysql: MysqlPool;
+  readonly redis: RedisConnection;
+  readonly #env: Environment;
+
+  private constructor(env: Environment, mysql: MysqlPool, redis: RedisConnection) {
+    this.#env = env;
+    this.mysql = mysql;
+    this.redis = redis;
+  }
+
+  static async open(env: Environment): Promise<Books> {
+    const { mysql, redis } = loadConfig(['mysql', 'redis'], env);
+    const pool = openMysqlPool({ ...mysql, poolMax: 8, queryTimeoutMs: QUERY_TIMEOUT_MS });
+    const connection = await connectRedis({ ...redis, replyTimeoutMs: 30_000 }, createLog('bench', 'error'));
+    return new Books(env, pool, connection);
+  }
+
+  /** A sale of one unit per buyer that is open now. */
+  async openSale(title: string, stock: number): Promise<Sale> {
+    const config = loadConfig(['mysql', 'redis', 'gate'], this.#env);
+    const window = { opensAtMs: Date.now() - 1000, closesAtMs: Date.now() + DAY_MS };
+    const sale = { sku: `bench-${title}`, title, priceCents: 1999, stock, limitPerBuyer: 1, buckets: 1, ...window };
+    return withSaleDesk(config, createLog('bench', 'error'), async (desk) => {
+      const { saleId } = await desk.create(sale);
+      await desk.warm(saleId);
+      const opened = await desk.open(saleId);
+      if (opened.outcome !== 'done') throw new BenchError(`sale ${saleId} could not be opened: ${opened.outcome}`);
+      return opened.sale;
+    });
+  }
+
+  /**
+   * Waits until `accepted` orders of the sale are committed, or until they stop coming.
+   * @returns Unix ms when the last one was seen (no later than 5 ms after its commit)
+   */
+  async waitUntilLanded(saleId: string, accepted: number, signal: AbortSignal): Promise<number> {
+    let landed = -1;
+    let changedAtMs = Date.now();
+    for (;;) {
+      const [row] = await this.mysql.query<{ sold: number }>('SELECT sold FROM sales WHERE id = ?', [saleId]);
+      const nowMs = Date.now();
+      if ((row?.sold ?? 0) !== landed) [landed, changedAtMs] = [row?.sold ?? 0, nowMs];
+      if (landed >= accepted || nowMs - changedAtMs > LANDED_STALL_MS) return changedAtMs;
+      signal.throwIfAborted();
+      await clock.sleep(LANDED_POLL_MS, signal);
+    }
+  }
+
+  /** @throws BenchError when the sale does not come to rest: something is still pending after two minutes */
+  async check(saleId: string, opLog?: OpLog): Promise<SaleCheck> {
+    const ports = { ledger: createLedgerAudit(this.redis), book: createBookAudit(this.mysql), clock };
+    const atRest = await waitUntilAtRest(saleId, ports, REST_TIMEOUT_MS);
+    if (!atRest) throw new BenchError(`sale ${saleId} is not at rest after ${REST_TIMEOUT_MS / 1000} s: data is kept`);
+    return checkSale(saleId, ports, opLog);
+  }
+
+  /**
+   * Empties orders, outbox and Redis, so that every scenario starts with the same small books: a sale of yesterday
+   * must not slow down this one. Only ever called on the bench's own instance, and after its books were found right.
+   */
+  async empty(): Promise<void> {
+    for (const table of ['orders', 'outbox', 'dead_letters']) await this.mysql.execute(`TRUNCATE TABLE ${table}`);
+    const { redis } = this.redis;
+    await redis.flushdb('ASYNC');
+    await redis.bgrewriteaof().catch(() => undefined); // one is under way already
+    const deadlineMs = Date.now() + REWRITE_WAIT_MS;
+    while (Date.now() < deadlineMs) {
+      await clock.sleep(REWRITE_POLL_MS);
+      const info = await redis.info('persistence');
+      if (/aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info)) return;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.redis.close();
+    await this.mysql.close();
+  }
+}

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+import { loadConfig } from '../../src/config/load.js';
+import { askRemoting, REQUEST } from '../../src/stack/remoting.js';
+import type { Session } from './session.js';
+
+/** What the figures of a run depend on. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGib: number;
+  readonly os: string;
+  readonly versions: {
+    readonly node: string;
+    readonly redis: string;
+    readonly mariadb: string;
+    readonly rocketmq: string;
+  };
+  /** How much each server promises to keep. */
+  readonly durability: Readonly<Record<string, string>>;
+  /** Settings of the product that were in force, but where a scenario says otherwise. */
+  readonly settings: Readonly<Record<string, number>>;
+}
+
+/** Reads it from the running servers where they say it. */
+export async function describeMachine({ stack, books, env }: Session): Promise<Machine> {
+  const info = await books.redis.redis.info('server');
+  const aof = (await books.redis.redis.config('GET', 'append*')) as string[];
+  const setting = (name: string): string => aof[aof.indexOf(name) + 1] ?? '?';
+  const [mariadb] = await books.mysql.query<{ version: string; flush: number }>(
+    'SELECT VERSION() AS version, @@innodb_flush_log_at_trx_commit AS flush',
+  );
+  const runtime = JSON.parse(
+    await askRemoting({ host: '127.0.0.1', port: stack.ports.broker }, REQUEST.brokerRuntimeInfo),
+  ) as { table?: { brokerVersionDesc?: string } };
+  const { batch, worker } = loadConfig(['batch', 'worker'], env);
+  return {
+    cpu: cpus()[0]?.model.trim() ?? '?',
+    cores: cpus().length,
+    memoryGib: Math.round(totalmem() / 1024 ** 3),
+    os: `${osName()}, Linux ${release()}`,
+    versions: {
+      node: process.versions.node,
+      redis: /^redis_version:(\S+)/m.exec(info)?.[1] ?? '?',
+      mariadb: mariadb?.version ?? '?',
+      rocketmq: (runtime.table?.brokerVersionDesc ?? '?').replace(/^V/, '').replaceAll('_', '.'),
+    },
+    durability: {
+      'redis appendonly': setting('appendonly'),
+      'redis appendfsync': setting('appendfsync'),
+      'mariadb innodb_flush_log_at_trx_commit': String(mariadb?.flush ?? '?'),
+      'rocketmq flushDiskType': flushDiskType(stack.dir),
+    },
+    settings: {
+      BATCH_SIZE_MAX: batch.sizeMax,
+      BATCH_IN_FLIGHT_MAX: batch.inFlightMax,
+      WORKER_LOOPS: worker.loops,
+      WORKER_RECEIVE_MAX: worker.receiveMax,
+    },
+  };
+}
+
+function osName(): string {
+  try {
+    return /^PRETTY_NAME="(.*)"$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? process.platform;
+  } catch {
+    return process.platform;
+  }
+}
+
+/** From the file that the broker was started with; it does not tell over the short way. */
+function flushDiskType(stackDir: string): string {
+  try {
+    return /^flushDiskType=(\S+)$/m.exec(readFileSync(`${stackDir}/conf/broker.conf`, 'utf8'))?.[1] ?? '?';
+  } catch {
+    return '?';
+  }
+}

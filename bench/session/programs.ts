@@ -1,0 +1,130 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { BenchError } from '../bench-error.js';
+
+export type ProgramName = 'api' | 'worker' | 'keeper';
+
+/** What a program tells whoever started it (src/app/run-program.ts). */
+interface ReadyMessage {
+  readonly facts: Readonly<Record<string, string | number>>;
+}
+
+export interface ProgramOptions {
+  readonly env: NodeJS.ProcessEnv;
+  /** Takes stdout and stderr of the program. */
+  readonly logFile: string;
+  readonly signal: AbortSignal;
+}
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+/** A client of a broker that has just started may need several tries. */
+const READY_TIMEOUT_MS = 90_000;
+/** Longer than the drain of any program. */
+const STOP_TIMEOUT_MS = 25_000;
+
+/** One program of the product, a process of its own as in production. Unlike under a supervisor, its death is final. */
+export class Program {
+  readonly name: ProgramName;
+  readonly #child: ChildProcess;
+  readonly #logFile: string;
+  #facts: ReadyMessage['facts'] = {};
+
+  private constructor(name: ProgramName, child: ChildProcess, logFile: string) {
+    this.name = name;
+    this.#child = child;
+    this.#logFile = logFile;
+  }
+
+  /** @throws BenchError when it ends or stays silent instead of getting ready; then it is gone */
+  static async start(name: ProgramName, { env, logFile, signal }: ProgramOptions): Promise<Program> {
+    signal.throwIfAborted();
+    mkdirSync(dirname(logFile), { recursive: true });
+    const log = openSync(logFile, 'w');
+    const portFlag = name === 'api' ? '--port' : '--metrics-port';
+    const child = fork(MAIN, [name, portFlag, '0'], {
+      env,
+      execArgv: [...profilerArgs(name, env), '--import', 'tsx'],
+      stdio: ['ignore', log, log, 'ipc'],
+    });
+    closeSync(log);
+    const program = new Program(name, child, logFile);
+    try {
+      await program.#ready(signal);
+      return program;
+    } catch (error) {
+      await program.stop('SIGKILL');
+      throw error;
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  /** Where it serves /metrics, and the api everything else. */
+  get port(): number {
+    return Number(this.#facts.port ?? this.#facts.metricsPort);
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** @throws BenchError when it died */
+  assertAlive(): void {
+    if (!this.alive) throw this.#died();
+  }
+
+  /** Ends it and waits until it is gone; SIGKILL for one that does not go. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    if (!this.alive) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+      this.#child.once('exit', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      this.#child.kill(signal);
+    });
+  }
+
+  #ready(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const ready = (message: unknown): void => {
+        this.#facts = (message as ReadyMessage).facts;
+        end();
+        resolve();
+      };
+      const fail = (error: unknown): void => {
+        end();
+        reject(error as Error);
+      };
+      const died = (): void => fail(this.#died());
+      const aborted = (): void => fail(signal.reason);
+      const late = `the ${this.name} did not get ready within ${READY_TIMEOUT_MS / 1000} s; see ${this.#logFile}`;
+      const timer = setTimeout(() => fail(new BenchError(late)), READY_TIMEOUT_MS);
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#child.off('message', ready).off('exit', died);
+        signal.removeEventListener('abort', aborted);
+      };
+      this.#child.once('message', ready).once('exit', died);
+      signal.addEventListener('abort', aborted);
+    });
+  }
+
+  #died(): BenchError {
+    const lines = readFileSync(this.#logFile, 'utf8').trimEnd().split('\n');
+    return new BenchError(
+      `the ${this.name} ended by itself; the end of ${this.#logFile}:\n${lines.slice(-8).join('\n')}`,
+    );
+  }
+}
+
+/** BENCH_CPU_PROF=<folder> writes a V8 profile of each program there when it ends. */
+function profilerArgs(name: ProgramName, env: NodeJS.ProcessEnv): string[] {
+  const folder = env.BENCH_CPU_PROF;
+  return folder ? ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-name', `${name}.cpuprofile`] : [];
+}

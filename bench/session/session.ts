@@ -1,0 +1,109 @@
+import { join } from 'node:path';
+import { migrate } from '../../src/mysql/migrate.js';
+import type { OnProgress } from '../../src/stack/progress.js';
+import { openStack, type Stack } from '../../src/stack/stack.js';
+import type { BenchOptions } from '../options.js';
+import { Books } from './books.js';
+import { Program, type ProgramName } from './programs.js';
+
+export type Say = (line: string) => void;
+
+/** Whose CPU is counted, by the names of the report. */
+export type ProcessName = ProgramName | 'redis' | 'mariadb' | 'broker';
+
+const PROGRAMS: readonly ProgramName[] = ['api', 'worker', 'keeper'];
+
+/** A running system to measure: the stack instance of the bench, and api, worker and keeper of this checkout on it. */
+export interface Session {
+  readonly stack: Stack;
+  readonly books: Books;
+  /** Environment of the programs, without what single scenarios change. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Folder for what the bench itself keeps in the instance. */
+  readonly dir: string;
+  /** This run started the broker: its JIT has everything before it. */
+  readonly brokerIsFresh: boolean;
+  readonly signal: AbortSignal;
+  readonly say: Say;
+  program(name: ProgramName): Program;
+  /** Ends the programs and starts them with other settings; used ones are cold again. */
+  restart(changes: NodeJS.ProcessEnv, names?: readonly ProgramName[]): Promise<void>;
+  pids(): Record<ProcessName, number>;
+  /** @throws BenchError when a program died */
+  assertAlive(): void;
+}
+
+/** Boots everything, runs the work, and ends all that it started, however the work ends. */
+export async function withSession<T>(
+  options: Pick<BenchOptions, 'dir' | 'keepStack'>,
+  { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const stack = openStack({ dir: options.dir, ports: 'free', onProgress: stepLines(say) });
+  const { started } = await stack.up({ signal });
+  const programs = new Map<ProgramName, Program>();
+  let books: Books | null = null;
+  try {
+    const env = { ...process.env, ...stack.env(), LOG_LEVEL: 'warn' };
+    await migrate({ url: stack.env().MYSQL_URL });
+    books = await Books.open(env);
+    await books.empty();
+    const session = makeSession({ stack, books, programs, env, signal, say, brokerIsFresh: started.includes('proxy') });
+    await session.restart({});
+    return await work(session);
+  } finally {
+    say('stopping what was started');
+    await Promise.all([...programs.values()].map((program) => program.stop()));
+    await books?.close();
+    if (!options.keepStack && started.length > 0) await stack.down();
+  }
+}
+
+type Parts = Pick<Session, 'stack' | 'books' | 'env' | 'signal' | 'say' | 'brokerIsFresh'> & {
+  readonly programs: Map<ProgramName, Program>;
+};
+
+function makeSession({ programs, ...parts }: Parts): Session {
+  const { stack, env, signal, say } = parts;
+  const program = (name: ProgramName): Program => programs.get(name) as Program;
+  return {
+    ...parts,
+    dir: join(stack.dir, 'load'),
+    program,
+
+    async restart(changes, names = PROGRAMS): Promise<void> {
+      await Promise.all(names.map((name) => programs.get(name)?.stop()));
+      say(`starting ${names.join(', ')}${settingsOf(changes)}`);
+      const start = async (name: ProgramName): Promise<void> => {
+        const logFile = join(stack.dir, 'log', `${name}.log`);
+        programs.set(name, await Program.start(name, { env: { ...env, ...changes }, logFile, signal }));
+      };
+      const failed = (await Promise.allSettled(names.map(start))).find((result) => result.status === 'rejected');
+      if (failed !== undefined) throw failed.reason;
+    },
+
+    pids: () => ({
+      api: program('api').pid,
+      worker: program('worker').pid,
+      keeper: program('keeper').pid,
+      redis: stack.server('redis').pid() ?? 0,
+      mariadb: stack.server('mariadb').pid() ?? 0,
+      broker: stack.server('proxy').pid() ?? 0,
+    }),
+
+    assertAlive: () => programs.forEach((one) => one.assertAlive()),
+  };
+}
+
+function settingsOf(changes: NodeJS.ProcessEnv): string {
+  const pairs = Object.entries(changes).map(([key, value]) => `${key}=${value}`);
+  return pairs.length === 0 ? '' : ` with ${pairs.join(' ')}`;
+}
+
+/** The steps of the stack as they end; a long one (a download) says more on its way. */
+const stepLines =
+  (say: Say): OnProgress =>
+  ({ step, state, text }) => {
+    if (state === 'done' || state === 'failed' || (state === 'working' && step === 'artifacts'))
+      say(`${step}: ${text}`);
+  };

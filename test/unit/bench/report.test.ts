@@ -1,0 +1,158 @@
+import { expect } from 'chai';
+import { judgeBooks } from '../../../bench/ledger-verdict.js';
+import { judgeGoals } from '../../../bench/report/goals.js';
+import { reportTable } from '../../../bench/report/report.js';
+import { formatNumber, renderTable } from '../../../bench/report/table.js';
+import { isBad, loadFigures, type LoadFigures } from '../../../bench/results.js';
+import { lineFit, median } from '../../../bench/statistics.js';
+import type { SaleCheck, SaleFigures } from '../../../src/reconcile/check-sale.js';
+
+const figures = (changes: Partial<SaleFigures> = {}): SaleCheck => ({
+  figures: {
+    ...{ stock: 1000, sold: 100, unitsLeft: 900, rows: 100, liveRows: 100, failedRows: 0 },
+    ...{ oversold: 0, duplicates: 0, lost: 0, difference: 0, pendingBatches: 0 },
+    ...changes,
+  },
+  findings: [],
+});
+
+const load = (changes: Partial<LoadFigures> = {}): LoadFigures => ({
+  ...loadFigures(
+    'win',
+    'a test',
+    {
+      measured: {
+        load: {
+          ...{ sent: 100, answered: 100, accepted: 100, errors: 0, startedAtMs: 0, endedAtMs: 1000 },
+          ...{ latency: { p50: 1, p99: 2, p999: 3, max: 4 }, ranOutOfBuyers: false, cpuSeconds: 0.1 },
+        },
+        ...{ landed: 100, landedSeconds: 2, answeredSeconds: 1, idleCores: 0, batchSizeMean: 12.5, answersByCode: {} },
+        cpuSeconds: {
+          ...{ api: 0.5, worker: 0.2, keeper: 0, redis: 0.1, mariadb: 0.3, broker: 0.4 },
+          ...{ 'load generator': 0.1, bench: 0, others: 0 },
+        },
+      },
+      books: judgeBooks({ accepted: 100, unanswered: 0 }, figures()),
+      per: 'accepted',
+    },
+    {},
+  ),
+  ...changes,
+});
+
+describe('verdict on the books (I1 to I5)', () => {
+  const problemsOf = (heard: { accepted: number; unanswered: number }, check: SaleCheck): readonly string[] =>
+    judgeBooks(heard, check).problems;
+
+  it('as many orders as buyers who heard yes is right', () => {
+    expect(problemsOf({ accepted: 100, unanswered: 0 }, figures())).to.deep.equal([]);
+  });
+
+  it('a buyer who heard yes and has no order is lost, also when Redis has forgotten him', () => {
+    const verdict = judgeBooks({ accepted: 103, unanswered: 0 }, figures());
+    expect(verdict.lost).to.equal(3);
+    expect(verdict.problems).to.deep.equal(['3 accepted purchases have no order']);
+  });
+
+  it('an order that nobody heard of is wrong, but for requests without an answer', () => {
+    expect(problemsOf({ accepted: 98, unanswered: 2 }, figures())).to.deep.equal([]);
+    expect(problemsOf({ accepted: 97, unanswered: 2 }, figures())).to.deep.equal([
+      '1 orders belong to nobody who heard yes',
+    ]);
+  });
+
+  it('every broken figure and finding has its sentence', () => {
+    const check = figures({ oversold: 1, duplicates: 1, lost: 1, difference: 1, failedRows: 1, pendingBatches: 1 });
+    const findings = [{ invariant: 'I4', detail: 'a buyer counts 2 units' } as const];
+    expect(problemsOf({ accepted: 100, unanswered: 0 }, { ...check, findings })).to.have.length(7);
+  });
+});
+
+describe('figures of a scenario', () => {
+  it('landed/s counts the time until the last order is in MySQL, accepted/s until the last answer', () => {
+    expect(load()).to.include({ acceptedPerSecond: 100, landedPerSecond: 50 });
+  });
+
+  it('CPU is told per purchase, in µs', () => {
+    expect(load().cpuMicros).to.include({ api: 5000, keeper: 0, 'load generator': 1000 });
+  });
+
+  it('wrong books make the bench fail', () => {
+    expect(isBad(load())).to.equal(false);
+    expect(isBad(load({ books: judgeBooks({ accepted: 101, unanswered: 0 }, figures()) }))).to.equal(true);
+  });
+});
+
+describe('goals', () => {
+  it('only those that the run can tell about', () => {
+    expect(judgeGoals([load({ landedPerSecond: 10_000 })])).to.deep.equal([
+      { goal: 'win, landed/s ≥ 10,000', measured: 10_000, met: true },
+    ]);
+  });
+
+  it('win against no-group-commit, by rate and by p99', () => {
+    const single = load({
+      scenario: 'no-group-commit',
+      landedPerSecond: 1500,
+      latency: { p50: 1, p99: 2, p999: 3, max: 4 },
+    });
+    const goals = judgeGoals([load({ landedPerSecond: 12_000 }), single]);
+    expect(goals.map(({ measured, met }) => [measured, met])).to.deep.equal([
+      [12_000, true],
+      [8, true],
+      [2, false],
+    ]);
+  });
+});
+
+describe('table', () => {
+  it('has a row per figure and a column per scenario; cells that make no sense stay empty', () => {
+    const limits = { name: 'insert, 1 row', perSecond: 1234.5, unit: 'rows/s' };
+    const table = reportTable([
+      load({ extra: { 'share of bare node:http': 0.714 } }),
+      { kind: 'limits', scenario: 'limits', limits: [limits] },
+    ]).split('\n');
+    expect(table[0]).to.match(/^ +win +limits$/);
+    expect(table.find((line) => line.startsWith('landed/s'))).to.match(/^landed\/s +50$/);
+    expect(table.find((line) => line.startsWith('share of bare'))).to.match(/ 0\.71$/);
+    expect(table.find((line) => line.startsWith('insert, 1 row: rows/s'))).to.match(/ 1,235$/);
+    expect(table.at(-1)).to.match(/^insert/);
+  });
+
+  it('columns are as wide as their widest cell', () => {
+    expect(
+      renderTable(
+        ['', 'b'],
+        [
+          ['long name', '1'],
+          ['x', '1000000'],
+        ],
+      ),
+    ).to.equal(['                 b', '─────────  ───────', 'long name        1', 'x          1000000'].join('\n'));
+  });
+
+  it('numbers keep the digits that matter', () => {
+    expect([12_345.6, 123, 42.42, 0.714, 0, 7].map(formatNumber)).to.deep.equal([
+      '12,346',
+      '123',
+      '42.4',
+      '0.71',
+      '0',
+      '7',
+    ]);
+  });
+});
+
+describe('statistics', () => {
+  it('median and slope', () => {
+    expect([median([3, 1, 2]), median([4, 1, 2, 3]), median([])]).to.deep.equal([2, 2.5, 0]);
+    expect(
+      lineFit([
+        [0, 1],
+        [1, 3],
+        [2, 5],
+      ]),
+    ).to.deep.equal({ start: 1, slope: 2 });
+    expect(lineFit([[5, 7]]).slope).to.equal(0);
+  });
+});
