@@ -117,6 +117,7 @@ export class ManagedServer implements StackServer {
       async () => {
         if (this.pid() === null) throw new StackError(this.#diedSentence());
         reason = await this.spec.probe();
+        if (reason !== null) await this.spec.hasten?.(reason);
         return reason === null;
       },
       { timeoutMs, everyMs: READY_POLL_MS, signal: options.signal },

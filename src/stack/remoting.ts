@@ -2,10 +2,17 @@ import { connect } from 'node:net';
 import { PROBE_TIMEOUT_MS } from './probes.js';
 
 /**
- * The few read-only questions we ask RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool
- * would answer them too, but starts a JVM for each, which takes seconds.
+ * The few things we ask RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool could do it
+ * too, but starts a JVM for each, which takes seconds.
  */
-export const REQUEST = { allTopicConfigs: 21, brokerRuntimeInfo: 28, clusterInfo: 106, allGroupConfigs: 201 } as const;
+export const REQUEST = {
+  allTopicConfigs: 21,
+  /** Body: lines of key=value. */
+  updateBrokerConfig: 25,
+  brokerRuntimeInfo: 28,
+  clusterInfo: 106,
+  allGroupConfigs: 201,
+} as const;
 
 export interface RemotingAddress {
   readonly host: string;
@@ -23,14 +30,15 @@ interface Frame {
 const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Frame: length (4), header length (4, its top byte 0 for a JSON header), header, body. */
-export function encodeRequest(code: number): Buffer {
+export function encodeRequest(code: number, body = ''): Buffer {
   const header = Buffer.from(
     JSON.stringify({ code, language: 'OTHER', version: 0, opaque: 1, flag: 0, serializeTypeCurrentRPC: 'JSON' }),
   );
+  const payload = Buffer.from(body);
   const lengths = Buffer.alloc(8);
-  lengths.writeInt32BE(4 + header.length, 0);
+  lengths.writeInt32BE(4 + header.length + payload.length, 0);
   lengths.writeInt32BE(header.length, 4);
-  return Buffer.concat([lengths, header]);
+  return Buffer.concat([lengths, header, payload]);
 }
 
 /** @returns null while bytes are missing. @throws Error when this is no frame of the protocol */
@@ -49,7 +57,7 @@ export function decodeFrame(bytes: Buffer): Frame | null {
  * @returns the body of the answer
  * @throws Error when nobody answers within PROBE_TIMEOUT_MS, or the answer is a refusal
  */
-export function askRemoting({ host, port }: RemotingAddress, code: number): Promise<string> {
+export function askRemoting({ host, port }: RemotingAddress, code: number, request = ''): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     let received = Buffer.alloc(0);
@@ -60,7 +68,7 @@ export function askRemoting({ host, port }: RemotingAddress, code: number): Prom
     socket.setTimeout(PROBE_TIMEOUT_MS, () => fail(new Error(`${host}:${port} does not answer`)));
     socket.on('error', fail);
     socket.on('close', () => fail(new Error(`${host}:${port} closed the connection`)));
-    socket.on('connect', () => socket.write(encodeRequest(code)));
+    socket.on('connect', () => socket.write(encodeRequest(code, request)));
     socket.on('data', (chunk) => {
       received = Buffer.concat([received, chunk]);
       try {

@@ -97,9 +97,7 @@ async function startOne(
     }
     await server.waitReady({ signal });
     const pid = server.pid() ?? '?';
-    return running === null
-      ? `${server.label} is ready (pid ${pid})`
-      : { skipped: `${server.label} runs (pid ${pid})` };
+    return running === null ? `ready (pid ${pid})` : { skipped: `already running (pid ${pid})` };
   });
 }
 

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { isBrokerActive, masterBrokers } from '../broker-state.js';
 import type { StackPorts } from '../ports.js';
+import { askRemoting, REQUEST } from '../remoting.js';
 import { probePort, reasonOf, type ProbeResult } from '../probes.js';
 import { escapeProperty, writeConf } from '../template.js';
 import { javaArgs } from './java-args.js';
@@ -9,7 +10,13 @@ import type { ServerSite, ServerSpec } from './server-spec.js';
 /** `brokerClusterName` in deploy/local/broker.conf. */
 export const LOCAL_CLUSTER = 'DefaultCluster';
 
+/** Said by the probe and understood by `hasten`. */
+const UNREGISTERED = 'the name server does not know the broker yet';
+/** Registering takes a moment; asking for it more often would make it slower. */
+const HASTEN_EVERY_MS = 1_000;
+
 export function proxySpec({ paths, ports }: ServerSite): ServerSpec {
+  let hastenedAtMs = -Infinity;
   return {
     name: 'proxy',
     label: 'RocketMQ proxy and broker',
@@ -40,7 +47,25 @@ export function proxySpec({ paths, ports }: ServerSite): ServerSpec {
       return { file: java, args: [...args, ...where] };
     },
     probe: () => probeProxy(ports),
+    hasten: async (reason) => {
+      if (reason !== UNREGISTERED || performance.now() - hastenedAtMs < HASTEN_EVERY_MS) return;
+      hastenedAtMs = performance.now();
+      await registerNow(ports);
+    },
   };
+}
+
+/**
+ * On a busy machine every other broker starts before its client has found the name server, and then registers only
+ * 10 s later. Setting its permission, to what it is, makes it register at once.
+ */
+async function registerNow(ports: StackPorts): Promise<void> {
+  const readAndWrite = 'brokerPermission=6\n';
+  try {
+    await askRemoting({ host: '127.0.0.1', port: ports.broker }, REQUEST.updateBrokerConfig, readAndWrite);
+  } catch {
+    // it will register by itself
+  }
 }
 
 /** Ready is three things: the broker has loaded its store, the name server knows it, gRPC is open. */
@@ -49,7 +74,7 @@ async function probeProxy(ports: StackPorts): Promise<ProbeResult> {
   try {
     if (!(await isBrokerActive(broker))) return 'the broker is not activated yet';
     const known = await masterBrokers({ host: '127.0.0.1', port: ports.namesrv }, LOCAL_CLUSTER);
-    if (!known.some(({ port }) => port === ports.broker)) return 'the name server does not know the broker yet';
+    if (!known.some(({ port }) => port === ports.broker)) return UNREGISTERED;
   } catch (error) {
     return reasonOf(error);
   }

@@ -32,6 +32,8 @@ export interface ServerSpec {
   prepare(tools: Tools, signal?: AbortSignal): Promise<LaunchCommand>;
   /** Asks the running server whether it serves. */
   probe(): Promise<ProbeResult>;
+  /** Helps a server that is slow to get ready for a known reason. Called after each failed probe of a start. */
+  hasten?(reason: string): Promise<void>;
 }
 
 /** What a spec is made from. */
