@@ -23,7 +23,7 @@ export interface WorkerLoopOptions extends HandleOptions {
   readonly loops: number;
   /** Deliveries of one receive, and so of one transaction; 1 to 32. */
   readonly receiveMax: number;
-  /** How long deliveries are kept ours with one renewal while MySQL is out, ms. Default 60000. */
+  /** How long one `hold` keeps a delivery ours while MySQL is out, ms; renewed at half of it. Default 60000. */
   readonly holdMs?: number;
   /** After this long in our hands a delivery is given back and counts an attempt, ms. Default 15 minutes. */
   readonly holdMaxMs?: number;
@@ -48,10 +48,10 @@ const ALONE_FROM_TRY = 3;
  *
  * The broker counts every redelivery and gives up after five, whatever the reason was. A poison message should reach
  * that end; an outage of MySQL must not bring it about. So the loops tell the two apart:
- * - MySQL failed (`unavailable`) or no order id may be minted: the deliveries stay in hand. Each is renewed with one
- *   long `retryAfter` per `holdMs` (moving the time at which it comes again is no redelivery and counts nothing), the
- *   loop waits for the breaker and tries again. Nothing new is received meanwhile, so at most `loops` × `receiveMax`
- *   messages live in this process. If it dies, they come again after `holdMs` with one attempt more.
+ * - MySQL failed (`unavailable`) or no order id may be minted: the deliveries stay in hand, held again and again (a
+ *   hold is no redelivery and counts nothing), while the loop waits for the breaker and tries again. Nothing new is
+ *   received meanwhile, so at most `loops` × `receiveMax` messages live in this process. If it dies, they come again
+ *   after `holdMs` with one attempt more.
  * - Anything else is the batch's own trouble: back-off by its attempt, then the dead letters.
  * What is held longer than `holdMaxMs` is given back after all: perhaps it is the message that brings MySQL down.
  */
@@ -138,7 +138,7 @@ export class WorkerLoop {
     const over = (): boolean => signal.aborted || clock.nowMs() - sinceMs >= holdMaxMs;
     do {
       if (over()) return false;
-      await Promise.all(held.map(({ delivery }) => delivery.retryAfter(holdMs)));
+      await Promise.all(held.map(({ delivery }) => delivery.hold(holdMs)));
     } while (!(await breaker.whenClosed(holdMs / 2, signal)));
     await clock.sleep(jittered(Math.min(AGAIN_MIN_MS * 2 ** (tries - 1), AGAIN_MAX_MS, holdMs / 4)), signal);
     return !over();

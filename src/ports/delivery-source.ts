@@ -13,6 +13,12 @@ export interface Delivery {
    * Never rejects.
    */
   ack(): Promise<boolean>;
+  /**
+   * Keeps it ours for another `ms` from now, at least 10000; may be called again and again. Moving the time at which it
+   * comes again is no redelivery, so no attempt is counted; `ack` and `retryAfter` still end it. Resolves false when the
+   * broker did not take it: then it comes again, maybe to somebody else. Never rejects.
+   */
+  hold(ms: number): Promise<boolean>;
   /** Ask for it again in about `delayMs` (the broker adds 2 to 5 s). Never rejects; a lost call means the time-out. */
   retryAfter(delayMs: number): Promise<void>;
 }

@@ -173,14 +173,25 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       checkedBack: view.properties.has(CHECKED_BACK),
       properties: view.properties,
       ack: () => once('ack', () => this.#consumer.ackOne(view)),
+      hold: async (ms) => {
+        if (done || !(await this.#tell(view, 'hold', () => this.#consumer.hideFor(view, ms)))) return false;
+        this.#lent.set(view, Date.now() + ms);
+        return true;
+      },
       retryAfter: async (delayMs) => {
         await once('retry', () => this.#consumer.hideFor(view, delayMs));
       },
     };
   }
 
-  /** True when the broker took it. */
   async #end(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
+    const taken = await this.#tell(view, verb, call);
+    this.#lent.delete(view);
+    return taken;
+  }
+
+  /** True when the broker took it. */
+  async #tell(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
     try {
       await call();
       return true;
@@ -188,8 +199,6 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       const fields = { ...this.#address, messageId: view.messageId, verb, error: String(error) };
       this.#log.warn(fields, 'the broker did not take it, the message comes again');
       return false;
-    } finally {
-      this.#lent.delete(view);
     }
   }
 

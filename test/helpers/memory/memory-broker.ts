@@ -178,15 +178,25 @@ export class MemoryBroker {
     this.#topic(topic).push({ messageId, body, properties, checks, firstAttempt: 1 });
   }
 
-  #delivery(view: MemoryGroup, { message, attempt, receipt }: Loan): Delivery {
+  #delivery(view: MemoryGroup, { message, attempt, receipt: first }: Loan): Delivery {
+    let receipt: number | null = first;
+    const hideFor = (ms: number): number | null =>
+      receipt === null ? null : view.hideFor(receipt, this.clock.nowMs(), ms);
     return {
       messageId: message.messageId,
       body: message.body,
       attempt,
       checkedBack: message.checks > 0,
       properties: message.properties,
-      ack: async () => !this.#isBroken('ack_lost') && view.ack(receipt, this.clock.nowMs()),
-      retryAfter: async (delayMs) => view.hideFor(receipt, this.clock.nowMs(), delayMs),
+      ack: async () => !this.#isBroken('ack_lost') && receipt !== null && view.ack(receipt, this.clock.nowMs()),
+      hold: async (ms) => {
+        receipt = hideFor(ms);
+        return receipt !== null;
+      },
+      retryAfter: async (delayMs) => {
+        hideFor(delayMs);
+        receipt = null;
+      },
     };
   }
 

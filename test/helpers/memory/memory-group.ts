@@ -64,13 +64,14 @@ export class MemoryGroup {
     return this.#loans.delete(receipt);
   }
 
-  /** Moves the end of the loan; nothing when it has run out. The old receipt is worth nothing from then on. */
-  hideFor(receipt: number, nowMs: number, ms: number): void {
+  /** Moves the end of the loan and gives the receipt that is good from then on; null when the loan has run out. */
+  hideFor(receipt: number, nowMs: number, ms: number): number | null {
     const loan = this.#loans.get(receipt);
-    if (!loan || loan.untilMs <= nowMs) return;
+    if (!loan || loan.untilMs <= nowMs) return null;
     this.#loans.delete(receipt);
     const renewed = { ...loan, receipt: this.#nextReceipt++, untilMs: nowMs + ms };
     this.#loans.set(renewed.receipt, renewed);
+    return renewed.receipt;
   }
 
   /** Messages of the topic that are neither acked nor dead. */

@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import type { Delivery, DeliverySource } from '../../src/ports/delivery-source.js';
+import { freshBatch, memoryWorld, nextDelivery, REDRIVES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+
+const HOLD_MS = 10_000; // the least that the broker takes
+const VISIBLE_WITHIN_MS = 6_000;
+/** A loan of 10 s that ran out comes back within some seconds. */
+const COMES_AGAIN_WITHIN_MS = 14_000;
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['rocketmq', rocketmqWorld],
+] as const) {
+  describe(`contract of a held delivery on ${name}`, function () {
+    this.timeout(90_000);
+    let world: BrokerWorld;
+    let source: DeliverySource;
+    before(async () => {
+      world = await createWorld();
+      source = await world.source(REDRIVES.topic, REDRIVES.group, HOLD_MS);
+    });
+    after(() => world?.close());
+
+    it('D1 hold: ours for as long as we ask, ack and retry still end it, and no attempt is counted', async () => {
+      const channel = await world.redriveChannel();
+      const [kept, moved] = [freshBatch(), freshBatch()];
+      const deliveries: (Delivery | null)[] = [];
+      for (const batch of [kept, moved]) {
+        await channel.publish(batch);
+        deliveries.push(await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS));
+      }
+      expect(deliveries.map((delivery) => delivery?.attempt)).to.deep.equal([1, 1]);
+      for (let held = 0; held < 2; held++) {
+        for (const delivery of deliveries) expect(await delivery?.hold(HOLD_MS)).to.equal(true);
+        await world.elapse(7_000);
+      }
+
+      // 14 s: the receive has run out, and so has the first hold.
+      expect(await deliveries[0]?.ack(), 'still ours').to.equal(true);
+      await deliveries[1]?.retryAfter(1_000);
+      expect(await Promise.all(deliveries.map((delivery) => delivery?.hold(HOLD_MS))), 'ended').to.deep.equal([
+        false,
+        false,
+      ]);
+
+      const again: Delivery[] = [];
+      for (const untilMs = world.nowMs() + COMES_AGAIN_WITHIN_MS; world.nowMs() < untilMs;) {
+        const ids = [kept.batchId, moved.batchId];
+        const ours = (delivery: Delivery): boolean => ids.includes(delivery.properties.get('batchId') ?? '');
+        again.push(...(await source.receive(32)).filter(ours));
+      }
+      expect(
+        again.map(({ body, attempt }) => [body, attempt]),
+        'one redelivery, after retryAfter',
+      ).to.deep.equal([[moved.body, 2]]);
+      await again[0]?.ack();
+    });
+  });
+}
