@@ -137,8 +137,8 @@ function anyReader(key: string, algorithm: 'HS256' | 'RS256'): (token: string) =
 }
 
 /**
- * In a flash sale every request brings a token seen for the first time. fast-jwt takes 5.6 µs for one, an HMAC with
- * `node:crypto` and one JSON.parse 3 µs, so the usual header takes the short way. That header is compared as a
+ * In a flash sale every request brings a token seen for the first time. fast-jwt takes 6 µs for one, an HMAC of
+ * `node:crypto` with one JSON.parse 4 µs, so the usual header takes the short way. That header is compared as a
  * constant, never read, so nothing in the token can choose how it is checked; every other header goes to fast-jwt.
  */
 function hs256Reader(secret: string): (token: string) => Claims | null {

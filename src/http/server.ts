@@ -93,7 +93,6 @@ function listen(server: Server, { port, host }: HttpServerOptions): Promise<{ po
 async function drain(server: Server, sockets: ReadonlySet<Socket>, lifecycle: Lifecycle, ms: number): Promise<void> {
   lifecycle.draining = true;
   for (const poll of lifecycle.polls) poll.abort();
-  if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Node closes those that have answered before; one that has never sent a byte looks busy to it.
   for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();

@@ -20,6 +20,7 @@ const NEW = {
 };
 
 describe('admin sales', () => {
+  let fake: FakeServices;
   let server: Started;
   let calls: string[];
   let created: NewSale[];
@@ -43,9 +44,13 @@ describe('admin sales', () => {
       list: (max) => Promise.resolve(Array<Sale>(Math.min(max, 2)).fill(SALE)),
       ...{ warm: move('warm'), open: move('open'), pause: move('pause'), close: move('close') },
     };
-    server = await startServer(new FakeServices({ desk }));
+    fake = new FakeServices({ desk });
+    server = await startServer(fake);
   });
-  afterEach(() => server.stop());
+  afterEach(async () => {
+    await server.stop();
+    expect(fake.bugs, 'no input of a client is a bug of ours').to.deep.equal([]);
+  });
 
   const post = (path: string, token = admin): request.Test =>
     request(server.url).post(path).set('authorization', token);

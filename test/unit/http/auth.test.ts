@@ -165,8 +165,13 @@ describe('auth', () => {
     expect(ask(token)).to.equal('expired');
   });
 
-  it('when more tokens come again than fit, then all are still judged right', () => {
+  it('when more tokens come again than fit, then the oldest is forgotten and all are still judged right', () => {
     const tokens = Array.from({ length: 20 }, (_, i) => hs({ sub: `u${i}`, exp: LATER }));
+    const [first = '', ...others] = tokens;
+    for (let i = 0; i < 3; i++) ask(first);
+    const remembered = ask(first);
+    for (const token of others) for (let i = 0; i < 3; i++) ask(token);
+    expect(ask(first), 'judged anew').to.not.equal(remembered);
     for (let round = 0; round < 4; round++) {
       for (const [i, token] of tokens.entries()) expect(ask(token)).to.deep.include({ userId: `u${i}` });
     }

@@ -2,6 +2,8 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { Order } from '../../../src/domain/order.js';
+import { createApp } from '../../../src/http/app.js';
+import { newLifecycle } from '../../../src/http/respond.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, RawClient, startServer, until, type Started } from './http-harness.js';
@@ -46,6 +48,7 @@ describe('routes', () => {
       const { body } = await request(url).get(path).set('authorization', bearer()).expect(404);
       expect(body).to.include({ code: 'purchase_not_found', requestId: 'k1' });
       await request(url).get(path).expect(401).expect('www-authenticate', 'Bearer');
+      expect(fake.bugs).to.deep.equal([]);
     });
 
     it('when wait is 0 to 30, then it is passed in ms with the buyer of the token; else 400', async () => {
@@ -78,6 +81,14 @@ describe('routes', () => {
         .get(`/v1/sales/7/purchases/${'k'.repeat(65)}`)
         .set('authorization', bearer())
         .expect(400);
+    });
+
+    it('when a poll has been answered, then nothing of it is kept', async () => {
+      fake = new FakeServices();
+      const lifecycle = newLifecycle();
+      const app = createApp(fake.services, lifecycle);
+      await request(app).get(path).set('authorization', bearer()).expect(200);
+      expect(lifecycle.polls.size).to.equal(0);
     });
 
     it('S7 when the client leaves, then its long poll ends', async () => {
@@ -137,6 +148,7 @@ describe('routes', () => {
       const absent = await request(url).get('/v1/orders/98').set('authorization', bearer('u2')).expect(404);
       expect(foreign.body).to.deep.equal(absent.body);
       await request(url).get('/v1/orders/99').expect(401);
+      expect(fake.bugs).to.deep.equal([]);
       await request(url).get("/v1/orders/1'").set('authorization', bearer()).expect(400);
     });
   });

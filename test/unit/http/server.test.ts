@@ -29,7 +29,7 @@ describe('http server', () => {
   afterEach(() => server.stop());
 
   it('S7 when headers come too slowly, then 408 and the connection is closed; others are served meanwhile', async () => {
-    await start();
+    await start({ requestTimeoutMs: 60_000 });
     const client = await RawClient.to(server.port);
     client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', 'X-A');
     expect((await purchase()).status).to.equal(202);
@@ -74,11 +74,11 @@ describe('http server', () => {
 
   it('S7 when a client never reads its answer, then its connection is closed', async () => {
     fake = new FakeServices({ metrics: () => Promise.resolve('x'.repeat(20_000_000)) });
-    await start({ stalledTimeoutMs: 200 });
+    await start({ stalledTimeoutMs: 100 });
     const client = await RawClient.to(server.port);
     client.say('GET /metrics HTTP/1.1', 'Host: x', '', '');
     client.socket.pause();
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
     client.socket.resume();
     expect(await client.answer(), 'cut before its end').to.equal(null);
   });
