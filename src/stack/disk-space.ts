@@ -1,11 +1,12 @@
-import { mkdirSync, statfsSync } from 'node:fs';
+import { statfsSync } from 'node:fs';
+import { ensureFolder } from './ensure-folder.js';
 import { StackError } from './stack-error.js';
 
 const MIB = 1024 ** 2;
 
-/** @throws StackError when the volume of this folder has less free space (in bytes) than needed */
+/** Makes the folder if need be. @throws StackError when the volume of this folder has less free space (in bytes) than needed */
 export function assertDiskSpace(dir: string, neededBytes: number): void {
-  mkdirSync(dir, { recursive: true });
+  ensureFolder(dir);
   const { bavail, bsize } = statfsSync(dir);
   const freeBytes = bavail * bsize;
   if (freeBytes >= neededBytes) return;

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { listeningPorts } from './listening-ports.js';
 import { DEFAULT_PORTS, parsePorts, pickFreePorts, type StackPorts } from './ports.js';
-import { StackError } from './stack-error.js';
+import { explainFileError, StackError } from './stack-error.js';
 
 /** Which ports an instance gets at its first start: the default ones, free ones, or those given. */
 export type PortChoice = 'default' | 'free' | StackPorts;
@@ -31,7 +31,7 @@ function readPorts(instanceFile: string): StackPorts | null {
     text = readFileSync(instanceFile, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
+    throw explainFileError(error, dirname(instanceFile));
   }
   let parsed: { ports?: unknown };
   try {

@@ -13,11 +13,12 @@ const NOT_WRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']);
 
 /** Says a file system error (disk full, not writable) as a sentence; every other error comes back as it is. */
 export function explainFileError(error: unknown, dir: string): unknown {
-  const { code, path } = error as NodeJS.ErrnoException;
+  const { code, path, syscall } = error as NodeJS.ErrnoException;
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new StackError(`The disk of ${dir} is full; free some space and run \`stack up\` again.`, { cause: error });
   }
-  if (code === undefined || !NOT_WRITABLE.has(code)) return error;
+  const refused = code !== undefined && NOT_WRITABLE.has(code);
+  if (!refused && !(code === 'ENOENT' && syscall === 'mkdir')) return error; // /proc refuses new folders this way
   return new StackError(
     `Cannot write to ${path ?? dir} (${code}); make it writable for this user or choose another folder with --dir.`,
     { cause: error },

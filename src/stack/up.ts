@@ -1,4 +1,5 @@
 import { assertDiskSpace } from './disk-space.js';
+import { ensureFolder } from './ensure-folder.js';
 import type { ManagedServer } from './managed-server.js';
 import type { ApplyOutcome } from './apply-topics.js';
 import { tryLock } from './lock.js';
@@ -30,7 +31,7 @@ export interface UpSite {
 
 /** Starts what does not run, all at once, and waits until everything is ready. All or nothing: see undo. */
 export async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
-  assertDiskSpace(site.paths.dir, 0); // makes the folder, or says why not
+  ensureFolder(site.paths.dir);
   const lock = tryLock(site.paths.lockFile);
   if ('heldBy' in lock) {
     throw new StackError(`Process ${lock.heldBy} is starting this stack already; wait until it is done.`);

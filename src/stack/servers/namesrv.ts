@@ -10,7 +10,7 @@ export function namesrvSpec({ paths, ports }: ServerSite): ServerSpec {
     name: 'namesrv',
     label: 'RocketMQ name server',
     portNames: ['namesrv'],
-    startTimeoutMs: 60_000,
+    startTimeoutMs: 120_000,
     stopTimeoutMs: 15_000,
     prepare: async ({ java, artifacts }) => {
       const confFile = paths.conf('namesrv.conf');

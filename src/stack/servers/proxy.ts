@@ -21,7 +21,7 @@ export function proxySpec({ paths, ports }: ServerSite): ServerSpec {
     name: 'proxy',
     label: 'RocketMQ proxy and broker',
     portNames: ['broker', 'grpc', 'remoting', 'metrics'],
-    startTimeoutMs: 120_000,
+    startTimeoutMs: 240_000, // 8 s on a free machine; 79 s were seen with ten programs waiting for each core
     stopTimeoutMs: 30_000, // it takes about 12 s
     prepare: async ({ java, artifacts }) => {
       const [brokerConf, proxyConf] = [paths.conf('broker.conf'), paths.conf('rmq-proxy.json')];
