@@ -84,8 +84,8 @@ function transportFor(client: BaseClient, options: BaseClientOptions & Pinned): 
 /** The client takes every listener off a stream that it releases; the error that follows would be uncaught. */
 function fenceStream(stream: TelemetryStream): TelemetryStream {
   const removeAll = stream.removeAllListeners.bind(stream);
-  stream.removeAllListeners = (event) => {
-    removeAll(event);
+  stream.removeAllListeners = (...events: [] | [string | symbol]) => {
+    removeAll(...events); // one `undefined` is not the same as none
     stream.on('error', () => undefined);
     return stream;
   };

@@ -64,7 +64,6 @@ export async function within(work: Promise<unknown>, ms: number): Promise<boolea
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, ms, false);
   });
-  work.catch(() => undefined);
   try {
     return await Promise.race([work.then(() => true), late]);
   } finally {

@@ -167,8 +167,10 @@ describe('delivery-source: close', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(closed, 'one delivery is still being worked on').to.equal(false);
     expect(client.shutdown.callCount).to.equal(0);
+    const ackedAtMs = Date.now();
     expect(await delivery?.ack()).to.equal(true);
     await closing;
+    expect(Date.now() - ackedAtMs, 'not the full drain time').to.be.lessThan(1_000);
     expect(client.shutdown.callCount).to.equal(1);
     expect(client.receive.callCount).to.equal(1);
   });

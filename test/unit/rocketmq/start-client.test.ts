@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import sinon from 'sinon';
 import { OperationalError } from '../../../src/domain/errors.js';
 import { silentLog } from '../../../src/ports/log.js';
 import { startClient, stopClient, within, type StartableClient } from '../../../src/rocketmq/start-client.js';
@@ -70,6 +71,12 @@ describe('start-client', () => {
   it('a shutdown that hangs or rejects is over after its bound', async () => {
     await stopClient({ startup: never, shutdown: never }, silentLog, 10);
     await stopClient({ startup: never, shutdown: () => Promise.reject(new Error('no')) }, silentLog, 10);
+  });
+
+  it('within: leaves no timer behind that would keep the process alive', async () => {
+    const clock = sinon.useFakeTimers();
+    await within(Promise.resolve(), 20_000);
+    expect(clock.countTimers()).to.equal(0);
   });
 
   it('within: true in time, false when late, and a late failure is nobody else’s', async () => {

@@ -1,0 +1,112 @@
+import { EventEmitter } from 'node:events';
+import { expect } from 'chai';
+import { Endpoints, Producer, SimpleConsumer } from 'rocketmq-client-nodejs';
+import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
+import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
+import messages from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
+import sinon from 'sinon';
+import { silentLog } from '../../../src/ports/log.js';
+import { baseClientOptions } from '../../../src/rocketmq/client-options.js';
+import { FencedConsumer, FencedProducer } from '../../../src/rocketmq/fenced-clients.js';
+import { Transport } from '../../../src/rocketmq/transport.js';
+
+const here = new Endpoints('127.0.0.1:1');
+const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
+const options = { ...baseClientOptions(address, { ...address, log: silentLog }), topics: ['t'] };
+const newProducer = (): FencedProducer => new FencedProducer(options);
+const newConsumer = (): FencedConsumer =>
+  new FencedConsumer({ ...options, consumerGroup: 'g', subscriptions: new Map([['t', '*']]) });
+
+for (const [name, create, base] of [
+  ['producer', newProducer, Producer],
+  ['consumer', newConsumer, SimpleConsumer],
+] as const) {
+  describe(`fenced ${name}: its telemetry`, () => {
+    it('raises no uncaught error after its release', () => {
+      const stream = new EventEmitter();
+      sinon.stub(base.prototype, 'createTelemetryStream').returns(stream as never);
+      const opened = create().createTelemetryStream(here);
+      const heard = sinon.spy();
+      opened.on('error', heard);
+      opened.removeAllListeners(); // as the client releases it
+      expect(() => stream.emit('error', new Error('1 CANCELLED'))).not.to.throw();
+      expect(heard.callCount, 'the client no longer listens').to.equal(0);
+    });
+
+    it('is not opened again by the timer that outlives a shutdown', async () => {
+      const open = sinon.stub(base.prototype, 'createTelemetryStream').returns(new EventEmitter() as never);
+      const client = create();
+      await client.shutdown();
+      const stream = client.createTelemetryStream(here);
+      expect(open.callCount).to.equal(0);
+      stream.write(new messages.TelemetryCommand());
+      stream.end();
+    });
+  });
+}
+
+describe('transport', () => {
+  const client = { sslEnabled: false, getRequestMetadata: () => undefined } as never;
+  const ignore = (): void => undefined;
+  const receiving = (transport: Transport, endpoints: Endpoints): unknown =>
+    transport.telemetry(endpoints, undefined as never);
+
+  /** The channels opened meanwhile, by address. */
+  function watchChannels(): string[] {
+    const targets: string[] = [];
+    sinon.stub(services.MessagingServiceClient.prototype, 'telemetry').callsFake(function (
+      this: InstanceType<typeof services.MessagingServiceClient>,
+    ) {
+      targets.push(this.getChannel().getTarget());
+      return this as never;
+    });
+    return targets;
+  }
+
+  it('has one channel per address, however many objects name it', () => {
+    const targets = watchChannels();
+    const transport = new Transport(client, ignore, null);
+    const first = receiving(transport, here);
+    expect(receiving(transport, new Endpoints('127.0.0.1:1'))).to.equal(first);
+    expect(receiving(transport, new Endpoints('127.0.0.1:2'))).not.to.equal(first);
+    expect(targets.map((target) => target.split(':').at(-1))).to.deep.equal(['1', '1', '2']);
+    transport.close();
+  });
+
+  it('sends everything to the endpoint it is pinned to', () => {
+    const targets = watchChannels();
+    const transport = new Transport(client, ignore, '127.0.0.1:9');
+    receiving(transport, here);
+    expect(targets[0]).to.match(/127\.0\.0\.1:9$/);
+    transport.close();
+  });
+
+  it('a heartbeat that the proxy does not recognise asks for the settings to be sent again', async () => {
+    const answer = sinon.stub(services.MessagingServiceClient.prototype, 'heartbeat');
+    const answerWith = (code: number): void => {
+      const status = new definition.Status().setCode(code);
+      const response = new messages.HeartbeatResponse().setStatus(status);
+      answer.callsFake(((_request: unknown, _metadata: unknown, _options: unknown, done: CallableFunction) =>
+        done(null, response)) as never);
+    };
+    const forgotten = sinon.spy();
+    const transport = new Transport(client, forgotten, null);
+    answerWith(definition.Code.OK);
+    await transport.heartbeat(here, new messages.HeartbeatRequest(), 1000);
+    expect(forgotten.callCount).to.equal(0);
+    answerWith(definition.Code.UNRECOGNIZED_CLIENT_TYPE);
+    await transport.heartbeat(here, new messages.HeartbeatRequest(), 1000);
+    expect(forgotten.args).to.deep.equal([[here]]);
+    transport.close();
+  });
+
+  it('a call that cannot start leaves stack traces as they were', async () => {
+    sinon.stub(Error, 'stackTraceLimit').value(7);
+    sinon.stub(services.MessagingServiceClient.prototype, 'queryRoute').throws(new Error('no'));
+    const transport = new Transport(client, ignore, null);
+    const [outcome] = await Promise.allSettled([transport.queryRoute(here, new messages.QueryRouteRequest(), 1000)]);
+    expect(outcome.status).to.equal('rejected');
+    expect(Error.stackTraceLimit).to.equal(7);
+    transport.close();
+  });
+});
