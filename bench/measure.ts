@@ -28,6 +28,7 @@ export interface Measured<L extends LoadResult = LoadResult> {
 
 /** CPU times are in hundredths of a second; a pause lets the sampler see the processes settled. */
 const SETTLE_MS = 50;
+const PROGRESS_MS = 5000;
 
 /** Runs a load against a sale and waits until every accepted purchase of it is an order. */
 export async function measure<L extends LoadResult>(
@@ -41,7 +42,8 @@ export async function measure<L extends LoadResult>(
   const metricsBefore = await scrape(api.port);
   await sleep(SETTLE_MS);
   const before = sampleCpu(session);
-  const load = await run(`/v1/sales/${saleId}/purchases`);
+  const ticker = tellProgress(session, saleId);
+  const load = await run(`/v1/sales/${saleId}/purchases`).finally(() => clearInterval(ticker));
   const landedAtMs = await books.waitUntilLanded(saleId, soldBefore + load.accepted, signal);
   const after = sampleCpu(session);
   session.assertAlive();
@@ -56,6 +58,18 @@ export async function measure<L extends LoadResult>(
     batchSizeMean: batches === 0 ? 0 : growth(metricsBefore, metricsAfter, 'seckill_batch_size_sum') / batches,
     answersByCode: answersBetween(metricsBefore, metricsAfter),
   };
+}
+
+/** One cheap query now and then: somebody watches. */
+function tellProgress(session: Session, saleId: string): NodeJS.Timeout {
+  const startedAtMs = performance.now();
+  const tell = async (): Promise<void> => {
+    const sold = await soldOf(session, saleId);
+    session.say(
+      `  after ${Math.round((performance.now() - startedAtMs) / 1000)} s: ${sold.toLocaleString('en')} orders`,
+    );
+  };
+  return setInterval(() => void tell().catch(() => undefined), PROGRESS_MS);
 }
 
 interface CpuSample {

@@ -12,6 +12,7 @@ export interface BareAnswer {
 
 export interface BareServer {
   readonly port: number;
+  readonly pid: number;
   stop(): Promise<void>;
 }
 
@@ -28,7 +29,7 @@ export function startBareServer(answer: BareAnswer): Promise<BareServer> {
     });
   return new Promise((resolve, reject) => {
     child.once('exit', () => reject(new BenchError('the bare server ended at its start')));
-    child.once('message', (port) => resolve({ port: Number(port), stop }));
+    child.once('message', (port) => resolve({ port: Number(port), pid: child.pid as number, stop }));
     child.send(answer);
   });
 }

@@ -45,6 +45,7 @@ const TOKEN_TTL_MS = 7 * 86_400_000;
 const LEFT_MIN_MS = 2 * 3_600_000;
 /** Records written at once: 6 MB, and the event loop sees Ctrl-C in between. */
 const CHUNK = 20_000;
+const TOLD_EVERY = 5 * CHUNK;
 const KEY_MARK = '\r\nIdempotency-Key: ';
 
 /** The user id of a buyer: all of one length. */
@@ -85,7 +86,9 @@ export async function prepareBuyers(
       recordBytes = text.length / (to - from);
       if (!Number.isInteger(recordBytes)) throw new BenchError('the prepared requests differ in length');
       writeSync(file, text, null, 'latin1');
-      say(`signing tokens: ${to.toLocaleString('en')} of ${count.toLocaleString('en')}`);
+      if (to % TOLD_EVERY === 0 || to === count) {
+        say(`signing tokens: ${to.toLocaleString('en')} of ${count.toLocaleString('en')}`);
+      }
       await new Promise((resolve) => setImmediate(resolve));
     }
     fsyncSync(file); // now, not in the middle of a measurement

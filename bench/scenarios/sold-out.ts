@@ -2,6 +2,7 @@ import { captureAnswer, startBareServer, type BareAnswer } from '../limits/bare-
 import { headersAt, readRecords, splitSlice, type BuyerSlice } from '../load/buyers.js';
 import type { LoadResult } from '../load/load.js';
 import { loadFigures, type LoadFigures } from '../results.js';
+import { cpuTimes } from '../session/cpu.js';
 import { BUYERS_PER_SECOND, checkBooks, closedLoop, secondsOf, type Context } from './context.js';
 
 const STOCK = 100;
@@ -31,15 +32,18 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
   };
   try {
     await askBare(FIRST_SECONDS);
+    const cpuBefore = cpuTimes(bare.pid)?.own ?? 0;
     const before = await askBare(seconds / 2);
     session.say(`sold-out: ${seconds} s of load`);
     const measured = await closedLoop(context, sale.saleId, { buyers, seconds });
     const after = await askBare(seconds / 2);
+    const bareCpu = (cpuTimes(bare.pid)?.own ?? 0) - cpuBefore;
     const books = await checkBooks(context, sale, [selling.load, measured.load]);
     const bareRate = (rateOf(before) + rateOf(after)) / 2;
     const about = `${STOCK} units, then refusals; ${options.connections} connections, ${seconds} s`;
     const extra = {
       'bare node:http answers/s': bareRate,
+      'CPU µs each: bare node:http': (bareCpu * 1e6) / (before.answered + after.answered),
       'share of bare node:http': rateOf(measured.load) / bareRate,
     };
     return loadFigures('sold-out', about, { measured, books, per: 'answered' }, extra);

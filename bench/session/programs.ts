@@ -123,8 +123,7 @@ export class Program {
   }
 }
 
-/** BENCH_CPU_PROF=<folder> writes a V8 profile of each program there when it ends. */
+/** BENCH_CPU_PROF=<folder> writes a V8 profile per program and thread there when it ends; that of thread 0 is the one. */
 function profilerArgs(name: ProgramName, env: NodeJS.ProcessEnv): string[] {
-  const folder = env.BENCH_CPU_PROF;
-  return folder ? ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-name', `${name}.cpuprofile`] : [];
+  return env.BENCH_CPU_PROF ? ['--cpu-prof', '--cpu-prof-dir', `${env.BENCH_CPU_PROF}/${name}`] : [];
 }
