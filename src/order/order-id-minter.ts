@@ -61,7 +61,7 @@ export function createOrderIdMinter(
 
   return {
     mint(userIds): MintOutcome {
-      const nowMs = clock.nowMs();
+      const nowMs = Math.floor(clock.nowMs());
       if (nowMs > lastMs) {
         lastMs = nowMs;
         used = 0;

@@ -116,7 +116,7 @@ async function recordTogether(
       continue;
     }
     const orders = draft.rows.map((row, index) => ({ ...row, orderId: minted.orderIds[index] as string }));
-    const written = await book.write({ terms, orders, releases: draft.releases, oneByOne, paymentWindowMs });
+    const written = await book.write({ terms, orders, releases: draft.releases, oneByOne: new Set(oneByOne), paymentWindowMs });
     reason = 'contended';
     switch (written.outcome) {
       case 'written':
@@ -133,7 +133,7 @@ async function recordTogether(
         terms = await book.termsOf(saleIds);
         break;
       case 'again':
-        await clock.sleep(AGAIN_MS * attempt * (0.5 + Math.random()));
+        await clock.sleep(Math.ceil(AGAIN_MS * attempt * (0.5 + Math.random())));
         break;
       default:
         return assertNever(written);
