@@ -31,12 +31,13 @@ try {
   else process.stdout.write(`${reportTable(report.results)}\n\n${reportNotes(report)}\n`);
   process.exitCode = report.results.some(isBad) ? EXIT_FAILED : 0;
 } catch (error) {
-  process.exitCode = interrupted.signal.aborted ? EXIT_INTERRUPTED : exitCodeOf(error);
+  process.exitCode = exitCodeOf(interrupted.signal.aborted ? interrupted.signal.reason : error);
 }
 
 /** What a person can mend is one sentence; anything else is our mistake and keeps its stack. */
 function exitCodeOf(error: unknown): number {
   const known = [BenchError, StackError, OperationalError, ConfigError].some((kind) => error instanceof kind);
   console.error(known ? `bench: ${(error as Error).message}` : error);
+  if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
   return error instanceof ConfigError ? EXIT_USAGE : EXIT_FAILED;
 }
