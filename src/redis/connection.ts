@@ -20,6 +20,9 @@ export interface RedisConnection {
 /** Reconnect quickly at first, then at most this far apart. */
 const RECONNECT_MAX_MS = 1000;
 
+/** A connection without any reply for this many reply time-outs is half-open: TCP alone would take minutes to say so. */
+const SILENT_REPLY_TIMEOUTS = 2;
+
 /**
  * One connection. It never queues while disconnected and never sends a command twice: a purchase must hear within
  * milliseconds that Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2).
@@ -32,6 +35,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     commandTimeout: options.replyTimeoutMs,
+    socketTimeout: SILENT_REPLY_TIMEOUTS * options.replyTimeoutMs,
     connectTimeout: options.connectTimeoutMs,
     retryStrategy: (attempt) => Math.min(50 * attempt, RECONNECT_MAX_MS),
   });

@@ -8,6 +8,10 @@ export class TcpProxy {
   bytes = 0;
   /** Connections accepted so far. */
   connections = 0;
+  /** While true, requests arrive at the server and its replies do not come back. */
+  dropReplies = false;
+  /** Bytes of replies that were dropped. */
+  droppedBytes = 0;
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
 
@@ -36,7 +40,8 @@ export class TcpProxy {
   }
 
   async close(): Promise<void> {
-    this.reset();
+    // No reset here: of a socket that is shutting down already, Node would never free the handle.
+    for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
@@ -46,6 +51,10 @@ export class TcpProxy {
     this.#pairs.add(pair);
     for (const [from, to] of [pair, [far, near] as const]) {
       from.on('data', (chunk) => {
+        if (from === far && this.dropReplies) {
+          this.droppedBytes += chunk.length;
+          return;
+        }
         this.bytes += chunk.length;
         to.write(chunk);
       });

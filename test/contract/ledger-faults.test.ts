@@ -1,0 +1,216 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../src/domain/errors.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
+import type { SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
+import { connectRedis } from '../../src/redis/connection.js';
+import { createSaleLedger } from '../../src/redis/sale-ledger.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { waitUntil } from '../../src/stack/wait-until.js';
+import { MemoryLedger, type LedgerFault } from '../helpers/memory/memory-ledger.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+
+type Ledger = StockLedger & SaleLedger & SettlementLedger;
+
+/** A ledger whose replies can be lost on the way, and a second way to it that always works. */
+interface FaultyWorld {
+  readonly ledger: Ledger;
+  /** Runs one call, whose request arrives and whose reply does not. */
+  losingReply<T>(fault: LedgerFault, call: () => Promise<T>): Promise<T>;
+  /** Runs one call that finds no server. */
+  cutOff<T>(fault: LedgerFault, call: () => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+const REPLY_TIMEOUT_MS = 150;
+
+async function memoryWorld(): Promise<FaultyWorld> {
+  const ledger = new MemoryLedger();
+  const broken = <T>(fault: LedgerFault, call: () => Promise<T>): Promise<T> => {
+    ledger.breakNext(fault);
+    return call();
+  };
+  return { ledger, losingReply: broken, cutOff: broken, close: async () => undefined };
+}
+
+async function redisWorld(): Promise<FaultyWorld> {
+  const url = new URL(stackEnv().REDIS_URL);
+  const proxy = await TcpProxy.open(url.host);
+  url.host = proxy.address;
+  const options = { url: url.href, replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 3000 };
+  const connection = await connectRedis(options, silentLog);
+  const { redis } = connection;
+  const ledger: Ledger = {
+    ...createStockLedger(connection, silentLog),
+    ...createSaleLedger(connection),
+    ...createSettlementLedger(connection),
+  };
+  const until = async (what: string, check: () => boolean): Promise<void> => {
+    expect(await waitUntil(check, { timeoutMs: 5000, everyMs: 1 }), what).to.equal(true);
+  };
+  const isReady = (): boolean => redis.status === 'ready';
+  /** A connection that lost a reply is of no use: the next reply would be taken for the lost one. */
+  const reconnect = async (): Promise<void> => {
+    proxy.reset();
+    await until('the connection broke', () => !isReady());
+    await until('the connection came back', isReady);
+  };
+  return {
+    ledger,
+    async losingReply(_, call) {
+      const droppedBefore = proxy.droppedBytes;
+      proxy.dropReplies = true;
+      try {
+        return await call();
+      } finally {
+        expect(proxy.droppedBytes, 'the fault happened').to.be.greaterThan(droppedBefore);
+        proxy.dropReplies = false;
+        await reconnect();
+      }
+    },
+    async cutOff(_, call) {
+      proxy.reset();
+      await until('the connection broke', () => !isReady());
+      try {
+        return await call();
+      } finally {
+        await until('the connection came back', isReady);
+      }
+    },
+    async close() {
+      await connection.close();
+      await proxy.close();
+    },
+  };
+}
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['redis', redisWorld],
+] as const) {
+  describe(`contract: a ledger that does not answer, on ${name}`, () => {
+    let world: FaultyWorld;
+    let ledger: Ledger;
+    before(async () => {
+      world = await createWorld();
+      ({ ledger } = world);
+    });
+    after(() => world?.close());
+
+    const openSale = async () => {
+      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the memory's clock stands at some other time
+      await ledger.warm(sale);
+      await ledger.gate(sale, 'open');
+      return { sale, at: { saleId: sale.saleId, bucket: 0 } };
+    };
+    const faultOf = async (call: Promise<unknown>): Promise<unknown> =>
+      call.then(
+        (value) => expect.fail(`answered ${JSON.stringify(value)}`),
+        (error: unknown) => error,
+      );
+    const expectFault = (error: unknown): void => {
+      expect(error).to.be.instanceOf(OperationalError);
+      expect(error).to.include({ dependency: 'redis', retryable: true });
+    };
+
+    it('T8 a lost reply of deduct is `outcome_unknown`; it ran once, and decide knows', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1*2'));
+      const verdict = await world.losingReply('deduct_reply_lost', () => ledger.deduct(batch));
+      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(await ledger.decide(batch)).to.equal('deducted');
+      expect((await ledger.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
+    });
+
+    it('G4 a lost reply of a refusal is `outcome_unknown` too; decide says aborted', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
+      const verdict = await world.losingReply('deduct_reply_lost', () => ledger.deduct(batch));
+      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(await ledger.decide(batch)).to.equal('aborted');
+      expect((await ledger.readSale(at))?.unitsLeft).to.equal(5);
+    });
+
+    it('T10 a lost reply of decide is `outcome_unknown`, never a word', async () => {
+      const { sale } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1'));
+      expect(await world.losingReply('decide_reply_lost', () => ledger.decide(batch))).to.equal('outcome_unknown');
+      expect(await ledger.decide(batch)).to.equal('aborted');
+    });
+
+    it('R8 while the server is away deduct and decide are unknown at once, nothing is queued behind our back', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1'));
+      const startedMs = performance.now();
+      const verdict = await world.cutOff('deduct_lost', () => ledger.deduct(batch));
+      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(performance.now() - startedMs).to.be.below(2000);
+      expect(await world.cutOff('decide_lost', () => ledger.decide(batch))).to.equal('outcome_unknown');
+      expect((await ledger.readSale(at))?.unitsLeft, 'no deduct was sent later').to.equal(5);
+      expect(await ledger.decide(batch)).to.equal('aborted');
+    });
+
+    it('R8 precheck, reads, settle and release throw what may be tried again', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1'));
+      await ledger.deduct(batch);
+      const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+      expectFault(await faultOf(world.cutOff('precheck_fails', () => ledger.precheck(at, purchasesOf('u2')))));
+      expectFault(await faultOf(world.cutOff('read_fails', () => ledger.readSale(at))));
+      expectFault(await faultOf(world.cutOff('read_fails', () => ledger.findRequest(at, 'u1', 'k1'))));
+      expectFault(await faultOf(world.cutOff('read_fails', () => ledger.stalePending(at, 0, 1))));
+      expectFault(await faultOf(world.cutOff('settle_fails', () => ledger.settle([{ batch, orders: [] }]))));
+      expectFault(await faultOf(world.cutOff('release_fails', () => ledger.release([release]))));
+      expect((await ledger.findRequest(at, 'u1', 'k1'))?.state, 'nothing of it happened').to.equal('held');
+    });
+
+    it('a settle or release whose reply was lost is done, and doing it again changes nothing', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1*2'));
+      await ledger.deduct(batch);
+      const orders = [{ userId: 'u1', requestId: 'k1', orderId: '101' }];
+      expectFault(await faultOf(world.losingReply('settle_reply_lost', () => ledger.settle([{ batch, orders }]))));
+      expect((await ledger.findRequest(at, 'u1', 'k1'))?.state).to.equal('ordered');
+      await ledger.settle([{ batch, orders }]);
+
+      const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
+      expectFault(await faultOf(world.losingReply('release_reply_lost', () => ledger.release([release]))));
+      expect(await ledger.release([release])).to.deep.equal(['nothing']);
+      expect((await ledger.readSale(at))?.unitsLeft).to.equal(5);
+    });
+  });
+}
+
+describe('contract: a half-open connection to redis', () => {
+  it('T9 R8 calls end in time, and the connection is given up for a new one', async () => {
+    const url = new URL(stackEnv().REDIS_URL);
+    const proxy = await TcpProxy.open(url.host);
+    url.host = proxy.address;
+    const options = { url: url.href, replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 3000 };
+    const connection = await connectRedis(options, silentLog);
+    try {
+      const [stock, sales] = [createStockLedger(connection, silentLog), createSaleLedger(connection)];
+      const sale = saleOf();
+      await sales.warm(sale);
+      await sales.gate(sale, 'open');
+      const [connections, startedMs] = [proxy.connections, performance.now()];
+      proxy.freeze();
+
+      const batch = batchOf(sale, purchasesOf('u1'));
+      expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'outcome_unknown' });
+      const decided = await waitUntil(async () => (await stock.decide(batch)) !== 'outcome_unknown', {
+        timeoutMs: 5000,
+        everyMs: 10,
+      });
+      expect(decided, 'served again').to.equal(true);
+      expect(proxy.connections, 'over a new connection').to.be.greaterThan(connections);
+      expect(performance.now() - startedMs).to.be.below(10 * REPLY_TIMEOUT_MS + 1000);
+    } finally {
+      await connection.close();
+      await proxy.close();
+    }
+  });
+});
