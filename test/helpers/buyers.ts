@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { purchaseKey } from '../../src/domain/purchase.js';
+import { createTokenSigner } from '../../src/http/token.js';
+import { ask, type Answer } from './http-client.js';
+import { OpLog } from './op-log.js';
+
+export interface PurchaseParts {
+  readonly requestId?: string;
+  readonly quantity?: number;
+  /** Tries with the same key, until one is final (2xx or 4xx). Default 1. */
+  readonly tries?: number;
+  /** Address of the api for this purchase; default: each in turn. */
+  readonly url?: string;
+}
+
+const HOUR_MS = 3_600_000;
+const TRY_TIMEOUT_MS = 5_000;
+const AGAIN_MS = 200;
+
+/** Buyers of one sale. Each try goes to the next api, and the op log notes what was heard. */
+export class Buyers {
+  readonly opLog = new OpLog();
+  readonly saleId: string;
+  readonly #urls: () => readonly string[];
+  readonly #sign: ReturnType<typeof createTokenSigner>;
+  #turn = 0;
+
+  constructor(saleId: string, secret: string, urls: () => readonly string[]) {
+    this.saleId = saleId;
+    this.#urls = urls;
+    this.#sign = createTokenSigner(secret);
+  }
+
+  token(userId: string, roles: readonly string[] = []): string {
+    return this.#sign({ userId, roles, ttlMs: HOUR_MS });
+  }
+
+  /** One purchase. @returns its last answer; null when the last try broke */
+  async buy(userId: string, parts: PurchaseParts = {}): Promise<Answer | null> {
+    const { requestId = 'k1', quantity = 1, tries = 1 } = parts;
+    const token = this.token(userId);
+    let answer: Answer | null = null;
+    for (let attempt = 1; attempt <= tries; attempt++) {
+      if (attempt > 1) await sleep(AGAIN_MS);
+      const url = `${parts.url ?? this.#nextUrl()}/v1/sales/${this.saleId}/purchases`;
+      const headers = { 'Idempotency-Key': requestId };
+      const body = { quantity };
+      answer = await ask(url, { method: 'POST', token, headers, body, timeoutMs: TRY_TIMEOUT_MS }).catch(() => null);
+      this.opLog.hear(purchaseKey({ userId, requestId }), answer);
+      if (answer !== null && answer.status < 500) break;
+    }
+    return answer;
+  }
+
+  /** Where a purchase stands. @param waitSeconds long poll */
+  status(userId: string, requestId = 'k1', waitSeconds = 0): Promise<Answer> {
+    const url = `${this.#nextUrl()}/v1/sales/${this.saleId}/purchases/${requestId}?wait=${waitSeconds}`;
+    return ask(url, { token: this.token(userId), timeoutMs: waitSeconds * 1000 + TRY_TIMEOUT_MS });
+  }
+
+  order(userId: string, orderId: string): Promise<Answer> {
+    return ask(`${this.#nextUrl()}/v1/orders/${orderId}`, { token: this.token(userId) });
+  }
+
+  /** Everybody buys once, `parallel` at a time. @returns answers in the order of the buyers */
+  async rush(userIds: readonly string[], parallel: number, parts: PurchaseParts = {}): Promise<(Answer | null)[]> {
+    const answers: (Answer | null)[] = [];
+    let next = 0;
+    const hand = async (): Promise<void> => {
+      for (let mine = next++; mine < userIds.length; mine = next++) {
+        answers[mine] = await this.buy(userIds[mine] as string, parts);
+      }
+    };
+    await Promise.all(Array.from({ length: parallel }, hand));
+    return answers;
+  }
+
+  /** New buyers keep coming until `stop`, which waits for the last of them. */
+  startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load' } = {}): { stop(): Promise<void> } {
+    let stopping = false;
+    let made = 0;
+    const hand = async (): Promise<void> => {
+      while (!stopping) {
+        await this.buy(`${prefix}-${made++}`, { tries });
+        await sleep(pauseMs);
+      }
+    };
+    const hands = Promise.all(Array.from({ length: parallel }, hand));
+    return {
+      async stop(): Promise<void> {
+        stopping = true;
+        await hands;
+      },
+    };
+  }
+
+  #nextUrl(): string {
+    const urls = this.#urls();
+    const url = urls[this.#turn++ % urls.length];
+    if (url === undefined) throw new Error('no api runs');
+    return url;
+  }
+}
+
+export const userIds = (count: number, prefix = 'u'): string[] =>
+  Array.from({ length: count }, (_, index) => `${prefix}${index}`);

@@ -1,0 +1,57 @@
+import { closeConnections } from './http-client.js';
+import { Programs } from './programs.js';
+import { openTestStack, type TestStack } from './stack.js';
+
+/** Real servers and real programs for one test file. */
+export interface System {
+  readonly stack: TestStack;
+  readonly programs: Programs;
+}
+
+/** Servers that were killed must run again, then programs start; on a busy machine each takes many seconds. */
+const OPEN_TIMEOUT_MS = 180_000;
+const CLOSE_TIMEOUT_MS = 30_000;
+/** Bounds a test as a whole; what it promises about time it asserts itself. */
+const TEST_TIMEOUT_MS = 120_000;
+
+/**
+ * Opens stack and programs before the tests of a file and ends every process afterwards, also when a test failed.
+ * A failed test keeps its data and shows what its programs wrote.
+ * @param start the programs that all tests of the file use
+ */
+export function useSystem(start: (system: System) => Promise<void> = () => Promise.resolve()): System {
+  let stack: TestStack | null = null;
+  let programs: Programs | null = null;
+
+  before(async function () {
+    this.timeout(OPEN_TIMEOUT_MS);
+    stack = await openTestStack();
+    programs = new Programs(stack.env, stack.servers.dir);
+    await start({ stack, programs });
+  });
+  beforeEach(function () {
+    this.currentTest?.timeout(TEST_TIMEOUT_MS);
+  });
+  afterEach(function () {
+    if (this.currentTest?.state === 'failed') programs?.printLogs();
+  });
+  after(async function () {
+    this.timeout(CLOSE_TIMEOUT_MS);
+    await programs?.close();
+    closeConnections();
+    await stack?.close();
+  });
+
+  const opened = <T>(part: T | null): T => {
+    if (part === null) throw new Error('the system is there from `before` on, not while tests are declared');
+    return part;
+  };
+  return {
+    get stack() {
+      return opened(stack);
+    },
+    get programs() {
+      return opened(programs);
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import { Buyers, userIds } from '../helpers/buyers.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+
+describe('a crowd on several api processes', () => {
+  let apis: Program[];
+  const system = useSystem(async ({ programs }) => {
+    const worker = programs.start('worker');
+    apis = await Promise.all([1, 2, 3].map(() => programs.start('api')));
+    await worker;
+  });
+
+  const buyersOf = (saleId: string, processes: readonly Program[]): Buyers =>
+    new Buyers(saleId, system.stack.env.JWT_SECRET, () => processes.map(({ url }) => url));
+
+  it('S1 100 parallel clicks with one key on 3 api processes are one order, every answer 2xx', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 50, limitPerBuyer: 5 });
+    const buyers = buyersOf(saleId, apis);
+    const clicks = await Promise.all(Array.from({ length: 100 }, () => buyers.buy('ann', { requestId: 'one-key' })));
+
+    for (const click of clicks) {
+      expect(click?.status).to.be.oneOf([200, 202]);
+      expect(click?.json.requestId).to.equal('one-key');
+    }
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
+    expect(figures).to.include({ rows: 1, sold: 1, unitsLeft: 49 });
+  });
+
+  it('G1 2,000 buyers, 500 units, 2 api processes: exactly 500 orders, everybody else hears sold_out', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 500 });
+    const buyers = buyersOf(saleId, apis.slice(0, 2));
+    const answers = await buyers.rush(userIds(2000), 128, { tries: 5 });
+
+    const words = new Map<string, number>();
+    for (const answer of answers) {
+      const word = answer?.status === 202 ? 'accepted' : String(answer?.json.code ?? answer?.status ?? 'broken');
+      words.set(word, (words.get(word) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(words)).to.deep.equal({ accepted: 500, sold_out: 1500 });
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
+    expect(figures).to.include({ sold: 500, rows: 500, liveRows: 500, unitsLeft: 0 });
+  });
+
+  it('G1 purchases of several units share what is left: nothing is oversold, nothing sellable is left', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 97, limitPerBuyer: 4 });
+    const buyers = buyersOf(saleId, apis);
+    const purchases = userIds(120).map((userId, index) => buyers.buy(userId, { quantity: 1 + (index % 4), tries: 5 }));
+    await Promise.all(purchases);
+
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
+    expect(figures.sold + figures.unitsLeft).to.equal(97);
+    const single = await buyers.buy('one-more');
+    expect(single?.status, `${figures.unitsLeft} units left`).to.equal(figures.unitsLeft > 0 ? 202 : 409);
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+});

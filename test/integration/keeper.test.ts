@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '../../src/app/system-clock.js';
+import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { composeOrderId } from '../../src/domain/order-id.js';
+import { createOrderBook } from '../../src/mysql/order-book.js';
+import { silentLog } from '../../src/ports/log.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { userIds } from '../helpers/buyers.js';
+import { ask } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { OpLog } from '../helpers/op-log.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../helpers/until.js';
+
+describe('the keeper mends what a death left behind', () => {
+  let keeper: Program;
+  const system = useSystem(async ({ programs }) => {
+    const env = { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '1000' };
+    keeper = await programs.start('keeper', { env });
+  });
+
+  const ledger = () => createStockLedger(system.stack.redis, silentLog);
+  const metric = async (name: string): Promise<number> => {
+    const { text } = await ask(`${keeper.probeUrl}/metrics`);
+    return Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+  };
+
+  /** Deducts a batch the way an api does that dies before it sends or commits anything. */
+  async function deducted(saleId: string, size: number): Promise<Batch> {
+    const purchases = userIds(size).map((userId) => ({ userId, requestId: 'k1', quantity: 1 }));
+    const batch = sealBatch({
+      ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+      ...{ createdAtMs: Date.now(), trace: '', purchases },
+    });
+    expect(await ledger().deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+    return batch;
+  }
+
+  it('M9 settles what a worker recorded before it died, while none runs', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 20 });
+    const before = await metric('seckill_settled_late_batches_total');
+    const batch = await deducted(saleId, 3);
+    const book = createOrderBook(system.stack.mysql);
+    const terms = await book.termsOf([saleId]);
+    const nowMs = systemClock.nowMs();
+    const orders = batch.purchases.map((purchase, index) => ({
+      ...{ orderId: composeOrderId(nowMs, 255, purchase.userId, index), batch, purchase, failure: null },
+    }));
+    const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
+    expect((await book.write(plan)).outcome).to.equal('written'); // and nobody settles
+
+    const figures = await expectInvariants(system.stack, saleId);
+    expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });
+    await until('it counts the batch', async () => (await metric('seckill_settled_late_batches_total')) === before + 1);
+  });
+
+  it('M2 re-drives a batch whose message never came: the worker records it', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 20 });
+    const before = await metric('seckill_redriven_batches_total');
+    await system.programs.start('worker');
+    const { purchases } = await deducted(saleId, 7);
+
+    const opLog = new OpLog();
+    for (const { userId } of purchases) opLog.entries.set(`${userId}/k1`, 'ok');
+    const figures = await expectInvariants(system.stack, saleId, opLog);
+    expect(figures).to.include({ sold: 7, rows: 7, unitsLeft: 13 });
+    await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
+  });
+
+  it('C3 gives units back once, however often the promise is repeated', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 20 });
+    const batch = await deducted(saleId, 2);
+    const figuresBefore = await expectInvariants(system.stack, saleId);
+    expect(figuresBefore).to.include({ sold: 2, unitsLeft: 18 });
+    const { mysql } = system.stack;
+    const [row] = await mysql.query<{ id: string; user_id: string }>(
+      'SELECT id, user_id FROM orders WHERE batch_id = ? ORDER BY id LIMIT 1',
+      [batch.batchId],
+    );
+    const release = {
+      ...{ saleId, bucket: 0, userId: row?.user_id ?? '', requestId: 'k1', orderId: row?.id ?? '' },
+      ...{ batchId: batch.batchId, withUnits: true },
+    };
+    await mysql.transaction(async (tx) => {
+      await tx.execute("UPDATE orders SET state = 'expired' WHERE id = ?", [release.orderId]);
+      await tx.execute('UPDATE sales SET sold = sold - 1 WHERE id = ?', [saleId]);
+      const payload = JSON.stringify([release]);
+      for (let i = 0; i < 3; i++) {
+        await tx.execute("INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'thrice', ?)", [payload]);
+      }
+    });
+
+    const figures = await expectInvariants(system.stack, saleId);
+    expect(figures).to.include({ sold: 1, unitsLeft: 19, rows: 2 });
+    expect(await createSettlementLedger(system.stack.redis).release([release])).to.deep.equal(['nothing']);
+    expect((await expectInvariants(system.stack, saleId)).unitsLeft).to.equal(19);
+  });
+});

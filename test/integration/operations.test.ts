@@ -1,0 +1,109 @@
+import { expect } from 'chai';
+import { migrate } from '../../src/mysql/migrate.js';
+import { Buyers } from '../helpers/buyers.js';
+import { ask } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../helpers/until.js';
+
+describe('what operators ask', () => {
+  let all: Program[];
+  const system = useSystem(async ({ programs }) => {
+    const env = { MYSQL_QUERY_TIMEOUT_MS: '1000', REDIS_REPLY_TIMEOUT_MS: '500' };
+    all = await Promise.all((['api', 'worker', 'keeper'] as const).map((name) => programs.start(name, { env })));
+  });
+
+  const readiness = async ({ probeUrl }: Program): Promise<{ status: number; bad: string[] }> => {
+    const { status, json } = await ask(`${probeUrl}/readyz`);
+    const dependencies = json.dependencies as { name: string; ok: boolean }[];
+    return { status, bad: dependencies.filter(({ ok }) => !ok).map(({ name }) => name) };
+  };
+
+  it('/healthz is alive and /readyz ready in every program', async () => {
+    for (const program of all) {
+      expect((await ask(`${program.probeUrl}/healthz`)).json, program.name).to.deep.equal({ status: 'alive' });
+      expect(await readiness(program), program.name).to.deep.equal({ status: 200, bad: [] });
+    }
+  });
+
+  for (const [server, dependency] of [['redis', 'redis'] as const, ['mariadb', 'mysql'] as const]) {
+    it(`/readyz names ${dependency} while it is stopped, /healthz stays alive, and both recover`, async () => {
+      const { servers } = system.stack;
+      expect(servers.server(server).kill('SIGSTOP'), 'it was stopped').to.equal(true);
+      try {
+        for (const program of all) {
+          expect(await readiness(program), program.name).to.deep.equal({ status: 503, bad: [dependency] });
+          expect((await ask(`${program.probeUrl}/healthz`)).status).to.equal(200);
+        }
+      } finally {
+        servers.server(server).kill('SIGCONT');
+      }
+      for (const program of all) {
+        await until(`the ${program.name} is ready again`, async () => (await readiness(program)).status === 200);
+      }
+    });
+  }
+
+  it('/metrics shows batches and their end, and no buyer', async () => {
+    const [api, worker, keeper] = all as [Program, Program, Program];
+    const { saleId } = await openSale(system.stack, { stock: 10 });
+    const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+    const users = Array.from({ length: 5 }, (_, index) => `metrics-buyer-${saleId}-${index}`);
+    await buyers.rush(users, 5, { requestId: `metrics-key-${saleId}` });
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+
+    const read = async ({ probeUrl }: Program): Promise<string> => (await ask(`${probeUrl}/metrics`)).text;
+    const apiMetrics = await read(api);
+    expect(sum(apiMetrics, 'seckill_batches_total', /verdict="accepted"/)).to.be.within(1, 5);
+    expect(sum(apiMetrics, 'seckill_batch_size_sum')).to.be.at.least(5);
+    expect(sum(apiMetrics, 'seckill_half_send_seconds_count', /outcome="stored"/)).to.be.within(1, 5);
+    expect(sum(apiMetrics, 'seckill_http_answers_total', /route="purchase",code="accepted"/)).to.equal(5);
+    expect(sum(await read(worker), 'seckill_recorded_purchases_total', /verdict="recorded"/)).to.equal(5);
+    await until('the keeper has looked', async () => /seckill_pending_batches\S* 0/.test(await read(keeper)));
+    for (const program of all) {
+      const text = await read(program);
+      for (const secret of ['metrics-buyer', 'metrics-key', system.stack.env.JWT_SECRET]) {
+        expect(text, program.name).not.to.contain(secret);
+      }
+      for (const { logFile, log } of all) expect(log, logFile).not.to.contain('metrics-buyer');
+    }
+  });
+
+  it('/openapi.json describes every address that is served', async () => {
+    const [api] = all as [Program];
+    const { status, headers, json } = await ask(`${api.url}/openapi.json`);
+    expect(status).to.equal(200);
+    expect(headers['content-type']).to.match(/^application\/json/);
+    expect(String(json.openapi)).to.match(/^3\./);
+    expect(Object.keys(json.paths as object)).to.include.members([
+      ...['/v1/sales/{saleId}/purchases', '/v1/sales/{saleId}/purchases/{requestId}', '/v1/orders/{orderId}'],
+      ...['/v1/sales/{saleId}', '/admin/v1/sales', '/admin/v1/sales/{saleId}/warm', '/readyz', '/metrics'],
+    ]);
+    expect((await ask(`${api.url}/nothing-here`)).json).to.include({ code: 'route_not_found', status: 404 });
+  });
+
+  it('migrating twice at once applies each migration once', async () => {
+    const name = `seckill_twice_${Date.now()}`;
+    await system.stack.mysql.execute(`CREATE DATABASE ${name}`);
+    const url = system.stack.env.MYSQL_URL.replace(/\/[^/]*$/, `/${name}`);
+    const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
+    expect(
+      applied.filter((names) => names.length > 0),
+      JSON.stringify(applied),
+    ).to.have.length(1);
+    expect(await migrate({ url })).to.deep.equal([]);
+    const [row] = await system.stack.mysql.query<{ slots: string }>(
+      `SELECT COUNT(*) AS slots FROM ${name}.worker_slots`,
+    );
+    expect(Number(row?.slots)).to.equal(256);
+    await system.stack.mysql.execute(`DROP DATABASE ${name}`);
+  });
+});
+
+/** The sum of a metric over the labels that match. */
+function sum(text: string, name: string, labels = /./): number {
+  const lines = text.split('\n').filter((line) => line.startsWith(`${name}{`) && labels.test(line));
+  return lines.reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}

@@ -1,0 +1,67 @@
+import { expect } from 'chai';
+import { Buyers } from '../helpers/buyers.js';
+import type { Answer } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../helpers/until.js';
+
+/** SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back; start-up sees the true time. */
+const SKEWED_CLOCK = `data:text/javascript,${encodeURIComponent(`
+  const now = Date.now;
+  const skewTo = (ms) => () => { Date.now = () => now() + ms; };
+  process.on('SIGUSR2', skewTo(300000));
+  process.on('SIGWINCH', skewTo(-300000));
+`)}`;
+
+describe('the window of a sale', () => {
+  let api: Program;
+  const system = useSystem(async ({ programs }) => {
+    [api] = await Promise.all([
+      programs.start('api', { preload: [SKEWED_CLOCK], env: { GATE_CARD_CACHE_MS: '200' } }),
+      programs.start('worker'),
+    ]);
+  });
+
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const brief = (answer: Answer | null): string => `${answer?.status} ${answer?.json.code ?? answer?.json.status}`;
+
+  it('S8 opens and closes by itself', async () => {
+    const nowMs = Date.now();
+    const window = { opensAtMs: nowMs + 1000, closesAtMs: nowMs + 3000 };
+    const { saleId } = await openSale(system.stack, { stock: 100, ...window });
+    const buyers = buyersOf(saleId);
+    const early = await buyers.buy('early');
+    expect(brief(early)).to.equal('409 not_open');
+    expect(early?.json).to.include({ retryable: true });
+    expect(early?.headers).to.have.property('retry-after');
+
+    let tries = 0;
+    await until('the sale opens', async () => (await buyers.buy(`on-time-${tries++}`))?.status === 202, 5000);
+    expect(Date.now(), 'not before its time').to.be.at.least(window.opensAtMs);
+    await until('the sale closes', async () => brief(await buyers.buy(`late-${tries++}`)) === '409 closed', 5000);
+    expect(Date.now()).to.be.at.least(window.closesAtMs);
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog); // held before the close: recorded
+    expect(figures.rows).to.equal(buyers.opLog.count('ok'));
+  });
+
+  it('S8 Redis time decides: an api whose clock is five minutes off sells neither too early nor too late', async () => {
+    const nowMs = Date.now();
+    const soon = await openSale(system.stack, { opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 120_000 });
+    const ending = await openSale(system.stack, { opensAtMs: nowMs - 60_000, closesAtMs: nowMs + 60_000 });
+    const over = await openSale(system.stack, { opensAtMs: nowMs - 120_000, closesAtMs: nowMs - 60_000 });
+    const skewOf = async (): Promise<number> => {
+      const page = await fetch(`${api.url}/readyz`).then((response) => response.text());
+      return Number(/clock skew (-?\d+) ms/.exec(page)?.[1]);
+    };
+    for (const [signal, skewMs] of [['SIGUSR2', 300_000] as const, ['SIGWINCH', -300_000] as const]) {
+      api.signal(signal);
+      await until('the clock is off', async () => Math.abs((await skewOf()) - skewMs) < 5000); // the fault happened
+      expect(brief(await buyersOf(soon.saleId).buy(`b${signal}`))).to.equal('409 not_open');
+      expect(brief(await buyersOf(ending.saleId).buy(`b${signal}`))).to.equal('202 pending');
+      expect(brief(await buyersOf(over.saleId).buy(`b${signal}`))).to.equal('409 closed');
+    }
+    expect(await expectInvariants(system.stack, ending.saleId)).to.include({ rows: 2, sold: 2 });
+  });
+});
