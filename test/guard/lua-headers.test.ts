@@ -1,0 +1,188 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import type { LedgerAnswer } from '../../src/domain/outcome.js';
+import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
+import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/ports/stock-ledger.js';
+import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
+
+const LUA = new URL('../../lua/', import.meta.url);
+const REDIS = new URL('../../src/redis/', import.meta.url);
+const CODE_LINES_MAX = 60;
+
+interface Script {
+  readonly file: string;
+  readonly name: string;
+  readonly keysInName: number;
+  readonly header: string;
+  readonly code: string;
+}
+
+const scripts: Script[] = readdirSync(LUA).map((file) => {
+  const text = readFileSync(new URL(file, LUA), 'utf8');
+  const lines = text.split('\n');
+  const end = lines.findIndex((line) => !line.startsWith('--'));
+  const [, name = '', keys = ''] = /^([a-z]+)-(\d+)\.lua$/.exec(file) ?? [];
+  const header = lines.slice(0, end).join('\n');
+  return { file, name, keysInName: Number(keys), header, code: lines.slice(end).join('\n') };
+});
+
+const named = (name: string): Script => {
+  const script = scripts.find((candidate) => candidate.name === name);
+  if (!script) throw new Error(`lua/ has no ${name}`);
+  return script;
+};
+
+const numbersOf = (word: 'KEYS' | 'ARGV', text: string): number[] =>
+  [...new Set([...text.matchAll(new RegExp(`${word}\\[(\\d+)\\]`, 'g'))].map(([, number]) => Number(number)))].sort(
+    (a, b) => a - b,
+  );
+const firstNumbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
+const withoutComments = (code: string): string => code.replaceAll(/--.*$/gm, '');
+
+/** The words below the line that begins with Returns: `--   word | word   why`. */
+function wordsListed({ header }: Script): string[] {
+  const [, returns = ''] = header.split(/^-- Returns/m);
+  return [...returns.matchAll(/^-- {3}([a-z_]+(?: \| [a-z_]+)*)(?=,| {2,}|$)/gm)].flatMap(([, words = '']) =>
+    words.split(' | '),
+  );
+}
+
+/** Every literal that a script may answer with: what it returns, and what it puts where an answer is put. */
+function wordsInCode({ code }: Script): string[] {
+  const places = [
+    ...withoutComments(code).matchAll(/\breturn\b(.*)$/gm),
+    ...withoutComments(code).matchAll(/\b(?:word|shut|refused)\b[^=\n]*=(?!=)(.*)$/gm),
+    ...withoutComments(code).matchAll(/\bthen (?:word|shut) =(?!=)(.*)$/gm),
+  ];
+  const literals = places.flatMap(([, text = '']) => [...text.matchAll(/'([a-z]+(?:_[a-z]+)*)'/g)].map(([, w]) => w));
+  const states = withoutComments(code).matchAll(/state == '([a-z]+)' then shut = state/g); // the state is the word
+  return [...new Set([...literals, ...[...states].map(([, word]) => word)])] as string[];
+}
+
+/** Words that come out of the marker itself. */
+const MARKERS = ['deducted', 'aborted', 'claimed'];
+
+type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
+
+// The compiler proves that these lists are the unions of the ports, the tests that they are the words of the scripts.
+const ANSWERS = [
+  ...['replayed', 'request_conflict', 'loading', 'paused'],
+  ...['closed', 'not_open', 'limit_reached', 'sold_out'],
+] as const;
+const answersAreThePort: Same<(typeof ANSWERS)[number], LedgerAnswer['outcome']> = true;
+const DEDUCT = ['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const;
+const deductIsThePort: Same<(typeof DEDUCT)[number] | 'outcome_unknown', DeductVerdict['outcome']> = true;
+const DECIDE = ['deducted', 'claimed', 'aborted', 'no_answer'] as const;
+const decideIsThePort: Same<(typeof DECIDE)[number] | 'outcome_unknown', DecideVerdict> = true;
+const RELEASE = ['nothing', 'released'] as const;
+const releaseIsThePort: Same<(typeof RELEASE)[number], Awaited<ReturnType<SettlementLedger['release']>>[number]> = true;
+const WARM = ['already_warm', 'warmed'] as const;
+const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleLedger['warm']>>> = true;
+const GATE = ['not_warmed', 'repairing', 'gated'] as const;
+const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleLedger['gate']>>> = true;
+
+const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
+  precheck: ANSWERS,
+  deduct: DEDUCT,
+  decide: DECIDE,
+  release: RELEASE,
+  warm: WARM,
+  gate: GATE,
+  settle: [], // a number
+};
+
+describe('guard: the header of a script is its contract', () => {
+  it('every file is named <verb>-<numberOfKeys>.lua', () => {
+    for (const { file, name } of scripts) expect(name, file).not.to.equal('');
+    expect(new Set(scripts.map(({ name }) => name)).size).to.equal(scripts.length);
+  });
+
+  it('the code knows the scripts of the folder, and no others', () => {
+    expect(SCRIPT_NAMES).to.have.members(scripts.map(({ name }) => name));
+    const sources = readdirSync(REDIS).map((file) => readFileSync(new URL(file, REDIS), 'utf8'));
+    const run = sources.flatMap((text) => [...text.matchAll(/\brun\(\s*'([a-z]+)'/g)].map(([, name]) => name));
+    expect(new Set(run)).to.deep.equal(new Set(SCRIPT_NAMES));
+  });
+
+  it('every script has its words here', () => {
+    expect(Object.keys(WORDS)).to.have.members(scripts.map(({ name }) => name));
+  });
+
+  it('the lists of this page are the unions of the ports', () => {
+    const proofs = [
+      answersAreThePort,
+      deductIsThePort,
+      decideIsThePort,
+      releaseIsThePort,
+      warmIsThePort,
+      gateIsThePort,
+    ];
+    expect(proofs).not.to.include(false);
+  });
+
+  for (const script of scripts) {
+    describe(`lua/${script.file}`, () => {
+      const { name, keysInName, header, code } = script;
+
+      it('begins with its name and purpose', () => {
+        expect(header).to.match(new RegExp(`^-- ${name}: [a-z].{20,}`));
+      });
+
+      it('has as many KEYS in its name, its header and its code', () => {
+        expect(numbersOf('KEYS', header)).to.deep.equal(firstNumbers(keysInName));
+        expect(numbersOf('KEYS', withoutComments(code))).to.deep.equal(firstNumbers(keysInName));
+        const lines = header
+          .split('\n')
+          .filter((line) => /^-- KEYS\[\d+\] {2}sk:\{saleId:bucket\}:\S+ {2,}\S/.test(line));
+        expect(lines, 'one line per key, with its content').to.have.length(keysInName);
+      });
+
+      it('names every ARGV that it uses, and uses every one that it names', () => {
+        const used = numbersOf('ARGV', withoutComments(code));
+        expect(numbersOf('ARGV', header)).to.deep.equal(used);
+        expect(used).to.deep.equal(firstNumbers(used.length));
+      });
+
+      it('takes no key or argument by a computed number', () => {
+        expect(withoutComments(code)).not.to.match(/\b(KEYS|ARGV)\[[^\d]/);
+        expect(withoutComments(code)).not.to.match(/\b(KEYS|ARGV)\b(?!\[)/);
+      });
+
+      it('lists the words of the port under Returns, in order', () => {
+        expect(header).to.match(/^-- Returns/m);
+        expect(wordsListed(script)).to.deep.equal(WORDS[name as ScriptName]);
+      });
+
+      it('says no other words, and each of them', () => {
+        const blames = name === 'deduct' ? ANSWERS.filter((word) => word !== 'loading') : [];
+        const allowed = [...wordsListed(script), ...blames];
+        const said = wordsInCode(script);
+        expect(allowed, 'said but not listed').to.include.members(said);
+        const readsMarker = /string\.match\((?:redis\.call\('GET'|marker)/.test(code);
+        const fromMarker = readsMarker && name !== 'settle' ? MARKERS : [];
+        expect([...said, ...fromMarker], 'listed but never said').to.include.members(allowed);
+      });
+
+      it(`has at most ${CODE_LINES_MAX} lines of code`, () => {
+        const lines = code.split('\n').filter((line) => line.trim() !== '');
+        expect(lines.length).to.be.at.most(CODE_LINES_MAX);
+      });
+
+      it('calls nothing that looks at all keys or blocks the server', () => {
+        expect(code).not.to.match(/'(KEYS|SCAN|[HSZ]SCAN|FLUSHALL|FLUSHDB|SMEMBERS|HGETALL)'/i);
+        expect(code).not.to.match(/os\.|math\.random|loadstring/);
+      });
+    });
+  }
+
+  it('deduct blames with the words of precheck, and says so', () => {
+    expect(named('deduct').header).to.include('the words of precheck');
+  });
+
+  it('the product never lists, scans or flushes all keys', () => {
+    for (const file of readdirSync(REDIS)) {
+      const text = readFileSync(new URL(file, REDIS), 'utf8');
+      expect(text, file).not.to.match(/\.(keys|scan|scanStream|flushall|flushdb)\(/i);
+    }
+  });
+});
