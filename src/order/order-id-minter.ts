@@ -51,7 +51,7 @@ export function createOrderIdMinter(
   let used = 0;
 
   function refusal(nowMs: number, lastNeededMs: number): MintOutcome | null {
-    if (closed || lease === null || nowMs >= lease.validUntilMs || lastNeededMs >= lease.validUntilMs) {
+    if (closed || lease === null || lastNeededMs >= lease.validUntilMs) {
       return { outcome: 'refused', reason: 'no_lease', waitMs: LEASE_WAIT_MS };
     }
     const aheadMs = lastMs - nowMs;

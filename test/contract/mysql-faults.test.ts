@@ -205,6 +205,15 @@ describe('mysql adapters under faults', () => {
     expect(await pool.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
   });
 
+  it('D1 after an error that nobody knows, or of a server turned read-only, the connection is not used again', async () => {
+    const pool = loneWriter();
+    const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
+    const first = await connectionId();
+    expect(await connectionId()).to.deep.equal(first);
+    expect(await failureOf(pool.query('SELEC 1'))).to.include({ kind: 'other', retryable: false });
+    expect(await connectionId()).not.to.deep.equal(first);
+  });
+
   it('D1 a server that is not there: connection_lost, retryable', async () => {
     const url = new URL(stackEnv().MYSQL_URL);
     url.port = '1';

@@ -86,6 +86,7 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
       units.set(order.batch.saleId, (units.get(order.batch.saleId) ?? 0) + order.purchase.quantity);
     }
     const oversold: string[] = [];
+    for (const saleId of plan.oneByOne) units.set(saleId, units.get(saleId) ?? 0); // its row is read, sold or not
     for (const [saleId, sum] of units) {
       const sale = this.#sales.get(saleId);
       if (sale === undefined || sale.epoch !== plan.terms.get(saleId)?.epoch) return { outcome: 'epoch_changed' };

@@ -103,8 +103,9 @@ export class WorkerWorld {
     this.broker.publishRaw(TOPICS.purchase, body, { topic: TOPICS.purchase, saleId, batchId });
   }
 
-  worker(parts: Partial<WorkerLoopOptions> = {}): WorkerLoop {
-    const inner = this.broker.source(TOPICS.purchase, GROUPS.writer, 30_000, 5000);
+  /** @param awaitMs how long an empty receive takes */
+  worker(parts: Partial<WorkerLoopOptions> = {}, awaitMs = 5000): WorkerLoop {
+    const inner = this.broker.source(TOPICS.purchase, GROUPS.writer, 30_000, awaitMs);
     const source: DeliverySource = {
       receive: async (max) => {
         this.receives++;
