@@ -1,3 +1,4 @@
+import type { Registry } from 'prom-client';
 import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
 import { OperationalError } from '../domain/errors.js';
 import { createAuthenticator, type Authenticator } from '../http/auth.js';
@@ -17,7 +18,7 @@ import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
-import { placeBatch } from '../purchase/place-batch.js';
+import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import { createSaleCardCache } from '../redis/sale-card-cache.js';
 import { createSaleLedger } from '../redis/sale-ledger.js';
@@ -26,6 +27,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
+import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
@@ -45,11 +47,12 @@ const CARD_LOCK_MS = 3000;
  */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const registry = createRegistry('api');
+  const points = apiFailPoints(config.failPoint, log);
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
 
-  const ledger = createStockLedger(redis, log);
+  const ledger = points.ledger(createStockLedger(redis, log));
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
     checkBack: createCheckBack({ ledger, log }),
@@ -69,26 +72,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
     { ledger, clock, log },
   );
-  const place = { ledger, channel, clock };
-  const batcher: Batcher = new Batcher(config.batch, {
-    place: async (ref, purchases, trace, reply) => {
-      const placed = await placeBatch(ref, purchases, trace, reply, place);
-      flags.observe(ref, placed.unitsLeft);
-      return placed;
-    },
-    clock,
-    meters: createPurchaseMeters(registry, () => batcher),
-    onError: (error) => {
-      if (error instanceof OperationalError) return 'unavailable';
-      fail(error);
-      return 'outcome_unknown';
-    },
-  });
+  const place = { ledger, channel: points.channel(channel), clock };
+  const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
-      gate: new PurchaseGate({ cards, flags, batcher }),
+      gate: points.gate(new PurchaseGate({ cards, flags, batcher })),
       getPurchase: new GetPurchase({ cards, ledger, book: orders, clock }),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
@@ -113,6 +103,32 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       await mysql.close();
     },
   };
+}
+
+interface BatcherParts {
+  readonly place: PlaceBatchPorts;
+  readonly flags: SoldOutFlags;
+  readonly registry: Registry;
+  readonly fail: (error: unknown) => void;
+}
+
+/** The batcher, which shows every batch to the sold-out flags. */
+function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
+  const batcher: Batcher = new Batcher(options, {
+    place: async (ref, purchases, trace, reply) => {
+      const placed = await placeBatch(ref, purchases, trace, reply, place);
+      flags.observe(ref, placed.unitsLeft);
+      return placed;
+    },
+    clock,
+    meters: createPurchaseMeters(registry, () => batcher),
+    onError: (error) => {
+      if (error instanceof OperationalError) return 'unavailable';
+      fail(error);
+      return 'outcome_unknown';
+    },
+  });
+  return batcher;
 }
 
 function authenticatorOf({ algorithm, key, cacheMax }: ApiConfig['auth']): Authenticator {

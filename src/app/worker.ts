@@ -14,6 +14,7 @@ import { WorkerLoop } from '../order/worker-loop.js';
 import type { Log } from '../ports/log.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
+import { workerFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
@@ -34,6 +35,7 @@ const PROBE_EVERY_MS = 1000;
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const registry = createRegistry('worker');
+  const points = workerFailPoints(config.failPoint, log);
   const meters = createWorkerMeters(registry);
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
@@ -52,21 +54,21 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     { probeEveryMs: PROBE_EVERY_MS },
   );
   const { endpoint, requestTimeoutMs, startTimeoutMs } = config.rocketmq;
-  const { invisibleMs, loops, receiveMax } = config.worker;
+  const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const start = { startupTimeoutMs: startTimeoutMs };
   const sources = await Promise.all(
     WAYS_IN.map((way) => createDeliverySource({ ...way, endpoint, requestTimeoutMs, invisibleMs, log, start })),
   );
   const shared = {
-    book: createOrderBook(mysql),
+    book: points.book(createOrderBook(points.pool(mysql))),
     letters: createDeadLetterBook(mysql),
-    ledger: createSettlementLedger(redis),
+    ledger: points.ledger(createSettlementLedger(redis)),
     ...{ minter, breaker, clock, meters, log, onBug: fail },
   };
   const consumers = WAYS_IN.map((way, index) => {
-    const source = sources[index] as (typeof sources)[number];
+    const source = points.source(sources[index] as (typeof sources)[number]);
     const { paymentWindowMs } = config.order;
-    return new WorkerLoop({ ...shared, source }, { ...way, loops, receiveMax, paymentWindowMs });
+    return new WorkerLoop({ ...shared, source }, { ...way, loops, receiveMax, retryFirstMs, paymentWindowMs });
   });
   for (const consumer of consumers) consumer.start();
   const probe = await startProbeServer(

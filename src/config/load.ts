@@ -24,6 +24,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     worker && mysql && worker.invisibleMs < 2 * mysql.queryTimeoutMs
       ? `WORKER_INVISIBLE_MS must be at least twice MYSQL_QUERY_TIMEOUT_MS, but is ${worker.invisibleMs}`
       : null,
+  ({ failPoint }) =>
+    failPoint && failPoint.point !== '' && failPoint.environment === 'production'
+      ? 'FAILPOINT is for tests and refused where NODE_ENV is production'
+      : null,
   ({ batch }) =>
     batch && batch.queueMax < batch.sizeMax
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`

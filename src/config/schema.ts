@@ -237,6 +237,14 @@ export const SCHEMA = {
       min: 10000,
       max: 43200000,
     }),
+    retryFirstMs: integer({
+      env: 'WORKER_RETRY_FIRST_MS',
+      doc: 'Pause before the second try of a batch that MySQL refuses; the next are 5, 15, 30 and 60 times as long.',
+      unit: 'ms',
+      fallback: 1000,
+      min: 10,
+      max: 60000,
+    }),
   },
   mysql: {
     url: url({
@@ -316,6 +324,28 @@ export const SCHEMA = {
       max: 65535,
     }),
   },
+  failPoint: {
+    point: text({
+      env: 'FAILPOINT',
+      doc: 'Tests only: where this process stops, and at which pass; see src/app/fail-points.ts.',
+      fallback: '',
+      minLength: 0,
+      range: '<name>[:n]',
+    }),
+    act: word({
+      env: 'FAILPOINT_DO',
+      doc: 'What happens at the fail point.',
+      words: ['kill', 'hang', 'throw'],
+      fallback: 'kill',
+    }),
+    environment: text({
+      env: 'NODE_ENV',
+      doc: 'In production a fail point is refused.',
+      fallback: '',
+      minLength: 0,
+      range: 'any word',
+    }),
+  },
   log: {
     level: word({
       env: 'LOG_LEVEL',
@@ -334,7 +364,7 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 
 /** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
-  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'log'],
-  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'log'],
+  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'failPoint', 'log'],
+  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: ['redis', 'rocketmq', 'keeper', 'mysql', 'metrics', 'log'],
 } as const satisfies Record<string, readonly SectionName[]>;

@@ -1,11 +1,13 @@
-/** After the n-th delivery of a message, ms. The broker gives up after 5 retries, so about 2 minutes of tries. */
-const DELAYS_MS = [1_000, 5_000, 15_000, 30_000, 60_000] as const;
+/** After the first delivery of a message, ms. */
+const FIRST_MS = 1_000;
+/** After the n-th delivery, in first pauses. The broker gives up after 5 retries, so about 2 minutes of tries. */
+const STEPS = [1, 5, 15, 30, 60] as const;
 const JITTER = 0.2;
 
 /** When to ask for a message again: the wait grows with its attempts, with jitter so that a crowd spreads out. */
-export function retryDelayMs(attempt: number): number {
-  const index = Math.min(Math.max(attempt, 1), DELAYS_MS.length) - 1;
-  return jittered(DELAYS_MS[index] as number);
+export function retryDelayMs(attempt: number, firstMs: number = FIRST_MS): number {
+  const index = Math.min(Math.max(attempt, 1), STEPS.length) - 1;
+  return jittered((STEPS[index] as number) * firstMs);
 }
 
 /** ±20 %. */

@@ -20,6 +20,8 @@ export interface HandleOptions extends RecordOptions {
   /** Our consumer group and its topic, for the record of a message that nobody can read. */
   readonly group: string;
   readonly topic: string;
+  /** Pause before the second delivery of a batch that could not be written, ms; later ones grow. Default 1000. */
+  readonly retryFirstMs?: number;
 }
 
 /** A delivery whose body is a batch. */
@@ -95,7 +97,7 @@ export async function handleDeliveries(
         meters.delivered('retry', batch.purchases.length);
         const { reason, error } = result;
         log.warn({ batchId: batch.batchId, attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
-        await delivery.retryAfter(retryDelayMs(delivery.attempt));
+        await delivery.retryAfter(retryDelayMs(delivery.attempt, options.retryFirstMs));
         break;
       }
       default:
@@ -147,7 +149,7 @@ async function park(
   reason: DeadLetterReason & ('undecodable' | 'unknown_version' | 'unknown_sale'),
   detail: string,
   { letters, ledger, meters, log }: HandlePorts,
-  { group, topic }: HandleOptions,
+  { group, topic, retryFirstMs }: HandleOptions,
 ): Promise<void> {
   const { messageId, body, attempt, properties } = delivery;
   meters.delivered(reason, batch?.purchases.length ?? 0);
@@ -169,6 +171,6 @@ async function park(
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     log.warn({ messageId, reason, error: error.message }, 'could not park the message, it comes again');
-    await delivery.retryAfter(retryDelayMs(attempt));
+    await delivery.retryAfter(retryDelayMs(attempt, retryFirstMs));
   }
 }

@@ -57,7 +57,7 @@ const ALONE_FROM_TRY = 3;
  */
 export class WorkerLoop {
   readonly #ports: WorkerLoopPorts;
-  readonly #options: Required<WorkerLoopOptions>;
+  readonly #options: WorkerLoopOptions & Required<Pick<WorkerLoopOptions, 'holdMs' | 'holdMaxMs' | 'stopMaxMs'>>;
   readonly #stopping = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 

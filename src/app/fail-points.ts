@@ -1,0 +1,131 @@
+import { ConfigError } from '../config/load.js';
+import type { Section } from '../config/schema.js';
+import type { MysqlPool, SqlValue, Transaction } from '../mysql/pool.js';
+import type { DeliverySource } from '../ports/delivery-source.js';
+import type { Log } from '../ports/log.js';
+import type { OrderBook } from '../ports/order-book.js';
+import type { PurchaseChannel } from '../ports/purchase-channel.js';
+import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import type { StockLedger } from '../ports/stock-ledger.js';
+import type { PurchaseGate } from '../purchase/gate.js';
+
+/**
+ * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` acts at the n-th pass. They are put
+ * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped.
+ */
+export const API_FAIL_POINTS = [
+  'after_precheck',
+  'after_half',
+  'after_deduct',
+  'after_commit',
+  'before_answer',
+] as const;
+export const WORKER_FAIL_POINTS = [
+  'worker_after_receive',
+  'worker_after_insert',
+  'worker_before_commit',
+  'worker_after_commit',
+  'worker_after_settle',
+] as const;
+
+type Settings = Section<'failPoint'>;
+type Pass<P extends string> = (point: P) => Promise<void>;
+type Gate = Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
+
+const same = <T>(part: T): T => part;
+const forever = new Promise<never>(() => undefined);
+
+export interface ApiFailPoints {
+  ledger(ledger: StockLedger): StockLedger;
+  channel(channel: PurchaseChannel): PurchaseChannel;
+  gate(gate: Gate): Gate;
+}
+
+/** @throws ConfigError for a point that the api does not have */
+export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
+  const pass = arm(API_FAIL_POINTS, settings, log);
+  if (pass === null) return { ledger: same, channel: same, gate: same };
+  return {
+    ledger: (ledger) => ({
+      ...ledger,
+      precheck: (ref, purchases) => passing(ledger.precheck(ref, purchases), 'after_precheck', pass),
+      deduct: (batch) => passing(ledger.deduct(batch), 'after_deduct', pass),
+    }),
+    channel: (channel) => ({
+      async sendHalf(batch) {
+        const half = await passing(channel.sendHalf(batch), 'after_half', pass);
+        if (typeof half === 'string') return half;
+        return { commit: () => passing(half.commit(), 'after_commit', pass), rollback: () => half.rollback() };
+      },
+    }),
+    gate: (gate) => ({
+      refuseEarly: (...request) => gate.refuseEarly(...request),
+      enter: (request) => passing(gate.enter(request), 'before_answer', pass),
+    }),
+  };
+}
+
+export interface WorkerFailPoints {
+  pool(pool: MysqlPool): MysqlPool;
+  book(book: OrderBook): OrderBook;
+  ledger(ledger: SettlementLedger): SettlementLedger;
+  source(source: DeliverySource): DeliverySource;
+}
+
+/** @throws ConfigError for a point that the worker does not have */
+export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints {
+  const pass = arm(WORKER_FAIL_POINTS, settings, log);
+  if (pass === null) return { pool: same, book: same, ledger: same, source: same };
+  return {
+    pool: (pool) => ({
+      query: <Row>(sql: string, values?: readonly SqlValue[]) => pool.query<Row>(sql, values),
+      execute: (sql, values) => pool.execute(sql, values),
+      probe: () => pool.probe(),
+      close: () => pool.close(),
+      transaction: (work) =>
+        pool.transaction((tx) => passing(work(afterInsert(tx, pass)), 'worker_before_commit', pass)),
+    }),
+    book: (book) => ({ ...book, write: (plan) => passing(book.write(plan), 'worker_after_commit', pass) }),
+    ledger: (ledger) => ({ ...ledger, settle: (all) => passing(ledger.settle(all), 'worker_after_settle', pass) }),
+    source: (source) => ({
+      async receive(max) {
+        const deliveries = await source.receive(max);
+        if (deliveries.length > 0) await pass('worker_after_receive');
+        return deliveries;
+      },
+    }),
+  };
+}
+
+function afterInsert(tx: Transaction, pass: Pass<(typeof WORKER_FAIL_POINTS)[number]>): Transaction {
+  return {
+    ...tx,
+    async execute(sql, values) {
+      const written = await tx.execute(sql, values);
+      if (sql.startsWith('INSERT INTO orders')) await pass('worker_after_insert');
+      return written;
+    },
+  };
+}
+
+async function passing<T, P extends string>(call: Promise<T>, point: P, pass: Pass<P>): Promise<T> {
+  const value = await call;
+  await pass(point);
+  return value;
+}
+
+/** Null when nothing is to fail. */
+function arm<P extends string>(points: readonly P[], { point: text, act }: Settings, log: Log): Pass<P> | null {
+  if (text === '') return null;
+  const [, name, count = '1'] = /^(\w+)(?::([1-9]\d*))?$/.exec(text) ?? [];
+  const armed = points.find((point) => point === name);
+  if (armed === undefined) throw new ConfigError([`FAILPOINT must be <name>[:n] with a name of ${points.join(', ')}`]);
+  let left = Number(count);
+  return async (point) => {
+    if (point !== armed || --left !== 0) return;
+    log.warn({ failPoint: point, act }, 'fail point reached');
+    if (act === 'throw') throw new Error(`fail point ${point}`);
+    if (act === 'kill') process.kill(process.pid, 'SIGKILL');
+    await forever;
+  };
+}

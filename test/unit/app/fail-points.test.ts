@@ -1,0 +1,128 @@
+import { expect } from 'chai';
+import { API_FAIL_POINTS, apiFailPoints, WORKER_FAIL_POINTS, workerFailPoints } from '../../../src/app/fail-points.js';
+import { ConfigError, loadConfig } from '../../../src/config/load.js';
+import type { Section } from '../../../src/config/schema.js';
+import type { MysqlPool } from '../../../src/mysql/pool.js';
+import { silentLog } from '../../../src/ports/log.js';
+import type { OrderBook } from '../../../src/ports/order-book.js';
+import type { PurchaseChannel } from '../../../src/ports/purchase-channel.js';
+import type { SettlementLedger } from '../../../src/ports/settlement-ledger.js';
+import type { StockLedger } from '../../../src/ports/stock-ledger.js';
+
+const settings = (point: string): Section<'failPoint'> => ({ point, act: 'throw', environment: 'test' });
+
+/** What happened, in order; every part of a program writes here what it did. */
+function parts(done: string[]) {
+  const did = (word: string) => async (): Promise<never> => (done.push(word), undefined as never);
+  const tx = { query: did('query'), execute: did('execute'), rollback: did('rollback') };
+  return {
+    ledger: { precheck: did('precheck'), deduct: did('deduct') } as unknown as StockLedger,
+    channel: {
+      sendHalf: async () => (done.push('half'), { commit: did('commit'), rollback: did('rollback') }),
+    } as unknown as PurchaseChannel,
+    gate: { refuseEarly: () => null, enter: did('answer') },
+    pool: {
+      transaction: async (work: (given: typeof tx) => Promise<unknown>) => (await work(tx), done.push('COMMIT')),
+    } as unknown as MysqlPool,
+    book: { write: did('write') } as unknown as OrderBook,
+    settlement: { settle: did('settle') } as unknown as SettlementLedger,
+    source: { receive: async () => (done.push('receive'), [{}] as never) },
+  };
+}
+
+async function takeApiThrough(point: string, done: string[]): Promise<void> {
+  const points = apiFailPoints(settings(point), silentLog);
+  const { ledger, channel, gate } = parts(done);
+  await points.ledger(ledger).precheck({ saleId: '1', bucket: 0 }, []);
+  const half = await points.channel(channel).sendHalf({} as never);
+  await points.ledger(ledger).deduct({} as never);
+  if (typeof half !== 'string') await half.commit();
+  await points.gate(gate).enter({} as never);
+  done.push('end');
+}
+
+async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
+  const points = workerFailPoints(settings(point), silentLog);
+  const { pool, book, settlement, source } = parts(done);
+  await points.source(source).receive(1);
+  await points.pool(pool).transaction(async (tx) => {
+    await tx.execute('INSERT INTO orders …');
+    await tx.execute('UPDATE sales …');
+  });
+  await points.book(book).write({} as never);
+  await points.ledger(settlement).settle([]);
+  done.push('end');
+}
+
+async function stoppedAt(run: Promise<unknown>, done: readonly string[]): Promise<string | undefined> {
+  const error = await run.then(
+    () => null,
+    (cause: Error) => cause.message,
+  );
+  expect(error).to.match(/^fail point/);
+  return done.at(-1);
+}
+
+describe('fail points', () => {
+  it('are no part of a program without the variable: each port stays the very object it was', () => {
+    const given = parts([]);
+    const api = apiFailPoints(settings(''), silentLog);
+    expect(api.ledger(given.ledger)).to.equal(given.ledger);
+    expect(api.channel(given.channel)).to.equal(given.channel);
+    expect(api.gate(given.gate)).to.equal(given.gate);
+    const worker = workerFailPoints(settings(''), silentLog);
+    expect(worker.pool(given.pool)).to.equal(given.pool);
+    expect(worker.book(given.book)).to.equal(given.book);
+    expect(worker.ledger(given.settlement)).to.equal(given.settlement);
+    expect(worker.source(given.source)).to.equal(given.source);
+  });
+
+  it('stop the api after the step that names them', async () => {
+    const last: Record<(typeof API_FAIL_POINTS)[number], string> = {
+      ...{ after_precheck: 'precheck', after_half: 'half', after_deduct: 'deduct' },
+      ...{ after_commit: 'commit', before_answer: 'answer' },
+    };
+    for (const point of API_FAIL_POINTS) {
+      const done: string[] = [];
+      expect(await stoppedAt(takeApiThrough(point, done), done), point).to.equal(last[point]);
+    }
+  });
+
+  it('stop the worker after the step that names them, inside the transaction before its COMMIT', async () => {
+    const last: Record<(typeof WORKER_FAIL_POINTS)[number], string> = {
+      ...{ worker_after_receive: 'receive', worker_after_insert: 'execute', worker_before_commit: 'execute' },
+      ...{ worker_after_commit: 'write', worker_after_settle: 'settle' },
+    };
+    for (const point of WORKER_FAIL_POINTS) {
+      const done: string[] = [];
+      expect(await stoppedAt(takeWorkerThrough(point, done), done), point).to.equal(last[point]);
+      const committed = point === 'worker_after_commit' || point === 'worker_after_settle';
+      expect(done.includes('COMMIT'), point).to.equal(committed);
+    }
+  });
+
+  it('act at the pass that is asked for, once', async () => {
+    const done: string[] = [];
+    const points = apiFailPoints(settings('after_deduct:3'), silentLog);
+    const ledger = points.ledger(parts(done).ledger);
+    await ledger.deduct({} as never);
+    await ledger.deduct({} as never);
+    expect(await stoppedAt(ledger.deduct({} as never), done)).to.equal('deduct');
+    await ledger.deduct({} as never);
+    expect(done).to.have.length(4);
+  });
+
+  it('refuse a name that the program does not have, and a pass that is none', () => {
+    for (const point of ['after_lunch', 'worker_after_commit', 'after_half:0', 'after_half:x', ':1']) {
+      expect(() => apiFailPoints(settings(point), silentLog), point).to.throw(ConfigError, 'FAILPOINT must be');
+    }
+    expect(() => workerFailPoints(settings('after_half'), silentLog)).to.throw(ConfigError);
+  });
+
+  it('are refused in production', () => {
+    const load = (env: Record<string, string>) => () => loadConfig(['failPoint'], env);
+    expect(load({ FAILPOINT: 'after_half', NODE_ENV: 'production' })).to.throw(ConfigError, 'NODE_ENV is production');
+    expect(load({ NODE_ENV: 'production' })).not.to.throw();
+    expect(load({ FAILPOINT: 'after_half' })().failPoint).to.include({ point: 'after_half', act: 'kill' });
+  });
+});
