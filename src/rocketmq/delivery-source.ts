@@ -31,7 +31,7 @@ const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
 export interface DeliverySourceOptions extends ConnectionOptions {
   readonly topic: string;
   readonly group: string;
-  /** How long a delivery is ours, in ms, at least 10000; nothing renews it. */
+  /** How long a delivery is ours, in ms, at least 10000; only `hold` makes it longer. */
   readonly invisibleMs: number;
   /** How long an empty receive waits, in ms; 5000 (default) to 20000. */
   readonly awaitMs?: number;
