@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { arrangeArtifacts, BUNDLED, isComplete } from './arrange-artifacts.js';
 import { assertDiskSpace } from './disk-space.js';
@@ -37,7 +37,7 @@ export async function ensureArtifacts(
   options: { onText: (text: string) => void; signal?: AbortSignal | undefined },
 ): Promise<Artifacts> {
   const home = join(cacheDir, pomHash());
-  if (!isComplete(home)) await fill(cacheDir, home, options);
+  if (!isComplete(home) || draftsIn(cacheDir).length > 0) await fill(cacheDir, home, options);
   return {
     rocketmqLib: join(home, BUNDLED.rocketmq),
     redisServer: binary(env, 'REDIS_SERVER_BIN', join(home, BUNDLED.redis)),
@@ -73,8 +73,8 @@ async function fill(
   const release = await lockCache(join(cacheDir, 'download.lock'), onText, signal);
   const draft = `${home}${DRAFT}${process.pid}`;
   try {
+    for (const entry of draftsIn(cacheDir)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
     if (isComplete(home)) return; // the process we waited for did it
-    removeDrafts(cacheDir);
     assertDiskSpace(cacheDir, SPACE_NEEDED_BYTES);
     await downloadArtifacts(POM, draft, { onText, signal });
     onText('arranging the files');
@@ -102,10 +102,7 @@ async function lockCache(path: string, onText: (text: string) => void, signal?: 
   return release;
 }
 
-/** What a start that was cut off left behind. Only called under the lock. */
-function removeDrafts(cacheDir: string): void {
-  mkdirSync(cacheDir, { recursive: true });
-  for (const entry of readdirSync(cacheDir).filter((name) => name.includes(DRAFT))) {
-    rmSync(join(cacheDir, entry), { recursive: true, force: true });
-  }
+/** What starts that were cut off left behind, or the work of one under way: to be removed under the lock only. */
+function draftsIn(cacheDir: string): string[] {
+  return existsSync(cacheDir) ? readdirSync(cacheDir).filter((name) => name.includes(DRAFT)) : [];
 }

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { fullDiskHint } from './disk-space.js';
 import { tellingLine } from './log-tail.js';
 import type { StackPaths } from './paths.js';
 import { pidFileAgeMs, readPidFile, removePidFile, signalPidFile } from './pid-file.js';
@@ -124,7 +125,7 @@ export class ManagedServer implements StackServer {
     );
     if (ready) return;
     throw new StackError(
-      `${this.label} is not ready after ${Math.round(timeoutMs / 1000)} s (${reason ?? 'no reason'}); see ${this.logFile}.`,
+      `${this.label} is not ready after ${Math.round(timeoutMs / 1000)} s (${fullDiskHint(this.#paths.dir) || reason}); see ${this.logFile}.`,
     );
   }
 
@@ -158,7 +159,7 @@ export class ManagedServer implements StackServer {
   }
 
   #diedSentence(): string {
-    const line = tellingLine(this.logFile, this.#logFrom);
-    return `${this.label} ended${line === null ? '' : ` (${line})`}; see ${this.logFile}.`;
+    const why = fullDiskHint(this.#paths.dir) || tellingLine(this.logFile, this.#logFrom);
+    return `${this.label} ended${why ? ` (${why})` : ''}; see ${this.logFile}.`;
   }
 }

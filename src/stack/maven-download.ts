@@ -76,7 +76,7 @@ export function mavenFailure(output: string): string {
     : 'see what it says';
   const short = reason
     .replace(/ -> \[Help \d+\].*/, '')
-    .replace(/https?:\/\/\S+/g, 'the repository')
+    .replace(/https?:\/\/[^\s)]+/g, 'the repository')
     .slice(0, 300);
   return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run \`stack up\` again.`;
 }

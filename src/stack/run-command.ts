@@ -8,17 +8,20 @@ export interface CommandResult {
 }
 
 export interface CommandOptions {
+  /** After it the child is killed. */
   readonly timeoutMs: number;
   /** Given on stdin. */
   readonly input?: string;
   readonly cwd?: string;
-  /** Ends the child with SIGTERM. */
+  /** Ends the child: SIGTERM, a little later SIGKILL. */
   readonly signal?: AbortSignal | undefined;
   /** Called with every whole line of output. */
   readonly onLine?: (line: string) => void;
 }
 
 const OUTPUT_MAX = 256 * 1024;
+/** MariaDB on a full disk waits for space and hears no SIGTERM. */
+const TERM_WAIT_MS = 3_000;
 
 /**
  * Runs a program to its end and collects what it says.
@@ -30,8 +33,12 @@ export async function runCommand(
   { timeoutMs, input, cwd, signal, onLine }: CommandOptions,
 ): Promise<CommandResult> {
   signal?.throwIfAborted();
-  const child = spawn(file, args, { cwd, timeout: timeoutMs, stdio: ['pipe', 'pipe', 'pipe'] });
-  const stop = (): void => void child.kill('SIGTERM');
+  const child = spawn(file, args, { cwd, timeout: timeoutMs, killSignal: 'SIGKILL', stdio: ['pipe', 'pipe', 'pipe'] });
+  let lastResort: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    child.kill('SIGTERM');
+    lastResort = setTimeout(() => child.kill('SIGKILL'), TERM_WAIT_MS);
+  };
   signal?.addEventListener('abort', stop, { once: true });
   let output = '';
   let unfinished = '';
@@ -53,6 +60,7 @@ export async function runCommand(
     signal?.throwIfAborted();
     return { exitCode, output };
   } finally {
+    clearTimeout(lastResort);
     signal?.removeEventListener('abort', stop);
   }
 }

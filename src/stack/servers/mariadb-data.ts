@@ -91,16 +91,19 @@ export async function initialiseMariadb(options: InitialiseOptions): Promise<voi
   }
   const draft = join(dirname(dataDir), `${prefix}${process.pid}`);
   mkdirSync(draft);
-  const { exitCode, output } = await runCommand(mariadbd, [...args, `--datadir=${draft}`, '--bootstrap'], {
-    timeoutMs: INIT_TIMEOUT_MS,
-    input: initialSql(options.shareDir, options.password, userInfo().username),
-    signal,
-  });
-  writeFileSync(logFile, output);
-  if (exitCode !== 0) {
+  try {
+    const { exitCode, output } = await runCommand(mariadbd, [...args, `--datadir=${draft}`, '--bootstrap'], {
+      timeoutMs: INIT_TIMEOUT_MS,
+      input: initialSql(options.shareDir, options.password, userInfo().username),
+      signal,
+    });
+    writeFileSync(logFile, output);
+    if (exitCode !== 0) {
+      const reason = /\bERROR\]?:? (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
+      throw new StackError(`MariaDB could not make its data folder (${reason}); see ${logFile}.`);
+    }
+    renameSync(draft, dataDir);
+  } finally {
     rmSync(draft, { recursive: true, force: true });
-    const reason = /\bERROR\]?:? (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
-    throw new StackError(`MariaDB could not make its data folder (${reason}); see ${logFile}.`);
   }
-  renameSync(draft, dataDir);
 }

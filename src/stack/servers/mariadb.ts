@@ -6,6 +6,7 @@ import { probeMariadb } from '../probes.js';
 import { ensureSecrets, readSecrets } from '../secrets.js';
 import { writeConf } from '../template.js';
 import { findMariadbHome, initialiseMariadb } from './mariadb-data.js';
+import { removeUnfinishedTcLog } from './mariadb-tc-log.js';
 import type { ServerSite, ServerSpec } from './server-spec.js';
 
 export function mariadbSpec({ paths, ports }: ServerSite): ServerSpec {
@@ -39,6 +40,7 @@ export function mariadbSpec({ paths, ports }: ServerSite): ServerSpec {
         logFile: paths.log('mariadb-init.log'),
         signal,
       });
+      removeUnfinishedTcLog(paths.data('mariadb'));
       return { file: mariadbd, args };
     },
     probe: async () => {
