@@ -1,0 +1,461 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
+import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
+import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
+import type { PlacedBatch, Reply } from '../../../src/purchase/place-batch.js';
+import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { purchaseOf } from '../../helpers/sales.js';
+
+/** One batch on its way, in the hands of the test. */
+interface Carried {
+  readonly ref: BucketRef;
+  readonly purchases: readonly Purchase[];
+  readonly trace: string;
+  readonly reply: Reply;
+  readonly end: (placed: PlacedBatch) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+const OPTIONS: BatcherOptions = { sizeMax: 4, inFlightMax: 2, queueMax: 100, waitMaxMs: 2000, roundsMax: 3 };
+const SALE = { saleId: '7', bucket: 0 };
+const OTHER = { saleId: '8', bucket: 0 };
+
+/** Lets everything that is due in this turn of the event loop happen. */
+const turn = async (): Promise<void> => {
+  for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe('batcher', () => {
+  let clock: ManualClock;
+  let carried: Carried[];
+  let batcher: Batcher;
+  let errors: unknown[];
+  let placedMeters: [string, number, number][];
+  let queueMeters: number[];
+  let answers: Map<string, string[]>;
+
+  const create = (options: Partial<BatcherOptions> = {}): void => {
+    clock = new ManualClock();
+    carried = [];
+    errors = [];
+    placedMeters = [];
+    queueMeters = [];
+    answers = new Map();
+    batcher = new Batcher(
+      { ...OPTIONS, ...options },
+      {
+        place: (ref, purchases, trace, reply) =>
+          new Promise((end, fail) => carried.push({ ref, purchases, trace, reply, end, fail })),
+        clock,
+        meters: {
+          batchPlaced: (...args) => placedMeters.push(args),
+          queueWaited: (waitedMs) => queueMeters.push(waitedMs),
+        },
+        onError: (error) => {
+          errors.push(error);
+          return error instanceof OperationalError ? 'unavailable' : 'outcome_unknown';
+        },
+      },
+    );
+  };
+  beforeEach(() => create());
+
+  /** Submits purchases and notes their answers under their text. */
+  const submit = (texts: readonly string[], ref: BucketRef = SALE, trace = ''): void => {
+    for (const text of texts) {
+      void batcher.submit(ref, purchaseOf(text), trace).then(({ outcome }) => {
+        answers.set(text, [...(answers.get(text) ?? []), outcome]);
+      });
+    }
+  };
+  const crowd = (count: number, prefix = 'u'): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+  const usersOf = (index: number): string[] => (carried[index]?.purchases ?? []).map(({ userId }) => userId);
+  const sizes = (): number[] => carried.map(({ purchases }) => purchases.length);
+  /** Ends a batch: everybody is accepted, but for the indexes that go again. */
+  const accept = async (index: number, again: readonly number[] = []): Promise<void> => {
+    const { purchases, reply, end } = carried[index] as Carried;
+    purchases.forEach((_, place) => {
+      if (!again.includes(place)) reply(place, { outcome: 'accepted' });
+    });
+    end({ verdict: again.length > 0 ? 'refused' : 'accepted', again, unitsLeft: 1 });
+    await turn();
+  };
+
+  describe('group commit', () => {
+    it('a lone buyer gets a batch of one, at once', async () => {
+      submit(['u1']);
+      await turn();
+      expect(sizes()).to.deep.equal([1]);
+      expect(batcher.waiting).to.equal(0);
+      await accept(0);
+      expect(answers.get('u1')).to.deep.equal(['accepted']);
+    });
+
+    it('a crowd gets full batches, as many at once as may be in flight; the rest waits', async () => {
+      submit(crowd(11));
+      await turn();
+      expect(sizes()).to.deep.equal([4, 4]);
+      expect([batcher.waiting, batcher.inFlight]).to.deep.equal([3, 2]);
+    });
+
+    it('who arrives while batches are under way joins the next one, in order', async () => {
+      submit(crowd(8));
+      await turn();
+      submit(['late1', 'late2']);
+      await turn();
+      submit(['late3']);
+      await turn();
+      expect(carried).to.have.length(2);
+      await accept(1);
+      expect(usersOf(2)).to.deep.equal(['late1', 'late2', 'late3']);
+      expect(batcher.inFlight).to.equal(2);
+    });
+
+    it('G9 a freed slot is filled at once, by a lone buyer too', async () => {
+      submit(crowd(8));
+      await turn();
+      submit(['lone']);
+      carried[0]?.fail(new OperationalError('redis', 'timed out', { retryable: true }));
+      await turn();
+      expect(usersOf(2)).to.deep.equal(['lone']);
+    });
+
+    it('each bucket has slots and batches of its own', async () => {
+      submit(crowd(9));
+      submit(['x1', 'x2'], OTHER);
+      await turn();
+      expect(carried.map(({ ref, purchases }) => [ref.saleId, purchases.length])).to.deep.equal([
+        ['7', 4],
+        ['7', 4],
+        ['8', 2],
+      ]);
+    });
+
+    it('a batch bears the trace of its first purchase', async () => {
+      submit(['u1'], SALE, 'first');
+      submit(['u2'], SALE, 'second');
+      await turn();
+      expect(carried[0]?.trace).to.equal('first');
+    });
+
+    it('meters how long the oldest waited, and how each batch ended', async () => {
+      submit(crowd(9));
+      await turn();
+      clock.advance(30);
+      await accept(0);
+      clock.advance(10);
+      carried[1]?.fail(new OperationalError('redis', 'gone', { retryable: true }));
+      await turn();
+      expect(queueMeters).to.deep.equal([0, 0, 30]);
+      expect(placedMeters).to.deep.equal([
+        ['accepted', 4, 30],
+        ['unavailable', 4, 40],
+      ]);
+    });
+  });
+
+  describe('bounds', () => {
+    it('G8 one more than the queue holds is `overloaded` at once, all sales together', async () => {
+      create({ queueMax: 3 });
+      submit(crowd(8));
+      await turn();
+      expect([...answers].map(([text, [word]]) => [text, word])).to.deep.equal([
+        ...['u3', 'u4', 'u5', 'u6', 'u7'].map((text) => [text, 'overloaded']),
+      ]);
+      create({ queueMax: 3, inFlightMax: 1, sizeMax: 1 });
+      submit(crowd(2));
+      await turn();
+      submit(['x1', 'x2', 'x3'], OTHER); // one of sale 7 waits already
+      await turn();
+      expect([...answers.keys()]).to.deep.equal(['x3']);
+    });
+
+    it('who was refused by the full queue leaves no lane behind', async () => {
+      create({ queueMax: 1 });
+      submit(['u1', 'u2']);
+      submit(['x1'], OTHER);
+      await turn();
+      expect(batcher.lanes).to.equal(1);
+      await accept(0);
+      expect(batcher.lanes).to.equal(0);
+    });
+
+    it('G8 who has waited too long leaves the queue as `overloaded`, never a batch', async () => {
+      submit(crowd(8));
+      await turn();
+      submit(['old1', 'old2']);
+      clock.advance(1500);
+      submit(['young']);
+      clock.advance(501);
+      await accept(0);
+      expect(usersOf(2)).to.deep.equal(['young']);
+      expect([answers.get('old1'), answers.get('old2')]).to.deep.equal([['overloaded'], ['overloaded']]);
+      expect(answers.get('u4'), 'in a batch, however long').to.equal(undefined);
+      expect(batcher.waiting).to.equal(0);
+    });
+
+    it('who has waited exactly as long as allowed still goes', async () => {
+      submit(crowd(8));
+      await turn();
+      submit(['patient']);
+      clock.advance(2000);
+      await accept(0);
+      expect(usersOf(2)).to.deep.equal(['patient']);
+    });
+
+    it('a batch whose buyers have all waited too long is not formed, and the next ones are served', async () => {
+      submit([...crowd(8), ...crowd(4, 'old')]);
+      await turn();
+      clock.advance(1000);
+      submit(['young']);
+      clock.advance(1500);
+      await accept(0);
+      expect(usersOf(2)).to.deep.equal(['young']);
+    });
+  });
+
+  describe('survivors', () => {
+    it('G1 go first into the next batch, before those who came meanwhile', async () => {
+      create({ inFlightMax: 1 });
+      submit(crowd(4));
+      await turn();
+      submit(crowd(5, 'late'));
+      await accept(0, [1, 3]);
+      expect(usersOf(1)).to.deep.equal(['u1', 'u3', 'late0', 'late1']);
+      expect(batcher.waiting).to.equal(3);
+      expect([answers.get('u0'), answers.get('u1')]).to.deep.equal([['accepted'], undefined]);
+    });
+
+    it('G1 go again a bounded number of times, then `overloaded`', async () => {
+      submit(['u1']);
+      for (let round = 0; round < OPTIONS.roundsMax; round++) {
+        await turn();
+        expect(sizes()).to.deep.equal(Array(round + 1).fill(1));
+        await accept(round, [0]);
+      }
+      expect(answers.get('u1')).to.deep.equal(['overloaded']);
+      expect([carried.length, batcher.waiting, batcher.lanes]).to.deep.equal([OPTIONS.roundsMax, 0, 0]);
+    });
+
+    it('keep their place in time: the wait counts from the first try', async () => {
+      submit(['u1']);
+      await turn();
+      clock.advance(2001);
+      await accept(0, [0]);
+      expect(answers.get('u1')).to.deep.equal(['overloaded']);
+      expect(carried).to.have.length(1);
+    });
+  });
+
+  describe('twins', () => {
+    it('G5 S1 the same key while it is waiting or under way: one purchase, equal answers', async () => {
+      submit(['u1/k', 'u1/k', 'u2']);
+      await turn();
+      submit(['u1/k']);
+      await turn();
+      expect(carried.map(({ purchases }) => purchases)).to.deep.equal([[purchaseOf('u1/k'), purchaseOf('u2')]]);
+      await accept(0);
+      expect(answers.get('u1/k')).to.deep.equal(['accepted', 'accepted', 'accepted']);
+    });
+
+    it('S2 the same key with another quantity is `request_conflict` at once; the first one is unharmed', async () => {
+      submit(['u1/k*2', 'u1/k*1']);
+      await turn();
+      expect(answers.get('u1/k*1')).to.deep.equal(['request_conflict']);
+      await accept(0);
+      expect(answers.get('u1/k*2')).to.deep.equal(['accepted']);
+    });
+
+    it('a full queue still answers a twin with the answer of the first', async () => {
+      create({ queueMax: 1 });
+      submit(['u1', 'u1', 'u2']);
+      await turn();
+      expect(answers.get('u2')).to.deep.equal(['overloaded']);
+      await accept(0);
+      expect(answers.get('u1')).to.deep.equal(['accepted', 'accepted']);
+    });
+
+    it('S3 the same key in another sale, or of another buyer, is another purchase', async () => {
+      submit(['u1/k', 'u2/k']);
+      submit(['u1/k'], OTHER);
+      await turn();
+      expect(sizes()).to.deep.equal([2, 1]);
+    });
+
+    it('once answered, the key starts anew: the ledger knows what became of it', async () => {
+      submit(['u1']);
+      await turn();
+      await accept(0);
+      submit(['u1']);
+      await turn();
+      expect(carried).to.have.length(2);
+    });
+  });
+
+  describe('when place fails', () => {
+    it('M1 a dependency that is down is `unavailable` for everybody who has no answer yet', async () => {
+      submit(['u1', 'u2', 'u3']);
+      await turn();
+      carried[0]?.reply(1, { outcome: 'sold_out' });
+      carried[0]?.fail(new OperationalError('redis', 'gone', { retryable: true }));
+      await turn();
+      expect(answers).to.deep.equal(
+        new Map([
+          ['u2', ['sold_out']],
+          ['u1', ['unavailable']],
+          ['u3', ['unavailable']],
+        ]),
+      );
+      expect(errors).to.have.length(1);
+    });
+
+    it('a bug is handed on, and the buyers hear that nobody knows', async () => {
+      submit(['u1']);
+      await turn();
+      carried[0]?.fail(new TypeError('a bug'));
+      await turn();
+      expect(answers.get('u1')).to.deep.equal(['outcome_unknown']);
+      expect(errors[0]).to.be.instanceOf(TypeError);
+    });
+
+    it('the first answer of a purchase is its last', async () => {
+      submit(['u1']);
+      await turn();
+      carried[0]?.reply(0, { outcome: 'accepted' });
+      carried[0]?.reply(0, { outcome: 'sold_out' });
+      await accept(0);
+      expect(answers.get('u1')).to.deep.equal(['accepted']);
+    });
+
+    it('the answer comes with the reply, before the batch has ended', async () => {
+      submit(['u1']);
+      await turn();
+      carried[0]?.reply(0, { outcome: 'accepted' });
+      await turn();
+      expect(answers.get('u1')).to.deep.equal(['accepted']);
+      expect(batcher.inFlight).to.equal(1);
+    });
+  });
+
+  describe('memory', () => {
+    it('an idle lane is forgotten', async () => {
+      submit(crowd(9));
+      submit(['x1'], OTHER);
+      await turn();
+      expect(batcher.lanes).to.equal(2);
+      for (let index = 0; index < 4; index++) await accept(index);
+      expect([batcher.lanes, batcher.waiting, batcher.inFlight]).to.deep.equal([0, 0, 0]);
+    });
+
+    it('a batch that is answered and still committing keeps its slot', async () => {
+      submit(crowd(8));
+      await turn();
+      for (const { purchases, reply } of carried) purchases.forEach((_, i) => reply(i, { outcome: 'accepted' }));
+      carried[0]?.end({ verdict: 'accepted', again: [], unitsLeft: 1 });
+      await turn();
+      submit(crowd(8, 'next'));
+      await turn();
+      expect(sizes(), 'one slot is free, not two').to.deep.equal([4, 4, 4]);
+      expect([batcher.inFlight, batcher.waiting]).to.deep.equal([2, 4]);
+    });
+
+    it('a lane that was emptied is the same lane for those who come next: a twin still meets its twin', async () => {
+      submit(crowd(8));
+      await turn();
+      for (const { purchases, reply } of carried) purchases.forEach((_, i) => reply(i, { outcome: 'accepted' }));
+      carried[0]?.end({ verdict: 'accepted', again: [], unitsLeft: 1 });
+      await turn();
+      submit(['next']);
+      await turn();
+      carried[1]?.end({ verdict: 'accepted', again: [], unitsLeft: 1 });
+      await turn();
+      submit(['next']);
+      await turn();
+      expect(carried.filter(({ purchases }) => purchases.some(({ userId }) => userId === 'next'))).to.have.length(1);
+    });
+  });
+
+  it('random crowds: everybody is answered once, no bound is broken, no key is under way twice', async () => {
+    type Action = { submit: number[] } | { end: number; again: boolean[] } | { fail: number } | { wait: number };
+    const action = fc.oneof<{ weight: number; arbitrary: fc.Arbitrary<Action> }[]>(
+      { weight: 4, arbitrary: fc.record({ submit: fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 9 }) }) },
+      { weight: 3, arbitrary: fc.record({ end: fc.nat(), again: fc.array(fc.boolean(), { maxLength: 4 }) }) },
+      { weight: 1, arbitrary: fc.record({ fail: fc.nat() }) },
+      { weight: 1, arbitrary: fc.record({ wait: fc.integer({ min: 1, max: 1500 }) }) },
+    );
+    const story = async (actions: readonly Action[], options: Partial<BatcherOptions>): Promise<void> => {
+      create(options);
+      const { inFlightMax, sizeMax, queueMax } = { ...OPTIONS, ...options };
+      const underWay = new Set<Carried>();
+      let known = 0;
+      let asked = 0;
+      let answered = 0;
+      const look = async (): Promise<void> => {
+        await turn();
+        for (; known < carried.length; known++) underWay.add(carried[known] as Carried);
+        for (const saleId of ['7', '8']) {
+          const own = [...underWay].filter(({ ref }) => ref.saleId === saleId);
+          const keys = own.flatMap(({ purchases }) => purchases.map(purchaseKey));
+          expect(new Set(keys).size, 'no key under way twice').to.equal(keys.length);
+          expect(own.length).to.be.at.most(inFlightMax);
+        }
+        for (const { purchases } of underWay) expect(purchases.length).to.be.within(1, sizeMax);
+        expect(batcher.inFlight).to.equal(underWay.size);
+        // Survivors were let in once and come back behind the bound.
+        expect(batcher.waiting).to.be.at.most(queueMax + sizeMax * inFlightMax * 2);
+      };
+      const answer = (outcome: PurchaseOutcome): void => {
+        expect(outcome.outcome).to.be.a('string');
+        answered++;
+      };
+      const endOne = async (batch: Carried, again: readonly boolean[]): Promise<void> => {
+        underWay.delete(batch);
+        const survivors = batch.purchases.map((_, index) => index).filter((index) => again[index] ?? false);
+        batch.purchases.forEach((_, index) => {
+          if (!survivors.includes(index)) batch.reply(index, { outcome: 'accepted' });
+        });
+        batch.end({ verdict: 'refused', again: survivors, unitsLeft: 1 });
+        await look();
+      };
+      for (const step of actions) {
+        const pick = (number: number): Carried | undefined => [...underWay][number % Math.max(1, underWay.size)];
+        if ('submit' in step) {
+          for (const number of step.submit) {
+            asked++;
+            const ref = number % 3 === 0 ? OTHER : SALE;
+            void batcher.submit(ref, purchaseOf(`u${number}*${1 + (asked % 11 === 0 ? 1 : 0)}`), '').then(answer);
+          }
+        } else if ('end' in step) {
+          const batch = pick(step.end);
+          if (batch) await endOne(batch, step.again);
+        } else if ('fail' in step) {
+          const batch = pick(step.fail);
+          if (batch) {
+            underWay.delete(batch);
+            batch.fail(new OperationalError('redis', 'gone', { retryable: true }));
+          }
+        } else clock.advance(step.wait);
+        await look();
+      }
+      for (let batch = [...underWay][0]; batch; batch = [...underWay][0]) await endOne(batch, []);
+      expect(answered, 'everybody is answered').to.equal(asked);
+      expect([batcher.lanes, batcher.waiting, batcher.inFlight]).to.deep.equal([0, 0, 0]);
+    };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(action, { maxLength: 40, size: 'max' }),
+        fc.record({
+          sizeMax: fc.integer({ min: 1, max: 4 }),
+          inFlightMax: fc.integer({ min: 1, max: 3 }),
+          queueMax: fc.integer({ min: 1, max: 12 }),
+          roundsMax: fc.integer({ min: 1, max: 4 }),
+        }),
+        story,
+      ),
+      { numRuns: 150, interruptAfterTimeLimit: 8000, markInterruptAsFailure: false },
+    );
+  });
+});

@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import type { Log } from '../../../src/ports/log.js';
+import { silentLog } from '../../../src/ports/log.js';
+import type { DecideVerdict } from '../../../src/ports/stock-ledger.js';
+import { createCheckBack } from '../../../src/purchase/check-back.js';
+import { batchOf, purchasesOf } from '../../helpers/sales.js';
+
+const batch = batchOf({ saleId: '7', epoch: 3, bucket: 2 }, purchasesOf('u1', 'u2'));
+
+describe('check-back', () => {
+  const answers: Record<DecideVerdict, string> = {
+    deducted: 'commit',
+    claimed: 'commit',
+    aborted: 'rollback',
+    no_answer: 'no_answer',
+    outcome_unknown: 'no_answer',
+  };
+  for (const [verdict, answer] of Object.entries(answers) as [DecideVerdict, string][]) {
+    it(`T2 T3 T10 ${verdict} → ${answer}`, async () => {
+      const checkBack = createCheckBack({ ledger: { decide: async () => verdict }, log: silentLog });
+      expect(await checkBack(batch.body)).to.equal(answer);
+    });
+  }
+
+  it('asks for the batch that the body names, of the epoch it was formed in', async () => {
+    const asked: unknown[] = [];
+    const decide = async (ref: unknown): Promise<DecideVerdict> => {
+      asked.push(ref);
+      return 'deducted';
+    };
+    await createCheckBack({ ledger: { decide }, log: silentLog })(batch.body);
+    expect(asked).to.have.length(1);
+    expect(asked[0]).to.include({ batchId: batch.batchId, saleId: '7', bucket: 2, epoch: 3 });
+  });
+
+  for (const [what, body] of [
+    ['not JSON', '{'],
+    ['empty', ''],
+    ['a later version', JSON.stringify({ ...JSON.parse(batch.body), v: 2 })],
+    ['without purchases', JSON.stringify({ ...JSON.parse(batch.body), purchases: [] })],
+    ['with a name that breaks a key', JSON.stringify({ ...JSON.parse(batch.body), saleId: '7}:x' })],
+  ] as const) {
+    it(`M7 T10 a body that is ${what} is no answer, never a rollback; the ledger is not asked, the log is told`, async () => {
+      const errors: string[] = [];
+      const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
+      const decide = (): never => expect.fail('asked');
+      expect(await createCheckBack({ ledger: { decide }, log })(body)).to.equal('no_answer');
+      expect(errors).to.have.length(1);
+    });
+  }
+
+  it('T10 what the ledger throws is not turned into an answer', async () => {
+    const decide = async (): Promise<never> => {
+      throw new Error('a bug');
+    };
+    const checked = await createCheckBack({ ledger: { decide }, log: silentLog })(batch.body).catch(() => 'thrown');
+    expect(checked).to.equal('thrown');
+  });
+});

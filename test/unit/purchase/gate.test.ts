@@ -1,0 +1,135 @@
+import { expect } from 'chai';
+import { homeBucket, type Sale } from '../../../src/domain/sale.js';
+import type { Purchase } from '../../../src/domain/purchase.js';
+import { silentLog } from '../../../src/ports/log.js';
+import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import { Batcher } from '../../../src/purchase/batcher.js';
+import { PurchaseGate } from '../../../src/purchase/gate.js';
+import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
+import { SaleCards } from '../../../src/sale/sale-cards.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+
+const turn = async (): Promise<void> => {
+  for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe('gate', () => {
+  let clock: ManualClock;
+  let ledger: MemoryLedger;
+  let books: MemoryBooks;
+  let cache: MemorySaleCardCache;
+  let flags: SoldOutFlags;
+  let gate: PurchaseGate;
+  let placed: { ref: BucketRef; purchases: readonly Purchase[]; trace: string }[];
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    ledger = new MemoryLedger({ clock });
+    books = new MemoryBooks({ clock });
+    cache = new MemorySaleCardCache(clock, { ttlMs: 5000 });
+    flags = new SoldOutFlags({ lifeMs: 500, keysMax: 100 }, { ledger, clock, log: silentLog });
+    placed = [];
+    const batcher = new Batcher(
+      { sizeMax: 8, inFlightMax: 2, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
+      {
+        place: async (ref, purchases, trace, reply) => {
+          placed.push({ ref, purchases, trace });
+          purchases.forEach((_, index) => reply(index, { outcome: 'accepted' }));
+          return { verdict: 'accepted', again: [], unitsLeft: 1 };
+        },
+        clock,
+        meters: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        onError: () => 'unavailable',
+      },
+    );
+    const cards = new SaleCards({ book: books, cache, clock }, { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 });
+    gate = new PurchaseGate({ cards, flags, batcher });
+  });
+
+  const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
+    const sale = saleOf(parts, clock.nowMs());
+    books.putSale(sale);
+    await ledger.warm(sale);
+    await ledger.gate(sale, 'open');
+    return sale;
+  };
+  const enter = (saleId: string, userId = 'u1', requestId = 'k1') =>
+    gate.enter({ saleId, userId, requestId, quantity: 2, trace: 'trace-1' });
+  const sellOut = async (sale: Sale): Promise<void> => {
+    await ledger.deduct(batchOf(sale, purchasesOf('winner')));
+    flags.observe({ saleId: sale.saleId, bucket: 0 }, 0);
+    await turn();
+  };
+
+  it('(P1 READY) hands a purchase to the batcher of its bucket', async () => {
+    const { saleId } = await openSale();
+    expect(await enter(saleId)).to.deep.equal({ outcome: 'accepted' });
+    const purchases = [{ userId: 'u1', requestId: 'k1', quantity: 2 }];
+    expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0 }, purchases, trace: 'trace-1' }]);
+  });
+
+  it('(P1 NOT_FOUND) a sale that does not exist, or is a draft, is `not_found`; the ledger is not asked', async () => {
+    expect(await enter(saleOf().saleId)).to.deep.equal({ outcome: 'not_found' });
+    expect(await enter((await openSale({ state: 'draft' })).saleId)).to.deep.equal({ outcome: 'not_found' });
+    expect(placed).to.deep.equal([]);
+  });
+
+  it('(P1 LOADING) while another process reads the sale, the buyer hears `loading`', async () => {
+    const { saleId } = await openSale();
+    await cache.lock(saleId, 60_000);
+    expect(await enter(saleId)).to.deep.equal({ outcome: 'loading' });
+  });
+
+  it('R8 when the sale cannot be looked up, that is a fault, not a refusal', async () => {
+    const { saleId } = await openSale();
+    cache.down = true;
+    const failed = await enter(saleId).catch((error: unknown) => error);
+    expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+  });
+
+  it('(P1 SOLD_OUT) refuses from memory what the flag refuses, before the body and after it', async () => {
+    const sale = await openSale({ stock: 1 });
+    await enter(sale.saleId);
+    await sellOut(sale);
+    expect(gate.refuseEarly(sale.saleId, 'loser', 'k1')).to.equal('sold_out');
+    expect(await enter(sale.saleId, 'loser')).to.deep.equal({ outcome: 'sold_out' });
+    expect(placed, 'only the first one went on').to.have.length(1);
+  });
+
+  it('a winner who asks again goes on to the ledger', async () => {
+    const sale = await openSale({ stock: 1 });
+    await enter(sale.saleId);
+    await sellOut(sale);
+    expect(gate.refuseEarly(sale.saleId, 'winner', 'k1')).to.equal(null);
+    await enter(sale.saleId, 'winner');
+    expect(placed).to.have.length(2);
+  });
+
+  it('refuses nothing early of a sale whose card is not in memory', async () => {
+    const sale = await openSale({ stock: 1 });
+    await sellOut(sale);
+    expect(gate.refuseEarly(sale.saleId, 'loser', 'k1')).to.equal(null);
+    expect(gate.refuseEarly(saleOf().saleId, 'loser', 'k1')).to.equal(null);
+  });
+
+  it('R12 a buyer belongs to one bucket for ever, and flags are kept by bucket', async () => {
+    const sale = await openSale({ stock: 8, buckets: 4 });
+    const users = Array.from({ length: 40 }, (_, index) => `user-${index}`);
+    for (const userId of users) await enter(sale.saleId, userId);
+    for (const { ref, purchases } of placed) {
+      for (const { userId } of purchases) expect(ref.bucket).to.equal(homeBucket(userId, 4));
+    }
+    expect(new Set(placed.map(({ ref }) => ref.bucket)).size).to.equal(4);
+
+    flags.observe({ saleId: sale.saleId, bucket: 2 }, 0);
+    await turn();
+    for (const userId of users) {
+      const refused = gate.refuseEarly(sale.saleId, userId, 'k1');
+      expect(refused, userId).to.equal(homeBucket(userId, 4) === 2 ? 'sold_out' : null);
+    }
+  });
+});

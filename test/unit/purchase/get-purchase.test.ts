@@ -1,0 +1,216 @@
+import { expect } from 'chai';
+import type { Order } from '../../../src/domain/order.js';
+import { homeBucket, type Sale } from '../../../src/domain/sale.js';
+import type { Clock } from '../../../src/ports/clock.js';
+import { GetPurchase, statusOf, type PurchaseQuery } from '../../../src/purchase/get-purchase.js';
+import { SaleCards } from '../../../src/sale/sale-cards.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+
+describe('get-purchase', () => {
+  let clock: ManualClock;
+  let ledger: MemoryLedger;
+  let rows: Order[];
+  let sale: Sale;
+  let reads: number;
+  let never: AbortSignal;
+
+  beforeEach(async () => {
+    clock = new ManualClock();
+    ledger = new MemoryLedger({ clock });
+    rows = [];
+    reads = 0;
+    never = new AbortController().signal;
+    sale = saleOf({ limitPerBuyer: 5 }, clock.nowMs());
+    await ledger.warm(sale);
+    await ledger.gate(sale, 'open');
+  });
+
+  const create = (ports: { clock?: Clock } = {}): GetPurchase => {
+    const cards = new SaleCards(
+      { book: { find: async (saleId) => (saleId === sale.saleId ? sale : null) }, cache: cacheOf(), clock },
+      { memoryTtlMs: 3_600_000, memoryMax: 10, lockMs: 1000 },
+    );
+    return new GetPurchase({
+      cards,
+      ledger: {
+        findRequest: (...args) => {
+          reads++;
+          return ledger.findRequest(...args);
+        },
+      },
+      book: {
+        findByPurchases: async (saleId, [purchase]) =>
+          rows.filter(
+            (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
+          ),
+      },
+      clock,
+      ...ports,
+    });
+  };
+  const cacheOf = (): MemorySaleCardCache => new MemorySaleCardCache(clock, { ttlMs: 60_000 });
+  const query = (parts: Partial<PurchaseQuery> = {}): PurchaseQuery => ({
+    ...{ saleId: sale.saleId, userId: 'u1', requestId: 'k1', waitMs: 0, signal: never },
+    ...parts,
+  });
+  const rowOf = (parts: Partial<Order> = {}): Order => ({
+    ...{ orderId: '101', userId: 'u1', saleId: sale.saleId, requestId: 'k1', batchId: 'b1', quantity: 1 },
+    ...{ amountCents: 1, state: 'pending_payment', reason: null, createdAtMs: 1, expiresAtMs: 2, paidAtMs: null },
+    ...parts,
+  });
+  const hold = () => ledger.deduct(batchOf(sale, purchasesOf('u1')));
+
+  describe('how a purchase stands', () => {
+    it('not_found: neither the ledger nor the book knows it', async () => {
+      expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
+    });
+
+    it('S3 pending: held in the ledger, no row yet; a 202 is never followed by 404', async () => {
+      await hold();
+      expect(await create().get(query())).to.deep.equal({ status: 'pending' });
+    });
+
+    it('ordered: the row has the last word', async () => {
+      const { batchId } = batchOf(sale, purchasesOf('u1'));
+      await ledger.deduct(batchOf(sale, purchasesOf('u1'), batchId));
+      rows.push(rowOf());
+      await ledger.settle([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
+      const found = await create().get(query());
+      expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
+    });
+
+    it('R5 ordered: also when the ledger has forgotten it', async () => {
+      rows.push(rowOf({ state: 'paid' }));
+      expect(await create().get(query())).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'paid' });
+    });
+
+    it('failed: with its reason', async () => {
+      rows.push(rowOf({ state: 'failed', reason: 'oversold_guard' }));
+      const found = await create().get(query());
+      expect(found).to.deep.equal({ status: 'failed', orderId: '101', reason: 'oversold_guard' });
+    });
+
+    for (const orderState of ['pending_payment', 'paid', 'cancelled', 'expired'] as const) {
+      it(`an order that is ${orderState} is still an order`, () => {
+        expect(statusOf(rowOf({ state: orderState }))).to.deep.equal({ status: 'ordered', orderId: '101', orderState });
+      });
+    }
+
+    it('S4 another buyer, key or sale is another purchase', async () => {
+      await hold();
+      const get = create();
+      expect(await get.get(query({ userId: 'u2' }))).to.deep.equal({ status: 'not_found' });
+      expect(await get.get(query({ requestId: 'k2' }))).to.deep.equal({ status: 'not_found' });
+      expect(await get.get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
+    });
+
+    it('R12 looks into the home bucket of the buyer', async () => {
+      sale = saleOf({ buckets: 4 }, clock.nowMs());
+      await ledger.warm(sale);
+      await ledger.gate(sale, 'open');
+      const bucket = homeBucket('u1', 4);
+      await ledger.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
+      expect(bucket, 'a bucket that nobody would look into by chance').not.to.equal(0);
+      expect(await create().get(query())).to.deep.equal({ status: 'pending' });
+    });
+
+    it('R8 a ledger that does not answer is a fault, never `not_found`', async () => {
+      ledger.breakNext('read_fails');
+      const failed = await create()
+        .get(query())
+        .catch((error: unknown) => error);
+      expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+    });
+  });
+
+  describe('long poll', () => {
+    it('answers at once what is not pending', async () => {
+      const startedMs = clock.nowMs();
+      expect((await create().get(query({ waitMs: 10_000 }))).status).to.equal('not_found');
+      expect([reads, clock.nowMs() - startedMs]).to.deep.equal([1, 0]);
+    });
+
+    it('waits until the status changes, and answers then', async () => {
+      await hold();
+      const startedMs = clock.nowMs();
+      const asked = create().get(query({ waitMs: 10_000 }));
+      while (clock.nowMs() - startedMs < 2000) await new Promise((resolve) => setImmediate(resolve));
+      rows.push(rowOf());
+      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
+        ...{ state: 'ordered', orderId: '101', quantity: 1 },
+      });
+      expect((await asked).status).to.equal('ordered');
+      expect(clock.nowMs() - startedMs).to.be.below(4000);
+    });
+
+    it('gives up when its time is over, not later', async () => {
+      await hold();
+      const startedMs = clock.nowMs();
+      expect((await create().get(query({ waitMs: 3000 }))).status).to.equal('pending');
+      expect(clock.nowMs() - startedMs).to.equal(3000);
+    });
+
+    it('asks often at first, then every half second: ten seconds cost at most thirty reads', async () => {
+      await hold();
+      await create().get(query({ waitMs: 10_000 }));
+      expect(reads).to.be.within(20, 30);
+    });
+
+    it('S7 ends when the asker has gone', async () => {
+      await hold();
+      const leaving = new AbortController();
+      const sleeping: Clock = {
+        nowMs: () => clock.nowMs(),
+        sleep: (_, signal) => new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
+      };
+      const asked = create({ clock: sleeping }).get(query({ waitMs: 10_000, signal: leaving.signal }));
+      await new Promise((resolve) => setImmediate(resolve));
+      leaving.abort();
+      expect((await asked).status).to.equal('pending');
+      expect(reads).to.be.at.most(2);
+    });
+
+    it('S7 one waiter too many is answered at once; when others have gone, there is room again', async () => {
+      await hold();
+      const WAITERS_MAX = 2000;
+      const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());
+      const sleeping: Clock = {
+        nowMs: () => clock.nowMs(),
+        sleep: (_, signal) =>
+          signal?.aborted
+            ? Promise.resolve()
+            : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
+      };
+      const get = create({ clock: sleeping });
+      await get.get(query()); // loads the card
+      const waiting = leaving.map(({ signal }) => get.get(query({ waitMs: 10_000, signal })));
+      await new Promise((resolve) => setImmediate(resolve));
+      const before = reads;
+      expect((await get.get(query({ waitMs: 10_000 }))).status).to.equal('pending');
+      expect(reads - before, 'one look, no wait').to.equal(1);
+      for (const waiter of leaving) waiter.abort();
+      await Promise.all(waiting);
+
+      const late = new AbortController();
+      const again = get.get(query({ waitMs: 10_000, signal: late.signal }));
+      let ended = false;
+      void again.then(() => (ended = true));
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(ended, 'it waits').to.equal(false);
+      late.abort();
+      await again;
+    });
+
+    it('R8 a fault while waiting ends the wait and frees its place', async () => {
+      await hold();
+      const get = create();
+      const asked = get.get(query({ waitMs: 10_000 })).catch((error: unknown) => error);
+      await new Promise((resolve) => setImmediate(resolve));
+      ledger.breakNext('read_fails');
+      expect(await asked).to.include({ name: 'OperationalError' });
+    });
+  });
+});

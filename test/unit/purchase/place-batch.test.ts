@@ -1,0 +1,374 @@
+import { expect } from 'chai';
+import { decodeBatch, type Batch } from '../../../src/domain/batch.js';
+import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
+import type { Sale } from '../../../src/domain/sale.js';
+import { TOPICS } from '../../../src/domain/topics.js';
+import { silentLog } from '../../../src/ports/log.js';
+import type { PurchaseChannel } from '../../../src/ports/purchase-channel.js';
+import { createCheckBack } from '../../../src/purchase/check-back.js';
+import { placeBatch, type PlacedBatch } from '../../../src/purchase/place-batch.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
+import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
+import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+
+interface Placed extends PlacedBatch {
+  /** The answer of each purchase; undefined where it got none. */
+  readonly answers: readonly (string | undefined)[];
+}
+
+describe('place-batch', () => {
+  let clock: ManualClock;
+  let ledger: MemoryLedger;
+  let broker: MemoryBroker;
+  let sale: Sale;
+  let sent: Batch[];
+  let events: string[];
+  /** Runs between the half message and the deduct: the gap in which the world may change. */
+  let inTheGap: (batch: Batch) => unknown;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    ledger = new MemoryLedger({ clock });
+    broker = new MemoryBroker({ clock });
+    sent = [];
+    events = [];
+    inTheGap = () => undefined;
+  });
+
+  const bucket = (): MemoryBucket => ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+  const openSale = async (parts: Partial<Sale> = {}): Promise<void> => {
+    sale = saleOf(parts, clock.nowMs());
+    await ledger.warm(sale);
+    await ledger.gate(sale, 'open');
+  };
+
+  /** The memory broker, with its calls noted. */
+  const channel = (): PurchaseChannel => {
+    const inner = broker.purchaseChannel(createCheckBack({ ledger, log: silentLog }));
+    return {
+      async sendHalf(batch) {
+        sent.push(batch);
+        const half = await inner.sendHalf(batch);
+        await inTheGap(batch);
+        if (typeof half === 'string') return half;
+        return {
+          commit: async () => {
+            events.push('commit');
+            await half.commit();
+          },
+          rollback: async () => {
+            events.push('rollback');
+            return half.rollback();
+          },
+        };
+      },
+    };
+  };
+
+  const place = async (...texts: string[]): Promise<Placed> => {
+    const answers: (string | undefined)[] = texts.map(() => undefined);
+    const reply = (index: number, { outcome }: PurchaseOutcome): void => {
+      expect(answers[index], `purchase ${index} is answered once`).to.equal(undefined);
+      answers[index] = outcome;
+      events.push(`${outcome}@${index}`);
+    };
+    const ref = { saleId: sale.saleId, bucket: 0 };
+    const placed = await placeBatch(ref, purchasesOf(...texts), 'trace-1', reply, {
+      ledger,
+      channel: channel(),
+      clock,
+    });
+    for (const [index, answer] of answers.entries()) {
+      expect(answer === undefined, `purchase ${index} is answered or goes again`).to.equal(
+        placed.again.includes(index),
+      );
+    }
+    return { ...placed, answers };
+  };
+  const committed = (): readonly string[] => broker.published(TOPICS.purchase);
+  /** The broker asks for what is open, as it does after ten seconds. */
+  const letTheBrokerAsk = async (): Promise<void> => {
+    clock.advance(60_000);
+    await broker.runChecks();
+  };
+
+  describe('precheck answers first', () => {
+    it('(P2 R2 SOLD_OUT) a batch of losers costs no half message', async () => {
+      await openSale({ stock: 0 });
+      const placed = await place('u1', 'u2');
+      expect(placed).to.deep.include({ verdict: 'all_answered_by_precheck', again: [], unitsLeft: 0 });
+      expect(placed.answers).to.deep.equal(['sold_out', 'sold_out']);
+      expect(sent).to.deep.equal([]);
+    });
+
+    it('(P2 R1 DUPLICATE) replays, conflicts and limits are answered; only the others go on, under their own index', async () => {
+      await openSale({ limitPerBuyer: 2 });
+      await place('u1/k*2', 'u2/k');
+      const placed = await place('u1/k*2', 'u3', 'u2/k*2', 'u1/k2', 'u4*2');
+      expect(placed.answers).to.deep.equal(['replayed', 'accepted', 'request_conflict', 'limit_reached', 'accepted']);
+      expect(sent[1]?.purchases).to.deep.equal(purchasesOf('u3', 'u4*2'));
+    });
+
+    it('(P1 LOADING) a sale that is not loaded says nothing of its units', async () => {
+      sale = saleOf();
+      const placed = await place('u1');
+      expect(placed.answers).to.deep.equal(['loading']);
+      expect(placed.unitsLeft, 'unknown is not zero: nobody may take it for sold out').to.equal(null);
+    });
+
+    it('R8 a ledger that does not answer is a fault; nobody was answered and nothing was sent', async () => {
+      await openSale();
+      ledger.breakNext('precheck_fails');
+      const failed = await place('u1').catch((error: unknown) => error);
+      expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+      expect([sent, events]).to.deep.equal([[], []]);
+    });
+  });
+
+  describe('a batch that fits', () => {
+    it('(P2 R0 LUA_OK) is accepted, committed, and says how many units were left', async () => {
+      await openSale({ stock: 5 });
+      const placed = await place('u1*2', 'u2');
+      expect(placed).to.deep.include({ verdict: 'accepted', again: [], unitsLeft: 5 });
+      expect(placed.answers).to.deep.equal(['accepted', 'accepted']);
+      expect(committed()).to.deep.equal([sent[0]?.body]);
+      expect(bucket().unitsLeft).to.equal(2);
+    });
+
+    it('carries one body everywhere: message, marker, re-drive', async () => {
+      await openSale({ epoch: 3 });
+      await place('u1*2', 'u2/b');
+      const decoded = decodeBatch(committed()[0] ?? '');
+      expect(decoded).to.deep.equal({ outcome: 'decoded', batch: sent[0] });
+      expect(sent[0]).to.deep.include({ saleId: sale.saleId, bucket: 0, epoch: 3, trace: 'trace-1' });
+      expect(sent[0]?.purchases).to.deep.equal(purchasesOf('u1*2', 'u2/b'));
+      const [pending] = await ledger.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 1);
+      expect(pending?.body).to.equal(sent[0]?.body);
+    });
+
+    it('M13 every batch has an id of its own, made by chance', async () => {
+      await openSale({ stock: 50, limitPerBuyer: 50 });
+      for (let i = 0; i < 20; i++) await place(`u1/k${i}`);
+      expect(new Set(sent.map(({ batchId }) => batchId)).size).to.equal(20);
+      for (const { batchId } of sent) expect(batchId).to.match(/^[A-Za-z0-9_-]{22}$/);
+    });
+
+    it('answers before the commit: the units are held, whatever it says', async () => {
+      await openSale();
+      await place('u1', 'u2');
+      expect(events).to.deep.equal(['accepted@0', 'accepted@1', 'commit']);
+    });
+
+    it('T4 a lost commit changes no answer, and the check-back commits', async () => {
+      await openSale();
+      broker.breakNext('commit_lost');
+      expect((await place('u1')).answers).to.deep.equal(['accepted']);
+      expect(committed(), 'the fault happened').to.deep.equal([]);
+      await letTheBrokerAsk();
+      expect(committed()).to.deep.equal([sent[0]?.body]);
+    });
+
+    it('a batch that is deducted already is accepted, not refused', async () => {
+      await openSale({ stock: 1 });
+      inTheGap = (batch) => ledger.deduct(batch); // as if the driver had sent it twice
+      expect((await place('u1')).answers).to.deep.equal(['accepted']);
+      expect(committed()).to.have.length(1);
+      expect(bucket().unitsLeft).to.equal(0);
+    });
+  });
+
+  describe('the half message', () => {
+    it('M1 a broker that is down is `unavailable`: nothing is deducted, nothing is kept', async () => {
+      await openSale();
+      broker.breakNext('half_unavailable');
+      const placed = await place('u1', 'u2');
+      expect(placed).to.deep.include({ verdict: 'unavailable', again: [] });
+      expect(placed.answers).to.deep.equal(['unavailable', 'unavailable']);
+      expect(ledger.calls.deduct).to.equal(0);
+    });
+
+    for (const fault of ['half_reply_lost', 'half_lost'] as const) {
+      it(`T6 when its reply is lost (${fault}), nothing is deducted and the same key may try again`, async () => {
+        await openSale();
+        broker.breakNext(fault);
+        const placed = await place('u1', 'u2');
+        expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
+        expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
+        expect(ledger.calls.deduct).to.equal(0);
+        await letTheBrokerAsk();
+        expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
+        expect((await place('u1')).answers).to.deep.equal(['accepted']);
+      });
+    }
+  });
+
+  describe('a refused deduct', () => {
+    const anotherBatchTakes = (...texts: string[]): void => {
+      inTheGap = () => ledger.deduct(batchOf(sale, purchasesOf(...texts)));
+    };
+
+    it('G1 G2 names who is to blame, after the rollback; the others go again', async () => {
+      await openSale({ stock: 6, limitPerBuyer: 2 });
+      anotherBatchTakes('u1/other*2', 'u9');
+      const placed = await place('u1', 'u2*2', 'u3');
+      expect(placed).to.deep.include({ verdict: 'refused', again: [1, 2] });
+      expect(placed.answers).to.deep.equal(['limit_reached', undefined, undefined]);
+      expect(events).to.deep.equal(['rollback', 'limit_reached@0']);
+      expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
+    });
+
+    it('indexes are those of the caller, also when precheck has answered some', async () => {
+      await openSale({ stock: 4 });
+      anotherBatchTakes('u9', 'u8');
+      const placed = await place('u1*9', 'u2', 'u3*2', 'u4');
+      expect(placed.answers).to.deep.equal(['limit_reached', undefined, 'sold_out', undefined]);
+      expect(placed.again).to.deep.equal([1, 3]);
+    });
+
+    it('a survivor that meets its own retry is `replayed`', async () => {
+      await openSale();
+      anotherBatchTakes('u1');
+      expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
+    });
+
+    it('T5 nobody hears a refusal before the rollback is confirmed: `outcome_unknown` for all, then the truth', async () => {
+      await openSale({ stock: 1 });
+      anotherBatchTakes('u9');
+      broker.breakNext('rollback_lost');
+      const placed = await place('u1', 'u2*2');
+      expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
+      expect(placed.answers).to.deep.equal(['outcome_unknown', 'sold_out']); // u2 never was in the half message
+      await letTheBrokerAsk();
+      expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
+      inTheGap = () => undefined;
+      expect((await place('u1')).answers).to.deep.equal(['sold_out']);
+    });
+
+    it('T5 not even those who are not to blame go again', async () => {
+      await openSale({ stock: 3 });
+      anotherBatchTakes('u9');
+      broker.breakNext('rollback_lost');
+      const placed = await place('u1', 'u2*2');
+      expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
+      expect(placed.again).to.deep.equal([]);
+    });
+
+    it('T7 a check-back that was faster: aborted, rolled back, and all go again', async () => {
+      await openSale();
+      inTheGap = (batch) => ledger.decide(batch);
+      const placed = await place('u1', 'u2');
+      expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
+      expect(events).to.deep.equal(['rollback']);
+      expect(bucket().unitsLeft).to.equal(10);
+    });
+
+    for (const [word, change] of [
+      ['stale_epoch', (own: MemoryBucket) => own.sale && (own.sale.epoch = 2)],
+      ['stale_epoch', (own: MemoryBucket) => own.sale && (own.sale.state = 'repair')],
+      ['not_warmed', (own: MemoryBucket) => (own.sale = null)],
+    ] as const) {
+      it(`R10 (${word}) a sale that was rebuilt meanwhile: rolled back, the next precheck tells each buyer why`, async () => {
+        await openSale();
+        inTheGap = () => change(bucket());
+        const placed = await place('u1', 'u2');
+        expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
+        expect(events).to.deep.equal(['rollback']);
+      });
+    }
+
+    for (const word of ['aborted', 'stale_epoch'] as const) {
+      it(`T5 (${word}) without a confirmed rollback nobody goes again`, async () => {
+        await openSale();
+        inTheGap = (batch) => (word === 'aborted' ? ledger.decide(batch) : bucket().sale && (bucket().sale!.epoch = 2));
+        broker.breakNext('rollback_lost');
+        const placed = await place('u1', 'u2');
+        expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
+        expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
+      });
+    }
+
+    it('(claimed) orders will come, but nobody may be promised one: `outcome_unknown`, and committed', async () => {
+      await openSale();
+      inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });
+      const placed = await place('u1', 'u2');
+      expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
+      expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
+      expect(committed()).to.have.length(1);
+    });
+  });
+
+  describe('a lost reply of deduct', () => {
+    it('T8 when it ran, decide says so: accepted, also for the last unit; one deduct', async () => {
+      await openSale({ stock: 2 });
+      ledger.breakNext('deduct_reply_lost');
+      const placed = await place('u1', 'u2');
+      expect(placed).to.deep.include({ verdict: 'accepted', again: [] });
+      expect(placed.answers).to.deep.equal(['accepted', 'accepted']);
+      expect([ledger.calls.deduct, ledger.calls.decide]).to.deep.equal([1, 1]);
+      expect(committed()).to.have.length(1);
+      expect(bucket().unitsLeft).to.equal(0);
+    });
+
+    it('G4 when it refused, decide says aborted: after the rollback all go again, and a late deduct takes nothing', async () => {
+      await openSale({ stock: 2 });
+      ledger.breakNext('deduct_reply_lost');
+      inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
+      const placed = await place('u1', 'u2');
+      expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
+      expect(events).to.deep.equal(['rollback']);
+      expect(await ledger.deduct(sent[0] as Batch)).to.deep.equal({ outcome: 'aborted' });
+      expect(bucket().unitsLeft).to.equal(1);
+    });
+
+    it('G4 when it never arrived, decide aborts it: a copy that arrives late takes nothing', async () => {
+      await openSale();
+      ledger.breakNext('deduct_lost');
+      const placed = await place('u1');
+      expect(placed).to.deep.include({ verdict: 'aborted', again: [0] });
+      expect(await ledger.deduct(sent[0] as Batch)).to.deep.equal({ outcome: 'aborted' });
+      expect(bucket().unitsLeft).to.equal(10);
+    });
+
+    it('asks the marker three times, with pauses for a reconnect, and takes the first word', async () => {
+      await openSale();
+      ledger.breakNext('deduct_reply_lost', 'decide_lost', 'decide_reply_lost');
+      const startedMs = clock.nowMs();
+      expect((await place('u1')).answers).to.deep.equal(['accepted']);
+      expect(clock.nowMs() - startedMs).to.equal(500);
+      expect(ledger.calls.decide, 'one of three was lost on its way').to.equal(2);
+    });
+
+    it('T9 when the marker cannot be asked either: unknown, neither commit nor rollback; the check-back ends it', async () => {
+      await openSale();
+      ledger.breakNext('deduct_reply_lost', 'decide_lost', 'decide_lost', 'decide_lost');
+      const placed = await place('u1', 'u2');
+      expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
+      expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
+      expect(events).to.deep.equal(['outcome_unknown@0', 'outcome_unknown@1']);
+      expect(broker.openHalves).to.have.length(1);
+      await letTheBrokerAsk();
+      expect(committed()).to.have.length(1);
+      expect((await place('u1')).answers, 'the same key hears the truth').to.deep.equal(['replayed']);
+    });
+
+    it('R10 when the sale went into repair, the marker gives no answer: unknown, without asking on', async () => {
+      await openSale();
+      ledger.breakNext('deduct_lost');
+      inTheGap = () => bucket().sale && (bucket().sale!.state = 'repair');
+      const placed = await place('u1');
+      expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
+      expect(events).to.deep.equal(['outcome_unknown@0']);
+      expect(ledger.calls.decide).to.equal(1);
+    });
+
+    it('(claimed) a later epoch took it over meanwhile: unknown, and committed', async () => {
+      await openSale();
+      ledger.breakNext('deduct_lost');
+      inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });
+      expect((await place('u1')).answers).to.deep.equal(['outcome_unknown']);
+      expect(committed()).to.have.length(1);
+    });
+  });
+});

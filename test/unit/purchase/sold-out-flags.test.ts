@@ -1,0 +1,189 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../src/domain/sale.js';
+import { silentLog } from '../../../src/ports/log.js';
+import type { BucketRef, StockLedger } from '../../../src/ports/stock-ledger.js';
+import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+
+const LIFE_MS = 500;
+const turn = async (): Promise<void> => {
+  for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe('sold-out flags', () => {
+  let clock: ManualClock;
+  let ledger: MemoryLedger;
+  let sale: Sale;
+  let ref: BucketRef;
+  let flags: SoldOutFlags;
+
+  const create = (keysMax = 1000, reads: Pick<StockLedger, 'acceptedKeys' | 'acceptedCount'> = ledger): void => {
+    flags = new SoldOutFlags({ lifeMs: LIFE_MS, keysMax }, { ledger: reads, clock, log: silentLog });
+  };
+  beforeEach(async () => {
+    clock = new ManualClock();
+    ledger = new MemoryLedger({ clock });
+    sale = saleOf({ stock: 2, limitPerBuyer: 5 }, clock.nowMs());
+    ref = { saleId: sale.saleId, bucket: 0 };
+    await ledger.warm(sale);
+    await ledger.gate(sale, 'open');
+    await ledger.deduct(batchOf(sale, purchasesOf('winner', 'winner2')));
+    create();
+  });
+
+  /** What a batch tells the flag after it has asked the ledger. */
+  const look = async (): Promise<void> => {
+    flags.observe(ref, (await ledger.precheck(ref, purchasesOf('somebody'))).unitsLeft);
+    await turn();
+  };
+
+  it('refuses nobody before zero was seen', async () => {
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    flags.observe(ref, 1);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(ledger.calls.acceptedKeys).to.equal(0);
+  });
+
+  it('(P1 SOLD_OUT) refuses once zero was seen and the winners are known, not earlier', async () => {
+    flags.observe(ref, 0);
+    expect(flags.refuses(ref, 'loser/k1'), 'the winners are not known yet').to.equal(false);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+  });
+
+  it('never refuses a winner who asks again, only the keys that won', async () => {
+    await look();
+    expect(flags.refuses(ref, 'winner/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'winner/another-key')).to.equal(true);
+  });
+
+  it('I7 is believed for its life only', async () => {
+    await look();
+    clock.advance(LIFE_MS - 1);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    clock.advance(1);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    await look();
+    expect(flags.refuses(ref, 'loser/k1'), 'seen again').to.equal(true);
+  });
+
+  it('I7 the life counts from what was seen, not from when the winners were read', async () => {
+    let reading: () => void = () => undefined;
+    create(1000, {
+      acceptedKeys: (of) => ledger.acceptedKeys(of),
+      acceptedCount: async (of) => {
+        await new Promise<void>((resolve) => (reading = resolve));
+        return ledger.acceptedCount(of);
+      },
+    });
+    flags.observe(ref, 0);
+    clock.advance(400);
+    reading();
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    clock.advance(100);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+  });
+
+  it('released units are offered again within its life', async () => {
+    await look();
+    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    expect(await ledger.release([gone])).to.deep.equal(['released']);
+    clock.advance(LIFE_MS);
+    expect(flags.refuses(ref, 'loser/k1'), 'the next batch asks the ledger').to.equal(false);
+    await look();
+    expect(flags.refuses(ref, 'loser/k1'), 'and has seen a unit').to.equal(false);
+  });
+
+  it('a batch that sees units lets everybody in at once', async () => {
+    await look();
+    flags.observe(ref, 1);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+  });
+
+  it('R5 a bucket that is not loaded, or in repair, is not sold out', async () => {
+    const empty = { saleId: saleOf().saleId, bucket: 0 };
+    flags.observe(empty, (await ledger.precheck(empty, purchasesOf('u1'))).unitsLeft);
+    await turn();
+    expect(flags.refuses(empty, 'u1/k1')).to.equal(false);
+
+    ledger.bucket(ref).sale!.state = 'repair';
+    await look();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+  });
+
+  it('a repair that is heard of does not end a flag, its life does', async () => {
+    await look();
+    flags.observe(ref, null);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+  });
+
+  it('each bucket has its own', async () => {
+    await look();
+    expect(flags.refuses({ ...ref, bucket: 1 }, 'loser/k1')).to.equal(false);
+    expect(flags.refuses({ ...ref, saleId: '1' }, 'loser/k1')).to.equal(false);
+  });
+
+  it('with more winners than it may keep, the ledger refuses instead', async () => {
+    create(1);
+    await look();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(ledger.calls.acceptedKeys, 'they are not even read').to.equal(0);
+  });
+
+  it('with exactly as many as it may keep, it is armed', async () => {
+    create(2);
+    await look();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+  });
+
+  it('reads the winners once, as long as there are no new ones', async () => {
+    for (let i = 0; i < 5; i++) {
+      await look();
+      clock.advance(LIFE_MS);
+    }
+    expect(ledger.calls.acceptedKeys).to.equal(1);
+
+    ledger.bucket(ref).unitsLeft = 1;
+    await ledger.deduct(batchOf(sale, purchasesOf('winner3')));
+    await look();
+    expect(ledger.calls.acceptedKeys).to.equal(2);
+    expect(flags.refuses(ref, 'winner3/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+  });
+
+  it('a crowd of observers reads the winners once', async () => {
+    for (let i = 0; i < 50; i++) flags.observe(ref, 0);
+    await turn();
+    expect(ledger.calls.acceptedKeys).to.equal(1);
+  });
+
+  it('somebody who wins while the winners are read is not missed: not armed, but at the next zero', async () => {
+    create(1000, {
+      acceptedCount: (of) => ledger.acceptedCount(of),
+      acceptedKeys: async function* (of) {
+        ledger.bucket(ref).unitsLeft = 1;
+        if (ledger.bucket(ref).requests.size === 2) await ledger.deduct(batchOf(sale, purchasesOf('late')));
+        ledger.bucket(ref).unitsLeft = 0;
+        yield* ledger.acceptedKeys(of);
+      },
+    });
+    await look();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    await look();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'late/k1')).to.equal(false);
+  });
+
+  it('R8 a ledger that does not answer arms nothing, and is asked again at the next zero', async () => {
+    ledger.breakNext('read_fails');
+    flags.observe(ref, 0);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    await look();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+  });
+});
