@@ -53,8 +53,7 @@ export type PurchaseStatus =
 
 /** `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId>:<qty>`, as the `requests` hash keeps it. */
 export function parseRequestEntry(text: string): RequestEntry | null {
-  const [state, id, quantity] = text.split(':');
-  if (!id || !Number.isInteger(Number(quantity))) return null;
+  const [, state, id = '', quantity] = /^(held|ordered|released):([^:]+):([1-9]\d*)$/.exec(text) ?? [];
   if (state === 'held') return { state, batchId: id, quantity: Number(quantity) };
   if (state === 'ordered' || state === 'released') return { state, orderId: id, quantity: Number(quantity) };
   return null;
