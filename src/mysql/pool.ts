@@ -180,7 +180,8 @@ class Connections implements MysqlPool {
 
   #send(connection: PoolConnection, sql: string, values?: readonly SqlValue[]): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const query = { sql, timeout: this.#options.queryTimeoutMs, ...(values && { values: values as unknown[] }) };
+      // Null, not absent: for an absent list the driver looks for placeholders in the whole text all the same.
+      const query = { sql, timeout: this.#options.queryTimeoutMs, values: (values as unknown[] | undefined) ?? null };
       connection.query(query, (error, result) => (error ? reject(toMysqlError(error)) : resolve(result as Result)));
     });
   }

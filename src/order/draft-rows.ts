@@ -4,14 +4,13 @@ import { purchaseKey, type Purchase } from '../domain/purchase.js';
 import type { SaleTerms } from '../ports/order-book.js';
 import type { Release, Settlement } from '../ports/settlement-ledger.js';
 
-/** What a look-up found in the book. Empty at first: nearly every batch is new, so the unique keys are asked first. */
+/** What a look-up found in the book. */
 export interface Known {
   /** By request name: the row that a purchase has already. */
   readonly rows: ReadonlyMap<string, Order>;
   /** By buyer name: who holds a live order in a sale with limit 1. */
   readonly liveBuyers: ReadonlySet<string>;
 }
-export const NOTHING_KNOWN: Known = { rows: new Map(), liveBuyers: new Set() };
 
 /** A row to be inserted; its order id is minted for each attempt. */
 export interface DraftRow {
@@ -40,9 +39,19 @@ export const buyerName = (saleId: string, userId: string): string => `${saleId}/
  * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. None is
  * passed over in silence (protocol rule 7).
  * @param batches no request twice
+ * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
+ *   unique keys say when one is not, so the usual transaction pays for no look-up and no bookkeeping
  */
-export function draftRows(batches: readonly Batch[], terms: ReadonlyMap<string, SaleTerms>, known: Known): Draft {
+export function draftRows(
+  batches: readonly Batch[],
+  terms: ReadonlyMap<string, SaleTerms>,
+  known: Known | null,
+): Draft {
   const rows: DraftRow[] = [];
+  if (known === null) {
+    for (const batch of batches) for (const purchase of batch.purchases) rows.push({ batch, purchase, failure: null });
+    return { rows, found: new Map(), releases: [] };
+  }
   const releases: Release[] = [];
   const found = new Map<Batch, Settlement[]>();
   const winners = new Set<string>();
@@ -50,7 +59,7 @@ export function draftRows(batches: readonly Batch[], terms: ReadonlyMap<string, 
     const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
     const settlements: Settlement[] = [];
     for (const purchase of batch.purchases) {
-      const row = known.rows.size === 0 ? undefined : known.rows.get(requestName(batch.saleId, purchase));
+      const row = known.rows.get(requestName(batch.saleId, purchase));
       if (row === undefined) {
         const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });

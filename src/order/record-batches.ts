@@ -1,12 +1,12 @@
 import type { Batch } from '../domain/batch.js';
-import { assertNever, OperationalError } from '../domain/errors.js';
+import { assert, assertNever, OperationalError } from '../domain/errors.js';
 import type { Order } from '../domain/order.js';
 import type { Purchase } from '../domain/purchase.js';
 import type { Clock } from '../ports/clock.js';
-import type { OrderBook, SaleTerms } from '../ports/order-book.js';
+import type { NewOrder, OrderBook, SaleTerms } from '../ports/order-book.js';
 import type { Settlement } from '../ports/settlement-ledger.js';
 import type { RetryReason } from '../ports/worker-meters.js';
-import { buyerName, draftRows, NOTHING_KNOWN, requestName, type Draft, type Known } from './draft-rows.js';
+import { buyerName, draftRows, requestName, type Draft, type Known } from './draft-rows.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 
 export interface RecordPorts {
@@ -52,10 +52,13 @@ export async function recordBatches(
   ports: RecordPorts,
   options: RecordOptions,
 ): Promise<BatchResult[]> {
+  const together = await recordWave(batches, ports, options);
+  if (together !== 'twins') return together;
   const results: BatchResult[] = [];
   for (const wave of wavesWithoutTwins(batches)) {
     const inWave = wave.map((index) => batches[index] as Batch);
     const answers = await recordWave(inWave, ports, options);
+    assert(answers !== 'twins', 'a wave has no twins');
     wave.forEach((index, place) => (results[index] = answers[place] as BatchResult));
   }
   return results;
@@ -63,7 +66,8 @@ export async function recordBatches(
 
 /**
  * A request that stands in two of the batches (a batch delivered twice, a survivor that met its own retry) waits for
- * the next wave: there the look-up finds the row of the first and treats it like any other earlier row.
+ * the next wave: there the look-up finds the row of the first and treats it like any other earlier row. Twins can't be
+ * written together, so they are looked for only after a unique key has said no.
  */
 function wavesWithoutTwins(batches: readonly Batch[]): number[][] {
   if (batches.length === 1) return [[0]];
@@ -81,7 +85,11 @@ function wavesWithoutTwins(batches: readonly Batch[]): number[][] {
 }
 
 /** One transaction for all; if MySQL refuses a value in it, one for each, so that only the bad batch stays behind. */
-async function recordWave(wave: readonly Batch[], ports: RecordPorts, options: RecordOptions): Promise<BatchResult[]> {
+async function recordWave(
+  wave: readonly Batch[],
+  ports: RecordPorts,
+  options: RecordOptions,
+): Promise<BatchResult[] | 'twins'> {
   try {
     return await recordTogether(wave, ports, options);
   } catch (error) {
@@ -89,7 +97,7 @@ async function recordWave(wave: readonly Batch[], ports: RecordPorts, options: R
     if (error.retryable) return wave.map(() => ({ outcome: 'retry', reason: 'unavailable', error }));
     if (wave.length === 1) return [{ outcome: 'retry', reason: 'poison', error }];
     const results: BatchResult[] = [];
-    for (const batch of wave) results.push(...(await recordWave([batch], ports, options)));
+    for (const batch of wave) results.push(...((await recordWave([batch], ports, options)) as BatchResult[]));
     return results;
   }
 }
@@ -98,12 +106,12 @@ async function recordTogether(
   batches: readonly Batch[],
   ports: RecordPorts,
   { paymentWindowMs }: RecordOptions,
-): Promise<BatchResult[]> {
+): Promise<BatchResult[] | 'twins'> {
   const { book, minter, clock } = ports;
   const saleIds = [...new Set(batches.map(({ saleId }) => saleId))];
   const oneByOne = new Set<string>();
   let terms = await book.termsOf(saleIds);
-  let known = NOTHING_KNOWN;
+  let known: Known | null = null;
   let reason: RetryReason = 'contended';
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
     const mine = batches.filter(({ saleId }) => terms.has(saleId));
@@ -115,13 +123,25 @@ async function recordTogether(
       await clock.sleep(Math.min(minted.waitMs, NO_IDS_WAIT_MAX_MS));
       continue;
     }
-    const orders = draft.rows.map((row, index) => ({ ...row, orderId: minted.orderIds[index] as string }));
-    const written = await book.write({ terms, orders, releases: draft.releases, oneByOne: new Set(oneByOne), paymentWindowMs });
+    const orders = draft.rows.map(({ batch, purchase, failure }, index): NewOrder => ({
+      orderId: minted.orderIds[index] as string,
+      batch,
+      purchase,
+      failure,
+    }));
+    const written = await book.write({
+      terms,
+      orders,
+      releases: draft.releases,
+      oneByOne: new Set(oneByOne),
+      paymentWindowMs,
+    });
     reason = 'contended';
     switch (written.outcome) {
       case 'written':
         return resultsOf(batches, terms, draft, minted.orderIds, written.surplus);
       case 'row_exists':
+        if (known === null && wavesWithoutTwins(batches).length > 1) return 'twins';
         known = await lookUp(mine, terms, book);
         break;
       case 'order_id_taken':
@@ -173,9 +193,10 @@ function resultsOf(
   surplus: ReadonlySet<string>,
 ): BatchResult[] {
   const tallies = new Map<Batch, { readonly orders: Settlement[]; failed: boolean }>();
+  let current: Batch | null = null; // rows of a batch stand together
+  let tally = { orders: [] as Settlement[], failed: false };
   draft.rows.forEach(({ batch, purchase, failure }, index) => {
-    let tally = tallies.get(batch);
-    if (tally === undefined) tallies.set(batch, (tally = { orders: [], failed: false }));
+    if (batch !== current) tallies.set((current = batch), (tally = { orders: [], failed: false }));
     const orderId = orderIds[index] as string;
     if (failure !== null || surplus.has(orderId)) tally.failed = true;
     else tally.orders.push({ userId: purchase.userId, requestId: purchase.requestId, orderId });
@@ -183,8 +204,8 @@ function resultsOf(
   return batches.map((batch) => {
     if (!terms.has(batch.saleId)) return { outcome: 'unknown_sale' };
     const found = draft.found.get(batch) ?? [];
-    const tally = tallies.get(batch);
-    if (tally === undefined) return { outcome: 'already_recorded', orders: found };
-    return { outcome: tally.failed ? 'refused' : 'recorded', orders: [...found, ...tally.orders] };
+    const mine = tallies.get(batch);
+    if (mine === undefined) return { outcome: 'already_recorded', orders: found };
+    return { outcome: mine.failed ? 'refused' : 'recorded', orders: [...found, ...mine.orders] };
   });
 }

@@ -38,7 +38,7 @@ CREATE TABLE orders (
   batch_id varchar(64) COLLATE ascii_bin NOT NULL
   quantity smallint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
-  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL
+  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT pending
   reason varchar(32) COLLATE ascii_bin
   one_per_buyer tinyint unsigned NOT NULL
   active_key bigint unsigned AS (ifone_per_buyer=1andstatein'pending','paid',sale_id,null) VIRTUAL

@@ -43,7 +43,7 @@ const ORDERS = `CREATE TABLE IF NOT EXISTS orders (
   batch_id ${ID} NOT NULL,
   quantity SMALLINT UNSIGNED NOT NULL,
   amount_cents BIGINT UNSIGNED NOT NULL,
-  state ENUM('pending_payment', 'paid', 'cancelled', 'expired', 'failed') NOT NULL,
+  state ENUM('pending_payment', 'paid', 'cancelled', 'expired', 'failed') NOT NULL DEFAULT 'pending_payment',
   reason ${WORD} NULL,
   one_per_buyer TINYINT UNSIGNED NOT NULL,
   active_key BIGINT UNSIGNED

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Batch } from '../../../src/domain/batch.js';
 import type { Order } from '../../../src/domain/order.js';
 import type { Sale } from '../../../src/domain/sale.js';
-import { draftRows, NOTHING_KNOWN, requestName, type Draft, type Known } from '../../../src/order/draft-rows.js';
+import { draftRows, requestName, type Draft, type Known } from '../../../src/order/draft-rows.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const termsOf = ({ saleId, epoch, priceCents, limitPerBuyer }: Sale) =>
@@ -28,12 +28,17 @@ describe('draft-rows', () => {
   const sale = saleOf();
   const batch = batchOf({ ...sale, bucket: 2 }, purchasesOf('ann/k1*2', 'ann/k2', 'bob/k1'));
 
-  it('with nothing known every purchase is a new row, also a second one of a buyer', () => {
-    const draft = draftRows([batch], termsOf(sale), NOTHING_KNOWN);
-    expect(newRows(draft)).to.deep.equal(['ann/k1 live', 'ann/k2 live', 'bob/k1 live']);
-    expect(draft.releases).to.deep.equal([]);
-    expect(draft.found.size).to.equal(0);
-  });
+  for (const [known, when] of [
+    [null, 'before a look-up'],
+    [knowing([]), 'when it found nothing'],
+  ] as const) {
+    it(`every purchase is a new row ${when}, also a second one of a buyer`, () => {
+      const draft = draftRows([batch], termsOf(sale), known);
+      expect(newRows(draft)).to.deep.equal(['ann/k1 live', 'ann/k2 live', 'bob/k1 live']);
+      expect(draft.releases).to.deep.equal([]);
+      expect(draft.found.size).to.equal(0);
+    });
+  }
 
   it('a row of its own batch is done: settled while it lives, left alone once it has ended', () => {
     const known = knowing([
