@@ -2,19 +2,25 @@ import { StackError } from '../stack/stack-error.js';
 
 /** As a shell reports a program that Ctrl-C ended. */
 const INTERRUPTED = 130;
+/** One Ctrl-C can arrive twice: from the terminal, and passed on by npm or tsx. */
+const SAME_INTERRUPT_MS = 1_000;
 
 /**
  * Runs work on the stack for a command. A StackError is one sentence and exit code 1. Ctrl-C and SIGTERM abort the
- * work, which tidies up after itself; a second one ends the process at once.
+ * work, which tidies up after itself; once more, a while later, ends the process at once.
  */
 export async function reportStackError(
   json: boolean | undefined,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const controller = new AbortController();
-  const interrupt = (): void =>
+  let interruptedAtMs: number | null = null;
+  const interrupt = (): void => {
+    interruptedAtMs ??= performance.now();
     controller.abort(new StackError('Interrupted; what had been started is stopped again.'));
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+    if (performance.now() - interruptedAtMs > SAME_INTERRUPT_MS) process.exit(INTERRUPTED);
+  };
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
   try {
     await work(controller.signal);
   } catch (error) {

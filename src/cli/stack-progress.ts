@@ -47,25 +47,29 @@ function plainLines(): OnProgress {
   };
 }
 
-interface Follower {
-  readonly take: (progress: StackProgress) => void;
-  readonly end: () => void;
-}
-
+/** Draws one line per step. News may come before listr2 has begun with a line, so the last of each step is kept. */
 async function movingList<T>(steps: readonly StackStep[], work: (onProgress: OnProgress) => Promise<T>): Promise<T> {
-  const followers = new Map<StackStep, Follower>();
+  const latest = new Map<StackStep, StackProgress>();
+  const lines = new Map<StackStep, (progress: StackProgress) => void>();
+  let over = (): void => undefined;
+  const allOver = new Promise<void>((resolve) => (over = resolve));
   const list = new Listr(
     steps.map((step) => ({
       title: TITLES[step],
-      task: (_context: unknown, task: { title?: string; output?: string; skip: (text: string) => void }) =>
+      task: (_context: unknown, line: { title?: string; skip: (message: string) => void }) =>
         new Promise<void>((resolve, reject) => {
-          const take = ({ state, text, elapsedMs }: StackProgress): void => {
-            if (state === 'failed') return reject(new Error(TITLES[step]));
-            if (state === 'begun' || state === 'working') task.title = `${TITLES[step]}: ${text}`;
-            else task.title = `${TITLES[step]}: ${text}, ${seconds(elapsedMs)}`;
-            if (state === 'done' || state === 'skipped') resolve();
+          const draw = (progress: StackProgress): void => {
+            line.title = titleOf(progress);
+            if (progress.state === 'failed') reject(new Error(line.title));
+            if (progress.state === 'done' || progress.state === 'skipped') resolve();
           };
-          followers.set(step, { take, end: resolve });
+          lines.set(step, draw);
+          const missed = latest.get(step);
+          if (missed !== undefined) draw(missed);
+          void allOver.then(() => {
+            if (!isOver(latest.get(step))) line.skip(TITLES[step]); // not needed, or given up
+            resolve();
+          });
         }),
     })),
     {
@@ -77,10 +81,30 @@ async function movingList<T>(steps: readonly StackStep[], work: (onProgress: OnP
   );
   const shown = list.run();
   try {
-    return await work((progress) => followers.get(progress.step)?.take(progress));
+    return await work((progress) => {
+      latest.set(progress.step, progress);
+      lines.get(progress.step)?.(progress);
+    });
   } finally {
-    for (const { end } of followers.values()) end(); // steps that were not needed
+    over();
     await shown;
+  }
+}
+
+function isOver(progress: StackProgress | undefined): boolean {
+  return progress !== undefined && progress.state !== 'begun' && progress.state !== 'working';
+}
+
+function titleOf({ step, state, text, elapsedMs }: StackProgress): string {
+  switch (state) {
+    case 'begun':
+    case 'working':
+      return `${TITLES[step]}: ${text}`;
+    case 'done':
+    case 'skipped':
+      return `${TITLES[step]}: ${text}, ${seconds(elapsedMs)}`;
+    case 'failed':
+      return TITLES[step]; // the command says why, once
   }
 }
 
