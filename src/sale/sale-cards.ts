@@ -40,6 +40,7 @@ export class SaleCards {
     this.#memory = new LRUCache({
       max: options.memoryMax,
       ttl: options.memoryTtlMs,
+      ttlResolution: 0, // else the cache remembers our clock for a millisecond of the real one
       perf: { now: () => ports.clock.nowMs() },
     });
   }
