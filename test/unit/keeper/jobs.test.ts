@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import type { SaleState } from '../../../src/domain/sale.js';
+import { keepRunning, type Job } from '../../../src/keeper/job.js';
+import { ledgerBuckets } from '../../../src/keeper/ledger-buckets.js';
+import { watchPending } from '../../../src/keeper/watch-pending.js';
+import { saleOf } from '../../helpers/sales.js';
+import { KeeperWorld } from './keeper-world.js';
+
+describe('keeper: the loop of a job', () => {
+  let world: KeeperWorld;
+  beforeEach(() => {
+    world = new KeeperWorld();
+  });
+
+  /** Runs a job until it has run so often. */
+  const run = async (times: number, runOnce: (run: number) => Promise<void>): Promise<void> => {
+    const stopping = new AbortController();
+    let runs = 0;
+    const job: Job = {
+      name: 'a-job',
+      runOnce: async () => {
+        runs++;
+        if (runs === times) stopping.abort();
+        await runOnce(runs);
+      },
+    };
+    const { clock, log, meters } = world;
+    await keepRunning(job, 2000, stopping.signal, { clock, log, meters });
+    expect(runs).to.equal(times);
+  };
+
+  it('runs again and again, a pause apart, until it is told to stop', async () => {
+    const atMs: number[] = [];
+    const startedMs = world.clock.nowMs();
+    await run(3, async () => {
+      atMs.push(world.clock.nowMs() - startedMs);
+      world.clock.advance(500);
+    });
+    expect(atMs).to.deep.equal([0, 2500, 5000]);
+    expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
+  });
+
+  it('a run that fails is counted, told, and followed by the next', async () => {
+    await run(3, async (number) => {
+      if (number === 2) throw new Error('away');
+    });
+    expect(world.runs.map(([, result]) => result)).to.deep.equal(['done', 'failed', 'done']);
+    expect(world.warnings).to.deep.equal(['a keeper job failed and will run again']);
+  });
+
+  it('T13 ends after the run that is under way, and not before', async () => {
+    let ended = false;
+    await run(1, async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      ended = true;
+    });
+    expect(ended).to.equal(true);
+  });
+
+  it('does not begin when it was told to stop before', async () => {
+    const { clock, log, meters } = world;
+    const job: Job = { name: 'a-job', runOnce: () => expect.fail('it ran') };
+    await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, meters });
+    expect(world.runs).to.deep.equal([]);
+  });
+});
+
+describe('keeper: the buckets it looks into', () => {
+  it('every bucket of every sale that may hold units; a draft has none', async () => {
+    const world = new KeeperWorld();
+    const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
+    const sales = states.map((state) => saleOf({ state, buckets: 2 }));
+    for (const sale of sales) world.books.putSale(sale);
+    const refs = await ledgerBuckets(world.books);
+    const expected = sales.slice(1).flatMap(({ saleId }) => [
+      { saleId, bucket: 0 },
+      { saleId, bucket: 1 },
+    ]);
+    expect(refs).to.have.deep.members(expected);
+  });
+});
+
+describe('keeper: watch-pending', () => {
+  it('publishes how much is deducted and not settled, all sales together, and the oldest age', async () => {
+    const world = new KeeperWorld();
+    const job = watchPending({ sales: world.books, ledger: world.ledger, meters: world.meters });
+    await job.runOnce();
+    expect(world.pending).to.deep.equal([0, 0]);
+
+    const [one, two] = [await world.openSale(), await world.openSale({ buckets: 2 })];
+    await world.deducted(one, ['u1']);
+    world.clock.advance(300);
+    const settled = await world.deducted(two, ['u1'], 1);
+    await world.deducted(two, ['u2'], 1);
+    world.clock.advance(200);
+    await job.runOnce();
+    expect(world.pending).to.deep.equal([3, 500]);
+    await world.ledger.settle([{ batch: settled, orders: [] }]);
+    await job.runOnce();
+    expect(world.pending).to.deep.equal([2, 500]);
+  });
+});
