@@ -14,8 +14,11 @@ export interface MysqlOptions {
   readonly poolWaitMs?: number;
   /** How long a statement waits for a row that another transaction holds. Default 5, whole seconds. */
   readonly lockWaitSeconds?: number;
-  /** The server ends a transaction whose owner is silent for so long (a stopped process) and frees its rows. Default 20. */
-  readonly idleTransactionSeconds?: number;
+  /**
+   * The server drops a connection that is silent for so long, whole seconds, and frees the rows that its transaction
+   * holds: a stopped process must not hold up the others (M10). Unused connections are closed at half of it. Default 20.
+   */
+  readonly silentSeconds?: number;
 }
 
 export type SqlValue = string | number | boolean | null | Date | readonly string[] | readonly number[];
@@ -79,13 +82,16 @@ class Connections implements MysqlPool {
   readonly #ready = new WeakSet<PoolConnection>();
 
   constructor(options: MysqlOptions) {
-    const { poolMax, queryTimeoutMs, poolWaitMs = 5000, connectTimeoutMs = 3000 } = options;
+    const { poolMax, queryTimeoutMs, poolWaitMs = 5000, connectTimeoutMs = 3000, silentSeconds = 20 } = options;
     this.#options = { queryTimeoutMs, poolWaitMs };
-    this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, options.idleTransactionSeconds ?? 20);
+    this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds);
     this.#pool = createPool({
       ...connectionOptions(options.url),
       connectionLimit: poolMax,
       connectTimeout: connectTimeoutMs,
+      // Before the server does it, which a statement on its way would meet. The driver only looks if this is less.
+      maxIdle: Math.max(1, poolMax - 1),
+      idleTimeout: silentSeconds * 500,
       // FOUND_ROWS would count a row that an UPDATE found and left alone, and so blind the guard of `sales`.
       flags: ['-FOUND_ROWS', '-LOCAL_FILES'],
       charset: 'utf8mb4',
@@ -188,15 +194,13 @@ class Connections implements MysqlPool {
 }
 
 /** One place for what every session relies on, whatever the server's defaults are. */
-function sessionSql(lockWaitSeconds: number, idleTransactionSeconds: number): readonly string[] {
+function sessionSql(lockWaitSeconds: number, silentSeconds: number): readonly string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
     // Strict, or MySQL clips a value without a word; without NO_BACKSLASH_ESCAPES, or escaping breaks.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
       " time_zone = '+00:00'," +
-      ` innodb_lock_wait_timeout = ${lockWaitSeconds}` +
-      // Only MariaDB knows this one and only MariaDB reads the comment; elsewhere TCP keepalive frees the rows.
-      `/*M!100302 , idle_transaction_timeout = ${idleTransactionSeconds} */`,
+      ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}`,
   ];
 }
 
