@@ -9,11 +9,13 @@ import { settleRecorded } from '../keeper/settle-recorded.js';
 import { watchPending } from '../keeper/watch-pending.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
 import { createOrderBook } from '../mysql/order-book.js';
-import { openMysqlPool } from '../mysql/pool.js';
+import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createReleaseOutbox } from '../mysql/release-outbox.js';
 import { createSaleBook } from '../mysql/sale-book.js';
 import { createKeeperMeters, createRegistry } from '../observability/metrics.js';
+import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
+import type { RedisConnection } from '../redis/connection.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
@@ -44,49 +46,11 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
 
-  const { endpoint, startTimeoutMs, requestTimeoutMs } = config.rocketmq;
-  const start = { startupTimeoutMs: startTimeoutMs };
-  const deadLetterSource = ({ topic, collector }: { topic: string; collector: string }) =>
-    createDeliverySource({
-      ...{ endpoint, topic, group: collector, invisibleMs: DEAD_LETTER_INVISIBLE_MS, requestTimeoutMs, log, start },
-    });
-  const [channel, writerDead, redriveDead] = await Promise.all([
-    createRedriveChannel({ endpoint, requestTimeoutMs, log, start }),
-    deadLetterSource(DEAD_LETTERS[GROUPS.writer]),
-    deadLetterSource(DEAD_LETTERS[GROUPS.redriveWriter]),
-  ]);
-
-  const ledger = createSettlementLedger(redis);
-  const sales = createSaleBook(mysql);
-  const book = createOrderBook(mysql);
-  const letters = createDeadLetterBook(mysql);
-  const { everyMs, redriveAfterMs, redriveMax } = config.keeper;
-  const jobs: { job: Job; everyMs: number }[] = [
-    { everyMs, job: settleRecorded({ sales, ledger, book, meters }, { afterMs: SETTLE_AFTER_MS, max: ROWS_PER_RUN }) },
-    {
-      everyMs,
-      job: redrive({ sales, ledger, channel, clock, log, meters }, { afterMs: redriveAfterMs, max: redriveMax }),
-    },
-    { everyMs, job: releaseUnits({ outbox: createReleaseOutbox(mysql), ledger, meters }, { max: ROWS_PER_RUN }) },
-    { everyMs, job: watchPending({ sales, ledger, meters }) },
-    {
-      everyMs: COLLECT_EVERY_MS,
-      job: collectDeadLetters(
-        { source: writerDead, letters, ledger, log, meters },
-        { group: GROUPS.writer, topic: TOPICS.purchase },
-      ),
-    },
-    {
-      everyMs: COLLECT_EVERY_MS,
-      job: collectDeadLetters(
-        { source: redriveDead, letters, ledger, log, meters },
-        { group: GROUPS.redriveWriter, topic: TOPICS.redrive },
-      ),
-    },
-  ];
+  const broker = await openBroker(config, log);
+  const jobs = planJobs(config, { redis, mysql, meters, log, ...broker });
 
   const probe = await startProbeServer(
-    { ready: createReadiness({ redis, mysql, endpoint }), metrics: () => registry.metrics() },
+    { ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint }), metrics: () => registry.metrics() },
     config.metrics.port,
   );
   const stopping = new AbortController();
@@ -99,13 +63,61 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     facts: { metricsPort: probe.port },
     async stop(): Promise<void> {
       stopping.abort();
-      const sources = Promise.all([writerDead.close(), redriveDead.close()]);
+      const sources = Promise.all([broker.writerDead.close(), broker.redriveDead.close()]);
       await Promise.all(loops);
       await sources;
-      await channel.close();
+      await broker.channel.close();
       await probe.close();
       await redis.close();
       await mysql.close();
     },
   };
+}
+
+/** Where batches are published again, and the two topics of dead letters. */
+async function openBroker(config: KeeperConfig, log: Log) {
+  const { endpoint, startTimeoutMs, requestTimeoutMs } = config.rocketmq;
+  const shared = { endpoint, requestTimeoutMs, log, start: { startupTimeoutMs: startTimeoutMs } };
+  const deadLetters = ({ topic, collector }: { topic: string; collector: string }) =>
+    createDeliverySource({ ...shared, topic, group: collector, invisibleMs: DEAD_LETTER_INVISIBLE_MS });
+  const [channel, writerDead, redriveDead] = await Promise.all([
+    createRedriveChannel(shared),
+    deadLetters(DEAD_LETTERS[GROUPS.writer]),
+    deadLetters(DEAD_LETTERS[GROUPS.redriveWriter]),
+  ]);
+  return { channel, writerDead, redriveDead };
+}
+
+interface JobParts extends Awaited<ReturnType<typeof openBroker>> {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly meters: KeeperMeters;
+  readonly log: Log;
+}
+
+/** The jobs and the pause between two runs of each. */
+function planJobs(config: KeeperConfig, parts: JobParts): { readonly job: Job; readonly everyMs: number }[] {
+  const { redis, mysql, meters, log, channel, writerDead, redriveDead } = parts;
+  const { everyMs, redriveAfterMs: afterMs, redriveMax: max } = config.keeper;
+  const ledger = createSettlementLedger(redis);
+  const sales = createSaleBook(mysql);
+  const book = createOrderBook(mysql);
+  const collect = { letters: createDeadLetterBook(mysql), ledger, log, meters };
+  return [
+    { everyMs, job: settleRecorded({ sales, ledger, book, meters }, { afterMs: SETTLE_AFTER_MS, max: ROWS_PER_RUN }) },
+    { everyMs, job: redrive({ sales, ledger, channel, clock, log, meters }, { afterMs, max }) },
+    { everyMs, job: releaseUnits({ outbox: createReleaseOutbox(mysql), ledger, meters }, { max: ROWS_PER_RUN }) },
+    { everyMs, job: watchPending({ sales, ledger, meters }) },
+    {
+      everyMs: COLLECT_EVERY_MS,
+      job: collectDeadLetters({ ...collect, source: writerDead }, { group: GROUPS.writer, topic: TOPICS.purchase }),
+    },
+    {
+      everyMs: COLLECT_EVERY_MS,
+      job: collectDeadLetters(
+        { ...collect, source: redriveDead },
+        { group: GROUPS.redriveWriter, topic: TOPICS.redrive },
+      ),
+    },
+  ];
 }

@@ -28,6 +28,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     failPoint && failPoint.point !== '' && failPoint.environment === 'production'
       ? 'FAILPOINT is for tests and refused where NODE_ENV is production'
       : null,
+  ({ http }) =>
+    http && http.headersTimeoutMs > http.requestTimeoutMs
+      ? `HTTP_HEADERS_TIMEOUT_MS must not be above HTTP_REQUEST_TIMEOUT_MS, but is ${http.headersTimeoutMs}`
+      : null,
   ({ batch }) =>
     batch && batch.queueMax < batch.sizeMax
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`

@@ -45,8 +45,9 @@ async function answer(url: string, services: ProbeServices): Promise<ProbeAnswer
   const json = (status: number, value: unknown): ProbeAnswer => ({
     ...{ status, type: 'application/json', body: JSON.stringify(value) },
   });
+  const path = url.split('?')[0] ?? '';
   try {
-    switch (url.split('?')[0]) {
+    switch (path) {
       case '/healthz':
         return json(200, { status: 'alive' });
       case '/readyz': {
