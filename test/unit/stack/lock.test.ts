@@ -1,0 +1,69 @@
+import { expect } from 'chai';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DEFAULT_PORTS } from '../../../src/stack/ports.js';
+import { loadPorts, rememberPorts } from '../../../src/stack/instance.js';
+import { tryLock } from '../../../src/stack/lock.js';
+import { ensureSecrets, readSecrets } from '../../../src/stack/secrets.js';
+import { useTempFolder } from './temp-folder.js';
+
+describe('lock of an instance', () => {
+  const folder = useTempFolder();
+  const path = (): string => join(folder(), 'run', 'up.lock');
+
+  it('is taken once, names its owner, and can be given back', () => {
+    const first = tryLock(path());
+    if (!('release' in first)) throw new Error('the lock was free');
+    expect(tryLock(path())).to.deep.equal({ heldBy: process.pid });
+    first.release();
+    expect(tryLock(path())).to.have.property('release');
+    expect(readdirSync(join(folder(), 'run'))).to.deep.equal(['up.lock']);
+  });
+
+  it('L2 counts for nothing once its owner is dead', () => {
+    tryLock(path());
+    const owner = JSON.parse(readFileSync(path(), 'utf8')) as object;
+    writeFileSync(path(), JSON.stringify({ ...owner, startTicks: '1' }));
+    expect(tryLock(path())).to.have.property('release');
+  });
+});
+
+describe('secrets of an instance', () => {
+  const folder = useTempFolder();
+
+  it('are made once and readable for their owner only', () => {
+    const path = join(folder(), 'secrets.json');
+    expect(readSecrets(path)).to.equal(null);
+    const secrets = ensureSecrets(path);
+    expect(ensureSecrets(path)).to.deep.equal(secrets);
+    expect(readSecrets(path)).to.deep.equal(secrets);
+    expect(statSync(path).mode & 0o777).to.equal(0o600);
+    expect(secrets.jwtSecret).to.match(/^[\w-]{64}$/);
+    expect(secrets.mysqlPassword).to.match(/^[\w-]{24}$/);
+  });
+
+  it('say so when they are damaged, and are not replaced', () => {
+    const path = join(folder(), 'secrets.json');
+    writeFileSync(path, '{"mysqlPassword":1}');
+    expect(() => ensureSecrets(path)).to.throw(/is damaged/);
+    expect(readFileSync(path, 'utf8')).to.equal('{"mysqlPassword":1}');
+  });
+});
+
+describe('ports of an instance', () => {
+  const folder = useTempFolder();
+  const file = (): string => join(folder(), 'instance.json');
+
+  it('are the chosen ones at first, the remembered ones for ever after', () => {
+    expect(loadPorts(file(), 'default')).to.equal(DEFAULT_PORTS);
+    const free = loadPorts(file(), 'free');
+    rememberPorts(file(), free);
+    expect(loadPorts(file(), 'default')).to.deep.equal(free);
+    expect(loadPorts(file(), 'free')).to.deep.equal(free);
+  });
+
+  it('say so when the file is damaged', () => {
+    writeFileSync(file(), 'oops');
+    expect(() => loadPorts(file(), 'default')).to.throw(/instance\.json is damaged/);
+  });
+});

@@ -1,0 +1,35 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { assertPortsFree, portInUseSentence } from '../../../src/stack/port-holder.js';
+import { StackError } from '../../../src/stack/stack-error.js';
+
+describe('a port in use (L1)', () => {
+  const redis = { port: 16_379, label: 'Redis' };
+
+  it('is named with its holder and what to do', () => {
+    const sentence = portInUseSentence(redis, { pid: 4711, command: 'redis-server *:16379' });
+    expect(sentence).to.equal(
+      'Port 16379 (Redis) is in use by pid 4711 (redis-server *:16379); stop it, ' +
+        'or start an instance elsewhere with `stack up --dir <folder> --free-ports`.',
+    );
+  });
+
+  it('is named without a holder when that cannot be seen', () => {
+    expect(portInUseSentence(redis, null)).to.match(/^Port 16379 \(Redis\) is in use by another process/);
+  });
+
+  it('is found with the pid of whoever listens', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    try {
+      expect(() => assertPortsFree([{ port, label: 'Redis' }])).to.throw(
+        StackError,
+        new RegExp(`Port ${port} \\(Redis\\) is in use by pid ${process.pid} `),
+      );
+    } finally {
+      server.close();
+    }
+  });
+});

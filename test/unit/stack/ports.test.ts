@@ -1,0 +1,70 @@
+import { expect } from 'chai';
+import { parseListeningPorts } from '../../../src/stack/listening-ports.js';
+import { claimedPorts, DEFAULT_PORTS, parsePorts, pickFreePorts } from '../../../src/stack/ports.js';
+
+describe('ports of the stack', () => {
+  it('claims the two silent neighbours of the broker too', () => {
+    const claimed = claimedPorts(DEFAULT_PORTS).map(({ port }) => port);
+    expect(claimed).to.have.members([19876, 20909, 20911, 20912, 18081, 18080, 15557, 16379, 13306]);
+  });
+
+  it('takes back what it wrote', () => {
+    expect(parsePorts(JSON.parse(JSON.stringify(DEFAULT_PORTS)), 'x')).to.deep.equal(DEFAULT_PORTS);
+  });
+
+  const damaged: [string, unknown, RegExp][] = [
+    ['nothing', undefined, /no usable port for RocketMQ name server/],
+    ['a word', { ...DEFAULT_PORTS, redis: 'six' }, /no usable port for Redis/],
+    ['a fraction', { ...DEFAULT_PORTS, redis: 6379.5 }, /no usable port for Redis/],
+    ['a port of the system', { ...DEFAULT_PORTS, mariadb: 80 }, /no usable port for MariaDB/],
+    ['too large', { ...DEFAULT_PORTS, grpc: 70_000 }, /no usable port for RocketMQ proxy, gRPC/],
+    ['one port twice', { ...DEFAULT_PORTS, redis: 13306 }, /one port to two servers/],
+    ['a neighbour of the broker', { ...DEFAULT_PORTS, redis: DEFAULT_PORTS.broker + 1 }, /one port to two servers/],
+  ];
+  for (const [what, value, sentence] of damaged) {
+    it(`refuses ${what} and names the file`, () => {
+      expect(() => parsePorts(value, 'instance.json'))
+        .to.throw(sentence)
+        .with.property('message')
+        .match(/instance/);
+    });
+  }
+
+  it('picks ports that nobody listens on, the neighbours of the broker included', () => {
+    // the first pick (21000) is taken; the broker at 21003 would collide with its neighbour 21001, taken by the name server
+    const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
+    let next = 0;
+    const ports = pickFreePorts([{ port: 21_000, inode: '1' }], () => draws[next++] ?? 0.9);
+    expect(ports.namesrv).to.equal(21_001);
+    expect(ports.broker).to.equal(21_010);
+    const claimed = claimedPorts(ports).map(({ port }) => port);
+    expect(new Set(claimed).size).to.equal(claimed.length);
+  });
+
+  it('gives up with a sentence when everything is taken', () => {
+    expect(() => pickFreePorts([{ port: 21_000, inode: '1' }], () => 0)).to.throw(/No free port found/);
+  });
+
+  it('stays below the ports of outgoing connections', () => {
+    for (let i = 0; i < 50; i++) {
+      for (const { port } of claimedPorts(pickFreePorts([]))) expect(port).to.be.within(20_998, 32_001);
+    }
+  });
+});
+
+describe('/proc/net/tcp', () => {
+  const table = [
+    '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
+    '   0: 0100007F:3FFB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 55055 1 0 100 0 0 10 0',
+    '   1: 0100007F:33FA 0100007F:A5B2 01 00000000:00000000 00:00000000 00000000     0        0 60011 1 0 20 4 30 10 -1',
+    '   2: 00000000000000000000000000000000:46A1 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 7 1 0 100 0',
+    '',
+  ].join('\n');
+
+  it('tells listening ports from connections, IPv4 and IPv6 alike', () => {
+    expect(parseListeningPorts(table)).to.deep.equal([
+      { port: 16_379, inode: '55055' },
+      { port: 18_081, inode: '7' },
+    ]);
+  });
+});

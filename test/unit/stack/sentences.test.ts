@@ -1,0 +1,139 @@
+import { expect } from 'chai';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ensureFolder } from '../../../src/stack/ensure-folder.js';
+import { assertDiskSpace } from '../../../src/stack/disk-space.js';
+import { tellingLine } from '../../../src/stack/log-tail.js';
+import { DownloadCounter, mavenFailure } from '../../../src/stack/maven-download.js';
+import { runCommand } from '../../../src/stack/run-command.js';
+import { explainFileError, StackError } from '../../../src/stack/stack-error.js';
+import { findJava, parseJavaMajor } from '../../../src/stack/toolchain.js';
+import { useTempFolder } from './temp-folder.js';
+
+describe('versions of Java', () => {
+  const outputs: [string, number | null][] = [
+    ['openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment', 17],
+    ['openjdk version "21" 2023-09-19', 21],
+    ['java version "1.8.0_392"', 8],
+    ['Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "25-ea"', 25],
+    ['Unrecognized option', null],
+  ];
+  for (const [output, major] of outputs) {
+    it(`read ${major} from ${output.split('\n').at(-1)}`, () => expect(parseJavaMajor(output)).to.equal(major));
+  }
+
+  it('that are missing get one sentence that says where we looked', async () => {
+    const error = await findJava({ JAVA_HOME: '/nowhere' }).catch((reason: Error) => reason);
+    expect(error).to.be.instanceOf(StackError);
+    expect((error as Error).message).to.equal(
+      'No java found in JAVA_HOME (/nowhere); install a JDK 17 or newer, RocketMQ needs it.',
+    );
+  });
+});
+
+describe('what Maven says', () => {
+  it('is counted', () => {
+    const counter = new DownloadCounter();
+    expect(counter.text(0)).to.equal('Maven is at work');
+    counter.take('[INFO] Downloading from central: there/a.jar');
+    counter.take('[INFO] Downloaded from central: there/a.jar (6.7 MB at 19 MB/s)');
+    counter.take('[INFO] Downloaded from central: there/b.jar (500 kB at 1.9 MB/s)');
+    expect(counter.text(0)).to.equal('2 files downloaded (7 MB)');
+    expect(counter.text(3)).to.equal('2 files downloaded (7 MB), 3 jars in place');
+  });
+
+  it('becomes one sentence without addresses', () => {
+    const output =
+      '[INFO] Scanning\n[ERROR] Could not transfer artifact a:b:jar:1 from/to central (https://x.y/z): ' +
+      'Connection refused -> [Help 1]\n[ERROR] more';
+    expect(mavenFailure(output)).to.equal(
+      'Maven could not fetch the servers: Could not transfer artifact a:b:jar:1 from/to central (the repository): ' +
+        'Connection refused; check the network (or a proxy in the Maven settings) and run `stack up` again.',
+    );
+  });
+
+  it('is a full disk when it says so', () => {
+    expect(mavenFailure('[ERROR] x: No space left on device')).to.match(/^Maven ran out of disk space/);
+  });
+});
+
+describe('errors of the file system', () => {
+  const folder = useTempFolder();
+  const errorOf = (code: string, more: object = {}): unknown =>
+    explainFileError(Object.assign(new Error('raw'), { code, ...more }), '/s');
+
+  it('are explained when a person can mend them, else left as they are', () => {
+    expect(errorOf('ENOSPC'))
+      .to.be.instanceOf(StackError)
+      .with.property('message')
+      .match(/disk of \/s is full/);
+    expect(errorOf('EACCES', { path: '/s/x' }))
+      .to.have.property('message')
+      .match(/^Cannot write to \/s\/x \(EACCES\)/);
+    expect(errorOf('ENOENT', { syscall: 'mkdir' })).to.be.instanceOf(StackError);
+    expect(errorOf('ENOENT', { syscall: 'open' })).to.have.property('message', 'raw');
+  });
+
+  it('come at once, also where Node would spin for ever', () => {
+    expect(() => ensureFolder('/proc/none/such')).to.throw(/ENOENT/);
+    ensureFolder(join(folder(), 'a', 'b'));
+    ensureFolder(join(folder(), 'a', 'b'));
+  });
+
+  it('L3 are foreseen when the disk has too little left', () => {
+    expect(() => assertDiskSpace(folder(), 1)).to.not.throw();
+    expect(() => assertDiskSpace(folder(), Number.MAX_SAFE_INTEGER)).to.throw(
+      StackError,
+      /MiB left, \d+ MiB are needed/,
+    );
+  });
+});
+
+describe('the telling line of a log', () => {
+  const folder = useTempFolder();
+  const log = (): string => join(folder(), 'x.log');
+
+  it('is the last that sounds like a reason, without stack frames', () => {
+    writeFileSync(log(), 'start\n[ERROR] Cannot bind\n  at a.b(C.java:1)\nbye\n');
+    expect(tellingLine(log())).to.equal('[ERROR] Cannot bind');
+  });
+
+  it('is the last of all when none does, and nothing without a log', () => {
+    writeFileSync(log(), 'one\ntwo\n');
+    expect(tellingLine(log())).to.equal('two');
+    expect(tellingLine(join(folder(), 'none'))).to.equal(null);
+  });
+
+  it('comes from this start, not from an earlier one', () => {
+    const before = 'fatal: long ago\n';
+    writeFileSync(log(), `${before}hello\n`);
+    expect(tellingLine(log(), before.length)).to.equal('hello');
+  });
+});
+
+describe('commands we run', () => {
+  it('hand back exit code and output', async () => {
+    const { exitCode, output } = await runCommand('sh', ['-c', 'cat; echo err >&2; exit 3'], {
+      timeoutMs: 5_000,
+      input: 'in ',
+    });
+    expect(exitCode).to.equal(3);
+    expect(output).to.include('in ').and.include('err');
+  });
+
+  it('end when time is up, however deaf they are', async () => {
+    const { exitCode } = await runCommand('sh', ['-c', 'trap "" TERM; while :; do sleep 0.1; done'], {
+      timeoutMs: 300,
+    });
+    expect(exitCode).to.equal(null);
+  });
+
+  it('end when nobody wants them any more', async () => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new StackError('enough')), 100);
+    const error = await runCommand('sleep', ['30'], { timeoutMs: 20_000, signal: controller.signal }).catch(
+      (e: Error) => e,
+    );
+    expect(error).to.have.property('message', 'enough');
+  });
+});

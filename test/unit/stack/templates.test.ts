@@ -1,0 +1,151 @@
+import { expect } from 'chai';
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Bug } from '../../../src/domain/errors.js';
+import { envLines, stackEnv } from '../../../src/stack/env.js';
+import { stackPaths, TEMPLATES_DIR } from '../../../src/stack/paths.js';
+import { DEFAULT_PORTS } from '../../../src/stack/ports.js';
+import { mariadbSpec } from '../../../src/stack/servers/mariadb.js';
+import { initialSql } from '../../../src/stack/servers/mariadb-data.js';
+import { removeUnfinishedTcLog } from '../../../src/stack/servers/mariadb-tc-log.js';
+import { namesrvSpec } from '../../../src/stack/servers/namesrv.js';
+import { proxySpec } from '../../../src/stack/servers/proxy.js';
+import { redisSpec } from '../../../src/stack/servers/redis.js';
+import type { Tools } from '../../../src/stack/servers/server-spec.js';
+import { escapeProperty, renderTemplate } from '../../../src/stack/template.js';
+import { useTempFolder } from './temp-folder.js';
+
+const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mariadbd: '/mariadbd' } };
+
+describe('templates', () => {
+  it('fill in each name and refuse one that nobody gave', () => {
+    expect(renderTemplate('port ${port} at ${port}, ${…}', { port: 7 })).to.equal('port 7 at 7, ${…}');
+    expect(() => renderTemplate('${gone}', {})).to.throw(Bug, /gone/);
+  });
+
+  it('escape what Java properties would read differently', () => {
+    expect(escapeProperty('/home/jörg/a\\b c')).to.equal('/home/j\\u00f6rg/a\\\\b c');
+  });
+});
+
+describe('files of the servers', () => {
+  const folder = useTempFolder();
+  const site = () => ({ paths: stackPaths(folder()), ports: DEFAULT_PORTS });
+  const conf = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
+
+  it('bind Redis to loopback, keep its data and evict nothing', async () => {
+    const command = await redisSpec(site()).prepare(TOOLS);
+    expect(command).to.deep.equal({ file: '/redis', args: [join(folder(), 'conf', 'redis.conf')] });
+    for (const line of [
+      'bind 127.0.0.1',
+      'port 16379',
+      'appendonly yes',
+      'appendfsync everysec',
+      'save ""',
+      'maxmemory-policy noeviction',
+      `dir "${join(folder(), 'data', 'redis')}"`,
+    ]) {
+      expect(conf('redis.conf').split('\n')).to.include(line);
+    }
+  });
+
+  it('point broker, proxy and name server at each other on loopback', async () => {
+    const proxy = await proxySpec(site()).prepare(TOOLS);
+    const namesrv = await namesrvSpec(site()).prepare(TOOLS);
+    expect(proxy.args.join(' ')).to.match(
+      /-n 127\.0\.0\.1:19876 -pm local -bc \S+broker\.conf -pc \S+rmq-proxy\.json$/,
+    );
+    expect(namesrv.args.at(-1)).to.equal(join(folder(), 'conf', 'namesrv.conf'));
+    expect(conf('namesrv.conf')).to.include('listenPort=19876\nbindAddress=127.0.0.1\n');
+    for (const line of [
+      'listenPort=20911',
+      'bindAddress=127.0.0.1',
+      'brokerIP1=127.0.0.1',
+      'metricsPromExporterPort=15557',
+    ]) {
+      expect(conf('broker.conf').split('\n')).to.include(line);
+    }
+    expect(JSON.parse(conf('rmq-proxy.json'))).to.include({
+      namesrvAddr: '127.0.0.1:19876',
+      grpcServerPort: 18081,
+      remotingListenPort: 18080,
+      transactionDataExpireMillis: 120_000,
+    });
+  });
+
+  it('ask a half message again for at least an hour (protocol rule 11)', async () => {
+    await proxySpec(site()).prepare(TOOLS);
+    const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
+    expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
+    expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, else double deliveries
+  });
+
+  it('refuse a mariadbd without its files', async () => {
+    const mariadbd = join(folder(), 'mariadbd');
+    writeFileSync(mariadbd, '');
+    const tools = { ...TOOLS, artifacts: { ...TOOLS.artifacts, mariadbd } };
+    const error = await mariadbSpec(site())
+      .prepare(tools)
+      .then(() => null)
+      .catch((reason: Error) => reason);
+    expect(error?.message).to.match(/MARIADBD_BIN/);
+  });
+
+  it('name no place to download from', () => {
+    const pom = readFileSync(join(TEMPLATES_DIR, 'pom.xml'), 'utf8');
+    expect(pom).to.not.match(/<(repositories|pluginRepositories|mirror|url)\b/);
+  });
+
+  it('use a short path for the socket when the folder has a long one', () => {
+    expect(stackPaths('/a').mariadbSocket).to.equal('/a/run/mariadb.sock');
+    expect(stackPaths(`/${'a'.repeat(120)}`).mariadbSocket.length).to.be.below(100);
+  });
+});
+
+describe('first start of MariaDB', () => {
+  const folder = useTempFolder();
+
+  it('gives our user its own databases and nothing more', () => {
+    const sql = initialSql(folder(), 'pw', 'dev');
+    expect(sql).to.include("CREATE USER 'seckill'@'127.0.0.1' IDENTIFIED BY 'pw';");
+    expect(sql).to.include("GRANT ALL ON `seckill`.* TO 'seckill'@'127.0.0.1';");
+    expect(sql).to.include("GRANT ALL ON `seckill\\_%`.* TO 'seckill'@'127.0.0.1';");
+    expect(sql).to.include("SET @auth_root_socket = 'dev';");
+    expect(sql).to.not.match(/ON \*\.\*/);
+  });
+
+  it('L3 L2 removes a tc.log that was never finished, and keeps a finished one', () => {
+    const path = join(folder(), 'tc.log');
+    removeUnfinishedTcLog(folder()); // none is fine
+    const finished = Buffer.concat([Buffer.from([254, 0x23, 0x05, 0x74]), Buffer.alloc(24 * 1024 - 4)]);
+    writeFileSync(path, finished);
+    removeUnfinishedTcLog(folder());
+    expect(existsSync(path), 'finished').to.equal(true);
+    truncateSync(path, 8192);
+    removeUnfinishedTcLog(folder());
+    expect(existsSync(path), 'too short').to.equal(false);
+    writeFileSync(path, Buffer.alloc(24 * 1024));
+    removeUnfinishedTcLog(folder());
+    expect(existsSync(path), 'without its mark').to.equal(false);
+  });
+});
+
+describe('environment of an instance', () => {
+  const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
+
+  it('points at loopback', () => {
+    expect(env).to.deep.equal({
+      MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
+      REDIS_URL: 'redis://127.0.0.1:16379',
+      ROCKETMQ_ENDPOINT: '127.0.0.1:18081',
+      NAMESRV_ADDR: '127.0.0.1:19876',
+      JWT_SECRET: 's-_t',
+    });
+  });
+
+  it('is lines that a shell can take as they are', () => {
+    const lines = envLines(env).trimEnd().split('\n');
+    expect(lines).to.have.length(5);
+    for (const line of lines) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
+  });
+});
