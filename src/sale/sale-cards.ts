@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { OperationalError } from '../domain/errors.js';
 import type { Sale, SaleCard } from '../domain/sale.js';
 import type { Clock } from '../ports/clock.js';
 import type { SaleBook } from '../ports/sale-book.js';
@@ -11,7 +12,7 @@ export interface SaleCardsPorts {
 }
 
 export interface SaleCardsOptions {
-  /** How long a card is believed without asking; a change of the sale is seen this late at the most. */
+  /** How long a card is believed without asking; a change is seen this late, or later while MySQL is out. */
   readonly memoryTtlMs: number;
   /** Cards kept in memory; beyond it the least used one goes. */
   readonly memoryMax: number;
@@ -22,6 +23,8 @@ export interface SaleCardsOptions {
 /** How often, and how many times, a reader looks whether the holder of the lock has finished. */
 const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
+/** How long a reader who has an old card waits for a new one. */
+const PATIENCE_MS = 100;
 
 /**
  * Sale cards through three layers: memory, the shared cache, MySQL (P1: `ready`, `not_found`, `loading`; the fourth
@@ -40,6 +43,7 @@ export class SaleCards {
     this.#memory = new LRUCache({
       max: options.memoryMax,
       ttl: options.memoryTtlMs,
+      noDeleteOnStaleGet: true,
       ttlResolution: 0, // else the cache remembers our clock for a millisecond of the real one
       perf: { now: () => ports.clock.nowMs() },
     });
@@ -52,7 +56,25 @@ export class SaleCards {
 
   /** @throws OperationalError redis or mysql */
   get(saleId: string): SaleCard | Promise<SaleCard> {
-    return this.peek(saleId) ?? this.#load(saleId);
+    const card = this.peek(saleId);
+    if (card) return card;
+    const known = this.#memory.get(saleId, { allowStale: true });
+    return known?.card === 'ready' ? this.#freshOr(known, saleId) : this.#load(saleId);
+  }
+
+  /**
+   * A card that was good a second ago is better than none: what it says of a warmed sale never changes, and whether
+   * the sale is open Redis says anyway. So buyers do not wait for MySQL while it is out or slow.
+   */
+  async #freshOr(known: SaleCard & { card: 'ready' }, saleId: string): Promise<SaleCard> {
+    const waiting = new AbortController();
+    const late = this.#ports.clock.sleep(PATIENCE_MS, waiting.signal).then(() => known);
+    const loaded = this.#load(saleId).catch((error: unknown) => {
+      if (error instanceof OperationalError) return known;
+      throw error;
+    });
+    const card = await Promise.race([loaded, late]).finally(() => waiting.abort());
+    return card === known || card.card === 'loading' ? this.#keep(saleId, known.sale) : card;
   }
 
   #load(saleId: string): Promise<SaleCard> {

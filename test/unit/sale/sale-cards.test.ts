@@ -133,14 +133,39 @@ describe('sale cards', () => {
     expect(await cards.get(saleId())).to.deep.equal({ card: 'ready', sale });
   });
 
-  it('R8 a cache that is away is a fault; what memory has is still served', async () => {
+  it('R8 a cache that is away is a fault for who knows nothing; what memory has is still served', async () => {
     const cards = process();
     await cards.get(saleId());
     cache.down = true;
     expect(await cards.get(saleId())).to.deep.equal({ card: 'ready', sale });
     clock.advance(MEMORY_MS + 1);
-    const failed = await Promise.resolve(cards.get(saleId())).catch((error: unknown) => error);
+    expect(await cards.get(saleId()), 'old, and still true').to.deep.equal({ card: 'ready', sale });
+    expect(cards.peek(saleId()), 'believed again for its time').to.deep.equal({ card: 'ready', sale });
+    const failed = await Promise.resolve(process().get(saleId())).catch((error: unknown) => error);
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+  });
+
+  it('D1 D2 while the book is out or hangs a known sale goes on, and nobody waits long', async () => {
+    const cards = process();
+    await cards.get(saleId());
+    clock.advance(CACHE_MS);
+    bookTakes = () => new Promise(() => undefined);
+    const startedMs = clock.nowMs();
+    expect(await cards.get(saleId())).to.deep.equal({ card: 'ready', sale });
+    expect(clock.nowMs() - startedMs, 'ms').to.equal(100);
+    expect(cards.get(saleId()), 'then from memory').to.deep.equal({ card: 'ready', sale });
+  });
+
+  it('a card that says no such sale is not believed beyond its time', async () => {
+    const wanted = sale;
+    const cards = process();
+    sale = null;
+    const { saleId: id } = wanted as Sale;
+    expect(await cards.get(id)).to.deep.equal({ card: 'not_found' });
+    sale = wanted;
+    await cache.forget(id);
+    clock.advance(MEMORY_MS + 1);
+    expect(await cards.get(id)).to.deep.equal({ card: 'ready', sale });
   });
 
   it('memory holds so many cards and no more', async () => {
