@@ -16,6 +16,18 @@ export interface PurchaseParts {
 const HOUR_MS = 3_600_000;
 const TRY_TIMEOUT_MS = 5_000;
 const AGAIN_MS = 200;
+const ASK_AGAIN_TRIES = 50;
+
+/** Ends every load that still runs: a test that failed has not stopped its own. */
+export async function stopLoads(): Promise<void> {
+  await Promise.all([...loads].map((load) => load.stop()));
+}
+
+export interface Load {
+  /** No more buyers; waits for the answers of the last. */
+  stop(): Promise<void>;
+}
+const loads = new Set<Load>();
 
 /** Buyers of one sale. Each try goes to the next api, and the op log notes what was heard. */
 export class Buyers {
@@ -75,8 +87,20 @@ export class Buyers {
     return answers;
   }
 
+  /** Whoever does not know yet asks again with the same key, until the answer is final. */
+  async askAgain(parallel = 16): Promise<void> {
+    const open = [...this.opLog.entries].filter(([, heard]) => heard === 'unknown').map(([key]) => key);
+    const hand = async (): Promise<void> => {
+      for (let key = open.pop(); key !== undefined; key = open.pop()) {
+        const [userId, requestId] = key.split('/') as [string, string];
+        await this.buy(userId, { requestId, tries: ASK_AGAIN_TRIES });
+      }
+    };
+    await Promise.all(Array.from({ length: parallel }, hand));
+  }
+
   /** New buyers keep coming until `stop`, which waits for the last of them. */
-  startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load' } = {}): { stop(): Promise<void> } {
+  startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load' } = {}): Load {
     let stopping = false;
     let made = 0;
     const hand = async (): Promise<void> => {
@@ -86,12 +110,15 @@ export class Buyers {
       }
     };
     const hands = Promise.all(Array.from({ length: parallel }, hand));
-    return {
+    const load: Load = {
       async stop(): Promise<void> {
         stopping = true;
         await hands;
+        loads.delete(load);
       },
     };
+    loads.add(load);
+    return load;
   }
 
   #nextUrl(): string {

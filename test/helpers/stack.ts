@@ -4,6 +4,7 @@ import { createSaleBook } from '../../src/mysql/sale-book.js';
 import { silentLog } from '../../src/ports/log.js';
 import type { CheckPorts } from '../../src/reconcile/check-sale.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { bucketKeys } from '../../src/redis/keys.js';
 import { createLedgerAudit } from '../../src/redis/ledger-audit.js';
 import { createSaleCardCache } from '../../src/redis/sale-card-cache.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
@@ -52,4 +53,22 @@ export async function openTestStack(): Promise<TestStack> {
       await mysql.close();
     },
   };
+}
+
+/** Batch id → `deducted`, `aborted` or `claimed`. */
+export type Markers = ReadonlyMap<string, string>;
+
+/** The markers of every batch of a sale that Redis knows. */
+export async function markersOf({ redis: { redis } }: Pick<TestStack, 'redis'>, saleId: string): Promise<Markers> {
+  const { tx } = bucketKeys({ saleId, bucket: 0 });
+  const markers = new Map<string, string>();
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', `${tx}*`, 'COUNT', 1000);
+    cursor = next;
+    for (const key of keys) {
+      markers.set(key.slice(tx.length), /^[a-z]+/.exec((await redis.get(key)) ?? '')?.[0] ?? 'gone');
+    }
+  } while (cursor !== '0');
+  return markers;
 }

@@ -1,3 +1,4 @@
+import { stopLoads } from './buyers.js';
 import { closeConnections } from './http-client.js';
 import { Programs } from './programs.js';
 import { openTestStack, type TestStack } from './stack.js';
@@ -37,6 +38,7 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
   });
   after(async function () {
     this.timeout(CLOSE_TIMEOUT_MS);
+    await stopLoads();
     await programs?.close();
     closeConnections();
     await stack?.close();
