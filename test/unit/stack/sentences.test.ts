@@ -98,9 +98,11 @@ describe('the telling line of a log', () => {
     expect(tellingLine(log())).to.equal('[ERROR] Cannot bind');
   });
 
-  it('is the last of all when none does, and nothing without a log', () => {
+  it('is the last of a few when none does; nothing for a server that was killed, or without a log', () => {
     writeFileSync(log(), 'one\ntwo\n');
     expect(tellingLine(log())).to.equal('two');
+    writeFileSync(log(), 'a\nb\nc\nready\n0 [Warning] Aborted connection, error\n');
+    expect(tellingLine(log())).to.equal(null);
     expect(tellingLine(join(folder(), 'none'))).to.equal(null);
   });
 
