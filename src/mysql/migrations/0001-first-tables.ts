@@ -30,10 +30,10 @@ const SALES = `CREATE TABLE IF NOT EXISTS sales (
 ) ${TABLE}`;
 
 /**
- * Takes more than 10,000 inserts a second, so every byte and index is weighed (`bench` holds the figures): states are
- * an ENUM of one byte, the two times have defaults that keep them out of the statement, the primary key grows with
- * time. `active_key` is the sale while the order is live and its sale allows one per buyer, else NULL: with the buyer
- * it is unique, so no buyer has two. `batch` answers what became of a batch; `expiry` feeds the sweep of unpaid orders.
+ * Takes more than 10,000 inserts a second, so every byte and index is weighed (docs/decisions/0006): states are an ENUM
+ * of one byte, state and times have defaults that keep them out of the statement, the primary key grows with time.
+ * `active_key` is the sale while the order is live and its sale allows one per buyer, else NULL: with the buyer it is
+ * unique, so no buyer has two. `batch` answers what became of a batch; `expiry` feeds the sweep of unpaid orders.
  */
 const ORDERS = `CREATE TABLE IF NOT EXISTS orders (
   id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
