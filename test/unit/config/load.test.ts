@@ -125,6 +125,10 @@ describe('config', () => {
         expect(() => port.parse(bad)).to.throw(/must be a whole number from 1 to 10, but is/);
       });
     }
+    it('a blank is no zero', () => {
+      const zero = integer({ env: 'X', doc: 'A count.', unit: '', min: 0, max: 10 });
+      expect(() => zero.parse(' ')).to.throw(/must be a whole number/);
+    });
     it('both ends of the range are in it', () => {
       expect([port.parse('1'), port.parse('10')]).to.deep.equal([1, 10]);
     });

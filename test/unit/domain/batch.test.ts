@@ -51,8 +51,8 @@ describe('batch', () => {
 
   it('M7 anything at all is an answer, never a throw', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (body) => void decodeBatch(body)));
-    for (const body of ['', 'null', '[]', '1', '"x"', '{', '{}', '[{"v":1}]']) {
-      expect(decodeBatch(body).outcome, body).not.to.equal('decoded');
+    for (const body of ['', 'null', '[]', '1', '"x"', '{', '[{"v":2}]']) {
+      expect(decodeBatch(body).outcome, body).to.equal('undecodable');
     }
   });
 

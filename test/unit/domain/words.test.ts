@@ -97,6 +97,8 @@ describe('request entry', () => {
       'aborted',
       'held:b1:1.5',
       'held:b1:',
+      'held:b1:0',
+      'held:b1:1:1',
     ]) {
       expect(parseRequestEntry(text), text).to.equal(null);
     }

@@ -88,9 +88,9 @@ describe('keeper: watch-pending', () => {
     expect(world.pending).to.deep.equal([0, 0]);
 
     const [one, two] = [await world.openSale(), await world.openSale({ buckets: 2 })];
-    await world.deducted(one, ['u1']);
+    await world.deducted(two, ['u1'], 0);
     world.clock.advance(300);
-    const settled = await world.deducted(two, ['u1'], 1);
+    const settled = await world.deducted(one, ['u1']);
     await world.deducted(two, ['u2'], 1);
     world.clock.advance(200);
     await job.runOnce();

@@ -330,6 +330,21 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
+    it('a batch that fails after its answers leaves the next purchase of the same key alone', async () => {
+      submit(['u1']);
+      await turn();
+      carried[0]?.reply(0, { outcome: 'sold_out' });
+      submit(['u1']);
+      await turn();
+      carried[0]?.fail(new OperationalError('rocketmq', 'gone', { retryable: true }));
+      await turn();
+      submit(['u1']);
+      await turn();
+      expect(carried, 'the third is a twin of the second').to.have.length(2);
+      await accept(1);
+      expect(answers.get('u1')).to.deep.equal(['sold_out', 'accepted', 'accepted']);
+    });
+
     it('the answer comes with the reply, before the batch has ended', async () => {
       submit(['u1']);
       await turn();

@@ -79,6 +79,15 @@ describe('sale desk', () => {
     }
   });
 
+  it('R5 a sale that may have sold is never loaded again, not even when the ledger has lost it', async () => {
+    for (const state of ['open', 'paused', 'closed'] as const) {
+      const sale = saleOf({ state });
+      books.putSale(sale);
+      expect(await desk.warm(sale.saleId)).to.deep.include({ outcome: 'wrong_state' });
+      expect(await inLedger(sale)).to.equal(null);
+    }
+  });
+
   it('a sale that does not exist is not_found', async () => {
     for (const move of ['warm', 'open', 'pause', 'close'] as const) {
       expect(await desk[move]('404')).to.deep.equal({ outcome: 'not_found' });
