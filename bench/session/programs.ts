@@ -1,8 +1,8 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { BenchError } from '../bench-error.js';
+import { BUILT_MAIN } from './build.js';
 
 export type ProgramName = 'api' | 'worker' | 'keeper';
 
@@ -18,7 +18,6 @@ export interface ProgramOptions {
   readonly signal: AbortSignal;
 }
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** A client of a broker that has just started may need several tries. */
 const READY_TIMEOUT_MS = 90_000;
 /** Longer than the drain of any program. */
@@ -43,9 +42,9 @@ export class Program {
     mkdirSync(dirname(logFile), { recursive: true });
     const log = openSync(logFile, 'w');
     const portFlag = name === 'api' ? '--port' : '--metrics-port';
-    const child = fork(MAIN, [name, portFlag, '0'], {
+    const child = fork(BUILT_MAIN, [name, portFlag, '0'], {
       env,
-      execArgv: [...profilerArgs(name, env), '--import', 'tsx'],
+      execArgv: profilerArgs(name, env),
       stdio: ['ignore', log, log, 'ipc'],
     });
     closeSync(log);

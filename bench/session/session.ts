@@ -4,6 +4,7 @@ import type { OnProgress } from '../../src/stack/progress.js';
 import { openStack, type Stack } from '../../src/stack/stack.js';
 import type { BenchOptions } from '../options.js';
 import { Books } from './books.js';
+import { build } from './build.js';
 import { Program, type ProgramName } from './programs.js';
 
 export type Say = (line: string) => void;
@@ -39,6 +40,8 @@ export async function withSession<T>(
   { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
+  say('building');
+  await build(signal);
   const stack = openStack({ dir: options.dir, ports: 'free', onProgress: stepLines(say) });
   const { started } = await stack.up({ signal });
   const programs = new Map<ProgramName, Program>();
