@@ -91,6 +91,7 @@ const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1049: 'schema', // ER_BAD_DB_ERROR
   1054: 'schema', // ER_BAD_FIELD_ERROR
   1146: 'schema', // ER_NO_SUCH_TABLE
+  1364: 'schema', // ER_NO_DEFAULT_FOR_FIELD: a column that this version of the program does not know
 };
 
 /** What the driver or the socket says, without a number of the server. */
