@@ -50,7 +50,8 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const stopRenewing = keepLease(minter, leaseMs, log);
 
   const breaker = new OutageBreaker(
-    { probe: () => mysql.probe(), clock, meters, log },
+    // A small write: a server with a full disk, or one that is read-only, still answers SELECT 1.
+    { probe: () => minter.renew(), clock, meters, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
   const { endpoint, requestTimeoutMs, startTimeoutMs } = config.rocketmq;
