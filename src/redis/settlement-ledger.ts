@@ -66,7 +66,13 @@ async function stalePending(redis: Redis, ref: BucketRef, olderThanMs: number, m
   }
   if (stale.length === 0) return [];
   const markers = await redis.mget(stale.map(({ batchId }) => keys.tx + batchId));
-  return stale.map((batch, index) => ({ ...batch, body: bodyOf(markers[index] ?? null) }));
+  const batches = stale.map((batch, index) => ({ ...batch, body: bodyOf(markers[index] ?? null) }));
+  const bodiless = batches.filter(({ body }) => body === null).map(({ batchId }) => batchId);
+  if (bodiless.length === 0) return batches;
+  // Settled between our two reads, most likely: then it is pending no more.
+  const scores = await Promise.all(bodiless.map((batchId) => redis.zscore(keys.pending, batchId)));
+  const settled = new Set(bodiless.filter((_, index) => scores[index] === null));
+  return batches.filter(({ batchId }) => !settled.has(batchId));
 }
 
 /** A marker is its kind, followed by the batch until it is settled. */

@@ -1,0 +1,45 @@
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { silentLog } from '../../src/ports/log.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { bucketKeys } from '../../src/redis/keys.js';
+import { createSaleLedger } from '../../src/redis/sale-ledger.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+describe('stale pending batches, read while a worker settles', () => {
+  let connection: RedisConnection;
+  before(async () => {
+    const url = stackEnv().REDIS_URL;
+    connection = await connectRedis({ url, replyTimeoutMs: 2000, connectTimeoutMs: 2000 }, silentLog);
+  });
+  after(() => connection.close());
+
+  it('a batch that is settled between the two reads is not reported as one without a body', async () => {
+    const sale = saleOf();
+    await createSaleLedger(connection).warm(sale);
+    await createSaleLedger(connection).gate(sale, 'open');
+    const [settled, damaged, waiting] = ['a', 'b', 'c'].map((user) => batchOf(sale, purchasesOf(user)));
+    if (!settled || !damaged || !waiting) throw new Error('three batches are needed');
+    for (const batch of [settled, damaged, waiting]) await createStockLedger(connection, silentLog).deduct(batch);
+    const { redis } = connection;
+    await redis.set(bucketKeys({ saleId: sale.saleId, bucket: 0 }).tx + damaged.batchId, 'deducted');
+
+    const ledger = createSettlementLedger(connection);
+    const readMarkers = redis.mget.bind(redis) as (...keys: unknown[]) => Promise<(string | null)[]>;
+    const settleFirst = sinon.fake(async (...keys: unknown[]) => {
+      await ledger.settle([{ batch: settled, orders: [] }]);
+      return readMarkers(...keys);
+    });
+    sinon.replace(redis, 'mget', settleFirst as never);
+    const stale = await ledger.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 10);
+
+    expect(settleFirst.callCount, 'it was settled in between').to.equal(1);
+    const bodies = new Map(stale.map(({ batchId, body }) => [batchId, body]));
+    expect([...bodies.keys()]).to.have.members([damaged.batchId, waiting.batchId]);
+    expect(bodies.get(damaged.batchId), 'a real loss is still reported').to.equal(null);
+    expect(bodies.get(waiting.batchId)).to.equal(waiting.body);
+  });
+});
