@@ -31,6 +31,11 @@ export interface UpSite {
 
 /** Starts what does not run, all at once, and waits until everything is ready. All or nothing: see undo. */
 export async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
+  if (process.platform !== 'linux') {
+    throw new StackError(
+      'The local stack runs on Linux only; point MYSQL_URL, REDIS_URL and the rest at other servers.',
+    );
+  }
   ensureFolder(site.paths.dir);
   const lock = tryLock(site.paths.lockFile);
   if ('heldBy' in lock) {
