@@ -66,6 +66,7 @@ async function redisWorld(): Promise<FaultyWorld> {
       try {
         return await call();
       } finally {
+        expect(isReady(), 'one late reply does not cost the connection').to.equal(true);
         expect(proxy.droppedBytes, 'the fault happened').to.be.greaterThan(droppedBefore);
         proxy.dropReplies = false;
         await reconnect();
@@ -206,6 +207,7 @@ describe('contract: a half-open connection to redis', () => {
         everyMs: 10,
       });
       expect(decided, 'served again').to.equal(true);
+      expect(await stock.decide(batch), 'the deduct was not sent again on the new connection').to.equal('aborted');
       expect(proxy.connections, 'over a new connection').to.be.greaterThan(connections);
       expect(performance.now() - startedMs).to.be.below(10 * REPLY_TIMEOUT_MS + 1000);
     } finally {
