@@ -59,7 +59,7 @@ function binary(env: NodeJS.ProcessEnv, name: string, bundled: string): string {
   }
   if (!existsSync(bundled)) {
     throw new StackError(
-      `There is no bundled binary for ${process.platform}/${process.arch}; install the server and name it with ${name}.`,
+      `No binary for ${process.platform}/${process.arch} is bundled; install the server and name it with ${name}.`,
     );
   }
   return bundled;

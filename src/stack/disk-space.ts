@@ -4,7 +4,7 @@ import { StackError } from './stack-error.js';
 
 const MIB = 1024 ** 2;
 
-/** Makes the folder if need be. @throws StackError when the volume of this folder has less free space (in bytes) than needed */
+/** Makes the folder if need be. @throws StackError when its volume has less free space (in bytes) than needed */
 export function assertDiskSpace(dir: string, neededBytes: number): void {
   ensureFolder(dir);
   const freeBytes = freeSpaceBytes(dir);

@@ -124,9 +124,9 @@ export class ManagedServer implements StackServer {
       { timeoutMs, everyMs: READY_POLL_MS, signal: options.signal },
     );
     if (ready) return;
-    throw new StackError(
-      `${this.label} is not ready after ${Math.round(timeoutMs / 1000)} s (${fullDiskHint(this.#paths.dir) || reason}); see ${this.logFile}.`,
-    );
+    const why = fullDiskHint(this.#paths.dir) || reason;
+    const waited = `${Math.round(timeoutMs / 1000)} s`;
+    throw new StackError(`${this.label} is not ready after ${waited} (${why}); see ${this.logFile}.`);
   }
 
   async stop(options: { signal?: NodeJS.Signals; timeoutMs?: number } = {}): Promise<void> {
