@@ -31,7 +31,7 @@ describe('ports of the stack', () => {
   }
 
   it('picks ports that nobody listens on, the neighbours of the broker included', () => {
-    // the first pick (21000) is taken; the broker at 21003 would collide with its neighbour 21001, taken by the name server
+    // 21000 is taken; a broker at 21003 would collide with the name server at 21001
     const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
     let next = 0;
     const ports = pickFreePorts([{ port: 21_000, inode: '1' }], () => draws[next++] ?? 0.9);
@@ -55,8 +55,8 @@ describe('ports of the stack', () => {
 describe('/proc/net/tcp', () => {
   const table = [
     '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
-    '   0: 0100007F:3FFB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 55055 1 0 100 0 0 10 0',
-    '   1: 0100007F:33FA 0100007F:A5B2 01 00000000:00000000 00:00000000 00000000     0        0 60011 1 0 20 4 30 10 -1',
+    '   0: 0100007F:3FFB 00000000:0000 0A 0:0 00:0 0 0 0 55055 1 0 100 0 0 10 0',
+    '   1: 0100007F:33FA 0100007F:A5B2 01 0:0 00:0 0 0 0 60011 1 0 20 4 30 10 -1',
     '   2: 00000000000000000000000000000000:46A1 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 7 1 0 100 0',
     '',
   ].join('\n');
