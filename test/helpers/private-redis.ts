@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,16 +24,18 @@ export function redisServerBinary(): string | null {
   return found.find((file) => existsSync(file)) ?? null;
 }
 
-/** A Redis of the test's own, on a free port, in memory only: for faults that would hurt the tests beside it. */
+/** A Redis of the test's own, on a free port, keeping nothing: for faults that would hurt the tests beside it. */
 export async function startPrivateRedis(binary: string): Promise<PrivateRedis> {
   const port = await freePort();
+  const dir = mkdtempSync(join(tmpdir(), 'seckill-redis-'));
   const memoryOnly = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
-  const args = ['--bind', '127.0.0.1', '--port', String(port), '--dir', tmpdir(), ...memoryOnly];
+  const args = ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir, ...memoryOnly];
   const server = spawn(binary, args, { stdio: 'ignore' });
   const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
   const stop = async (): Promise<void> => {
     server.kill('SIGKILL'); // it keeps nothing
     await ended;
+    rmSync(dir, { recursive: true, force: true });
   };
   const isUp = async (): Promise<boolean> => (await probeRedis(port)) === null;
   if (await waitUntil(isUp, { timeoutMs: START_TIMEOUT_MS, everyMs: 20 })) {

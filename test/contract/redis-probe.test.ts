@@ -1,0 +1,80 @@
+import { expect } from 'chai';
+import { silentLog } from '../../src/ports/log.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
+import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+
+describe('redis: what must be true of a server before stock is put into it', () => {
+  let server: PrivateRedis | undefined;
+  let connection: RedisConnection;
+
+  before(async function () {
+    const binary = redisServerBinary();
+    if (binary === null) {
+      console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
+      return this.skip();
+    }
+    server = await startPrivateRedis(binary);
+    connection = await connectRedis({ url: server.url, replyTimeoutMs: 1000, connectTimeoutMs: 1000 }, silentLog);
+    await connection.redis.config('SET', 'appendonly', 'yes');
+  });
+  after(async () => {
+    await connection?.close();
+    await server?.stop();
+  });
+
+  const withSetting = async (name: string, value: string, back: string): Promise<string[]> => {
+    await connection.redis.config('SET', name, value);
+    try {
+      return await findRedisMisconfiguration(connection);
+    } finally {
+      await connection.redis.config('SET', name, back);
+    }
+  };
+
+  it('a good one has no problems', async () => {
+    expect(await findRedisMisconfiguration(connection)).to.deep.equal([]);
+  });
+
+  it('R9 one that evicts is refused, with what to do', async () => {
+    const [problem, ...others] = await withSetting('maxmemory-policy', 'allkeys-lru', 'noeviction');
+    expect(problem).to.include('allkeys-lru').and.include('noeviction');
+    expect(others).to.deep.equal([]);
+  });
+
+  it('R1 one that keeps no log is refused, with what to do', async () => {
+    const [problem, ...others] = await withSetting('appendonly', 'no', 'yes');
+    expect(problem).to.include('appendonly').and.include('yes');
+    expect(others).to.deep.equal([]);
+  });
+
+  it('T12 the probe names the skew of the clocks', async () => {
+    const probe = await probeRedis(connection);
+    expect(probe.ok).to.equal(true);
+    expect(probe.detail).to.match(/^clock skew -?\d+ ms/);
+  });
+
+  it('R8 the probe of a server that is gone says so, in time', async () => {
+    const other = await startPrivateRedis(redisServerBinary() as string);
+    const gone = await connectRedis({ url: other.url, replyTimeoutMs: 300, connectTimeoutMs: 300 }, silentLog);
+    try {
+      await other.stop();
+      const probe = await probeRedis(gone);
+      expect(probe.ok).to.equal(false);
+      expect(probe.detail).not.to.equal('');
+    } finally {
+      await gone.close();
+    }
+  });
+
+  it('a server that cannot be reached is a fault that names the address, and no password', async () => {
+    const url = 'redis://:hidden-word@127.0.0.1:1';
+    const failed = await connectRedis({ url, replyTimeoutMs: 300, connectTimeoutMs: 300 }, silentLog).catch(
+      (error: Error) => error,
+    );
+    expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+    expect((failed as Error).message)
+      .to.include('127.0.0.1:1')
+      .and.not.include('hidden-word');
+  });
+});
