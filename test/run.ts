@@ -98,9 +98,10 @@ function testFiles(folder: string): string[] {
 async function runMocha(files: readonly string[], env: NodeJS.ProcessEnv): Promise<Counts> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
   const countFile = join(folder, 'counts.json');
-  const mocha = join(REPO, 'node_modules/mocha/bin/mocha.js');
+  // not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
+  const mocha = join(REPO, 'node_modules/mocha/lib/cli/cli.js');
   const reporter = join(REPO, 'test/helpers/counting-reporter.cjs');
-  const args = [mocha, '--reporter', reporter, ...mochaArgs, ...files];
+  const args = ['--import', 'tsx', mocha, '--reporter', reporter, ...mochaArgs, ...files];
   child = spawn(process.execPath, args, {
     cwd: REPO,
     env: { ...env, SECKILL_TEST_COUNTS: countFile },

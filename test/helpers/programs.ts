@@ -137,7 +137,10 @@ export class Programs {
     return program.ready();
   }
 
-  /** Ends every program that still runs, for good. */
+  /**
+   * Ends every program that still runs, for good. With SIGTERM: a worker that is killed takes messages with it, which
+   * the next file would have to wait for.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all(this.running.map((program) => program.stop()));

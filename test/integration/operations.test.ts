@@ -33,10 +33,9 @@ describe('what operators ask', () => {
       const { servers } = system.stack;
       expect(servers.server(server).kill('SIGSTOP'), 'it was stopped').to.equal(true);
       try {
-        for (const program of all) {
-          expect(await readiness(program), program.name).to.deep.equal({ status: 503, bad: [dependency] });
-          expect((await ask(`${program.probeUrl}/healthz`)).status).to.equal(200);
-        }
+        const reports = await Promise.all(all.map(readiness));
+        expect(reports).to.deep.equal(all.map(() => ({ status: 503, bad: [dependency] })));
+        for (const { probeUrl } of all) expect((await ask(`${probeUrl}/healthz`)).status).to.equal(200);
       } finally {
         servers.server(server).kill('SIGCONT');
       }
