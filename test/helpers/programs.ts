@@ -21,6 +21,14 @@ export interface ProgramOptions {
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** Several programs start at once on two cores, and a client of the broker may need several tries. */
 const READY_TIMEOUT_MS = 60_000;
+/**
+ * Free ports. A delivery that is lost on its way to a worker comes again after the least that the broker takes: with
+ * the 30 s of production a check-back and one lost delivery are longer than the heal time of a test.
+ */
+const TEST_ENV = {
+  ...{ PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'info' },
+  ...{ WORKER_INVISIBLE_MS: '10000', MYSQL_QUERY_TIMEOUT_MS: '5000' },
+};
 /** Longer than any drain. */
 const STOP_TIMEOUT_MS = 25_000;
 const LOG_LINES_SHOWN = 40;
@@ -131,8 +139,7 @@ export class Programs {
   async start(name: ProgramName, { env = {}, preload = [] }: ProgramOptions = {}): Promise<Program> {
     if (this.#closed) throw new Error(`no ${name} is started after the end of its test file`);
     const logFile = join(this.#logDir, `${name}-${process.pid}-${Date.now()}-${this.#programs.length}.log`);
-    const own = { PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'info' };
-    const program = new Program(name, logFile, { ...process.env, ...this.#env, ...own, ...env }, preload);
+    const program = new Program(name, logFile, { ...process.env, ...this.#env, ...TEST_ENV, ...env }, preload);
     this.#programs.push(program);
     return program.ready();
   }
