@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { PROGRAM_NODE_FLAGS } from '../../src/cli/node-flags.js';
 import { BenchError } from '../bench-error.js';
 import { BUILT_MAIN } from './build.js';
 
@@ -44,7 +45,7 @@ export class Program {
     const portFlag = name === 'api' ? '--port' : '--metrics-port';
     const child = fork(BUILT_MAIN, [name, portFlag, '0'], {
       env,
-      execArgv: profilerArgs(name, env),
+      execArgv: [...PROGRAM_NODE_FLAGS, ...profilerArgs(name, env)],
       stdio: ['ignore', log, log, 'ipc'],
     });
     closeSync(log);

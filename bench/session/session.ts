@@ -83,6 +83,7 @@ function makeSession({ programs, ...parts }: Parts): Session {
       };
       const failed = (await Promise.allSettled(names.map(start))).find((result) => result.status === 'rejected');
       if (failed !== undefined) throw failed.reason;
+      say(`ready: ${names.map((name) => `${name} (pid ${program(name).pid})`).join(', ')}`);
     },
 
     pids: () => ({

@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { CliError } from './cli-error.js';
+import { PROGRAM_NODE_FLAGS } from './node-flags.js';
 
 /** What a program tells its supervisor once it serves; see src/app/run-program.ts. */
 export interface ReadyMessage {
@@ -52,7 +53,7 @@ export class SupervisedProgram {
   async start(): Promise<ReadyMessage> {
     const child = fork(MAIN, [...this.#spec.args], {
       env: this.#spec.env,
-      execArgv: MAIN.endsWith('.ts') ? ['--import', 'tsx'] : [],
+      execArgv: [...PROGRAM_NODE_FLAGS, ...(MAIN.endsWith('.ts') ? ['--import', 'tsx'] : [])],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     this.#child = child;
