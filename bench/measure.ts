@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoadResult } from './load/load.js';
-import { cpuTimes, machineTimes } from './session/cpu.js';
+import { cpuTimes, machineTimes, yardstickMicros } from './session/cpu.js';
 import { growth, scrape, sumOf } from './session/metrics.js';
 import type { ProcessName, Session } from './session/session.js';
 
@@ -20,6 +20,8 @@ export interface Measured<L extends LoadResult = LoadResult> {
   readonly cpuSeconds: Readonly<Record<CpuUser, number>>;
   /** Cores that did nothing, on average; what the hypervisor took away does not count. */
   readonly idleCores: number;
+  /** How fast the machine was just before: CPU µs of one HMAC. */
+  readonly yardstickMicros: number;
   /** Purchases per batch that the api formed, on average; 0 without one. */
   readonly batchSizeMean: number;
   /** Answers of the purchase endpoint by word, as the api counts them. */
@@ -40,6 +42,7 @@ export async function measure<L extends LoadResult>(
   const api = session.program('api');
   const soldBefore = await soldOf(session, saleId);
   const metricsBefore = await scrape(api.port);
+  const yardstick = yardstickMicros();
   await sleep(SETTLE_MS);
   const before = sampleCpu(session);
   const ticker = tellProgress(session, saleId);
@@ -55,6 +58,7 @@ export async function measure<L extends LoadResult>(
     landedSeconds: Math.max(0, landedAtMs - load.startedAtMs) / 1000,
     answeredSeconds: (load.endedAtMs - load.startedAtMs) / 1000,
     ...cpuBetween(before, after, load.cpuSeconds),
+    yardstickMicros: yardstick,
     batchSizeMean: batches === 0 ? 0 : growth(metricsBefore, metricsAfter, 'seckill_batch_size_sum') / batches,
     answersByCode: answersBetween(metricsBefore, metricsAfter),
   };

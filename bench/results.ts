@@ -20,6 +20,7 @@ export interface LoadFigures {
   /** CPU µs per accepted purchase, or per answer where (nearly) nothing was sold. */
   readonly cpuMicros: Readonly<Record<CpuUser, number>>;
   readonly idleCores: number;
+  readonly yardstickMicros: number;
   readonly answersByCode: Readonly<Record<string, number>>;
   /** Requests without an answer: broken connections and time-outs. */
   readonly unanswered: number;
@@ -67,6 +68,7 @@ export function loadFigures(
     batchSizeMean: measured.batchSizeMean,
     cpuMicros: Object.fromEntries(micros) as Record<CpuUser, number>,
     idleCores: measured.idleCores,
+    yardstickMicros: measured.yardstickMicros,
     answersByCode: measured.answersByCode,
     unanswered: load.sent - load.answered,
     ranOutOfBuyers: load.ranOutOfBuyers,

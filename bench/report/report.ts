@@ -38,6 +38,7 @@ const ROWS: readonly (readonly [name: string, cell: Cell])[] = [
   ]),
   ['CPU µs each: other programs', ({ cpuMicros }) => formatNumber(cpuMicros.others)],
   ['idle cores', ({ idleCores }) => formatNumber(idleCores)],
+  ['yardstick: one HMAC, CPU µs', (figures) => formatNumber(figures.yardstickMicros)],
   ['unanswered', ({ unanswered }) => formatNumber(unanswered)],
   ['books: accepted', ({ books }) => formatNumber(books.accepted)],
   ['books: landed', ({ books }) => formatNumber(books.landed)],

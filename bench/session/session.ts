@@ -1,7 +1,9 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { migrate } from '../../src/mysql/migrate.js';
 import type { OnProgress } from '../../src/stack/progress.js';
+import { tryLock } from '../../src/stack/lock.js';
 import { openStack, type Stack } from '../../src/stack/stack.js';
+import { BenchError } from '../bench-error.js';
 import type { BenchOptions } from '../options.js';
 import { Books } from './books.js';
 import { build } from './build.js';
@@ -36,6 +38,22 @@ export interface Session {
 
 /** Boots everything, runs the work, and ends all that it started, however the work ends. */
 export async function withSession<T>(
+  options: Pick<BenchOptions, 'dir' | 'keepStack'>,
+  { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const lock = tryLock(join(resolve(options.dir), 'run', 'bench.lock'));
+  if ('heldBy' in lock) {
+    throw new BenchError(`process ${lock.heldBy} measures on this stack; wait for its end or choose another --dir`);
+  }
+  try {
+    return await withLockedSession(options, { say, signal }, work);
+  } finally {
+    lock.release();
+  }
+}
+
+async function withLockedSession<T>(
   options: Pick<BenchOptions, 'dir' | 'keepStack'>,
   { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
   work: (session: Session) => Promise<T>,

@@ -26,7 +26,15 @@ const load = (changes: Partial<LoadFigures> = {}): LoadFigures => ({
           ...{ sent: 100, answered: 100, accepted: 100, errors: 0, startedAtMs: 0, endedAtMs: 1000 },
           ...{ latency: { p50: 1, p99: 2, p999: 3, max: 4 }, ranOutOfBuyers: false, cpuSeconds: 0.1 },
         },
-        ...{ landed: 100, landedSeconds: 2, answeredSeconds: 1, idleCores: 0, batchSizeMean: 12.5, answersByCode: {} },
+        ...{
+          landed: 100,
+          landedSeconds: 2,
+          answeredSeconds: 1,
+          idleCores: 0,
+          yardstickMicros: 2,
+          batchSizeMean: 12.5,
+          answersByCode: {},
+        },
         cpuSeconds: {
           ...{ api: 0.5, worker: 0.2, keeper: 0, redis: 0.1, mariadb: 0.3, broker: 0.4 },
           ...{ 'load generator': 0.1, bench: 0, others: 0 },
