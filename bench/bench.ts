@@ -12,7 +12,7 @@ import { limits } from './scenarios/limits.js';
 import { memory } from './scenarios/memory.js';
 import { noGroupCommit } from './scenarios/no-group-commit.js';
 import { soldOut } from './scenarios/sold-out.js';
-import { warmUp, warmUpSeconds } from './scenarios/warm-up.js';
+import { warmUp, warmUpSeconds, WARM_UP_ROUND_SECONDS } from './scenarios/warm-up.js';
 import { win } from './scenarios/win.js';
 import { describeMachine } from './session/machine.js';
 import { withSession, type Say } from './session/session.js';
@@ -82,7 +82,8 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     limits: secondsOf({ options }, 'limits') * soldOutRate,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
-  return Math.max(warmUpFor * winRate, ...options.scenarios.map((scenario) => ofScenario[scenario]));
+  const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);
+  return Math.max(warmUpRound * winRate, ...options.scenarios.map((scenario) => ofScenario[scenario]));
 }
 
 function commitOf(): string | null {

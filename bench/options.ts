@@ -68,7 +68,7 @@ function benchCommand(): Command {
     .argument('[scenarios...]', `any of ${SCENARIOS.join(', ')} (default: all but memory)`, scenarioName)
     .option('--seconds <s>', 'length of each load (default: its own)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
-    .option('--warm-up <s>', 'load before measuring (default: 30 for a fresh broker, else 10)', whole(0, 120))
+    .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
     .option('--rate <n>', 'requests per second of flash', whole(10, 50_000), 10_000)
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')

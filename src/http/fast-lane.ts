@@ -6,7 +6,7 @@ import { collectBody, hasLongBody } from './body.js';
 import { unavailableDetail, type ProblemCode, type ProblemParts } from './problem.js';
 import { orderedAnswer, pendingAnswer, refusalAnswer, settledAnswer } from './purchase-answers.js';
 import { promisesJson, readQuantity, saleIdOf, traceOf } from './purchase-request.js';
-import { AnswerCounter, problemAnswer, send, type Answer, type Lifecycle } from './respond.js';
+import { AnswerCounter, AnswersTogether, problemAnswer, send, type Answer, type Lifecycle } from './respond.js';
 import type { HttpServices } from './services.js';
 import { unauthorizedParts } from './unauthorized.js';
 
@@ -44,10 +44,12 @@ class PurchaseLane {
   readonly #services: FastLaneServices;
   readonly #lifecycle: Lifecycle;
   readonly #counter: AnswerCounter;
+  readonly #refusals: AnswersTogether;
 
   constructor(services: FastLaneServices, lifecycle: Lifecycle) {
     this.#services = services;
     this.#lifecycle = lifecycle;
+    this.#refusals = new AnswersTogether(lifecycle);
     this.#counter = new AnswerCounter(services.meters, 'purchase');
   }
 
@@ -72,7 +74,10 @@ class PurchaseLane {
     const length = req.headers['content-length'];
     // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
     const early = hasLongBody(req) ? null : this.#services.gate.refuseEarly(saleId, userId, requestId);
-    if (early !== null) return this.#answer(call, early, refusalAnswer(early, requestId));
+    if (early !== null) {
+      this.#counter.count(early);
+      return this.#refusals.send(req, res, refusalAnswer(early, requestId));
+    }
     if (length === undefined && req.headers['transfer-encoding'] === undefined) return void this.#purchase(call, '');
     collectBody(req, (body) => {
       if (body === null) this.#problem(req, res, 'payload_too_large', { requestId });

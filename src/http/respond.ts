@@ -57,6 +57,29 @@ export function send(req: IncomingMessage, res: ServerResponse, answer: Answer, 
 }
 
 /**
+ * Answers that are known at once leave together, after the requests that this turn of the event loop has read. Each
+ * write to a client that sleeps wakes it, which costs more than all the rest of a refusal; one turn wakes it once.
+ */
+export class AnswersTogether {
+  readonly #lifecycle: Lifecycle;
+  #ready: [req: IncomingMessage, res: ServerResponse, answer: Answer][] = [];
+
+  constructor(lifecycle: Lifecycle) {
+    this.#lifecycle = lifecycle;
+  }
+
+  send(req: IncomingMessage, res: ServerResponse, answer: Answer): void {
+    if (this.#ready.push([req, res, answer]) === 1) setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    const ready = this.#ready;
+    this.#ready = [];
+    for (const [req, res, answer] of ready) send(req, res, answer, this.#lifecycle);
+  }
+}
+
+/**
  * Closing a socket with unread input makes the kernel send a reset, which can overtake the answer. So the answer goes
  * out, the rest of the body is thrown away for a moment, and then the connection is closed.
  */

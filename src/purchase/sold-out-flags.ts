@@ -11,7 +11,7 @@ export interface SoldOutFlagsOptions {
 }
 
 export interface SoldOutFlagsPorts {
-  readonly ledger: Pick<StockLedger, 'acceptedKeys' | 'acceptedCount'>;
+  readonly ledger: Pick<StockLedger, 'acceptedKeys' | 'acceptedCount' | 'readSale'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -28,7 +28,8 @@ const FLAGS_MAX = 1000;
 
 /**
  * Answers most of a sold-out sale from memory. The flag is armed only after precheck has seen zero units left and
- * this process knows who has won; it is believed for `lifeMs` and then must be seen again.
+ * this process knows who has won; it is believed for `lifeMs`. While it refuses buyers it is seen again in good time,
+ * in the background: if it had to end first, all who wait for it would go to Redis together, twice a second.
  */
 export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
@@ -43,7 +44,11 @@ export class SoldOutFlags {
   /** True: nothing is left and this key never won. */
   refuses(ref: BucketRef, key: string): boolean {
     const flag = this.#flags.get(nameOf(ref));
-    return flag !== undefined && flag.untilMs > this.#ports.clock.nowMs() && !flag.keys.has(key);
+    if (flag === undefined) return false;
+    const restMs = flag.untilMs - this.#ports.clock.nowMs();
+    if (restMs <= 0) return false;
+    if (restMs <= this.#options.lifeMs / 2 && !flag.busy) void this.#whileBusy(flag, ref, this.#renew);
+    return !flag.keys.has(key);
   }
 
   /** What precheck has just seen. Null says nothing: a bucket that is not loaded is not sold out. */
@@ -58,24 +63,39 @@ export class SoldOutFlags {
     if (flag?.busy || (flag && flag.untilMs > this.#ports.clock.nowMs())) return;
     const armed = flag ?? { keys: new Set<string>(), untilMs: 0, busy: false };
     this.#flags.set(name, armed);
-    void this.#arm(ref, armed);
+    void this.#whileBusy(armed, ref, this.#arm);
   }
 
-  async #arm(ref: BucketRef, flag: Flag): Promise<void> {
-    const { ledger, clock, log } = this.#ports;
-    const seenMs = clock.nowMs();
+  /** The look of one purchase for all. What is not plainly sold out gets no longer life: precheck finds the word. */
+  readonly #renew = async (ref: BucketRef, flag: Flag, seenMs: number): Promise<void> => {
+    const sale = await this.#ports.ledger.readSale(ref);
+    if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
+    if (sale.unitsLeft > 0) flag.untilMs = 0;
+    else await this.#arm(ref, flag, seenMs);
+  };
+
+  readonly #arm = async (ref: BucketRef, flag: Flag, seenMs: number): Promise<void> => {
+    const { ledger } = this.#ports;
+    const count = await ledger.acceptedCount(ref);
+    if (count > this.#options.keysMax) return;
+    if (count !== flag.keys.size) {
+      const keys = new Set<string>();
+      for await (const chunk of ledger.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
+      flag.keys = keys;
+    }
+    if (count === flag.keys.size) flag.untilMs = seenMs + this.#options.lifeMs;
+  };
+
+  async #whileBusy(
+    flag: Flag,
+    ref: BucketRef,
+    look: (ref: BucketRef, flag: Flag, seenMs: number) => Promise<void>,
+  ): Promise<void> {
     flag.busy = true;
     try {
-      const count = await ledger.acceptedCount(ref);
-      if (count > this.#options.keysMax) return;
-      if (count !== flag.keys.size) {
-        const keys = new Set<string>();
-        for await (const chunk of ledger.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
-        flag.keys = keys;
-      }
-      if (count === flag.keys.size) flag.untilMs = seenMs + this.#options.lifeMs;
+      await look(ref, flag, this.#ports.clock.nowMs());
     } catch (err) {
-      log.warn({ err, saleId: ref.saleId }, 'the sold-out flag could not be armed; Redis refuses instead');
+      this.#ports.log.warn({ err, saleId: ref.saleId }, 'the sold-out flag could not be armed; Redis refuses instead');
     } finally {
       flag.busy = false;
     }

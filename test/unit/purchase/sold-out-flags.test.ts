@@ -12,6 +12,12 @@ const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
+const readsOf = (ledger: MemoryLedger): Pick<StockLedger, 'acceptedKeys' | 'acceptedCount' | 'readSale'> => ({
+  acceptedKeys: (of) => ledger.acceptedKeys(of),
+  acceptedCount: (of) => ledger.acceptedCount(of),
+  readSale: (of) => ledger.readSale(of),
+});
+
 describe('sold-out flags', () => {
   let clock: ManualClock;
   let ledger: MemoryLedger;
@@ -19,8 +25,11 @@ describe('sold-out flags', () => {
   let ref: BucketRef;
   let flags: SoldOutFlags;
 
-  const create = (keysMax = 1000, reads: Pick<StockLedger, 'acceptedKeys' | 'acceptedCount'> = ledger): void => {
-    flags = new SoldOutFlags({ lifeMs: LIFE_MS, keysMax }, { ledger: reads, clock, log: silentLog });
+  const create = (keysMax = 1000, reads: Partial<StockLedger> = {}): void => {
+    flags = new SoldOutFlags(
+      { lifeMs: LIFE_MS, keysMax },
+      { ledger: { ...readsOf(ledger), ...reads }, clock, log: silentLog },
+    );
   };
   beforeEach(async () => {
     clock = new ManualClock();
@@ -73,7 +82,6 @@ describe('sold-out flags', () => {
   it('I7 the life counts from what was seen, not from when the winners were read', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
-      acceptedKeys: (of) => ledger.acceptedKeys(of),
       acceptedCount: async (of) => {
         await new Promise<void>((resolve) => (reading = resolve));
         return ledger.acceptedCount(of);
@@ -163,7 +171,6 @@ describe('sold-out flags', () => {
 
   it('somebody who wins while the winners are read is not missed: not armed, but at the next zero', async () => {
     create(1000, {
-      acceptedCount: (of) => ledger.acceptedCount(of),
       acceptedKeys: async function* (of) {
         ledger.bucket(ref).unitsLeft = 1;
         if (ledger.bucket(ref).requests.size === 2) await ledger.deduct(batchOf(sale, purchasesOf('late')));
@@ -185,5 +192,72 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     await look();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+  });
+
+  describe('while it refuses buyers', () => {
+    /** Buyers who never stop asking; says whether each of them was refused. */
+    const askFor = async (ms: number): Promise<boolean> => {
+      let refused = true;
+      for (let passed = 0; passed < ms; passed += 50) {
+        clock.advance(50);
+        refused = flags.refuses(ref, 'loser/k1');
+        await turn();
+      }
+      return refused;
+    };
+
+    it('it is seen again in the background, and nobody has to go to the ledger for it', async () => {
+      await look();
+      expect(await askFor(20 * LIFE_MS)).to.equal(true);
+      expect(ledger.calls.precheck).to.equal(1);
+    });
+
+    it('it is read once per half life, however many ask', async () => {
+      let reads = 0;
+      create(1000, { readSale: (of) => (reads++, ledger.readSale(of)) });
+      await look();
+      for (let i = 0; i < 4; i++) {
+        clock.advance(LIFE_MS / 2);
+        for (let buyer = 0; buyer < 100; buyer++) flags.refuses(ref, `loser${buyer}/k1`);
+        await turn();
+      }
+      expect(reads).to.equal(4);
+    });
+
+    it('I7 units that come back are offered within its life', async () => {
+      await look();
+      await askFor(3 * LIFE_MS);
+      const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+      await ledger.release([gone]);
+      expect(await askFor(LIFE_MS)).to.equal(false);
+    });
+
+    it('units that are seen by the look let everybody in at once', async () => {
+      await look();
+      ledger.bucket(ref).unitsLeft = 1;
+      clock.advance(LIFE_MS / 2);
+      expect(flags.refuses(ref, 'loser/k1'), 'not seen yet').to.equal(true);
+      await turn();
+      expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    });
+
+    it('(P1 PAUSED, CLOSED) it ends when the sale is no longer open, so that buyers hear why', async () => {
+      for (const state of ['paused', 'closed'] as const) {
+        await ledger.gate(sale, 'open');
+        await look();
+        await ledger.gate(sale, state);
+        expect(await askFor(LIFE_MS), state).to.equal(false);
+      }
+      await ledger.gate(sale, 'open');
+      clock.advance(sale.closesAtMs - clock.nowMs() - LIFE_MS / 2);
+      await look();
+      expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);
+    });
+
+    it('R8 it ends when the ledger does not answer', async () => {
+      create(1000, { readSale: () => Promise.reject(new Error('down')) });
+      await look();
+      expect(await askFor(LIFE_MS)).to.equal(false);
+    });
   });
 });
