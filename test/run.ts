@@ -19,6 +19,8 @@ const PHASES = [
   { folders: ['unit', 'guard'], stack: false },
   { folders: ['contract', 'lua', 'integration', 'scenario'], stack: true },
 ] as const;
+/** Their files share no name and mostly wait, for timers of the broker of up to a minute. */
+const PARALLEL = new Set(['contract']);
 const FOLDERS = PHASES.flatMap((phase) => phase.folders) as readonly string[];
 
 interface Counts {
@@ -80,7 +82,7 @@ async function runFolders(folders: readonly string[], env: NodeJS.ProcessEnv): P
     const files = testFiles(folder);
     if (interrupted || files.length === 0) continue;
     console.log(`\n== ${folder}`);
-    add(await runMocha(files, env));
+    add(await runMocha(files, PARALLEL.has(folder) ? ['--parallel', '--jobs', '4'] : [], env));
   }
 }
 
@@ -95,13 +97,13 @@ function testFiles(folder: string): string[] {
 }
 
 /** One process per folder: a test that kills or leaks cannot reach the next folder. */
-async function runMocha(files: readonly string[], env: NodeJS.ProcessEnv): Promise<Counts> {
+async function runMocha(files: readonly string[], options: readonly string[], env: NodeJS.ProcessEnv): Promise<Counts> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
   const countFile = join(folder, 'counts.json');
   // not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
   const mocha = join(REPO, 'node_modules/mocha/lib/cli/cli.js');
   const reporter = join(REPO, 'test/helpers/counting-reporter.cjs');
-  const args = ['--import', 'tsx', mocha, '--reporter', reporter, ...mochaArgs, ...files];
+  const args = ['--import', 'tsx', mocha, '--reporter', reporter, ...options, ...mochaArgs, ...files];
   child = spawn(process.execPath, args, {
     cwd: REPO,
     env: { ...env, SECKILL_TEST_COUNTS: countFile },

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lineFit, mean, median } from '../statistics.js';
+import { median } from '../statistics.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import { residentBytes } from '../session/cpu.js';
 import { scrape, sumOf } from '../session/metrics.js';
@@ -26,19 +26,24 @@ export async function memory(context: Context): Promise<LoadFigures> {
   const { measured, books } = await winLoad(context, load).finally(() => watch.stop());
   const samples = watch.samples.filter(({ at }) => at <= seconds);
   const about = `win for ${seconds} s, ${samples.length} samples of the api`;
-  const extra = { ...trend('rss', samples, 'resident'), ...trend('heap', samples, 'heap') };
+  const extra = { ...trend('rss', samples, 'resident', median), ...trend('heap floor', samples, 'heap', lowest) };
   return loadFigures('memory', about, { measured, books, per: 'accepted' }, extra);
 }
 
-/** The heap swings with every collection, so medians of thirds say more than its first and last value. */
-function trend(name: string, samples: readonly MemorySample[], field: 'resident' | 'heap'): Record<string, number> {
+const lowest = (values: readonly number[]): number => Math.min(...values);
+
+/** The heap swings by what is not collected yet, so there the floor of a third says whether it keeps anything. */
+function trend(
+  name: string,
+  samples: readonly MemorySample[],
+  field: 'resident' | 'heap',
+  typical: (values: readonly number[]) => number,
+): Record<string, number> {
   const third = Math.max(1, Math.floor(samples.length / 3));
   const values = samples.map((sample) => sample[field]);
   return {
-    [`${name} first third, MiB`]: median(values.slice(0, third)),
-    [`${name} last third, MiB`]: median(values.slice(-third)),
-    [`${name} slope, MiB/min`]: lineFit(samples.map((sample) => [sample.at, sample[field]])).slope * 60,
-    [`${name} mean, MiB`]: mean(values),
+    [`${name} first third, MiB`]: typical(values.slice(0, third)),
+    [`${name} last third, MiB`]: typical(values.slice(-third)),
   };
 }
 

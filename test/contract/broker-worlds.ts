@@ -106,5 +106,8 @@ export async function nextDelivery(
   return null;
 }
 
+/** Suites run at the same time and members of a group share its messages, so each suite reads as a group of its own. */
 export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
+export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;
+export const REDRIVES_SEEN = { topic: TOPICS.redrive, group: GROUPS.notifier } as const;

@@ -1,6 +1,13 @@
 import { expect } from 'chai';
 import type { Delivery, DeliverySource } from '../../src/ports/delivery-source.js';
-import { freshBatch, memoryWorld, nextDelivery, REDRIVES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+import {
+  freshBatch,
+  memoryWorld,
+  nextDelivery,
+  REDRIVES_HELD,
+  rocketmqWorld,
+  type BrokerWorld,
+} from './broker-worlds.js';
 
 const HOLD_MS = 10_000; // the least that the broker takes
 const VISIBLE_WITHIN_MS = 6_000;
@@ -17,7 +24,7 @@ for (const [name, createWorld] of [
     let source: DeliverySource;
     before(async () => {
       world = await createWorld();
-      source = await world.source(REDRIVES.topic, REDRIVES.group, HOLD_MS);
+      source = await world.source(REDRIVES_HELD.topic, REDRIVES_HELD.group, HOLD_MS);
     });
     after(() => world?.close());
 

@@ -7,7 +7,7 @@ import {
   memoryWorld,
   nextDelivery,
   PURCHASES,
-  REDRIVES,
+  REDRIVES_SEEN,
   rocketmqWorld,
   type BrokerWorld,
 } from './broker-worlds.js';
@@ -116,10 +116,10 @@ for (const [name, createWorld] of [
     it('a batch published again arrives on the re-drive topic', async () => {
       const batch = freshBatch();
       await (await world.redriveChannel()).publish(batch);
-      const redrives = await world.source(REDRIVES.topic, REDRIVES.group);
+      const redrives = await world.source(REDRIVES_SEEN.topic, REDRIVES_SEEN.group);
       const delivery = await nextDelivery(world, redrives, batch, VISIBLE_WITHIN_MS);
       expect(delivery?.body).to.equal(batch.body);
-      expect(delivery?.properties.get('topic')).to.equal(REDRIVES.topic);
+      expect(delivery?.properties.get('topic')).to.equal(REDRIVES_SEEN.topic);
       await delivery?.ack();
     });
 

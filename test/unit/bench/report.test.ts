@@ -4,7 +4,7 @@ import { judgeGoals } from '../../../bench/report/goals.js';
 import { reportTable } from '../../../bench/report/report.js';
 import { formatNumber, renderTable } from '../../../bench/report/table.js';
 import { isBad, loadFigures, type LoadFigures } from '../../../bench/results.js';
-import { lineFit, median } from '../../../bench/statistics.js';
+import { median } from '../../../bench/statistics.js';
 import type { SaleCheck, SaleFigures } from '../../../src/reconcile/check-sale.js';
 
 const figures = (changes: Partial<SaleFigures> = {}): SaleCheck => ({
@@ -152,15 +152,7 @@ describe('table', () => {
 });
 
 describe('statistics', () => {
-  it('median and slope', () => {
+  it('median', () => {
     expect([median([3, 1, 2]), median([4, 1, 2, 3]), median([])]).to.deep.equal([2, 2.5, 0]);
-    expect(
-      lineFit([
-        [0, 1],
-        [1, 3],
-        [2, 5],
-      ]),
-    ).to.deep.equal({ start: 1, slope: 2 });
-    expect(lineFit([[5, 7]]).slope).to.equal(0);
   });
 });
