@@ -15,6 +15,16 @@ export interface BatchRecorded {
   readonly paymentWindowMs: number;
 }
 
+/**
+ * The payload of an outbox row of kind `orders_moved`: orders of one sale that made the same move in one transaction.
+ * The key of the row is the first order id.
+ */
+export interface OrdersMoved {
+  readonly move: 'paid' | 'cancelled' | 'expired';
+  readonly saleId: string;
+  readonly orders: readonly string[];
+}
+
 /** An undone outbox row that asks for units to go back. */
 export interface ReleaseTask {
   readonly outboxId: string;
