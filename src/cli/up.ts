@@ -53,7 +53,10 @@ async function up(flags: UpFlags): Promise<void> {
       await aborted(signal);
     } finally {
       if (signal.aborted && !flags.json) console.error('\nStopping: api, worker, keeper, then the servers.');
-      for (const program of programs) await program.stop();
+      // The api first: what it accepts while it drains, the others still write.
+      const [api, ...others] = programs;
+      await api?.stop();
+      await Promise.all(others.map((program) => program.stop()));
       if (!flags.keepStack) await stack.down();
       if (!flags.json) console.error('Stopped. The data is kept; npm start goes on from here.');
     }

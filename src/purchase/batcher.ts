@@ -48,6 +48,8 @@ interface Lane {
   readonly tickets: Map<string, Ticket>;
   inFlight: number;
   woken: boolean;
+  /** Somebody looks after those who wait too long. */
+  watched: boolean;
 }
 
 /**
@@ -106,7 +108,7 @@ export class Batcher {
     const name = nameOf(ref);
     let lane = this.#lanes.get(name);
     if (!lane) {
-      lane = { ref, queue: [], tickets: new Map(), inFlight: 0, woken: false };
+      lane = { ref, queue: [], tickets: new Map(), inFlight: 0, woken: false, watched: false };
       this.#lanes.set(name, lane);
     }
     return lane;
@@ -114,7 +116,8 @@ export class Batcher {
 
   /** Lets the batch leave after the requests that this turn of the event loop has read; it adds no wait. */
   #wake(lane: Lane): void {
-    if (lane.woken || lane.inFlight >= this.#options.inFlightMax) return;
+    if (lane.woken) return;
+    if (lane.inFlight >= this.#options.inFlightMax) return this.#watch(lane);
     lane.woken = true;
     setImmediate(() => {
       lane.woken = false;
@@ -122,11 +125,34 @@ export class Batcher {
     });
   }
 
+  /** While every slot hangs, nobody is taken: who waits too long must hear it on time all the same. */
+  #watch(lane: Lane): void {
+    if (lane.watched) return;
+    lane.watched = true;
+    void this.#dropLate(lane);
+  }
+
+  async #dropLate(lane: Lane): Promise<void> {
+    const { clock } = this.#ports;
+    for (let oldest = lane.queue[0]; oldest !== undefined; oldest = lane.queue[0]) {
+      const restMs = oldest.enteredMs + this.#options.waitMaxMs - clock.nowMs();
+      if (restMs >= 0) {
+        await clock.sleep(restMs + 1);
+        continue;
+      }
+      lane.queue.shift();
+      this.#waiting--;
+      this.#answer(lane, oldest, { outcome: 'overloaded' });
+    }
+    lane.watched = false;
+  }
+
   #fillSlots(lane: Lane): void {
     while (lane.inFlight < this.#options.inFlightMax && lane.queue.length > 0) {
       const tickets = this.#take(lane);
       if (tickets.length > 0) void this.#carry(lane, tickets);
     }
+    if (lane.queue.length > 0) this.#watch(lane);
     // An answered batch may still be committing: its slot counts until then.
     const idle = lane.tickets.size === 0 && lane.inFlight === 0 && !lane.woken;
     if (idle) this.#lanes.delete(nameOf(lane.ref));

@@ -1,3 +1,4 @@
+import { OperationalError } from '../domain/errors.js';
 import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
 import { homeBucket } from '../domain/sale.js';
@@ -7,7 +8,7 @@ import type { StockLedger } from '../ports/stock-ledger.js';
 import type { SaleCards } from '../sale/sale-cards.js';
 
 export interface GetPurchasePorts {
-  readonly cards: SaleCards;
+  readonly cards: Pick<SaleCards, 'get'>;
   readonly ledger: Pick<StockLedger, 'findRequest'>;
   readonly book: Pick<OrderBook, 'findByPurchases'>;
   readonly clock: Clock;
@@ -65,7 +66,10 @@ export class GetPurchase {
     const entry = await ledger.findRequest({ saleId, bucket }, userId, requestId);
     if (entry?.state === 'held') return { status: 'pending' };
     const [row] = await book.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
-    return row ? statusOf(row) : { status: 'not_found' };
+    if (row) return statusOf(row);
+    // Without the card nobody knows the buyer's bucket: "not found" could be said of a purchase that was accepted.
+    if (card.card === 'loading') throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
+    return { status: 'not_found' };
   }
 }
 

@@ -6,7 +6,7 @@ import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
 import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
 import type { PlacedBatch, Reply } from '../../../src/purchase/place-batch.js';
 import type { BucketRef } from '../../../src/ports/stock-ledger.js';
-import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
 
 /** One batch on its way, in the hands of the test. */
@@ -29,7 +29,7 @@ const turn = async (): Promise<void> => {
 };
 
 describe('batcher', () => {
-  let clock: ManualClock;
+  let clock: SteppedClock;
   let carried: Carried[];
   let batcher: Batcher;
   let errors: unknown[];
@@ -38,7 +38,7 @@ describe('batcher', () => {
   let answers: Map<string, string[]>;
 
   const create = (options: Partial<BatcherOptions> = {}): void => {
-    clock = new ManualClock();
+    clock = new SteppedClock();
     carried = [];
     errors = [];
     placedMeters = [];
@@ -195,6 +195,33 @@ describe('batcher', () => {
       expect([answers.get('old1'), answers.get('old2')]).to.deep.equal([['overloaded'], ['overloaded']]);
       expect(answers.get('u4'), 'in a batch, however long').to.equal(undefined);
       expect(batcher.waiting).to.equal(0);
+    });
+
+    it('G9 who waits too long hears it on time, also while every slot hangs', async () => {
+      submit(crowd(8));
+      await turn();
+      submit(['old1', 'old2']);
+      clock.advance(1000);
+      submit(['young']);
+      clock.advance(1000);
+      await turn();
+      expect(answers.size, 'exactly as long as allowed').to.equal(0);
+      clock.advance(1);
+      await turn();
+      expect([...answers]).to.deep.equal([
+        ['old1', ['overloaded']],
+        ['old2', ['overloaded']],
+      ]);
+      expect(batcher.waiting).to.equal(1);
+      clock.advance(1000);
+      await turn();
+      expect(answers.get('young')).to.deep.equal(['overloaded']);
+      expect(answers.get('u7'), 'in a batch, however long').to.equal(undefined);
+      submit(['later']);
+      clock.advance(2001);
+      await turn();
+      expect(answers.get('later'), 'the watch begins again').to.deep.equal(['overloaded']);
+      expect([batcher.waiting, carried.length]).to.deep.equal([0, 2]);
     });
 
     it('who has waited exactly as long as allowed still goes', async () => {

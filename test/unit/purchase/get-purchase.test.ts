@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/domain/errors.js';
 import type { Order } from '../../../src/domain/order.js';
 import { homeBucket, type Sale } from '../../../src/domain/sale.js';
 import type { Clock } from '../../../src/ports/clock.js';
@@ -28,7 +29,7 @@ describe('get-purchase', () => {
     await ledger.gate(sale, 'open');
   });
 
-  const create = (ports: { clock?: Clock } = {}): GetPurchase => {
+  const create = (ports: { clock?: Clock; cards?: Pick<SaleCards, 'get'> } = {}): GetPurchase => {
     const cards = new SaleCards(
       { book: { find: async (saleId) => (saleId === sale.saleId ? sale : null) }, cache: cacheOf(), clock },
       { memoryTtlMs: 3_600_000, memoryMax: 10, lockMs: 1000 },
@@ -66,6 +67,18 @@ describe('get-purchase', () => {
   describe('how a purchase stands', () => {
     it('not_found: neither the ledger nor the book knows it', async () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
+    });
+
+    it('S3 while the sale is loading nobody hears not_found: his bucket may be another one', async () => {
+      const cards = { get: async () => ({ card: 'loading' }) as const };
+      await hold();
+      expect(await create({ cards }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
+        status: 'pending',
+      });
+      const error: unknown = await create({ cards })
+        .get(query({ requestId: 'another' }))
+        .catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
     it('S3 pending: held in the ledger, no row yet; a 202 is never followed by 404', async () => {
