@@ -9,7 +9,9 @@ import {
   type BrokerWorld,
 } from './broker-worlds.js';
 
-const HOLD_MS = 10_000; // the least that the broker takes
+const INVISIBLE_MS = 10_000; // the least that the broker takes
+/** Far from its end when it is renewed, also on a machine that stalls for seconds. */
+const HOLD_MS = 20_000;
 const VISIBLE_WITHIN_MS = 6_000;
 /** A loan of 10 s that ran out comes back within some seconds. */
 const COMES_AGAIN_WITHIN_MS = 14_000;
@@ -24,7 +26,7 @@ for (const [name, createWorld] of [
     let source: DeliverySource;
     before(async () => {
       world = await createWorld();
-      source = await world.source(REDRIVES_HELD.topic, REDRIVES_HELD.group, HOLD_MS);
+      source = await world.source(REDRIVES_HELD.topic, REDRIVES_HELD.group, INVISIBLE_MS);
     });
     after(() => world?.close());
 
@@ -34,15 +36,16 @@ for (const [name, createWorld] of [
       const deliveries: (Delivery | null)[] = [];
       for (const batch of [kept, moved]) {
         await channel.publish(batch);
-        deliveries.push(await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS));
+        const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
+        expect(delivery?.attempt).to.equal(1);
+        expect(await delivery?.hold(HOLD_MS)).to.equal(true); // before the other one is waited for
+        deliveries.push(delivery);
       }
-      expect(deliveries.map((delivery) => delivery?.attempt)).to.deep.equal([1, 1]);
-      for (let held = 0; held < 2; held++) {
-        for (const delivery of deliveries) expect(await delivery?.hold(HOLD_MS)).to.equal(true);
-        await world.elapse(7_000);
-      }
+      await world.elapse(8_000);
+      for (const delivery of deliveries) expect(await delivery?.hold(HOLD_MS)).to.equal(true);
+      await world.elapse(8_000);
 
-      // 14 s: the receive has run out, and so has the first hold.
+      // 16 s: the receive has run out, and its deliveries are still ours.
       expect(await deliveries[0]?.ack(), 'still ours').to.equal(true);
       await deliveries[1]?.retryAfter(1_000);
       expect(await Promise.all(deliveries.map((delivery) => delivery?.hold(HOLD_MS))), 'ended').to.deep.equal([
@@ -54,13 +57,15 @@ for (const [name, createWorld] of [
       for (const untilMs = world.nowMs() + COMES_AGAIN_WITHIN_MS; world.nowMs() < untilMs;) {
         const ids = [kept.batchId, moved.batchId];
         const ours = (delivery: Delivery): boolean => ids.includes(delivery.properties.get('batchId') ?? '');
-        again.push(...(await source.receive(32)).filter(ours));
+        for (const delivery of (await source.receive(32)).filter(ours)) {
+          again.push(delivery);
+          await delivery.ack(); // else it would come once more within this time
+        }
       }
       expect(
         again.map(({ body, attempt }) => [body, attempt]),
         'one redelivery, after retryAfter',
       ).to.deep.equal([[moved.body, 2]]);
-      await again[0]?.ack();
     });
   });
 }
