@@ -17,9 +17,20 @@ export async function expectInvariants(
   opLog?: OpLog,
   restTimeoutMs: number = REST_TIMEOUT_MS,
 ): Promise<SaleFigures> {
+  const startedMs = Date.now();
   const atRest = await waitUntilAtRest(saleId, { ...stack.audit, clock: systemClock }, restTimeoutMs);
   const { figures, findings } = await checkSale(saleId, stack.audit, opLog?.entries);
+  print(figures, opLog, Date.now() - startedMs);
   expect(findings, `sale ${saleId}: ${JSON.stringify(figures)}`).to.deep.equal([]);
   expect(atRest, `sale ${saleId} was not at rest after ${restTimeoutMs} ms: ${JSON.stringify(figures)}`).to.equal(true);
   return figures;
+}
+
+/** What the test ended on, for its reader. */
+function print(figures: SaleFigures, opLog: OpLog | undefined, restMs: number): void {
+  const { stock, unitsLeft, sold, rows, oversold, duplicates, lost, pendingBatches } = figures;
+  const heard = opLog === undefined ? '' : `heard yes ${opLog.count('ok')}, `;
+  const books = `deducted ${stock - unitsLeft}, sold ${sold}, rows ${rows}, pending ${pendingBatches}`;
+  const broken = `oversold ${oversold}, duplicate ${duplicates}, lost ${lost}`;
+  console.log(`      · ${heard}${books}, ${broken}; at rest after ${(restMs / 1000).toFixed(1)} s`);
 }
