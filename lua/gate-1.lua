@@ -4,10 +4,12 @@
 -- Returns, in order of precedence:
 --   not_warmed   the bucket is not loaded
 --   repairing    its books are being rebuilt; only the repair opens it again
+--   closed       it is over, and stays so: a late `open` must not let buyers in again
 --   gated        it is in that state now
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'not_warmed' end
 if state == 'repair' then return 'repairing' end
+if state == 'closed' and ARGV[1] ~= 'closed' then return 'closed' end
 
 redis.call('HSET', KEYS[1], 'state', ARGV[1])
 return 'gated'

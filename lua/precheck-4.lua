@@ -5,7 +5,7 @@
 -- KEYS[3]  sk:{saleId:bucket}:buyers     userId -> units held or ordered
 -- KEYS[4]  sk:{saleId:bucket}:requests   userId/requestId -> entry
 -- ARGV[1]  purchases, JSON: [[userId, requestId, quantity in units], ...]
--- Returns {epoch (0: not loaded), units left (-1: unknown while loading), then index (from 0), word, entry for each
+-- Returns {epoch (0: not loaded), units left (-1: the sale does not sell), then index (from 0), word, entry for each
 -- purchase that is not let through}; the words, in order of precedence:
 --   replayed          this key was let in before; the entry says how it stands
 --   request_conflict  this key was let in for another quantity
@@ -36,7 +36,7 @@ local entries = redis.call('HMGET', KEYS[4], unpack(keys))
 local bought = redis.call('HMGET', KEYS[3], unpack(users))
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
 
-local reply, taken, available = { epoch, shut == 'loading' and -1 or left }, {}, left
+local reply, taken, available = { epoch, shut and -1 or left }, {}, left
 for i, purchase in ipairs(purchases) do
   local user, quantity, entry = purchase[1], purchase[3], entries[i]
   local units = (taken[user] or 0) + quantity

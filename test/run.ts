@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { tryLock } from '../src/stack/lock.js';
 import { openStack, type Stack } from '../src/stack/stack.js';
 import { StackError } from '../src/stack/stack-error.js';
 import { migrate } from '../src/mysql/migrate.js';
@@ -59,6 +60,12 @@ async function withStack(work: (env: NodeJS.ProcessEnv) => Promise<void>): Promi
   const onProgress = ({ state, text }: { state: string; text: string }): void => {
     if (state === 'done') console.log(`  stack: ${text}`);
   };
+  const lock = tryLock(`${STACK_DIR}.lock`);
+  if ('heldBy' in lock) {
+    console.error(`Process ${lock.heldBy} runs these tests already; wait for its end.`);
+    counts.failed++;
+    return;
+  }
   const old: Stack = openStack({ dir: STACK_DIR, ports: 'free' });
   await old.down();
   rmSync(STACK_DIR, { recursive: true, force: true });
@@ -74,6 +81,7 @@ async function withStack(work: (env: NodeJS.ProcessEnv) => Promise<void>): Promi
     counts.failed++;
   } finally {
     await stack.down();
+    lock.release();
   }
 }
 

@@ -10,6 +10,8 @@ export interface Goal {
 const LANDED_PER_SECOND = 10_000;
 const TIMES_NO_GROUP_COMMIT = 7;
 const SHARE_OF_BARE_HTTP = 0.7;
+/** Of the heap, last third to first third of a minute of `win`. */
+const HEAP_GROWTH = 1.2;
 
 /** The goals that the scenarios of this run speak about. They are shown, and fail nothing: machines differ. */
 export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
@@ -23,6 +25,12 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
     goals.push(atLeast('win, times no-group-commit', times, TIMES_NO_GROUP_COMMIT));
     const [measured, limit] = [win.latency.p99, single.latency.p99];
     goals.push({ goal: `win, p99 in ms below ${limit.toFixed(1)}`, measured, met: measured < limit });
+  }
+  const heap = find('memory')?.extra;
+  const [first, last] = [heap?.['heap floor first third, MiB'], heap?.['heap floor last third, MiB']];
+  if (typeof first === 'number' && typeof last === 'number') {
+    const measured = last / first;
+    goals.push({ goal: `memory, growth of the heap ≤ ${HEAP_GROWTH}`, measured, met: measured <= HEAP_GROWTH });
   }
   const share = soldOut?.extra['share of bare node:http'];
   if (typeof share === 'number') goals.push(atLeast('sold-out, share of bare node:http', share, SHARE_OF_BARE_HTTP));

@@ -1,3 +1,4 @@
+import { loadConfig } from '../../src/config/load.js';
 import { pendingAnswer } from '../../src/http/purchase-answers.js';
 import { startBareServer } from '../limits/bare-http.js';
 import { deductLimit } from '../limits/deduct.js';
@@ -7,9 +8,10 @@ import type { ThroughputOptions } from '../limits/throughput.js';
 import type { Limit, LimitFigures } from '../results.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './context.js';
 
-const BATCH = 128;
+/** The defaults of the api. */
+const { sizeMax: BATCH, inFlightMax } = loadConfig(['batch'], {}).batch;
 /** As many as the api has under way by default, and as many as serve batches of one best. */
-const IN_FLIGHT = { whole: 4, single: 64 } as const;
+const IN_FLIGHT = { whole: inFlightMax, single: 64 } as const;
 /** Loops of the worker, and batches it takes into one transaction. */
 const WRITERS = 2;
 const BATCHES_PER_TRANSACTION = 16;

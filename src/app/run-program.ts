@@ -43,8 +43,10 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
 
   const supervised = process.send !== undefined;
   process.on('SIGTERM', () => void stop(0, 'SIGTERM'));
-  // A supervisor stops its programs in order; the Ctrl-C of its terminal reaches us too, and is not for us.
-  process.on('SIGINT', () => (supervised ? undefined : void stop(0, 'SIGINT')));
+  // A supervisor stops its programs in order; the Ctrl-C or the end of its terminal reaches us too, and is not for us.
+  for (const signal of ['SIGINT', 'SIGHUP'] as const) {
+    process.on(signal, () => (supervised ? undefined : void stop(0, signal)));
+  }
   if (supervised) process.on('disconnect', () => void stop(0, 'the supervisor is gone'));
   process.on('uncaughtException', (error) => {
     if (isClientShutdownNoise(error)) log.debug({ err: error }, 'rocketmq client noise');

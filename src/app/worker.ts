@@ -41,9 +41,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
 
-  const owner = `${hostname()
-    .replace(/[^A-Za-z0-9_-]/g, '-')
-    .slice(0, 40)}-${randomBytes(8).toString('hex')}`;
+  const owner = ownerName();
   const leaseMs = config.order.slotLeaseMs;
   const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql, clock), clock, log }, { owner, leaseMs });
   await minter.renew();
@@ -69,7 +67,10 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const consumers = WAYS_IN.map((way, index) => {
     const source = points.source(sources[index] as (typeof sources)[number]);
     const { paymentWindowMs } = config.order;
-    return new WorkerLoop({ ...shared, source }, { ...way, loops, receiveMax, retryFirstMs, paymentWindowMs });
+    return new WorkerLoop(
+      { ...shared, source },
+      { ...way, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
+    );
   });
   for (const consumer of consumers) consumer.start();
   const probe = await startProbeServer(
@@ -95,6 +96,12 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       await mysql.close();
     },
   };
+}
+
+/** Who holds a lease: the host for a person who looks, and chance, since a pid comes again. */
+function ownerName(): string {
+  const host = hostname().replace(/[^A-Za-z0-9_-]/g, '-');
+  return `${host.slice(0, 40)}-${randomBytes(8).toString('hex')}`;
 }
 
 /** Renews well before the lease ends, so that a few lost renewals do no harm. @returns how to stop it */

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { randomBytes } from 'node:crypto';
 import { withSaleDesk } from '../app/sale-desk-session.js';
 import { loadConfig, type Environment } from '../config/load.js';
 import type { Sale } from '../domain/sale.js';
@@ -8,6 +9,9 @@ import { createLog } from '../observability/log.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
 import type { StackStep } from '../stack/progress.js';
 import { SERVER_NAMES } from '../stack/servers/server-spec.js';
+import { tryLock } from '../stack/lock.js';
+import { DEFAULT_DIR, stackPaths } from '../stack/paths.js';
+import { StackError } from '../stack/stack-error.js';
 import { openStack, type Stack } from '../stack/stack.js';
 import { CliError } from './cli-error.js';
 import { parseWhole } from './options.js';
@@ -24,11 +28,22 @@ interface UpFlags {
   readonly json?: boolean;
 }
 
+interface UpPorts {
+  readonly api: number;
+  /** Of worker and keeper. */
+  readonly metrics: readonly number[];
+}
+
+/** A key that no earlier start has printed: pasted again after a restart it buys, and does not replay. */
+const newKey = (): string => `order-${randomBytes(4).toString('hex')}`;
+
 const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 /** The sale that a newcomer buys from. */
 const DEMO = { sku: 'demo', title: 'Demo: a very limited edition', priceCents: 1999, stock: 1000, limitPerBuyer: 2 };
 const DEMO_OPEN_DAYS = 30;
 const DAY_MS = 86_400_000;
+const DATA_KEPT = 'The data is kept; npm start goes on from here.';
+const SERVERS_RUN = 'The servers still run; npm run seckill -- stack down stops them.';
 
 export function upCommand(): Command {
   return new Command('up')
@@ -43,32 +58,51 @@ export function upCommand(): Command {
 
 async function up(flags: UpFlags): Promise<void> {
   await reportStackError(flags.json, async (signal) => {
-    const stack = await startStack(flags, signal);
+    const lock = lockFolder(flags);
+    const { stack, ranBefore } = await startStack(flags, signal).catch((error: unknown) => {
+      lock.release();
+      throw error;
+    });
     const programs: SupervisedProgram[] = [];
     try {
       const env: Environment = { ...process.env, ...stack.env() };
       const sale = await prepare(env);
-      const apiPort = await startPrograms(env, flags, programs, signal);
-      greet(flags, env, apiPort, sale);
+      const ports = await startPrograms(env, flags, programs, signal);
+      greet(flags, env, ports, sale);
       await aborted(signal);
     } finally {
-      if (signal.aborted && !flags.json) console.error('\nStopping: api, worker, keeper, then the servers.');
+      const stopServers = !flags.keepStack && !ranBefore;
+      if (signal.aborted && !flags.json) {
+        console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
+      }
       // The api first: what it accepts while it drains, the others still write.
       const [api, ...others] = programs;
       await api?.stop();
       await Promise.all(others.map((program) => program.stop()));
-      if (!flags.keepStack) await stack.down();
-      if (!flags.json) console.error('Stopped. The data is kept; npm start goes on from here.');
+      if (stopServers) await stack.down();
+      lock.release();
+      if (!flags.json) console.error(`Stopped. ${stopServers ? DATA_KEPT : SERVERS_RUN}`);
     }
   });
   if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the way to end this command
 }
 
-function startStack(flags: UpFlags, signal: AbortSignal): Promise<Stack> {
+/** Two of us on one folder would share its sale, its ports and its end. */
+function lockFolder({ dir }: UpFlags): { release: () => void } {
+  const lock = tryLock(stackPaths(dir ?? DEFAULT_DIR).systemLockFile);
+  if (!('heldBy' in lock)) return lock;
+  throw new StackError(
+    `Process ${lock.heldBy} serves this folder already. Stop it there with Ctrl-C, or start another system beside it ` +
+      'with --dir <folder> --free-ports --port 0.',
+  );
+}
+
+/** Servers that ran before this command are not its own to stop. */
+function startStack(flags: UpFlags, signal: AbortSignal): Promise<{ stack: Stack; ranBefore: boolean }> {
   return showProgress(progressStyle(flags.json === true), UP_STEPS, async (onProgress) => {
     const stack = openStack({ dir: flags.dir, ports: flags.freePorts ? 'free' : 'default', onProgress });
-    await stack.up({ signal });
-    return stack;
+    const { started } = await stack.up({ signal });
+    return { stack, ranBefore: started.length === 0 };
   });
 }
 
@@ -99,7 +133,7 @@ async function startPrograms(
   flags: UpFlags,
   programs: SupervisedProgram[],
   signal: AbortSignal,
-): Promise<number> {
+): Promise<UpPorts> {
   const events = {
     onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
   };
@@ -110,21 +144,26 @@ async function startPrograms(
     return program;
   };
   const port = flags.port === undefined ? [] : ['--port', String(flags.port)];
-  const [api] = await Promise.all([
+  const [api, worker, keeper] = await Promise.all([
     make('api', ['api', ...port]).start(),
     make('worker', ['worker']).start(),
     make('keeper', ['keeper']).start(),
   ]);
   signal.throwIfAborted();
-  return Number(api.facts.port);
+  const { port: apiPort } = api.facts;
+  return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
 }
 
-function greet(flags: UpFlags, env: Environment, apiPort: number, sale: Sale): void {
+function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
   const { auth } = loadConfig(['auth'], env);
-  const token = signToken({ userId: 'demo-buyer', roles: [], ttlMs: DAY_MS }, auth.key);
-  const url = `http://127.0.0.1:${apiPort}`;
-  if (flags.json) console.log(JSON.stringify({ result: 'up', url, saleId: sale.saleId, token }));
-  else console.log(welcome({ url, saleId: sale.saleId, token, title: sale.title }));
+  const token = signToken(
+    { userId: `demo-buyer-${randomBytes(3).toString('hex')}`, roles: [], ttlMs: DAY_MS },
+    auth.key,
+  );
+  const url = `http://127.0.0.1:${ports.api}`;
+  const metricsUrls = ports.metrics.map((port) => `http://127.0.0.1:${port}/metrics`);
+  if (flags.json) console.log(JSON.stringify({ result: 'up', url, metricsUrls, saleId: sale.saleId, token }));
+  else console.log(welcome({ url, metricsUrls, saleId: sale.saleId, token, title: sale.title, key: newKey() }));
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

@@ -3,10 +3,14 @@ export interface WelcomeFacts {
   readonly saleId: string;
   readonly title: string;
   readonly token: string;
+  /** Idempotency-Key of the printed purchase. */
+  readonly key: string;
+  /** Of worker and keeper. */
+  readonly metricsUrls: readonly string[];
 }
 
 /** What a newcomer does next; every line can be pasted into another terminal. */
-export function welcome({ url, saleId, title, token }: WelcomeFacts): string {
+export function welcome({ url, saleId, title, token, key, metricsUrls }: WelcomeFacts): string {
   return `
 Seckill is up. Sale ${saleId} (“${title}”) is open.
 
@@ -15,15 +19,16 @@ Buy one unit:
   curl -i -X POST ${url}/v1/sales/${saleId}/purchases \\
     -H 'Authorization: Bearer ${token}' \\
     -H 'Content-Type: application/json' \\
-    -H 'Idempotency-Key: my-first-order' -d '{"quantity":1}'
+    -H 'Idempotency-Key: ${key}' -d '{"quantity":1}'
 
 See what became of it (the answer carries the order id):
 
-  curl -s '${url}/v1/sales/${saleId}/purchases/my-first-order?wait=10' \\
+  curl -s '${url}/v1/sales/${saleId}/purchases/${key}?wait=10' \\
     -H 'Authorization: Bearer ${token}'
 
 Then GET ${url}/v1/orders/<orderId> with the same token, ${url}/v1/sales/${saleId} for the sale,
 ${url}/readyz for the health of every part, ${url}/openapi.json for the rest of the API.
+Metrics: ${[`${url}/metrics`, ...metricsUrls].join(' ')}
 Another buyer: npm run -s seckill -- token --user alice
 
 Ctrl-C stops everything in order and keeps the data.`;

@@ -59,7 +59,7 @@ export const SCHEMA = {
       unit: 'ms',
       fallback: 8000,
       min: 0,
-      max: 60000,
+      max: 15000,
     }),
   },
   auth: {
@@ -193,7 +193,7 @@ export const SCHEMA = {
       unit: 'ms',
       fallback: 3000,
       min: 1000,
-      max: 30000,
+      max: 10000,
     }),
     startTimeoutMs: integer({
       env: 'ROCKETMQ_START_TIMEOUT_MS',
@@ -231,7 +231,7 @@ export const SCHEMA = {
     }),
     invisibleMs: integer({
       env: 'WORKER_INVISIBLE_MS',
-      doc: 'A received message comes again after this time; longer than the slowest transaction.',
+      doc: 'A received message comes again after this time if its worker died; renewed while it is being written.',
       unit: 'ms',
       fallback: 30000,
       min: 10000,

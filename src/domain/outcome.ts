@@ -44,7 +44,7 @@ export type PurchaseOutcome =
   | { readonly outcome: 'outcome_unknown' }
   | { readonly outcome: Refusal };
 
-/** What a buyer who polls is told (DESIGN words: `status` is polled, `outcome` answers a call). */
+/** What a buyer who polls is told (`status` is polled, `outcome` answers a call). */
 export type PurchaseStatus =
   | { readonly status: 'pending' }
   | { readonly status: 'ordered'; readonly orderId: string; readonly orderState: OrderState }

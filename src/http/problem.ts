@@ -14,7 +14,6 @@ export const HTTP_CODES = [
   'not_warmed',
   'payload_too_large',
   'unsupported_media_type',
-  'rate_limited',
   'headers_too_large',
   'internal',
   'repairing',
@@ -36,7 +35,7 @@ const row = (status: number, title: string, detail: string, retryAfterMs: number
   ...{ status, title, detail, retryAfterMs },
 });
 
-const UNAVAILABLE = 'does not answer; nothing was taken. Try again with the same key.';
+const UNAVAILABLE = 'does not answer; this try took nothing. Ask again with the same key.';
 
 /** The one table from word to status. A word without a row does not compile. */
 export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
@@ -63,7 +62,6 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded; warm it first.'),
   payload_too_large: row(413, 'Body too large', 'The body is larger than this address accepts.'),
   unsupported_media_type: row(415, 'Not JSON', 'The body must be plain application/json.'),
-  rate_limited: row(429, 'Too many requests', 'You ask too often.', 1000),
   headers_too_large: row(431, 'Headers too large', 'The headers are larger than this server accepts.'),
   internal: row(500, 'Internal error', 'Something went wrong on our side.'),
   repairing: row(503, 'Sale in repair', 'The books of the sale are being rebuilt.', 2000),

@@ -54,10 +54,15 @@ const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1114: 'disk_full', // ER_RECORD_FILE_FULL
   1041: 'too_busy', // ER_OUT_OF_RESOURCES: memory
   1026: 'disk_full', // ER_ERROR_ON_WRITE
+  1030: 'disk_full', // ER_GET_ERRNO: the storage engine failed, most often for lack of space
   1180: 'disk_full', // ER_ERROR_DURING_COMMIT
   1290: 'read_only', // ER_OPTION_PREVENTS_STATEMENT: --read-only
   1792: 'read_only', // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
   1836: 'read_only', // ER_READ_ONLY_MODE
+
+  1047: 'read_only', // ER_UNKNOWN_COM_ERROR: a Galera node outside the primary component
+  3100: 'deadlock', // ER_RUN_HOOK_ERROR: group replication refused the transaction
+  3101: 'deadlock', // ER_TRANSACTION_ROLLBACK_DURING_COMMIT
 
   1040: 'too_busy', // ER_CON_COUNT_ERROR
   1203: 'too_busy', // ER_TOO_MANY_USER_CONNECTIONS

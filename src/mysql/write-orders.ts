@@ -22,7 +22,7 @@ type Surplus = ReadonlySet<string>;
 const NONE: Surplus = new Set();
 
 /**
- * The writer transaction of DESIGN §6. Locks are taken in one order by everybody: rows by (user, sale, request), then
+ * The writer transaction. Locks are taken in one order by everybody: rows by (user, sale, request), then
  * the `sales` rows by id, last, so that the hot row is held for one round trip and the commit only.
  */
 export async function writeOrders(pool: MysqlPool, plan: WritePlan): Promise<WriteOutcome> {

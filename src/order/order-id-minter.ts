@@ -39,7 +39,7 @@ const AHEAD_MAX_MS = 100;
 /** What a caller is told to wait for a lease: renewals come at their own pace. */
 const LEASE_WAIT_MS = 250;
 
-/** Mints order ids (DESIGN §6) under a leased worker slot; refuses when clock or lease do not allow it (D8). */
+/** Mints order ids (layout: src/domain/order-id.ts) under a leased worker slot; refuses when clock or lease do not allow it (D8). */
 export function createOrderIdMinter(
   { slots, clock, log }: { readonly slots: WorkerSlots; readonly clock: Clock; readonly log: Log },
   { owner, leaseMs }: OrderIdMinterOptions,

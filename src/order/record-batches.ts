@@ -45,7 +45,7 @@ const NO_IDS_WAIT_MAX_MS = 250;
 /**
  * Records batches, all in one transaction if they let it, and says what became of each, in order. Safe to repeat with
  * any mix of old and new batches: the unique keys decide, and rows found are never counted again.
- * Source: DESIGN §6, protocol rules 6 and 7
+ * Source: protocol rules 6 and 7
  */
 export async function recordBatches(
   batches: readonly Batch[],

@@ -25,6 +25,11 @@ export interface WorkerLoopOptions extends HandleOptions {
   readonly receiveMax: number;
   /** How long one `hold` keeps a delivery ours while MySQL is out, ms; renewed at half of it. Default 60000. */
   readonly holdMs?: number;
+  /**
+   * Deliveries that are still being written after so long are held, again and again, ms; well below their invisible
+   * time. Absent: they are not.
+   */
+  readonly renewMs?: number;
   /** After this long in our hands a delivery is given back and counts an attempt, ms. Default 15 minutes. */
   readonly holdMaxMs?: number;
   /** How long `stop` waits for the work in hand, ms. Default 15000: a receive (8 s) and a transaction. */
@@ -118,7 +123,28 @@ export class WorkerLoop {
     }
   }
 
+  /** A transaction may take longer than a delivery is ours: a slow MySQL must not cost good batches their attempts. */
   async #handle(held: readonly Held[], tries: number): Promise<Postponed> {
+    const writing = new AbortController();
+    void this.#renew(held, writing.signal);
+    try {
+      return await this.#write(held, tries);
+    } finally {
+      writing.abort();
+    }
+  }
+
+  async #renew(held: readonly Held[], signal: AbortSignal): Promise<void> {
+    const { renewMs, holdMs } = this.#options;
+    if (renewMs === undefined) return;
+    for (;;) {
+      await this.#ports.clock.sleep(renewMs, signal);
+      if (signal.aborted) return;
+      await Promise.all(held.map(({ delivery }) => delivery.hold(holdMs))); // false for one that is done
+    }
+  }
+
+  async #write(held: readonly Held[], tries: number): Promise<Postponed> {
     if (tries < ALONE_FROM_TRY) return handleDeliveries(held, this.#ports, this.#options);
     const left: Held[] = [];
     let error: OperationalError | null = null;

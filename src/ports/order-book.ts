@@ -60,7 +60,7 @@ export interface OrderBook {
   /**
    * Writes rows, outbox and the `sold` count in one transaction, or nothing.
    * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
-   * Source: DESIGN §6, protocol rule 6
+   * Source: protocol rule 6
    */
   write(plan: WritePlan): Promise<WriteOutcome>;
 

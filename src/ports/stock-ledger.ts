@@ -12,7 +12,7 @@ export interface BucketRef {
 export interface PrecheckVerdict {
   /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */
   readonly epoch: number;
-  /** Units left in the bucket before any purchase of this call; null while it is not loaded or in repair. */
+  /** Units left in the bucket before any purchase of this call; null while the sale does not sell (not loaded, in repair, paused, over, before its window). */
   readonly unitsLeft: number | null;
   /** One entry per purchase, in order; null: nothing speaks against it. */
   readonly answers: readonly (LedgerAnswer | null)[];
@@ -97,6 +97,14 @@ export interface StockLedger {
   readSale(ref: BucketRef): Promise<LedgerSale | null>;
 }
 
+/**
+ * - `gated`: every bucket is in that state now
+ * - `not_warmed`: a bucket is not loaded
+ * - `repairing`: the books are being rebuilt
+ * - `closed`: the sale is over for good; a late `open` changes nothing
+ */
+export type GateOutcome = 'gated' | 'not_warmed' | 'repairing' | 'closed';
+
 /** What the owner of a sale does to its ledger. */
 export interface SaleLedger {
   /**
@@ -108,9 +116,8 @@ export interface SaleLedger {
 
   /**
    * Opens, pauses or closes every bucket. Safe to repeat.
-   * @returns `not_warmed` when a bucket is not loaded
    * @throws OperationalError redis
    * Source: lua/gate-1.lua
    */
-  gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<'gated' | 'not_warmed' | 'repairing'>;
+  gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome>;
 }

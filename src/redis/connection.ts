@@ -14,6 +14,8 @@ export interface RedisOptions {
 export interface RedisConnection {
   readonly redis: Redis;
   readonly run: RunScript;
+  /** How many of our scripts the server knows. @throws what the driver throws */
+  scriptsLoaded(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -39,6 +41,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     connectTimeout: options.connectTimeoutMs,
     retryStrategy: (attempt) => Math.min(50 * attempt, RECONNECT_MAX_MS),
   });
+  const scripts = loadScripts(redis);
   let lastError = '';
   redis.on('error', (error: Error) => {
     if (error.message !== lastError) log.warn({ err: error }, 'redis connection error');
@@ -46,8 +49,9 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
   });
   redis.on('ready', () => {
     lastError = '';
+    // A server that was started anew has forgotten them. They would also be sent with their next use.
+    scripts.load().catch((err: unknown) => log.warn({ err }, 'the scripts were not loaded'));
   });
-  const run = loadScripts(redis);
   try {
     await redis.connect();
   } catch (cause) {
@@ -59,7 +63,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
   }
   return {
     redis,
-    run,
+    run: scripts.run,
+    scriptsLoaded: () => scripts.loaded(),
     close: async () => {
       await redis.quit().catch(() => redis.disconnect());
     },

@@ -10,13 +10,13 @@ export interface RedisProbe {
 const SKEW_MAX_MS = 2000;
 
 /** Answers, in time, and not far from our clock. Never throws. */
-export async function probeRedis({ redis }: RedisConnection): Promise<RedisProbe> {
+export async function probeRedis({ redis, scriptsLoaded }: RedisConnection): Promise<RedisProbe> {
   const startedMs = Date.now();
   try {
     const [seconds, micros] = await redis.time();
     const redisMs = Number(seconds) * 1000 + Number(micros) / 1000;
     const skewMs = Math.round((startedMs + Date.now()) / 2 - redisMs);
-    const detail = `clock skew ${skewMs} ms, ${SCRIPT_NAMES.length} scripts`;
+    const detail = `clock skew ${skewMs} ms, ${await scriptsLoaded()} of ${SCRIPT_NAMES.length} scripts loaded`;
     if (Math.abs(skewMs) <= SKEW_MAX_MS) return { ok: true, detail };
     return { ok: false, detail: `${detail}: more than ${SKEW_MAX_MS} ms, set the clock of this host (NTP)` };
   } catch (error) {

@@ -1,6 +1,6 @@
 import { Bug } from '../domain/errors.js';
 import type { Sale } from '../domain/sale.js';
-import type { SaleLedger } from '../ports/stock-ledger.js';
+import type { GateOutcome, SaleLedger } from '../ports/stock-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 
@@ -27,11 +27,11 @@ export function createSaleLedger({ redis, run }: RedisConnection): SaleLedger {
       return outcome;
     },
 
-    async gate(sale, state): Promise<'gated' | 'not_warmed' | 'repairing'> {
+    async gate(sale, state): Promise<GateOutcome> {
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
         const word = await guarded('gate', () => run('gate', [keys.sale], [state]));
-        if (word === 'not_warmed' || word === 'repairing') return word;
+        if (word === 'not_warmed' || word === 'repairing' || word === 'closed') return word;
         if (word !== 'gated') throw new Bug(`gate answered the word ${String(word)}`);
       }
       return 'gated';

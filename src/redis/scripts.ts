@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 
@@ -13,22 +14,43 @@ export type RunScript = (
   args: readonly (string | number)[],
 ) => Promise<unknown>;
 
+export interface Scripts {
+  readonly run: RunScript;
+  /** Gives all of them to the server, so that the first purchase after its start finds them. */
+  load(): Promise<void>;
+  /** How many of them the server knows. */
+  loaded(): Promise<number>;
+}
+
 /**
  * Defines the scripts of `lua/` on a connection. EVALSHA first; a server that has forgotten the script (restart,
  * SCRIPT FLUSH) gets it whole, which is safe because NOSCRIPT means that nothing ran.
  */
-export function loadScripts(redis: Redis): RunScript {
+export function loadScripts(redis: Redis): Scripts {
   const keyCounts = new Map<string, number>();
+  const texts: string[] = [];
   for (const file of readdirSync(LUA_FOLDER)) {
     const [, name, keys] = FILE_NAME.exec(file) ?? [];
     if (!name) continue;
+    const lua = readFileSync(new URL(file, LUA_FOLDER), 'utf8');
     keyCounts.set(name, Number(keys));
-    redis.defineCommand(name, { numberOfKeys: Number(keys), lua: readFileSync(new URL(file, LUA_FOLDER), 'utf8') });
+    texts.push(lua);
+    redis.defineCommand(name, { numberOfKeys: Number(keys), lua });
   }
   const missing = SCRIPT_NAMES.filter((name) => !keyCounts.has(name));
   if (missing.length > 0) throw new Error(`lua/ lacks the scripts ${missing.join(', ')}: reinstall the package`);
 
   type Command = (...args: readonly (string | number)[]) => Promise<unknown>;
   const commands = redis as unknown as Record<ScriptName, Command>;
-  return (name, keys, args) => commands[name](...keys, ...args);
+  const hashes = texts.map((text) => createHash('sha1').update(text).digest('hex'));
+  return {
+    run: (name, keys, args) => commands[name](...keys, ...args),
+    async load(): Promise<void> {
+      await Promise.all(texts.map((text) => redis.script('LOAD', text)));
+    },
+    async loaded(): Promise<number> {
+      const known = (await redis.script('EXISTS', ...hashes)) as number[];
+      return known.filter((one) => one === 1).length;
+    },
+  };
 }

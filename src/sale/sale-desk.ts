@@ -83,6 +83,8 @@ export class SaleDesk {
       case 'not_warmed':
       case 'repairing':
         return { outcome: gated, sale: answer.sale };
+      case 'closed': // by somebody else, between our two steps
+        return { outcome: 'wrong_state', sale: (await this.#ports.book.find(saleId)) ?? answer.sale };
       default:
         return assertNever(gated);
     }

@@ -20,6 +20,8 @@ export interface StackPaths {
   readonly instanceFile: string;
   readonly secretsFile: string;
   readonly lockFile: string;
+  /** Held by the command that runs the whole system on this instance. */
+  readonly systemLockFile: string;
   readonly mariadbSocket: string;
   /** Files the servers read, written anew at every start. */
   conf(file: string): string;
@@ -40,6 +42,7 @@ export function stackPaths(instanceDir: string): StackPaths {
     instanceFile: join(dir, 'instance.json'),
     secretsFile: join(dir, 'secrets.json'),
     lockFile: join(dir, 'run', 'up.lock'),
+    systemLockFile: join(dir, 'run', 'system.lock'),
     mariadbSocket: Buffer.byteLength(socket) <= SOCKET_PATH_MAX ? socket : short,
     conf: (file) => join(dir, 'conf', file),
     data: (name) => join(dir, 'data', name),

@@ -48,7 +48,7 @@ export const systemClock: Clock = {
 };
 
 const LIVE = "state IN ('pending_payment', 'paid')";
-/** FAULTS §1, for one sale. */
+/** The invariants of one sale. */
 const INVARIANTS = [
   `SELECT CONCAT('I1 sold ', sold, ' of ', stock) AS broken FROM sales s WHERE id = :sale AND (sold > stock OR sold <>
      (SELECT COALESCE(SUM(quantity), 0) FROM orders o WHERE o.sale_id = s.id AND ${LIVE}))`,

@@ -40,11 +40,13 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
     it('gate switches every bucket, as often as asked', async () => {
       const sale = await freshSale({ buckets: 3 });
       await world.sales.warm(sale);
-      for (const state of ['open', 'open', 'paused', 'open', 'closed', 'warm'] as const) {
+      for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed'] as const) {
         expect(await world.sales.gate(sale, state)).to.equal('gated');
         const states = await Promise.all([0, 1, 2].map(async (bucket) => (await read(sale, bucket))?.state));
         expect(states).to.deep.equal([state, state, state]);
       }
+      expect(await world.sales.gate(sale, 'open'), 'over for good').to.equal('closed');
+      expect((await read(sale, 0))?.state).to.equal('closed');
     });
 
     it('gate says `not_warmed` when a bucket is not loaded', async () => {

@@ -74,12 +74,13 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         for (const [state, word] of [
           ['warm', 'not_open'],
           ['paused', 'paused'],
-          ['closed', 'closed'],
           ['open', null],
+          ['closed', 'closed'],
         ] as const) {
           await world.sales.gate(sale, state);
-          const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1'));
+          const { answers, unitsLeft } = await world.stock.precheck(at(sale), purchasesOf('u1'));
           expect(wordsOf(answers), state).to.deep.equal([word]);
+          expect(unitsLeft, 'known only of a sale that sells').to.equal(word === null ? 10 : null);
         }
       });
     });
@@ -168,8 +169,8 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         const sale = await openSale(world);
         for (const [state, word] of [
           ['paused', 'paused'],
-          ['closed', 'closed'],
           ['warm', 'not_open'],
+          ['closed', 'closed'],
         ] as const) {
           await world.sales.gate(sale, state);
           const verdict = await deduct(sale, 'u1', 'u2');

@@ -78,7 +78,7 @@ const RELEASE = ['nothing', 'released'] as const;
 const releaseIsThePort: Same<(typeof RELEASE)[number], Awaited<ReturnType<SettlementLedger['release']>>[number]> = true;
 const WARM = ['already_warm', 'warmed'] as const;
 const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleLedger['warm']>>> = true;
-const GATE = ['not_warmed', 'repairing', 'gated'] as const;
+const GATE = ['not_warmed', 'repairing', 'closed', 'gated'] as const;
 const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleLedger['gate']>>> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {

@@ -4,7 +4,7 @@ import { checkSale, waitUntilAtRest, type SaleFigures } from '../../src/reconcil
 import type { OpLog } from './op-log.js';
 import type { TestStack } from './stack.js';
 
-/** FAULTS: heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
+/** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
 const REST_TIMEOUT_MS = 40_000;
 
 /**

@@ -1,7 +1,7 @@
 import type { Heard } from '../../src/reconcile/check-sale.js';
 import type { Answer } from './http-client.js';
 
-/** What clients heard, one entry per purchase of one sale: `userId/requestId` → ok, fail or unknown (FAULTS §2). */
+/** What clients heard, one entry per purchase of one sale: `userId/requestId` → ok, fail or unknown. */
 export class OpLog {
   readonly entries = new Map<string, Heard>();
 

@@ -25,10 +25,17 @@ describe('lua/gate-1.lua', () => {
   it('gated: it is in that state now, and nothing else has changed', async () => {
     const sale = await bench.sale();
     const before = await sale.redis.hgetall(sale.keys.sale);
-    for (const state of ['open', 'open', 'paused', 'closed', 'warm']) {
+    for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed']) {
       expect(await sale.gate(state)).to.equal('gated');
       expect(await sale.redis.hgetall(sale.keys.sale)).to.deep.equal({ ...before, state });
     }
+  });
+
+  it('closed: over for good, whatever comes late', async () => {
+    const sale = await bench.sale();
+    await sale.gate('closed');
+    for (const state of ['open', 'paused', 'warm']) expect(await sale.gate(state)).to.equal('closed');
+    expect((await sale.snapshot()).state).to.equal('closed');
   });
 
   it('a sale id cannot reach the keys of another sale', () => {

@@ -149,7 +149,7 @@ describe('lua: random histories against a plain model', function () {
       const [found, wanted] = [await real.bucket.snapshot(batches), model.bucket.snapshot()];
       expect(found, label).to.deep.equal(wanted);
 
-      // The invariants, read from Redis alone (FAULTS I1, I4).
+      // The invariants, read from Redis alone (I1, I4).
       expect(found.unitsLeft, label).to.be.at.least(0);
       const live = Object.entries(found.requests).filter(([, entry]) => !entry.startsWith('released'));
       const units = (entries: [string, string][]): number =>

@@ -9,6 +9,7 @@ import type {
   BucketRef,
   DecideVerdict,
   DeductVerdict,
+  GateOutcome,
   LedgerSale,
   PrecheckVerdict,
   SaleLedger,
@@ -69,7 +70,7 @@ export class MemoryLedger implements StockLedger, SaleLedger, SettlementLedger {
     const shut = shutBy(bucket.sale, this.#now);
     return {
       epoch: bucket.sale?.epoch ?? 0,
-      unitsLeft: shut === 'loading' ? null : bucket.unitsLeft,
+      unitsLeft: shut === null ? bucket.unitsLeft : null,
       answers: judge(bucket, purchases, { shut, refuseTwins: false }).answers,
     };
   }
@@ -158,10 +159,11 @@ export class MemoryLedger implements StockLedger, SaleLedger, SettlementLedger {
     return outcome;
   }
 
-  async gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<'gated' | 'not_warmed' | 'repairing'> {
+  async gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome> {
     for (const bucket of this.#bucketsOf(sale)) {
       if (bucket.sale === null) return 'not_warmed';
       if (bucket.sale.state === 'repair') return 'repairing';
+      if (bucket.sale.state === 'closed' && state !== 'closed') return 'closed';
       bucket.sale.state = state;
     }
     return 'gated';

@@ -16,7 +16,7 @@ const bodyWith = (field: string, value: unknown): string =>
   JSON.stringify({ ...JSON.parse(sealed().body), [field]: value });
 
 describe('batch', () => {
-  it('is written as DESIGN says: short names, purchases as triples', () => {
+  it('is written as consumers expect it: short names, purchases as triples', () => {
     expect(JSON.parse(sealed({ trace: 'abc' }).body)).to.deep.equal({
       ...{ v: 1, batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAt: 1_700_000_000_000, trace: 'abc' },
       purchases: [

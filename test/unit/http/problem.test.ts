@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { REFUSALS } from '../../../src/domain/outcome.js';
 import { HTTP_CODES, problemHeaders, problemOf, PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
 
-/** Written by hand from DESIGN §7, so that a slip in the table is seen. */
+/** Written by hand from the table of endpoints, so that a slip in the table is seen. */
 const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   request_conflict: [422, false],
   not_found: [404, false],
@@ -27,7 +27,6 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   not_warmed: [409, false],
   payload_too_large: [413, false],
   unsupported_media_type: [415, false],
-  rate_limited: [429, true],
   headers_too_large: [431, false],
   internal: [500, false],
   repairing: [503, true],

@@ -247,6 +247,19 @@ describe('worker-loop', () => {
     expect(world.receives - before).to.be.within(40, 80);
   });
 
+  it('D2 what is still being written stays ours: a slow MySQL costs no attempt', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    const write = world.book.write.bind(world.book);
+    sinon.stub(world.book, 'write').callsFake(async (plan) => {
+      await new Promise((resolve) => setTimeout(resolve, 2 * MINUTE_MS)); // four times as long as a delivery is ours
+      return write(plan);
+    });
+    await run(3 * MINUTE_MS, { renewMs: 10_000 });
+    expect(world.verdicts).to.deep.equal(['recorded']);
+    expect([world.unfinished, world.worstAttempt]).to.deep.equal([0, 1]);
+  });
+
   it('our own mistake: reported, nothing acked', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));

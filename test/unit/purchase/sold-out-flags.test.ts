@@ -243,12 +243,14 @@ describe('sold-out flags', () => {
 
     it('(P1 PAUSED, CLOSED) it ends when the sale is no longer open, so that buyers hear why', async () => {
       for (const state of ['paused', 'closed'] as const) {
-        await ledger.gate(sale, 'open');
+        ledger.bucket(ref).sale!.state = 'open';
         await look();
         await ledger.gate(sale, state);
         expect(await askFor(LIFE_MS), state).to.equal(false);
+        await look();
+        expect(flags.refuses(ref, 'loser/k1'), `${state}, and the next batch has asked`).to.equal(false);
       }
-      await ledger.gate(sale, 'open');
+      ledger.bucket(ref).sale!.state = 'open';
       clock.advance(sale.closesAtMs - clock.nowMs() - LIFE_MS / 2);
       await look();
       expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);

@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { until } from '../helpers/until.js';
+
+const run = promisify(execFile);
+const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const UP_TIMEOUT_MS = 240_000;
+const STOP_TIMEOUT_MS = 90_000;
+
+/** What `npm start` runs, on a folder and ports of its own. */
+describe('the first steps of a newcomer', function () {
+  this.timeout(UP_TIMEOUT_MS + STOP_TIMEOUT_MS + 60_000);
+  let dir: string;
+  let system: ChildProcess | undefined;
+  let output = '';
+
+  const seckill = (...args: string[]): string[] => ['--import', 'tsx', MAIN, ...args];
+  const up = (): string[] => seckill('up', '--dir', dir, '--free-ports', '--port', '0');
+  /** Programs whose command line names our folder, and the system itself. */
+  const alive = (): string[] =>
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+      .filter((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir);
+        } catch {
+          return false; // it has just ended
+        }
+      });
+
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'seckill-up-'));
+  });
+  after(async () => {
+    if (system?.pid !== undefined && system.exitCode === null) process.kill(-system.pid, 'SIGINT');
+    await until('nothing is left', () => alive().length === 0, STOP_TIMEOUT_MS).catch(() =>
+      run(process.execPath, seckill('stack', 'down', '--dir', dir)),
+    );
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  it('L1 up, the printed lines buy and show an order, a second up is refused, Ctrl-C leaves nothing behind', async () => {
+    const startedMs = Date.now();
+    system = spawn(process.execPath, up(), { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const stream of [system.stdout, system.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk));
+    await until(
+      'it is up',
+      () => output.includes('Ctrl-C stops everything') || system?.exitCode !== null,
+      UP_TIMEOUT_MS,
+    );
+    expect(system.exitCode, output).to.equal(null);
+    console.log(`      · up in ${Math.round((Date.now() - startedMs) / 1000)} s`);
+
+    const [buy, look] = [...output.matchAll(/^ {2}(curl [\s\S]*?)\n\n/gm)].map(([, line]) => line as string);
+    const bought = await run('sh', ['-c', buy as string]);
+    expect(bought.stdout)
+      .to.match(/^HTTP\/1.1 202 /)
+      .and.to.include('"status":"pending"');
+    const seen = JSON.parse((await run('sh', ['-c', look as string])).stdout) as Record<string, unknown>;
+    expect(seen).to.include({ status: 'ordered', orderState: 'pending_payment' });
+    expect(seen.orderId).to.match(/^\d+$/);
+
+    const second = await run(process.execPath, up()).catch(
+      (error: unknown) => error as { code: number; stderr: string },
+    );
+    expect(second).to.include({ code: 1 });
+    expect(second.stderr).to.match(/^seckill: Process \d+ serves this folder already\./m);
+    const again = JSON.parse((await run('sh', ['-c', look as string])).stdout) as Record<string, unknown>;
+    expect(again, 'the first one serves on').to.deep.equal(seen);
+
+    process.kill(-(system.pid as number), 'SIGINT');
+    await until('it has ended', () => system?.exitCode !== null || system?.signalCode !== null, STOP_TIMEOUT_MS);
+    expect(system.exitCode, output).to.equal(0);
+    expect(alive()).to.deep.equal([]);
+  });
+});
