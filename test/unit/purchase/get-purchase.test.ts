@@ -81,6 +81,13 @@ describe('get-purchase', () => {
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
+    it('D5 I8 pending: the ledger knows an order that the book has lost', async () => {
+      const batch = batchOf(sale, purchasesOf('u1'));
+      await ledger.deduct(batch);
+      await ledger.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+      expect(await create().get(query())).to.deep.equal({ status: 'pending' });
+    });
+
     it('S3 pending: held in the ledger, no row yet; a 202 is never followed by 404', async () => {
       await hold();
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });

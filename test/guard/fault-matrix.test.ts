@@ -1,0 +1,38 @@
+import { expect } from 'chai';
+import { readdirSync, readFileSync } from 'node:fs';
+
+const ROOT = new URL('../../', import.meta.url);
+const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'scenario'];
+const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
+
+/** Titles of tests by the folder that holds them. */
+function titlesOf(folder: string): string[] {
+  const files = readdirSync(new URL(`test/${folder}/`, ROOT), { recursive: true, encoding: 'utf8' });
+  return files
+    .filter((file) => file.endsWith('.test.ts'))
+    .flatMap((file) => [...read(`test/${folder}/${file}`).matchAll(/\b(?:it|describe)\(\s*['`]([^'`\n]*)/g)])
+    .map(([, title]) => (title as string).replace(/\(P\d [^)]*\)/g, '')); // words of the source design look like ids
+}
+
+describe('guard: the fault matrix', () => {
+  const rows = [...read('docs/fault-matrix.md').matchAll(/^\| ([TGRMDSL]\d+) \|.*\| ([^|]+) \|$/gm)];
+  const titles = new Map(FOLDERS.map((folder) => [folder, titlesOf(folder)]));
+
+  it('has its rows', () => expect(rows.length).to.be.greaterThan(60));
+
+  it('says of each row where it is tested, and nothing else', () => {
+    for (const [, id, told] of rows as unknown as [string, string, string][]) {
+      if (told.startsWith('`')) continue; // by hand
+      const tested = FOLDERS.filter((folder) =>
+        titles.get(folder)?.some((title) => new RegExp(`\\b${id}\\b`).test(title)),
+      );
+      expect(told, id).to.equal(tested.length === 0 ? 'planned' : tested.join(', '));
+    }
+  });
+
+  it('knows every id that a test speaks of', () => {
+    const known = new Set(rows.map(([, id]) => id));
+    const spoken = new Set([...titles.values()].flat().flatMap((title) => title.match(/\b[TGRMDL]\d{1,2}\b/g) ?? []));
+    expect([...spoken].filter((id) => !known.has(id))).to.deep.equal([]);
+  });
+});
