@@ -51,7 +51,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
 
   const probe = await startProbeServer(
     { ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint }), metrics: () => registry.metrics() },
-    config.metrics.port,
+    config.metrics,
   );
   const stopping = new AbortController();
   const loops = jobs.map(({ job, everyMs: pauseMs }) =>
@@ -59,7 +59,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   );
 
   return {
-    ready: `keeper runs ${jobs.length} jobs, metrics on http://127.0.0.1:${probe.port}/metrics`,
+    ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.metrics.host}:${probe.port}/metrics`,
     facts: { metricsPort: probe.port },
     async stop(): Promise<void> {
       stopping.abort();

@@ -78,11 +78,11 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       ready: createReadiness({ redis, mysql, endpoint, health: sources[0]?.health }),
       metrics: () => registry.metrics(),
     },
-    config.metrics.port,
+    config.metrics,
   );
 
   return {
-    ready: `worker consumes ${TOPICS.purchase}, metrics on http://127.0.0.1:${probe.port}/metrics`,
+    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.metrics.host}:${probe.port}/metrics`,
     facts: { metricsPort: probe.port },
     async stop(): Promise<void> {
       const closed = Promise.all(sources.map((source) => source.close())); // open receives end by themselves

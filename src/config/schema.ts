@@ -315,6 +315,13 @@ export const SCHEMA = {
     }),
   },
   metrics: {
+    host: text({
+      env: 'METRICS_HOST',
+      doc: 'Address that worker and keeper serve them on; 0.0.0.0 lets a Prometheus elsewhere in.',
+      fallback: '127.0.0.1',
+      minLength: 1,
+      range: 'address',
+    }),
     port: integer({
       env: 'METRICS_PORT',
       doc: 'Port for /metrics, /healthz and /readyz of worker and keeper; 0 picks a free one.',

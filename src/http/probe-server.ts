@@ -8,13 +8,19 @@ export interface ProbeServices {
   readonly metrics: () => Promise<string>;
 }
 
+export interface ProbeAddress {
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+}
+
 export interface ProbeServer {
   readonly port: number;
   close(): Promise<void>;
 }
 
-/** `/healthz`, `/readyz` and `/metrics` for programs without an API of their own. Loopback only. */
-export async function startProbeServer(services: ProbeServices, port: number): Promise<ProbeServer> {
+/** `/healthz`, `/readyz` and `/metrics` for programs without an API of their own. */
+export async function startProbeServer(services: ProbeServices, { host, port }: ProbeAddress): Promise<ProbeServer> {
   const server = createServer((request, response) => {
     void answer(request.url ?? '/', services).then(({ status, type, body }) => {
       response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) });
@@ -23,7 +29,7 @@ export async function startProbeServer(services: ProbeServices, port: number): P
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
+    server.listen(port, host, resolve);
   });
   return {
     port: (server.address() as AddressInfo).port,
