@@ -14,8 +14,7 @@ export interface CancelPorts {
  * - `wrong_state`: it is paid or has ended otherwise
  */
 export type CancelAnswer =
-  | { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: Order }
-  | { readonly outcome: 'not_found' };
+  { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: Order } | { readonly outcome: 'not_found' };
 
 /**
  * A buyer gives up an order that is not paid. Safe to repeat.

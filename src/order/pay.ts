@@ -1,5 +1,6 @@
 import { assertNever, OperationalError } from '../domain/errors.js';
 import { mayMove, type Order } from '../domain/order.js';
+import type { Log } from '../ports/log.js';
 import type { OrderBook } from '../ports/order-book.js';
 import type { OrderMoves } from '../ports/order-moves.js';
 import type { PaymentProvider } from '../ports/payment-provider.js';
@@ -10,6 +11,7 @@ export interface PayPorts {
   readonly moves: Pick<OrderMoves, 'pay'>;
   /** Null where none is configured: payments are only told, by webhook. */
   readonly provider: PaymentProvider | null;
+  readonly log: Log;
 }
 
 export interface PayRequest {
@@ -52,7 +54,10 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
   try {
     const told = await ports.moves.pay(orderId, charge.payment);
     const now = await getOrder(orderId, userId, ports.book);
-    if (told === 'not_found' || told === 'payment_conflict' || now === null) return { outcome: 'outcome_unknown' };
+    if (told === 'not_found' || told === 'payment_conflict' || now === null) {
+      ports.log.error({ orderId, told, ...charge.payment }, 'money was taken that cannot be booked: ask the provider');
+      return { outcome: 'outcome_unknown' };
+    }
     switch (told) {
       case 'paid':
         return { outcome: 'paid', order: now };
