@@ -150,7 +150,7 @@ function orderMovesOf(
   { provider: chosen, webhookSecret }: ApiConfig['payment'],
   { orders: book, mysql, log }: OrderMovesParts,
 ): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'webhook'> {
-  const moves = createOrderMoves(mysql, clock);
+  const moves = createOrderMoves(mysql, { clock, log });
   const provider = chosen === 'simulator' ? createPaymentSimulator() : null;
   if (provider !== null) log.warn({}, 'payments are simulated: no money moves');
   return {

@@ -114,7 +114,7 @@ function planJobs(config: KeeperConfig, parts: JobParts): { readonly job: Job; r
     { everyMs, job: watchPending({ sales, ledger, meters }) },
     {
       everyMs: expireSweepEveryMs,
-      job: expireOrders({ moves: createOrderMoves(mysql, clock), meters }, { max: EXPIRED_PER_RUN }),
+      job: expireOrders({ moves: createOrderMoves(mysql, { clock, log }), meters }, { max: EXPIRED_PER_RUN }),
     },
     {
       everyMs: COLLECT_EVERY_MS,

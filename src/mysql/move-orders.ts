@@ -1,5 +1,5 @@
 import { escape } from 'mysql2';
-import { assert } from '../domain/errors.js';
+import { assert, OperationalError } from '../domain/errors.js';
 import { statesBefore, type OrderState } from '../domain/order.js';
 import { homeBucket } from '../domain/sale.js';
 import type { OrdersMoved } from '../ports/outbox.js';
@@ -18,19 +18,31 @@ export interface LockedOrder {
 }
 export const LOCKED_COLUMNS = 'id, sale_id, user_id, request_id, quantity, amount_cents, state';
 
+/** The `sales` row of orders that should end is missing, or counts fewer units than they have: I1 is broken there. */
+export class SaleOutOfStep extends OperationalError {
+  readonly saleId: string;
+
+  constructor(saleId: string) {
+    super('mysql', `sale ${saleId} counts fewer units sold than its orders have`, { retryable: false });
+    this.name = 'SaleOutOfStep';
+    this.saleId = saleId;
+  }
+}
+
 /** Ids go into a list as they are: compared as integers, whatever a version makes of a list of texts. */
-export const idList = (orderIds: readonly string[]): string => {
+export const idList = (ids: readonly string[]): string => {
   assert(
-    orderIds.every((orderId) => /^[0-9]{1,20}$/.test(orderId)),
-    'an order id is a decimal number',
+    ids.every((id) => /^[0-9]{1,20}$/.test(id)),
+    'an id is a decimal number',
   );
-  return orderIds.join(',');
+  return ids.join(',');
 };
 
 /**
  * Moves orders and writes what follows from it: the outbox, then `sales.sold`. The `sales` rows come last and by id,
  * as in the writer, so that the hot row is held for one round trip and the commit only.
  * @param orders at least one, all locked by `tx` and in a state that may move
+ * @throws SaleOutOfStep, MysqlError
  */
 export async function moveOrders(
   tx: Transaction,
@@ -49,7 +61,10 @@ export async function moveOrders(
   if (move === 'paid') return; // paid units stay sold
   for (const [saleId, mine] of sales) {
     const units = mine.reduce((sum, { quantity }) => sum + quantity, 0);
-    await tx.execute('UPDATE sales SET sold = sold - ? WHERE id = ?', [units, saleId]);
+    const lowered = await tx.execute('UPDATE sales SET sold = sold - ? WHERE id = ? AND sold >= ?', [
+      ...[units, saleId, units],
+    ]);
+    if (lowered.affectedRows !== 1) throw new SaleOutOfStep(saleId);
   }
 }
 
@@ -89,7 +104,7 @@ async function insertOutbox(
     row('orders_moved', { move, saleId, orders } satisfies OrdersMoved);
     if (buckets === null) continue;
     const bucketCount = buckets.get(saleId);
-    assert(bucketCount !== undefined, `orders of sale ${saleId}, which does not exist`);
+    if (bucketCount === undefined) throw new SaleOutOfStep(saleId);
     const release = (order: LockedOrder): Release => ({
       ...{ saleId, bucket: homeBucket(order.user_id, bucketCount), userId: order.user_id },
       ...{ requestId: order.request_id, orderId: order.id, batchId: '', withUnits: true },

@@ -1,8 +1,9 @@
 import { mayMove, statesBefore } from '../domain/order.js';
 import { isOrderId } from '../domain/ids.js';
 import type { Clock } from '../ports/clock.js';
+import type { Log } from '../ports/log.js';
 import type { CancelOutcome, OrderMoves, OverdueOrders } from '../ports/order-moves.js';
-import { idList, LOCKED_COLUMNS, moveOrders, type LockedOrder } from './move-orders.js';
+import { idList, LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { recordPayment } from './record-payment.js';
 import { retryConflicts } from './retry-conflicts.js';
@@ -11,10 +12,32 @@ import { retryConflicts } from './retry-conflicts.js';
 const ORDERS_PER_TRANSACTION = 500;
 const DUE = 'state IN (?) AND expires_at <= UTC_TIMESTAMP(3)';
 
+export interface OrderMovesParts {
+  readonly clock: Pick<Clock, 'sleep'>;
+  readonly log: Log;
+}
+
+/** Locks orders that are due, but for those of some sales. */
+type LockOrders = (tx: Transaction, butSales: readonly string[]) => Promise<LockedOrder[]>;
+
 /** Moves of orders, in MySQL. A transaction that loses its locks is tried again as a whole. */
-export function createOrderMoves(pool: MysqlPool, clock: Pick<Clock, 'sleep'>): OrderMoves & OverdueOrders {
+export function createOrderMoves(pool: MysqlPool, { clock, log }: OrderMovesParts): OrderMoves & OverdueOrders {
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
+
+  /** One transaction. A sale that is out of step keeps its orders, and must not keep those of the others. */
+  const expireSome = async (lock: LockOrders, outOfStep: string[]): Promise<number> => {
+    for (;;) {
+      try {
+        return await transaction(async (tx) => expireLocked(tx, await lock(tx, outOfStep)));
+      } catch (error) {
+        if (!(error instanceof SaleOutOfStep) || outOfStep.includes(error.saleId)) throw error;
+        outOfStep.push(error.saleId);
+        log.error({ saleId: error.saleId }, 'orders cannot expire: the sale counts fewer units sold than they have');
+      }
+    }
+  };
+
   return {
     async pay(orderId, payment) {
       if (!isOrderId(orderId)) return 'not_found'; // MySQL would read 12x as 12
@@ -27,19 +50,21 @@ export function createOrderMoves(pool: MysqlPool, clock: Pick<Clock, 'sleep'>): 
 
     async expire(orderIds): Promise<number> {
       const known = [...new Set(orderIds.filter(isOrderId))];
+      const outOfStep: string[] = [];
       let ended = 0;
       for (let from = 0; from < known.length; from += ORDERS_PER_TRANSACTION) {
         const some = known.slice(from, from + ORDERS_PER_TRANSACTION);
-        ended += await transaction(async (tx) => expireLocked(tx, await lockDueOf(tx, some)));
+        ended += await expireSome((tx, butSales) => lockDueOf(tx, some, butSales), outOfStep);
       }
       return ended;
     },
 
     async expireDue(max): Promise<number> {
+      const outOfStep: string[] = [];
       let ended = 0;
       while (ended < max) {
         const size = Math.min(ORDERS_PER_TRANSACTION, max - ended);
-        const some = await transaction(async (tx) => expireLocked(tx, await lockDue(tx, size)));
+        const some = await expireSome((tx, butSales) => lockDue(tx, size, butSales), outOfStep);
         ended += some;
         if (some < size) break;
       }
@@ -62,22 +87,25 @@ async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> 
 }
 
 /** In the order of the primary key, whoever asks; rows that are not due are let go at once. */
-function lockDueOf(tx: Transaction, orderIds: readonly string[]): Promise<LockedOrder[]> {
+function lockDueOf(tx: Transaction, orderIds: readonly string[], butSales: readonly string[]): Promise<LockedOrder[]> {
   return tx.query<LockedOrder>(
     `SELECT ${LOCKED_COLUMNS} FROM orders FORCE INDEX (PRIMARY) WHERE id IN (${idList(orderIds)}) AND ${DUE}` +
-      ' ORDER BY id FOR UPDATE',
+      `${but(butSales)} ORDER BY id FOR UPDATE`,
     [statesBefore('expired')],
   );
 }
 
 /** Oldest deadline first, along the index `expiry`. Rows of others are passed over, so two sweepers share the work. */
-function lockDue(tx: Transaction, max: number): Promise<LockedOrder[]> {
+function lockDue(tx: Transaction, max: number, butSales: readonly string[]): Promise<LockedOrder[]> {
   return tx.query<LockedOrder>(
     `SELECT ${LOCKED_COLUMNS} FROM orders FORCE INDEX (expiry) WHERE ${DUE}` +
-      ' ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED',
+      `${but(butSales)} ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED`,
     [statesBefore('expired'), max],
   );
 }
+
+const but = (saleIds: readonly string[]): string =>
+  saleIds.length === 0 ? '' : ` AND sale_id NOT IN (${idList(saleIds)})`;
 
 async function expireLocked(tx: Transaction, orders: readonly LockedOrder[]): Promise<number> {
   if (orders.length > 0) await moveOrders(tx, orders, 'expired');

@@ -5,6 +5,7 @@ import type { Order } from '../../src/domain/order.js';
 import { createOrderMoves } from '../../src/mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool, type Transaction } from '../../src/mysql/pool.js';
 import type { Clock } from '../../src/ports/clock.js';
+import { silentLog, type Log } from '../../src/ports/log.js';
 import { until } from '../helpers/until.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 import { mysqlWorld, systemClock } from './book-worlds.js';
@@ -17,7 +18,9 @@ describe('OrderMoves on mysql under faults', function () {
   /** How often a move went again; each goes again after a pause. */
   let pauses = 0;
   const clock: Clock = { ...systemClock, sleep: (ms) => (pauses++, systemClock.sleep(ms)) };
-  const moves = () => createOrderMoves(world.pool, clock);
+  const errors: object[] = [];
+  const log: Log = { ...silentLog, error: (what) => void errors.push(what) };
+  const moves = () => createOrderMoves(world.pool, { clock, log });
 
   before(async () => {
     database = await ownDatabase();
@@ -109,6 +112,29 @@ describe('OrderMoves on mysql under faults', function () {
     expect((await world.sales.find(order.saleId))?.sold).to.equal(0);
   });
 
+  it("C4 a sale that counts too few units keeps its own orders from expiring, reported, and nobody else's", async () => {
+    await moves().expireDue(1000);
+    const broken = await orderIn(2 * DUE_MS); // the oldest: it is met first
+    const orders = [await orderIn(DUE_MS), await orderIn(DUE_MS)];
+    await world.pool.execute('UPDATE sales SET sold = 1 WHERE id = ?', [broken.saleId]); // its order has two
+    const stateOf = async ({ orderId }: Order) => (await world.orders.findOrder(orderId))?.state;
+
+    expect(await moves().expireDue(1000)).to.equal(2);
+    for (const order of orders) expect(await stateOf(order)).to.equal('expired');
+    expect(await stateOf(broken)).to.equal('pending_payment');
+    expect(errors).to.deep.equal([{ saleId: broken.saleId }]);
+    expect((await moves().overdue()).orders).to.equal(1);
+    expect(await moves().expire([broken.orderId])).to.equal(0);
+    const error = await moves()
+      .cancel(broken.orderId)
+      .catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(OperationalError).and.include({ retryable: false });
+    expect((await world.sales.find(broken.saleId))?.sold).to.equal(1);
+
+    await world.pool.execute('UPDATE sales SET sold = 2 WHERE id = ?', [broken.saleId]);
+    expect(await moves().expireDue(1000)).to.equal(1);
+  });
+
   describe('a lost reply to COMMIT', () => {
     let server: Server;
     let lossy: MysqlPool;
@@ -140,7 +166,7 @@ describe('OrderMoves on mysql under faults', function () {
     it('D4 a payment is told as a fault, and told again it is the one that was recorded', async () => {
       const order = await orderIn();
       const payment = paymentOf(order);
-      const error = await createOrderMoves(lossy, clock)
+      const error = await createOrderMoves(lossy, { clock, log })
         .pay(order.orderId, payment)
         .catch((cause: unknown) => cause);
       expect(dropped, 'the fault happened').to.equal(1);

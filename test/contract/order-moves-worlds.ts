@@ -3,6 +3,7 @@ import { composeOrderId } from '../../src/domain/order-id.js';
 import type { Order } from '../../src/domain/order.js';
 import type { NewSale, Sale } from '../../src/domain/sale.js';
 import { createOrderMoves } from '../../src/mysql/order-moves.js';
+import { silentLog } from '../../src/ports/log.js';
 import type { OrderMoves, OverdueOrders } from '../../src/ports/order-moves.js';
 import type { OrdersMoved } from '../../src/ports/outbox.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
@@ -38,7 +39,7 @@ async function mysqlMoves(): Promise<MovesWorld> {
     );
   return {
     ...world,
-    moves: createOrderMoves(pool, systemClock),
+    moves: createOrderMoves(pool, { clock: systemClock, log: silentLog }),
     async payments() {
       const rows = await pool.query<{ id: string; order_id: string; cents: string; reason: string | null }>(
         'SELECT p.payment_id AS id, p.order_id, p.amount_cents AS cents, r.reason FROM payments p' +
