@@ -11,6 +11,7 @@ const FLOW = {
   sale: ['domain', 'ports'],
   purchase: ['domain', 'ports', 'sale'],
   order: ['domain', 'ports'],
+  payment: ['domain', 'ports'],
   keeper: ['domain', 'ports', 'order'],
   reconcile: ['domain', 'ports'],
   http: ['domain', 'ports', 'purchase', 'sale', 'order'],
@@ -32,6 +33,7 @@ const FLOW = {
     'redis',
     'rocketmq',
     'mysql',
+    'payment',
   ],
 };
 const ROOMS = [...Object.keys(FLOW), 'cli'];

@@ -3,8 +3,11 @@ import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
 import { OperationalError } from '../domain/errors.js';
 import { createAuthenticator, type Authenticator } from '../http/auth.js';
 import { createHttpServer } from '../http/server.js';
+import type { HttpServices } from '../http/services.js';
+import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createOrderBook } from '../mysql/order-book.js';
-import { openMysqlPool } from '../mysql/pool.js';
+import { createOrderMoves } from '../mysql/order-moves.js';
+import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createSaleBook } from '../mysql/sale-book.js';
 import {
   createChannelMeters,
@@ -12,8 +15,12 @@ import {
   createPurchaseMeters,
   createRegistry,
 } from '../observability/metrics.js';
+import { cancelOrder } from '../order/cancel.js';
 import { getOrder } from '../order/get-order.js';
+import { payOrder } from '../order/pay.js';
+import { createPaymentSimulator } from '../payment/simulator.js';
 import type { Log } from '../ports/log.js';
+import type { OrderBook } from '../ports/order-book.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { PurchaseGate } from '../purchase/gate.js';
@@ -82,6 +89,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       getPurchase: new GetPurchase({ cards, ledger, book: orders, clock }),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
+      ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
@@ -129,6 +137,33 @@ function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fa
     },
   });
   return batcher;
+}
+
+interface OrderMovesParts {
+  readonly orders: OrderBook;
+  readonly mysql: MysqlPool;
+  readonly log: Log;
+}
+
+/** What buyers and the payment provider do with an order. */
+function orderMovesOf(
+  { provider: chosen, webhookSecret }: ApiConfig['payment'],
+  { orders: book, mysql, log }: OrderMovesParts,
+): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'webhook'> {
+  const moves = createOrderMoves(mysql, { clock, log });
+  const provider = chosen === 'simulator' ? createPaymentSimulator() : null;
+  if (provider !== null) log.warn({}, 'payments are simulated: no money moves');
+  return {
+    payOrder: (request) => payOrder(request, { book, moves, provider, log }),
+    cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book, moves }),
+    webhook:
+      webhookSecret === ''
+        ? null
+        : {
+            verifier: createWebhookVerifier(webhookSecret, { nowMs: () => clock.nowMs() }),
+            tell: (orderId, payment) => moves.pay(orderId, payment),
+          },
+  };
 }
 
 function authenticatorOf({ algorithm, key, cacheMax }: ApiConfig['auth']): Authenticator {

@@ -2,6 +2,7 @@ import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
 import { DEAD_LETTERS, GROUPS, TOPICS } from '../domain/topics.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { collectDeadLetters } from '../keeper/collect-dead-letters.js';
+import { expireOrders } from '../keeper/expire-orders.js';
 import { keepRunning, type Job } from '../keeper/job.js';
 import { redrive } from '../keeper/redrive.js';
 import { releaseUnits } from '../keeper/release-units.js';
@@ -9,6 +10,7 @@ import { settleRecorded } from '../keeper/settle-recorded.js';
 import { watchPending } from '../keeper/watch-pending.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
 import { createOrderBook } from '../mysql/order-book.js';
+import { createOrderMoves } from '../mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createReleaseOutbox } from '../mysql/release-outbox.js';
 import { createSaleBook } from '../mysql/sale-book.js';
@@ -28,6 +30,8 @@ export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
 /** Release rows taken in one run, and batches settled per bucket in one run. */
 const ROWS_PER_RUN = 100;
+/** Orders that one sweep ends at most; the next sweep is seconds away. */
+const EXPIRED_PER_RUN = 20_000;
 /** Dead letters are a few statements each; after this they come again. */
 const DEAD_LETTER_INVISIBLE_MS = 30_000;
 /** A worker that lives settles within milliseconds; this is one that died. */
@@ -98,7 +102,7 @@ interface JobParts extends Awaited<ReturnType<typeof openBroker>> {
 /** The jobs and the pause between two runs of each. */
 function planJobs(config: KeeperConfig, parts: JobParts): { readonly job: Job; readonly everyMs: number }[] {
   const { redis, mysql, meters, log, channel, writerDead, redriveDead } = parts;
-  const { everyMs, redriveAfterMs: afterMs, redriveMax: max } = config.keeper;
+  const { everyMs, expireSweepEveryMs, redriveAfterMs: afterMs, redriveMax: max } = config.keeper;
   const ledger = createSettlementLedger(redis);
   const sales = createSaleBook(mysql);
   const book = createOrderBook(mysql);
@@ -108,6 +112,10 @@ function planJobs(config: KeeperConfig, parts: JobParts): { readonly job: Job; r
     { everyMs, job: redrive({ sales, ledger, channel, clock, log, meters }, { afterMs, max }) },
     { everyMs, job: releaseUnits({ outbox: createReleaseOutbox(mysql), ledger, meters }, { max: ROWS_PER_RUN }) },
     { everyMs, job: watchPending({ sales, ledger, meters }) },
+    {
+      everyMs: expireSweepEveryMs,
+      job: expireOrders({ moves: createOrderMoves(mysql, { clock, log }), meters }, { max: EXPIRED_PER_RUN }),
+    },
     {
       everyMs: COLLECT_EVERY_MS,
       job: collectDeadLetters({ ...collect, source: writerDead }, { group: GROUPS.writer, topic: TOPICS.purchase }),

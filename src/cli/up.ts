@@ -137,7 +137,8 @@ async function startPrograms(
   const events = {
     onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
   };
-  const programEnv = { LOG_LEVEL: 'warn', ...env };
+  // On this machine nobody is charged: unless somebody says otherwise, payments are simulated.
+  const programEnv = { LOG_LEVEL: 'warn', PAYMENT_PROVIDER: 'simulator', ...env };
   const make = (name: string, args: string[]): SupervisedProgram => {
     const program = new SupervisedProgram({ name, args, env: programEnv }, events);
     programs.push(program);

@@ -26,6 +26,11 @@ See what became of it (the answer carries the order id):
   curl -s '${url}/v1/sales/${saleId}/purchases/${key}?wait=10' \\
     -H 'Authorization: Bearer ${token}'
 
+Pay it, or give it up with /cancel (payments are simulated: no money moves):
+
+  curl -s -X POST ${url}/v1/orders/<orderId>/pay \\
+    -H 'Authorization: Bearer ${token}'
+
 Then GET ${url}/v1/orders/<orderId> with the same token, ${url}/v1/sales/${saleId} for the sale,
 ${url}/readyz for the health of every part, ${url}/openapi.json for the rest of the API.
 Metrics: ${[`${url}/metrics`, ...metricsUrls].join(' ')}

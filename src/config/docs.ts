@@ -40,7 +40,8 @@ function programsOf(section: SectionName): string[] {
   return programs.filter(([, sections]) => sections.includes(section)).map(([program]) => program);
 }
 
-function defaultOf({ fallback, secret }: Key<string | number>): string {
+function defaultOf({ fallback, optional, secret }: Key<string | number>): string {
+  if (optional) return secret ? '*not set (secret)*' : '*not set*';
   if (fallback === undefined) return secret ? '*must be set (secret)*' : '*must be set*';
   return `\`${fallback}\``;
 }

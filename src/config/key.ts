@@ -4,8 +4,10 @@ export interface Key<T> {
   readonly doc: string;
   /** `ms`, `purchases`, `bytes` …; an empty string for text. */
   readonly unit: string;
-  /** Undefined: there is none, the key must be set. */
+  /** Undefined: there is none, the key must be set, unless it is `optional`. */
   readonly fallback: T | undefined;
+  /** A text that may be left out, and is empty then: what needs it is switched off. A secret has no other default. */
+  readonly optional: boolean;
   /** Never shown in a message or in `--print`. */
   readonly secret: boolean;
   /** @throws Error with a sentence that ends "but is …" */
@@ -19,6 +21,7 @@ interface Common<T> {
   readonly doc: string;
   readonly fallback?: T;
   readonly secret?: boolean;
+  readonly optional?: boolean;
 }
 
 export function integer(options: Common<number> & { unit: string; min: number; max: number }): Key<number> {
@@ -97,10 +100,11 @@ export function endpoint(options: Common<string>): Key<string> {
   };
 }
 
-const common = <T>(options: Common<T>): Pick<Key<T>, 'env' | 'doc' | 'fallback' | 'secret'> => ({
+const common = <T>(options: Common<T>): Pick<Key<T>, 'env' | 'doc' | 'fallback' | 'optional' | 'secret'> => ({
   env: options.env,
   doc: options.doc,
   fallback: options.fallback,
+  optional: options.optional ?? false,
   secret: options.secret ?? false,
 });
 

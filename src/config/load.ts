@@ -28,6 +28,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     failPoint && failPoint.point !== '' && failPoint.environment === 'production'
       ? 'FAILPOINT is for tests and refused where NODE_ENV is production'
       : null,
+  ({ payment, failPoint }) =>
+    payment?.provider === 'simulator' && failPoint?.environment === 'production'
+      ? 'PAYMENT_PROVIDER must not be simulator where NODE_ENV is production: no money would move'
+      : null,
   ({ http }) =>
     http && http.headersTimeoutMs > http.requestTimeoutMs
       ? `HTTP_HEADERS_TIMEOUT_MS must not be above HTTP_REQUEST_TIMEOUT_MS, but is ${http.headersTimeoutMs}`
@@ -68,6 +72,7 @@ export function loadConfig<const S extends readonly SectionName[]>(
 function readKey(key: Key<unknown>, env: Environment, problems: string[]): unknown {
   const text = env[key.env];
   if (text === undefined || text === '') {
+    if (key.optional) return '';
     if (key.fallback === undefined) problems.push(`${key.env} is not set: ${key.doc}`);
     return key.fallback;
   }

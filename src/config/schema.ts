@@ -288,6 +288,22 @@ export const SCHEMA = {
       max: 3600000,
     }),
   },
+  payment: {
+    provider: word({
+      env: 'PAYMENT_PROVIDER',
+      doc: 'Who takes the money of POST …/pay. `simulator` moves none and is refused where NODE_ENV is production.',
+      words: ['none', 'simulator'],
+      fallback: 'none',
+    }),
+    webhookSecret: text({
+      env: 'PAYMENT_WEBHOOK_SECRET',
+      doc: 'Signs what the payment provider tells; without it the webhook takes nothing.',
+      optional: true,
+      minLength: 32,
+      secret: true,
+      range: '32 characters or more',
+    }),
+  },
   keeper: {
     redriveAfterMs: integer({
       env: 'REDRIVE_AFTER_MS',
@@ -308,6 +324,14 @@ export const SCHEMA = {
     everyMs: integer({
       env: 'KEEPER_EVERY_MS',
       doc: 'Pause between two runs of a job.',
+      unit: 'ms',
+      fallback: 2000,
+      min: 50,
+      max: 600000,
+    }),
+    expireSweepEveryMs: integer({
+      env: 'EXPIRE_SWEEP_EVERY_MS',
+      doc: 'Pause between two sweeps of orders whose payment deadline has passed.',
       unit: 'ms',
       fallback: 2000,
       min: 50,
@@ -371,7 +395,7 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 
 /** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
-  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'failPoint', 'log'],
+  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'failPoint', 'log'],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: ['redis', 'rocketmq', 'keeper', 'mysql', 'metrics', 'log'],
 } as const satisfies Record<string, readonly SectionName[]>;

@@ -10,6 +10,10 @@ export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
   failed: [],
 };
 
+export const mayMove = (from: OrderState, to: OrderState): boolean => ORDER_TRANSITIONS[from].includes(to);
+/** The states that an order may leave for `to`; a conditional UPDATE names them. */
+export const statesBefore = (to: OrderState): OrderState[] => ORDER_STATES.filter((from) => mayMove(from, to));
+
 /** States whose units count as sold. */
 export const LIVE_ORDER_STATES = ['pending_payment', 'paid'] as const satisfies readonly OrderState[];
 export const isLive = (state: OrderState): boolean => state === 'pending_payment' || state === 'paid';

@@ -3,7 +3,9 @@ import { createFastLane } from './fast-lane.js';
 import { type Lifecycle, Replies } from './respond.js';
 import { mountAdminSales } from './routes/admin-sales.js';
 import { createErrorHandler } from './routes/errors.js';
+import { mountOrderMoves } from './routes/order-moves.js';
 import { mountOrders } from './routes/orders.js';
+import { mountPaymentWebhook } from './routes/payment-webhook.js';
 import { mountProbes } from './routes/probes.js';
 import { mountPurchases } from './routes/purchases.js';
 import { Router } from './routes/router.js';
@@ -30,6 +32,8 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountPurchases(router, services, lifecycle);
   mountSales(router, services);
   mountOrders(router, services);
+  mountOrderMoves(router, services);
+  mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
   mountProbes(router, services, lifecycle);
 

@@ -97,6 +97,10 @@ const schemas = {
     reason: { enum: [...FAILURE_REASONS, null] },
     ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
   }),
+  PaymentEvent: object(
+    { type: { type: 'string', description: '`payment.succeeded`' }, paymentId: id, orderId: text, amountCents: count },
+    ['type'],
+  ),
   Ready: object({
     ready: { type: 'boolean' },
     dependencies: { type: 'array', items: object({ name: text, ok: { type: 'boolean' }, detail: text }) },
@@ -175,6 +179,51 @@ const adminSales = {
   },
 };
 
+const ORDER_ID = parameter('path', 'orderId', { type: 'string', pattern: '^[1-9][0-9]{0,18}$' });
+
+const payOrder = {
+  operationId: 'payOrder',
+  summary: 'Pay an order. One Idempotency-Key is one charge; without it all tries are one. Safe to repeat.',
+  security: BEARER,
+  parameters: [ORDER_ID, parameter('header', 'Idempotency-Key', id, false)],
+  responses: {
+    200: json('the order, paid now or before', ref('Order')),
+    ...problems(...COMMON, 'unauthorized', 'order_not_found', 'wrong_state', 'refund_due', 'payment_declined'),
+    ...problems('payment_not_configured', 'unavailable', 'outcome_unknown'),
+  },
+};
+
+const cancelOrder = {
+  operationId: 'cancelOrder',
+  summary: 'Give up an order that is not paid. Safe to repeat.',
+  security: BEARER,
+  parameters: [ORDER_ID],
+  responses: {
+    200: json('the order, cancelled now or before', ref('Order')),
+    ...problems(...COMMON, 'unauthorized', 'order_not_found', 'wrong_state'),
+  },
+};
+
+const paymentWebhook = {
+  operationId: 'tellPayment',
+  summary: 'A payment provider tells what it took. Safe to repeat: a payment counts once, by its id.',
+  parameters: [
+    parameter('header', 'Payment-Signature', {
+      ...{ type: 'string', pattern: '^t=[0-9]{1,12},v1=[0-9a-f]{64}$' },
+      description: 't: unix seconds, at most 300 from now; v1: hex of HMAC-SHA-256 over "<t>.<body>"',
+    }),
+  ],
+  requestBody: body(ref('PaymentEvent'), true),
+  responses: {
+    200: json(
+      'taken: the order is paid, or the money is owed back; `ignored` for other types',
+      object({ outcome: { enum: ['paid', 'refund_due', 'ignored'] }, orderId: text, paymentId: text }, ['outcome']),
+    ),
+    ...problems(...COMMON, 'bad_signature', 'order_not_found', 'payment_conflict', 'payload_too_large'),
+    ...problems('unsupported_media_type', 'payment_not_configured'),
+  },
+};
+
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
   openapi: '3.1.0',
@@ -193,13 +242,16 @@ export const OPENAPI = {
       get: {
         operationId: 'readOrder',
         security: BEARER,
-        parameters: [parameter('path', 'orderId', { type: 'string', pattern: '^[1-9][0-9]{0,18}$' })],
+        parameters: [ORDER_ID],
         responses: {
           200: json('the order', ref('Order')),
           ...problems(...COMMON, 'unauthorized', 'order_not_found'),
         },
       },
     },
+    '/v1/orders/{orderId}/pay': { post: payOrder },
+    '/v1/orders/{orderId}/cancel': { post: cancelOrder },
+    '/v1/payments/webhook': { post: paymentWebhook },
     '/admin/v1/sales': adminSales,
     '/admin/v1/sales/{saleId}': {
       get: {

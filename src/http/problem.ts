@@ -17,6 +17,11 @@ export const HTTP_CODES = [
   'headers_too_large',
   'internal',
   'repairing',
+  'payment_declined',
+  'refund_due',
+  'payment_conflict',
+  'payment_not_configured',
+  'bad_signature',
 ] as const;
 export type HttpCode = (typeof HTTP_CODES)[number];
 
@@ -58,13 +63,18 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   purchase_not_found: row(404, 'No such purchase', 'You have no purchase with this key in this sale.'),
   method_not_allowed: row(405, 'Method not allowed', 'This address does not serve this method; see Allow.'),
   request_timeout: row(408, 'Request too slow', 'The request did not arrive in time.'),
-  wrong_state: row(409, 'Wrong state', 'The sale cannot do this from the state it is in.'),
+  wrong_state: row(409, 'Wrong state', 'This cannot be done from the state it is in.'),
   not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded; warm it first.'),
   payload_too_large: row(413, 'Body too large', 'The body is larger than this address accepts.'),
   unsupported_media_type: row(415, 'Not JSON', 'The body must be plain application/json.'),
   headers_too_large: row(431, 'Headers too large', 'The headers are larger than this server accepts.'),
   internal: row(500, 'Internal error', 'Something went wrong on our side.'),
   repairing: row(503, 'Sale in repair', 'The books of the sale are being rebuilt.', 2000),
+  payment_declined: row(402, 'Payment declined', 'The payment was declined. Try again with another Idempotency-Key.'),
+  refund_due: row(409, 'Paid too late', 'The order had ended before the money came. It goes back.'),
+  payment_conflict: row(409, 'Payment known', 'This payment was told before with another order or amount.'),
+  payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
+  bad_signature: row(401, 'Not signed', 'A valid header Payment-Signature is needed: t=<unix seconds>,v1=<hex>.'),
 };
 
 /** One thing that is wrong with one field of a body. */

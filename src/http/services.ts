@@ -1,12 +1,16 @@
 import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
+import type { CancelAnswer } from '../order/cancel.js';
+import type { PayAnswer, PayRequest } from '../order/pay.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
+import type { OrderMoves } from '../ports/order-moves.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
 import type { Authenticator } from './auth.js';
+import type { WebhookVerifier } from './webhook-signature.js';
 
 /** Whether this process should get traffic, and what speaks against it. */
 export interface ReadyReport {
@@ -27,6 +31,12 @@ export interface HttpServices {
    * @throws OperationalError mysql
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
+  /** @throws OperationalError mysql */
+  readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
+  /** @throws OperationalError mysql */
+  readonly cancelOrder: (orderId: string, userId: string) => Promise<CancelAnswer>;
+  /** Where a provider tells of payments; null without a secret to check them with. */
+  readonly webhook: { readonly verifier: WebhookVerifier; readonly tell: OrderMoves['pay'] } | null;
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */

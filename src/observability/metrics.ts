@@ -165,6 +165,7 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
   const redriven = count('seckill_redriven_batches_total', 'Batches published again.');
   const settled = count('seckill_settled_late_batches_total', 'Recorded batches that no worker had settled.');
   const released = count('seckill_released_requests_total', 'Requests whose units went back.');
+  const expired = count('seckill_expired_orders_total', 'Unpaid orders ended at their deadline.');
   const parked = count('seckill_parked_messages_total', 'Dead letters parked.');
   const pendingBatches = new Gauge({
     name: 'seckill_pending_batches',
@@ -176,11 +177,26 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
     help: 'Age of the oldest batch that is not settled. Alert on it.',
     registers,
   });
+  const overdueOrders = new Gauge({
+    name: 'seckill_overdue_orders',
+    help: 'Unpaid orders past their deadline, after the last sweep.',
+    registers,
+  });
+  const overdueOldest = new Gauge({
+    name: 'seckill_overdue_oldest_seconds',
+    help: 'How long ago the oldest of them should have ended. Alert on it.',
+    registers,
+  });
   return {
     jobRan: (job, result, tookMs) => runs.labels(job, result).observe(tookMs / 1000),
     redriven: (batches) => redriven.inc(batches),
     settledLate: (batches) => settled.inc(batches),
     released: (requests) => released.inc(requests),
+    expired: (orders) => expired.inc(orders),
+    overdue: (orders, oldestMs) => {
+      overdueOrders.set(orders);
+      overdueOldest.set(oldestMs / 1000);
+    },
     parked: (messages) => parked.inc(messages),
     pending: (batches, oldestMs) => {
       pendingBatches.set(batches);

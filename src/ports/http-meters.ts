@@ -1,5 +1,14 @@
 /** The parts of the API that are counted apart. No ids: their number would have no end. */
-export const HTTP_ROUTES = ['purchase', 'purchase_status', 'sale', 'order', 'admin', 'probe', 'other'] as const;
+export const HTTP_ROUTES = [
+  'purchase',
+  'purchase_status',
+  'sale',
+  'order',
+  'payment',
+  'admin',
+  'probe',
+  'other',
+] as const;
 export type HttpRoute = (typeof HTTP_ROUTES)[number];
 
 /** Counts what the API answers. */

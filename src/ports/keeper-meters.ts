@@ -7,6 +7,10 @@ export interface KeeperMeters {
   settledLate(batches: number): void;
   /** Requests whose units went back. */
   released(requests: number): void;
+  /** Unpaid orders ended at their deadline. */
+  expired(orders: number): void;
+  /** Unpaid orders past their deadline after a sweep, and how long the oldest one is, in ms. */
+  overdue(orders: number, oldestMs: number): void;
   /** Messages parked in `dead_letters`. */
   parked(messages: number): void;
   /** Batches deducted and not settled, all sales together, and the age of the oldest one in ms. The alert to have. */

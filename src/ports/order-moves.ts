@@ -9,8 +9,9 @@ export interface Payment {
  * - `paid`: the order is paid, by this payment, now or when it was told before
  * - `refund_due`: the money came for an order that had ended, was paid before, or costs something else; a `refunds` row
  *   owes it back
+ * - `payment_conflict`: this payment was told before with another order or amount; nothing was changed
  */
-export type PayOutcome = 'paid' | 'refund_due' | 'not_found';
+export type PayOutcome = 'paid' | 'refund_due' | 'not_found' | 'payment_conflict';
 
 /**
  * - `cancelled`: now or before
@@ -42,4 +43,13 @@ export interface OrderMoves {
    * @throws OperationalError mysql; some may have ended
    */
   expireDue(max: number): Promise<number>;
+}
+
+/** Unpaid orders that should have ended by now; MySQL time. */
+export interface OverdueOrders {
+  /**
+   * How many there are, and how long ago the oldest should have ended (0 when there is none).
+   * @throws OperationalError mysql
+   */
+  overdue(): Promise<{ readonly orders: number; readonly oldestMs: number }>;
 }

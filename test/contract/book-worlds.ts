@@ -58,8 +58,10 @@ const INVARIANTS = [
      GROUP BY user_id, request_id HAVING COUNT(*) > 1`,
 ];
 
-export async function mysqlWorld(poolMax = 6): Promise<BookWorld & { readonly pool: MysqlPool }> {
-  const url = stackEnv().MYSQL_URL;
+export async function mysqlWorld(
+  poolMax = 6,
+  url = stackEnv().MYSQL_URL,
+): Promise<BookWorld & { readonly pool: MysqlPool }> {
   await migrate({ url });
   const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, lockWaitSeconds: 1 });
   return {

@@ -66,6 +66,28 @@ CREATE TABLE outbox (
   PRIMARY KEY (id)
 );
 
+CREATE TABLE payments (
+  payment_id varchar(64) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY order_id (order_id)
+  PRIMARY KEY (payment_id)
+);
+
+CREATE TABLE refunds (
+  payment_id varchar(64) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  reason varchar(32) COLLATE ascii_bin NOT NULL
+  state enum('due','refunded') COLLATE utf8mb4_bin NOT NULL DEFAULT due
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  KEY order_id (order_id)
+  PRIMARY KEY (payment_id)
+  KEY state (state,created_at)
+);
+
 CREATE TABLE sales (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   sku varchar(128) COLLATE utf8mb4_bin NOT NULL

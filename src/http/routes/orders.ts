@@ -22,7 +22,7 @@ export function mountOrders(router: Router, services: HttpServices): void {
   });
 }
 
-function orderBody(order: Order): object {
+export function orderBody(order: Order): object {
   const { orderId, saleId, requestId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs } =
     order;
   return {

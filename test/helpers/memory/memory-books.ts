@@ -4,7 +4,7 @@ import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
 import { SALE_TRANSITIONS, type NewSale, type Sale, type SaleState } from '../../../src/domain/sale.js';
 import type { Clock } from '../../../src/ports/clock.js';
 import type { NewOrder, OrderBook, SaleTerms, WriteOutcome, WritePlan } from '../../../src/ports/order-book.js';
-import type { BatchRecorded, ReleaseOutbox, ReleaseTask } from '../../../src/ports/outbox.js';
+import type { BatchRecorded, OrdersMoved, ReleaseOutbox, ReleaseTask } from '../../../src/ports/outbox.js';
 import type { SaleBook } from '../../../src/ports/sale-book.js';
 import type { Release } from '../../../src/ports/settlement-ledger.js';
 import { ManualClock } from './manual-clock.js';
@@ -14,6 +14,7 @@ export type BooksFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'r
 
 export type OutboxRow = { readonly id: string; readonly key: string; done: boolean } & (
   | { readonly kind: 'batch_recorded'; readonly payload: BatchRecorded }
+  | { readonly kind: 'orders_moved'; readonly payload: OrdersMoved }
   | { readonly kind: 'release'; readonly payload: readonly Release[] }
 );
 
@@ -51,6 +52,20 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
   /** Puts a sale there as it is, or changes one. */
   putSale(sale: Sale): void {
     this.#sales.set(sale.saleId, sale);
+  }
+
+  saleOf(saleId: string): Sale | undefined {
+    return this.#sales.get(saleId);
+  }
+
+  /** Changes an order that is there. */
+  putOrder(order: Order): void {
+    this.#orders.set(order.orderId, order);
+  }
+
+  /** Adds an undone row. */
+  promise(row: Pick<OutboxRow, 'kind' | 'key' | 'payload'>): void {
+    this.#outbox.push({ ...row, id: String(this.#outbox.length + 1), done: false } as OutboxRow);
   }
 
   /** Ends a live order as a cancel or an expiry would: `sold` is lowered in the same moment. */
@@ -208,15 +223,12 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
 
   #promise(plan: WritePlan, surplus: ReadonlySet<string>, isFailed: (order: NewOrder) => boolean): void {
     const { paymentWindowMs } = plan;
-    const add = (row: Pick<OutboxRow, 'kind' | 'key' | 'payload'>): void => {
-      this.#outbox.push({ ...row, id: String(this.#outbox.length + 1), done: false } as OutboxRow);
-    };
     for (const { batchId, saleId } of new Set(plan.orders.map(({ batch }) => batch))) {
       const mine = plan.orders.filter(({ batch }) => batch.batchId === batchId);
       const idsOf = (failed: boolean): string[] =>
         mine.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
       const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs };
-      add({ kind: 'batch_recorded', key: batchId, payload });
+      this.promise({ kind: 'batch_recorded', key: batchId, payload });
     }
     const releases: Release[] = [...plan.releases];
     for (const { orderId, batch, purchase } of plan.orders.filter(isFailed)) {
@@ -224,7 +236,7 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
       const { userId, requestId } = purchase;
       releases.push({ saleId, bucket, userId, requestId, orderId, batchId, withUnits: !surplus.has(orderId) });
     }
-    if (releases.length > 0) add({ kind: 'release', key: releases[0]?.batchId ?? '', payload: releases });
+    if (releases.length > 0) this.promise({ kind: 'release', key: releases[0]?.batchId ?? '', payload: releases });
   }
 
   #isBroken(fault: BooksFault): boolean {

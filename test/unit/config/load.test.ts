@@ -105,7 +105,21 @@ describe('config', () => {
     const secrets = Object.values(SCHEMA)
       .flatMap((section) => Object.values(section) as Key<unknown>[])
       .filter(({ secret }) => secret);
-    expect(secrets.map(({ env }) => env)).to.have.members(['JWT_SECRET', 'REDIS_URL', 'MYSQL_URL']);
+    expect(secrets.map(({ env }) => env)).to.have.members([
+      ...['JWT_SECRET', 'REDIS_URL', 'MYSQL_URL', 'PAYMENT_WEBHOOK_SECRET'],
+    ]);
+  });
+
+  it('a simulator of payments is a choice, and refused in production; without a webhook secret there is no webhook', () => {
+    const { payment } = loadConfig(PROGRAM_SECTIONS.api, GOOD);
+    expect(payment).to.deep.equal({ provider: 'none', webhookSecret: '' });
+    const simulated = { ...GOOD, PAYMENT_PROVIDER: 'simulator' };
+    expect(loadConfig(PROGRAM_SECTIONS.api, simulated).payment.provider).to.equal('simulator');
+    const said = problemsOf(PROGRAM_SECTIONS.api, { ...simulated, NODE_ENV: 'production' });
+    expect(said).to.have.length(1);
+    expect(said[0]).to.include('PAYMENT_PROVIDER');
+    const short = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET: 'short' });
+    expect(short.join()).to.include('PAYMENT_WEBHOOK_SECRET must have at least 32 characters');
   });
 
   it('is frozen, section by section', () => {

@@ -51,6 +51,7 @@ export class FakeServices {
       getPurchase: { get: () => Promise.resolve(this.status) },
       getSale: { get: refuse },
       getOrder: refuse,
+      ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       metrics: () => Promise.resolve('up 1\n'),

@@ -30,6 +30,11 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   headers_too_large: [431, false],
   internal: [500, false],
   repairing: [503, true],
+  payment_declined: [402, false],
+  refund_due: [409, false],
+  payment_conflict: [409, false],
+  payment_not_configured: [501, false],
+  bad_signature: [401, false],
 };
 
 describe('problem', () => {

@@ -6,6 +6,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBooks } from '../../helpers/memory/memory-books.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterBook } from '../../helpers/memory/memory-dead-letter-book.js';
+import { MemoryOrderMoves } from '../../helpers/memory/memory-order-moves.js';
 import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
@@ -15,10 +16,12 @@ export class KeeperWorld {
   readonly ledger = new MemoryLedger({ clock: this.clock });
   readonly broker = new MemoryBroker({ clock: this.clock });
   readonly books = new MemoryBooks({ clock: this.clock });
+  readonly moves = new MemoryOrderMoves(this.books);
   readonly letters = new MemoryDeadLetterBook();
-  readonly counts = { redriven: 0, settledLate: 0, released: 0, parked: 0 };
+  readonly counts = { redriven: 0, settledLate: 0, released: 0, parked: 0, expired: 0 };
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
+  overdue: [number, number] | null = null;
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   #orders = 0;
@@ -28,6 +31,8 @@ export class KeeperWorld {
     redriven: (batches) => (this.counts.redriven += batches),
     settledLate: (batches) => (this.counts.settledLate += batches),
     released: (requests) => (this.counts.released += requests),
+    expired: (orders) => (this.counts.expired += orders),
+    overdue: (orders, oldestMs) => (this.overdue = [orders, oldestMs]),
     parked: (messages) => (this.counts.parked += messages),
     pending: (batches, oldestMs) => (this.pending = [batches, oldestMs]),
   };

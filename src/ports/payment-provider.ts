@@ -1,0 +1,22 @@
+import type { Payment } from './order-moves.js';
+
+/**
+ * - `succeeded`: the money is there, as this payment; the same for every call with this key
+ * - `declined`: it is not and will not come of this key
+ * - `unknown`: no answer in time; the money may be there or not, so charge again with the same key
+ */
+export type ChargeOutcome =
+  | { readonly outcome: 'succeeded'; readonly payment: Payment }
+  | { readonly outcome: 'declined' }
+  | { readonly outcome: 'unknown' };
+
+/** Whoever moves the money. Which one it is, the configuration says. */
+export interface PaymentProvider {
+  /**
+   * Takes the money for an order. Safe to repeat: one order and key are one payment.
+   * @param amountCents integer cents, 0 or more
+   * @param key chosen by the caller before the first try, unique for the order
+   * @returns never rejects: what went wrong on the way is `unknown`
+   */
+  charge(orderId: string, amountCents: number, key: string): Promise<ChargeOutcome>;
+}

@@ -1,0 +1,41 @@
+import { expect } from 'chai';
+import { ask } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { expectAllBack, soldToUnpaid, statesOf } from '../helpers/unpaid-orders.js';
+import { until } from '../helpers/until.js';
+
+const ORDERS = 10_000;
+const WINDOW_MS = 8000;
+/** What is promised: every unit is back this long after the deadline. */
+const BACK_WITHIN_MS = 30_000;
+
+describe('orders that nobody pays', () => {
+  let keeper: Program;
+  const system = useSystem(async ({ programs }) => {
+    keeper = await programs.start('keeper');
+  });
+
+  it(`C3 ${ORDERS} orders end at their deadline and all units are for sale again within 30 s of it`, async () => {
+    const { stack } = system;
+    const { saleId, dueMs } = await soldToUnpaid(stack, { count: ORDERS, paymentWindowMs: WINDOW_MS });
+    expect(await stack.audit.book.findSale(saleId)).to.include({ sold: ORDERS });
+
+    const expired = async (): Promise<boolean> => (await statesOf(stack, saleId)).expired === ORDERS;
+    await until('every order has ended', expired, Math.max(0, dueMs - Date.now()) + BACK_WITHIN_MS);
+    const figures = await expectInvariants(stack, saleId);
+    const tookMs = Date.now() - dueMs;
+    console.log(`      ${ORDERS} orders expired, all units back ${(tookMs / 1000).toFixed(1)} s after the deadline`);
+
+    expect(figures).to.include({ sold: 0, liveRows: 0, unitsLeft: ORDERS, rows: ORDERS });
+    expect(tookMs).to.be.lessThan(BACK_WITHIN_MS);
+    await expectAllBack(stack, saleId, ORDERS);
+    await until('the keeper says so', async () => {
+      const { text } = await ask(`${keeper.probeUrl}/metrics`);
+      const metric = (name: string): number =>
+        Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+      return metric('seckill_expired_orders_total') >= ORDERS && metric('seckill_overdue_orders') === 0;
+    });
+  });
+});

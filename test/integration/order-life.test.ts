@@ -1,0 +1,101 @@
+import { expect } from 'chai';
+import { signWebhook } from '../../src/http/webhook-signature.js';
+import { Buyers } from '../helpers/buyers.js';
+import { ask, type Answer } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale, type SaleParts } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../helpers/until.js';
+
+const WEBHOOK_SECRET = 'a-webhook-secret-of-more-than-32-bytes';
+const PAYMENT_ENV = { PAYMENT_PROVIDER: 'simulator', PAYMENT_WEBHOOK_SECRET: WEBHOOK_SECRET };
+
+describe('the life of an order', () => {
+  let api: Program;
+  const system = useSystem(async ({ programs }) => {
+    [api] = await Promise.all([
+      programs.start('api', { env: PAYMENT_ENV }),
+      programs.start('worker'),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200' } }),
+    ]);
+  });
+
+  async function saleWith(parts: SaleParts = {}): Promise<{ saleId: string; buyers: Buyers }> {
+    const { saleId } = await openSale(system.stack, { stock: 5, ...parts });
+    return { saleId, buyers: new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]) };
+  }
+  async function orderOf(buyers: Buyers, userId: string): Promise<string> {
+    expect((await buyers.buy(userId))?.status).to.equal(202);
+    const { json } = await buyers.status(userId, 'k1', 20);
+    expect(json.status).to.equal('ordered');
+    return String(json.orderId);
+  }
+  const move = (buyers: Buyers, userId: string, orderId: string, verb: string, key?: string): Promise<Answer> => {
+    const headers: Record<string, string> = key === undefined ? {} : { 'Idempotency-Key': key };
+    return ask(`${api.url}/v1/orders/${orderId}/${verb}`, { method: 'POST', token: buyers.token(userId), headers });
+  };
+  const tell = (event: object): Promise<Answer> =>
+    ask(`${api.url}/v1/payments/webhook`, {
+      ...{ method: 'POST' as const, body: event },
+      headers: { 'Payment-Signature': signWebhook(WEBHOOK_SECRET, JSON.stringify(event), Date.now()) },
+    });
+  const brief = ({ status, json }: Answer): string => `${status} ${String(json.code ?? json.state ?? json.outcome)}`;
+
+  it('is paid once, however often it is asked for; after that it cannot be cancelled', async () => {
+    const { saleId, buyers } = await saleWith();
+    const orderId = await orderOf(buyers, 'ann');
+    expect(brief(await move(buyers, 'bob', orderId, 'pay'))).to.equal('404 order_not_found');
+    expect(brief(await move(buyers, 'ann', orderId, 'pay', 'decline-1'))).to.equal('402 payment_declined');
+    expect(brief(await move(buyers, 'ann', orderId, 'pay', 'unknown-1'))).to.equal('503 outcome_unknown');
+
+    const paid = await Promise.all([1, 2, 3].map(() => move(buyers, 'ann', orderId, 'pay')));
+    expect(paid.map(brief)).to.deep.equal(['200 paid', '200 paid', '200 paid']);
+    expect(paid[0]?.json).to.deep.equal((await buyers.order('ann', orderId)).json);
+    expect(brief(await move(buyers, 'ann', orderId, 'cancel'))).to.equal('409 wrong_state');
+    const [row] = await system.stack.mysql.query<{ payments: string }>(
+      "SELECT COUNT(*) AS payments FROM payments WHERE order_id = ? AND payment_id LIKE 'simulated-%'",
+      [orderId],
+    );
+    expect(Number(row?.payments)).to.equal(1);
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
+  });
+
+  it('is cancelled: its unit is for sale again and the same buyer may have it', async () => {
+    const { saleId, buyers } = await saleWith({ stock: 1 });
+    const orderId = await orderOf(buyers, 'ann');
+    expect(brief(await move(buyers, 'bob', orderId, 'cancel'))).to.equal('404 order_not_found');
+    for (let i = 0; i < 2; i++) expect(brief(await move(buyers, 'ann', orderId, 'cancel'))).to.equal('200 cancelled');
+    expect(brief(await move(buyers, 'ann', orderId, 'pay'))).to.equal('409 wrong_state');
+
+    await until('the unit is back', async () => (await buyers.buy('ann', { requestId: 'k2' }))?.status === 202);
+    const again = await buyers.status('ann', 'k2', 20);
+    expect(again.json.status).to.equal('ordered');
+    const figures = await expectInvariants(system.stack, saleId);
+    expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });
+  });
+
+  it('is paid by what the provider tells, once; money that comes too late is owed back', async () => {
+    const { saleId, buyers } = await saleWith({ priceCents: 1250 });
+    const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
+    const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, amountCents: 1250 };
+    const told = await Promise.all([1, 2, 3].map(() => tell(event)));
+    expect(told.map(brief)).to.deep.equal(['200 paid', '200 paid', '200 paid']);
+    expect((await buyers.order('ann', paid)).json).to.include({ state: 'paid' });
+    expect(brief(await move(buyers, 'ann', paid, 'pay'))).to.equal('200 paid');
+
+    await move(buyers, 'bob', cancelled, 'cancel');
+    const late = { ...event, paymentId: `p-${cancelled}`, orderId: cancelled };
+    for (let i = 0; i < 2; i++) expect(brief(await tell(late))).to.equal('200 refund_due');
+    const refunds = await system.stack.mysql.query(
+      'SELECT order_id, amount_cents, reason, state FROM refunds WHERE order_id IN (?, ?)',
+      [...[paid, cancelled]],
+    );
+    expect(refunds).to.deep.equal([
+      { order_id: cancelled, amount_cents: '1250', reason: 'order_cancelled', state: 'due' },
+    ]);
+    const unsigned = await ask(`${api.url}/v1/payments/webhook`, { method: 'POST', body: event });
+    expect(brief(unsigned)).to.equal('401 bad_signature');
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
+  });
+});

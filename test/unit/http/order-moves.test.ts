@@ -1,0 +1,229 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { Order } from '../../../src/domain/order.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import { createWebhookVerifier, signWebhook } from '../../../src/http/webhook-signature.js';
+import type { CancelAnswer } from '../../../src/order/cancel.js';
+import type { PayAnswer, PayRequest } from '../../../src/order/pay.js';
+import type { Payment, PayOutcome } from '../../../src/ports/order-moves.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+const AT_MS = Date.UTC(2030, 0, 1);
+const ORDER: Order = {
+  ...{ orderId: '99', userId: 'u1', saleId: '7', requestId: 'k1', batchId: 'b1', quantity: 2, amountCents: 1998 },
+  ...{ state: 'paid', reason: null, createdAtMs: AT_MS, expiresAtMs: AT_MS + 60_000, paidAtMs: AT_MS + 1 },
+};
+const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
+
+describe('orders and payments over HTTP', () => {
+  let fake: FakeServices;
+  let server: Started | undefined;
+  const serve = async (overrides: Partial<HttpServices> = {}): Promise<string> => {
+    fake = new FakeServices(overrides);
+    server = await startServer(fake);
+    return server.url;
+  };
+  afterEach(() => server?.stop());
+
+  describe('POST pay', () => {
+    const path = '/v1/orders/99/pay';
+    let asked: PayRequest[];
+    const paying = (answer: PayAnswer): Promise<string> => {
+      asked = [];
+      return serve({
+        payOrder: (one) => {
+          asked.push(one);
+          return Promise.resolve(answer);
+        },
+      });
+    };
+
+    it('paid: 200 with the order, for the buyer of the token, with his key or none', async () => {
+      const url = await paying({ outcome: 'paid', order: ORDER });
+      const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
+      expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
+      expect(body).not.to.have.any.keys('userId', 'batchId');
+      await request(url).post(path).set('authorization', bearer('u2')).set('idempotency-key', 'k-1').expect(200);
+      expect(asked).to.deep.equal([
+        { orderId: '99', userId: 'u1', key: null },
+        { orderId: '99', userId: 'u2', key: 'k-1' },
+      ]);
+      expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
+    });
+
+    for (const [answer, status, code] of [
+      [{ outcome: 'wrong_state', order: { ...ORDER, state: 'expired' } }, 409, 'wrong_state'],
+      [{ outcome: 'refund_due', order: { ...ORDER, state: 'expired' } }, 409, 'refund_due'],
+      [{ outcome: 'declined' }, 402, 'payment_declined'],
+      [{ outcome: 'outcome_unknown' }, 503, 'outcome_unknown'],
+      [{ outcome: 'payment_not_configured' }, 501, 'payment_not_configured'],
+      [{ outcome: 'not_found' }, 404, 'order_not_found'],
+    ] as const) {
+      it(`${answer.outcome}: ${status} ${code}`, async () => {
+        const url = await paying(answer);
+        const { body } = await request(url)
+          .post(path)
+          .set('authorization', bearer())
+          .set('idempotency-key', 'k9')
+          .expect(status)
+          .expect('content-type', /problem\+json/);
+        expect(body).to.include({ code, requestId: 'k9', retryable: status === 503 });
+        if (code === 'wrong_state') expect(body.detail).to.equal('Cannot pay an order that is expired.');
+        expect(fake.counted).to.deep.equal([`order ${code}`]);
+      });
+    }
+
+    it('S4 S6 no token, an odd order id, an odd key: nothing is asked', async () => {
+      const url = await paying({ outcome: 'not_found' });
+      await request(url).post(path).expect(401).expect('www-authenticate', 'Bearer');
+      await request(url).post('/v1/orders/9x/pay').set('authorization', bearer()).expect(400);
+      const odd = { authorization: bearer(), 'idempotency-key': 'a b' };
+      const { body } = await request(url).post(path).set(odd).expect(400);
+      expect(body.detail).to.contain('Idempotency-Key');
+      expect(asked).to.deep.equal([]);
+      await request(url).get(path).expect(405).expect('allow', 'POST');
+    });
+
+    it('when MySQL is down, then 503 names it', async () => {
+      const url = await serve({ payOrder: () => Promise.reject(down) });
+      const { body } = await request(url).post(path).set('authorization', bearer()).expect(503);
+      expect(body).to.include({ code: 'unavailable', retryable: true });
+      expect(fake.bugs).to.deep.equal([]);
+    });
+  });
+
+  describe('POST cancel', () => {
+    const path = '/v1/orders/99/cancel';
+    const cancelling = (answer: CancelAnswer): Promise<string> =>
+      serve({
+        cancelOrder: (orderId, userId) => (
+          expect([orderId, userId]).to.deep.equal(['99', 'u1']),
+          Promise.resolve(answer)
+        ),
+      });
+
+    it('cancelled: 200 with the order', async () => {
+      const url = await cancelling({ outcome: 'cancelled', order: { ...ORDER, state: 'cancelled', paidAtMs: null } });
+      const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
+      expect(body).to.include({ orderId: '99', state: 'cancelled', paidAt: null });
+    });
+
+    it('a paid order: 409 wrong_state says what it is; foreign or absent: 404; no token: 401', async () => {
+      const url = await cancelling({ outcome: 'wrong_state', order: ORDER });
+      const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
+      expect(body).to.include({ code: 'wrong_state', detail: 'Cannot cancel an order that is paid.' });
+      await request(url).post(path).expect(401);
+    });
+
+    it('S4 a foreign or absent order: 404', async () => {
+      const url = await cancelling({ outcome: 'not_found' });
+      const { body } = await request(url).post(path).set('authorization', bearer()).expect(404);
+      expect(body).to.include({ code: 'order_not_found' });
+    });
+  });
+
+  describe('POST webhook', () => {
+    const path = '/v1/payments/webhook';
+    const secret = 'a-webhook-secret-of-more-than-32-bytes';
+    const event = { eventId: 'e1', type: 'payment.succeeded', paymentId: 'p1', orderId: '99', amountCents: 1998 };
+    let told: [string, Payment][];
+    let outcome: PayOutcome;
+
+    beforeEach(() => {
+      told = [];
+      outcome = 'paid';
+    });
+    const listen = (tell?: () => Promise<PayOutcome>): Promise<string> =>
+      serve({
+        webhook: {
+          verifier: createWebhookVerifier(secret, { nowMs: () => AT_MS }),
+          tell: (orderId, payment) => {
+            told.push([orderId, payment]);
+            return tell ? tell() : Promise.resolve(outcome);
+          },
+        },
+      });
+    const post = (url: string, body: string, signature = signWebhook(secret, body, AT_MS)) =>
+      request(url).post(path).set('content-type', 'application/json').set('payment-signature', signature).send(body);
+
+    it('a signed payment: 200 with what became of it, without any token', async () => {
+      const url = await listen();
+      const { body } = await post(url, JSON.stringify(event)).expect(200);
+      expect(body).to.deep.equal({ outcome: 'paid', orderId: '99', paymentId: 'p1' });
+      expect(told).to.deep.equal([['99', { paymentId: 'p1', amountCents: 1998 }]]);
+      outcome = 'refund_due';
+      expect((await post(url, JSON.stringify(event)).expect(200)).body).to.include({ outcome: 'refund_due' });
+      expect(fake.counted).to.deep.equal(['payment paid', 'payment refund_due']);
+    });
+
+    it('an unsigned, wrongly signed, stale or changed message: 401, and nothing is told', async () => {
+      const url = await listen();
+      const body = JSON.stringify(event);
+      await request(url).post(path).set('content-type', 'application/json').send(body).expect(401);
+      for (const signature of [
+        signWebhook('another-secret-of-more-than-32-bytes', body, AT_MS),
+        signWebhook(secret, `${body} `, AT_MS),
+        't=1,v1=00',
+      ]) {
+        const { body: problem } = await post(url, body, signature).expect(401);
+        expect(problem).to.include({ code: 'bad_signature', retryable: false });
+      }
+      const stale = await post(url, body, signWebhook(secret, body, AT_MS - 301_000)).expect(401);
+      expect(stale.body.detail).to.contain('too far from now');
+      expect(told).to.deep.equal([]);
+    });
+
+    it('S6 a signed body that is no payment: 400 says why', async () => {
+      const url = await listen();
+      const bodies = ['', '{', '[]', 'null', '{"type":7}', '{"type":"payment.succeeded"}'];
+      for (const part of [
+        { paymentId: '' },
+        { paymentId: 'a b' },
+        { orderId: 99 },
+        { orderId: '0' },
+        { amountCents: -1 },
+        { amountCents: 1.5 },
+        { amountCents: '1998' },
+      ]) {
+        bodies.push(JSON.stringify({ ...event, ...part }));
+      }
+      for (const body of bodies) {
+        const answer = await post(url, body).expect(400);
+        expect(answer.body, body).to.include({ code: 'bad_request' });
+      }
+      expect(told).to.deep.equal([]);
+      expect(fake.bugs).to.deep.equal([]);
+    });
+
+    it('another type of event is taken and left', async () => {
+      const url = await listen();
+      const body = JSON.stringify({ type: 'payment.created', anything: [1] });
+      expect((await post(url, body).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
+      expect(told).to.deep.equal([]);
+    });
+
+    it('a body that is too large, or no JSON by its type: 413, 415', async () => {
+      const url = await listen();
+      await post(url, JSON.stringify({ ...event, note: 'x'.repeat(5000) })).expect(413);
+      await request(url).post(path).set('content-type', 'text/plain').send('{}').expect(415);
+    });
+
+    it('no such order 404, a payment of another order 409, MySQL down 503 so that it is told again', async () => {
+      const url = await listen();
+      outcome = 'not_found';
+      expect((await post(url, JSON.stringify(event)).expect(404)).body).to.include({ code: 'order_not_found' });
+      outcome = 'payment_conflict';
+      expect((await post(url, JSON.stringify(event)).expect(409)).body).to.include({ code: 'payment_conflict' });
+      await server?.stop();
+      const broken = await listen(() => Promise.reject(down));
+      await post(broken, JSON.stringify(event)).expect(503).expect('retry-after', '1');
+    });
+
+    it('without a secret nothing is taken', async () => {
+      const url = await serve();
+      const { body } = await post(url, JSON.stringify(event)).expect(501);
+      expect(body).to.include({ code: 'payment_not_configured' });
+    });
+  });
+});

@@ -1,0 +1,63 @@
+import { expect } from 'chai';
+import { createWebhookVerifier, SIGNATURE_LIFE_MS, signWebhook } from '../../../src/http/webhook-signature.js';
+
+const SECRET = 'a-webhook-secret-of-more-than-32-bytes';
+const NOW_MS = Date.UTC(2030, 0, 1);
+
+describe('webhook signature', () => {
+  const verifier = createWebhookVerifier(SECRET, { nowMs: () => NOW_MS });
+  const body = '{"type":"payment.succeeded"}';
+  const header = signWebhook(SECRET, body, NOW_MS);
+
+  it('is the HMAC-SHA-256 over time and body, as a provider would make it', () => {
+    // printf '%s' '1893456000.{"type":"payment.succeeded"}' | openssl dgst -sha256 -hmac "$SECRET"
+    const hex = 'a286b9575fff65f1cc48c2647412205f3fd74c421820ea503d83ee54f3e2e2ac';
+    expect(header).to.equal(`t=1893456000,v1=${hex}`);
+    expect(verifier.verify(header, body)).to.equal('good');
+  });
+
+  it('of another body, time, secret or of none is invalid', () => {
+    const [, signature = ''] = header.split(',');
+    const flipped = header.slice(0, -1) + (header.endsWith('0') ? '1' : '0');
+    for (const [given, text] of [
+      [header, `${body} `],
+      [header, ''],
+      [`t=1893456001,${signature}`, body],
+      [signWebhook('another-secret-of-more-than-32-bytes', body, NOW_MS), body],
+      [flipped, body],
+    ] as const) {
+      expect(verifier.verify(given, text), given).to.equal('invalid');
+    }
+  });
+
+  it('of another shape is invalid and never throws', () => {
+    const shapes = [
+      '',
+      't=',
+      'v1=00',
+      `${header}0`,
+      header.toUpperCase(),
+      `${header},${header}`,
+      header.replace(',', ', '),
+    ];
+    for (const odd of [undefined, [header, header], 't=1893456000,v1=zz', ...shapes]) {
+      expect(verifier.verify(odd, body), String(odd)).to.equal('invalid');
+    }
+  });
+
+  it('is good for five minutes either way, to the edge, and stale beyond', () => {
+    for (const [ageMs, verdict] of [
+      [SIGNATURE_LIFE_MS, 'good'],
+      [-SIGNATURE_LIFE_MS, 'good'],
+      [SIGNATURE_LIFE_MS + 1000, 'stale'],
+      [-SIGNATURE_LIFE_MS - 1000, 'stale'],
+    ] as const) {
+      expect(verifier.verify(signWebhook(SECRET, body, NOW_MS - ageMs), body), String(ageMs)).to.equal(verdict);
+    }
+  });
+
+  it('when the signature is wrong and old, then nobody learns that it is old', () => {
+    const old = signWebhook('another-secret-of-more-than-32-bytes', body, 0);
+    expect(verifier.verify(old, body)).to.equal('invalid');
+  });
+});

@@ -1,0 +1,37 @@
+import { expect } from 'chai';
+import { isId } from '../../../src/domain/ids.js';
+import { createPaymentSimulator } from '../../../src/payment/simulator.js';
+
+describe('payment simulator', () => {
+  const simulator = createPaymentSimulator();
+
+  it('says what it is in every payment id, and one order and key are one payment', async () => {
+    const charges = await Promise.all([1, 2].map(() => createPaymentSimulator().charge('99', 1998, 'k1')));
+    expect(charges[0]).to.deep.equal(charges[1]);
+    const [charge] = charges;
+    if (charge?.outcome !== 'succeeded') throw new Error(`charge: ${charge?.outcome}`);
+    expect(charge.payment.amountCents).to.equal(1998);
+    expect(charge.payment.paymentId).to.match(/^simulated-/);
+    expect(isId(charge.payment.paymentId), 'fits its column').to.equal(true);
+  });
+
+  it('another order or another key is another payment', async () => {
+    const ids = new Set<string>();
+    for (const [orderId, key] of [
+      ['99', 'k1'],
+      ['99', 'k2'],
+      ['98', 'k1'],
+    ] as const) {
+      const charge = await simulator.charge(orderId, 1, key);
+      if (charge.outcome === 'succeeded') ids.add(charge.payment.paymentId);
+    }
+    expect(ids.size).to.equal(3);
+  });
+
+  it('declines and loses answers when its key says so, always the same', async () => {
+    for (let i = 0; i < 2; i++) {
+      expect(await simulator.charge('99', 1, 'decline-1')).to.deep.equal({ outcome: 'declined' });
+      expect(await simulator.charge('99', 1, 'unknown-1')).to.deep.equal({ outcome: 'unknown' });
+    }
+  });
+});
