@@ -4,6 +4,8 @@ import type { MysqlPool, SqlValue, Transaction } from '../mysql/pool.js';
 import type { DeliverySource } from '../ports/delivery-source.js';
 import type { Log } from '../ports/log.js';
 import type { OrderBook } from '../ports/order-book.js';
+import type { OrderMoves } from '../ports/order-moves.js';
+import type { Outbox } from '../ports/outbox.js';
 import type { PurchaseChannel } from '../ports/purchase-channel.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { StockLedger } from '../ports/stock-ledger.js';
@@ -27,6 +29,7 @@ export const WORKER_FAIL_POINTS = [
   'worker_after_commit',
   'worker_after_settle',
 ] as const;
+export const KEEPER_FAIL_POINTS = ['outbox_after_publish', 'release_before_done', 'expire_after_commit'] as const;
 
 type Settings = Section<'failPoint'>;
 type Pass<P extends string> = (point: P) => Promise<void>;
@@ -105,6 +108,39 @@ function afterInsert(tx: Transaction, pass: Pass<(typeof WORKER_FAIL_POINTS)[num
       if (sql.startsWith('INSERT INTO orders')) await pass('worker_after_insert');
       return written;
     },
+  };
+}
+
+export interface KeeperFailPoints {
+  /** The outbox of rows that are published. */
+  published(outbox: Outbox): Outbox;
+  /** The outbox of rows whose units go back. */
+  released(outbox: Outbox): Outbox;
+  moves<M extends Pick<OrderMoves, 'expire'>>(moves: M): M;
+}
+
+/** @throws ConfigError for a point that the keeper does not have */
+export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints {
+  const pass = arm(KEEPER_FAIL_POINTS, settings, log);
+  if (pass === null) return { published: same, released: same, moves: same };
+  const beforeDone = (outbox: Outbox, point: (typeof KEEPER_FAIL_POINTS)[number]): Outbox => ({
+    ...outbox,
+    async markDone(outboxIds) {
+      if (outboxIds.length > 0) await pass(point);
+      await outbox.markDone(outboxIds);
+    },
+  });
+  return {
+    published: (outbox) => beforeDone(outbox, 'outbox_after_publish'),
+    released: (outbox) => beforeDone(outbox, 'release_before_done'),
+    moves: (moves) => ({
+      ...moves,
+      async expire(orderIds) {
+        const ended = await moves.expire(orderIds);
+        if (ended > 0) await pass('expire_after_commit');
+        return ended;
+      },
+    }),
   };
 }
 

@@ -337,6 +337,22 @@ export const SCHEMA = {
       min: 50,
       max: 600000,
     }),
+    outboxEveryMs: integer({
+      env: 'OUTBOX_EVERY_MS',
+      doc: 'Pause between two looks into the outbox: how late news of an order, and units that go back, may be.',
+      unit: 'ms',
+      fallback: 500,
+      min: 50,
+      max: 60000,
+    }),
+    outboxKeepMs: integer({
+      env: 'OUTBOX_KEEP_MS',
+      doc: 'How long a done row of the outbox is kept, for people who look back.',
+      unit: 'ms',
+      fallback: 86400000,
+      min: 60000,
+      max: 2592000000,
+    }),
   },
   metrics: {
     host: text({
@@ -397,5 +413,5 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 export const PROGRAM_SECTIONS = {
   api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'failPoint', 'log'],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
-  keeper: ['redis', 'rocketmq', 'keeper', 'mysql', 'metrics', 'log'],
+  keeper: ['redis', 'rocketmq', 'keeper', 'mysql', 'metrics', 'failPoint', 'log'],
 } as const satisfies Record<string, readonly SectionName[]>;

@@ -1,4 +1,5 @@
 import { isId, isSaleId } from './ids.js';
+import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { isQuantity, purchaseKey, type Purchase } from './purchase.js';
 
 /** Version of the message body. A worker that meets another one parks the message instead of guessing. */
@@ -47,26 +48,13 @@ function encodeBody(batch: Omit<Batch, 'body'>): string {
   });
 }
 
-/** Why a message body is not a batch. */
-export type UndecodableReason = 'undecodable' | 'unknown_version';
-
-export type DecodedBatch =
-  | { readonly outcome: 'decoded'; readonly batch: Batch }
-  | { readonly outcome: UndecodableReason; readonly detail: string };
+export type DecodedBatch = { readonly outcome: 'decoded'; readonly batch: Batch } | Undecodable;
 
 /** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
 export function decodeBatch(body: string): DecodedBatch {
-  let raw: unknown;
-  try {
-    raw = JSON.parse(body);
-  } catch {
-    return bad('not JSON');
-  }
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return bad('not a JSON object');
-  const fields = raw as Record<string, unknown>;
-  if (fields.v !== BATCH_VERSION) {
-    return { outcome: 'unknown_version', detail: `version ${JSON.stringify(fields.v)}, known is ${BATCH_VERSION}` };
-  }
+  const opened = openBody(body, BATCH_VERSION);
+  if (opened.outcome !== 'opened') return opened;
+  const { fields } = opened;
   const { batchId, saleId, bucket, epoch, createdAt, trace } = fields;
   if (!isId(batchId)) return bad('batchId is not an id');
   if (!isSaleId(saleId)) return bad('saleId is not a sale id');
@@ -98,6 +86,3 @@ function decodePurchases(raw: unknown): Purchase[] | string {
   }
   return keys.size === purchases.length ? purchases : 'a key stands twice';
 }
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const bad = (detail: string): DecodedBatch => ({ outcome: 'undecodable', detail });

@@ -24,6 +24,15 @@ export const GROUPS = {
 } as const;
 export type Group = (typeof GROUPS)[keyof typeof GROUPS];
 
+/** The topic that each group works on. */
+export const GROUP_TOPICS = {
+  [GROUPS.writer]: TOPICS.purchase,
+  [GROUPS.redriveWriter]: TOPICS.redrive,
+  [GROUPS.expirer]: TOPICS.paymentDeadline,
+  [GROUPS.notifier]: TOPICS.orderEvent,
+  [GROUPS.coupon]: TOPICS.orderEvent,
+} as const satisfies Record<Group, Topic>;
+
 /**
  * Where the broker puts what a group could not handle, and the group that reads it there. A dead letter does not name
  * its origin: our own property `topic` does.

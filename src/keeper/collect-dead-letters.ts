@@ -1,10 +1,11 @@
-import { decodeBatch } from '../domain/batch.js';
+import type { Group } from '../domain/topics.js';
 import type { DeadLetterBook } from '../ports/dead-letters.js';
 import type { Delivery, DeliverySource } from '../ports/delivery-source.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { Job } from './job.js';
+import { BODY_READERS } from './read-body.js';
 
 export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
@@ -17,7 +18,7 @@ export interface CollectDeadLettersPorts {
 
 export interface CollectDeadLettersOptions {
   /** The consumer group that gave up. */
-  readonly group: string;
+  readonly group: Group;
   /** Where its messages come from, for a letter that does not say. */
   readonly topic: string;
 }
@@ -25,31 +26,31 @@ export interface CollectDeadLettersOptions {
 const RECEIVE_MAX = 16;
 
 /**
- * Moves what the broker gave up on into the `dead_letters` table: row first, then out of `pending` (its units stay
- * held), then the ack. Dying in between collects the same letter again, which changes nothing.
+ * Moves what the broker gave up on into the `dead_letters` table: row first, then, for a batch, out of `pending` (its
+ * units stay held), then the ack. Dying in between collects the same letter again, which changes nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
   const { source, letters, ledger, log, meters } = ports;
 
   const collect = async (delivery: Delivery): Promise<void> => {
-    const decoded = decodeBatch(delivery.body);
-    const batch = decoded.outcome === 'decoded' ? decoded.batch : null;
+    const body = BODY_READERS[options.group](delivery.body);
+    const read = body.outcome === 'decoded' ? body : null;
     const parked = await letters.park({
       messageId: delivery.messageId,
       group: options.group,
       originTopic: delivery.properties.get('topic') ?? options.topic,
-      saleId: batch?.saleId ?? delivery.properties.get('saleId') ?? null,
-      batchId: batch?.batchId ?? delivery.properties.get('batchId') ?? null,
+      saleId: read?.saleId ?? delivery.properties.get('saleId') ?? null,
+      batchId: read?.batchId ?? delivery.properties.get('batchId') ?? null,
       body: delivery.body,
-      reason: decoded.outcome === 'decoded' ? 'retries_exhausted' : decoded.outcome,
-      detail: decoded.outcome === 'decoded' ? 'the consumer group gave up on it' : decoded.detail,
+      reason: body.outcome === 'decoded' ? 'retries_exhausted' : body.outcome,
+      detail: body.outcome === 'decoded' ? 'the consumer group gave up on it' : body.detail,
       attempts: delivery.attempt,
     });
-    if (batch !== null) await ledger.park(batch);
+    if (read?.batch) await ledger.park(read.batch);
     await delivery.ack();
     if (parked === 'already_parked') return;
     meters.parked(1);
-    log.warn({ messageId: delivery.messageId, batchId: batch?.batchId, group: options.group }, 'dead letter parked');
+    log.warn({ messageId: delivery.messageId, batchId: read?.batchId, group: options.group }, 'dead letter parked');
   };
 
   return {

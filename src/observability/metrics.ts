@@ -202,6 +202,39 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
       pendingBatches.set(batches);
       pendingOldest.set(oldestMs / 1000);
     },
+    ...createRelayMeters(registry),
+  };
+}
+
+type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued'>;
+
+/** The keeper: the outbox, and the groups it works for. */
+function createRelayMeters(registry: Registry): RelayMeters {
+  const registers = [registry];
+  const count = (name: string, help: string, labelNames: string[] = []): Counter =>
+    new Counter({ name, help, labelNames, registers });
+  const level = (name: string, help: string): Gauge => new Gauge({ name, help, labelNames: ['kind'], registers });
+  const rows = {
+    published: count('seckill_outbox_published_rows_total', 'Rows of the outbox that are done.', ['kind']),
+    retried: count('seckill_outbox_retried_rows_total', 'Rows of the outbox that failed and wait.', ['kind']),
+  };
+  const undone = level('seckill_outbox_undone_rows', 'Rows of the outbox that are not done.');
+  const oldest = level('seckill_outbox_oldest_seconds', 'Age of the oldest row that is not done. Alert on it.');
+  const removed = count('seckill_outbox_removed_rows_total', 'Rows that were done long ago and are removed.');
+  const verdicts = count('seckill_consumed_messages_total', 'Messages by group and how they ended.', [
+    'group',
+    'verdict',
+  ]);
+  const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
+  return {
+    relayed: (kind, result, number) => rows[result].labels(kind).inc(number),
+    backlog: ({ kind, undone: number, oldestMs }) => {
+      undone.labels(kind).set(number);
+      oldest.labels(kind).set(oldestMs / 1000);
+    },
+    removed: (number) => removed.inc(number),
+    consumed: (group, verdict) => verdicts.labels(group, verdict).inc(),
+    couponsIssued: (number) => coupons.inc(number),
   };
 }
 

@@ -1,3 +1,8 @@
+import type { OutboxBacklog, OutboxKind } from './outbox.js';
+
+/** How one message that the keeper consumes ended. */
+export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';
+
 /** What the keeper counts. Jobs are named by their file. */
 export interface KeeperMeters {
   jobRan(job: string, result: 'done' | 'failed', tookMs: number): void;
@@ -15,4 +20,14 @@ export interface KeeperMeters {
   parked(messages: number): void;
   /** Batches deducted and not settled, all sales together, and the age of the oldest one in ms. The alert to have. */
   pending(batches: number, oldestMs: number): void;
+  /** Rows of the outbox that were published, or given back to be tried again. */
+  relayed(kind: OutboxKind, result: 'published' | 'retried', rows: number): void;
+  /** What the outbox still holds; the age of the oldest row is an alert to have. */
+  backlog(backlog: OutboxBacklog): void;
+  /** Rows that were done long ago and are gone now. */
+  removed(rows: number): void;
+  /** One message of a group that the keeper works for. */
+  consumed(group: string, verdict: ConsumeVerdict): void;
+  /** Coupons that paid orders earned. */
+  couponsIssued(coupons: number): void;
 }

@@ -25,20 +25,67 @@ export interface OrdersMoved {
   readonly orders: readonly string[];
 }
 
-/** An undone outbox row that asks for units to go back. */
-export interface ReleaseTask {
+/** What a row of each kind promises. `release`: units that go back (protocol rule 7). */
+export interface OutboxPayloads {
+  readonly batch_recorded: BatchRecorded;
+  readonly orders_moved: OrdersMoved;
+  readonly release: readonly Release[];
+}
+export type OutboxKind = keyof OutboxPayloads;
+export const OUTBOX_KINDS = ['batch_recorded', 'orders_moved', 'release'] as const satisfies readonly OutboxKind[];
+
+/** An undone row, lent to us. */
+export interface OutboxRow<K extends OutboxKind> {
+  /** Decimal; grows with time. */
   readonly outboxId: string;
-  readonly releases: readonly Release[];
+  readonly kind: K;
+  /** Null when nobody can read it. */
+  readonly payload: OutboxPayloads[K] | null;
+  /** Time of its transaction, Unix ms on the clock of MySQL. */
+  readonly createdAtMs: number;
+  /** How often it was lent, with this time: 1 for the first. */
+  readonly attempts: number;
 }
 
-/** Work that a committed transaction has promised. */
-export interface ReleaseOutbox {
+export interface OutboxBacklog {
+  readonly kind: OutboxKind;
+  /** Rows that are not done, due or not. */
+  readonly undone: number;
+  /** Age of the oldest of them, ms; 0 when there is none. */
+  readonly oldestMs: number;
+}
+
+/** Work that committed transactions have promised. Several keepers may take from it at once. */
+export interface Outbox {
   /**
-   * The oldest undone releases that are due, at most `max` rows.
+   * The oldest undone rows of a kind that are due and lent to nobody, at most `max`. They are ours for `leaseMs`; one
+   * that is neither done nor postponed by then is due again.
+   * @throws OperationalError mysql; rows may have been lent, so they come after `leaseMs`
+   */
+  lease<K extends OutboxKind>(kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]>;
+
+  /**
+   * Done for ever; again for a row that is done changes nothing.
    * @throws OperationalError mysql
    */
-  dueReleases(max: number): Promise<ReleaseTask[]>;
-
-  /** @throws OperationalError mysql */
   markDone(outboxIds: readonly string[]): Promise<void>;
+
+  /**
+   * Makes rows due again in `delayMs`; a row that is done stays done.
+   * @throws OperationalError mysql
+   */
+  postpone(outboxIds: readonly string[], delayMs: number): Promise<void>;
+
+  /**
+   * How much is not done, one entry per kind.
+   * @throws OperationalError mysql
+   */
+  backlog(): Promise<OutboxBacklog[]>;
+
+  /**
+   * Removes rows that were done more than `olderThanMs` ago, at most `max` of each kind.
+   * @returns how many went
+   * @throws OperationalError mysql; some may have gone
+   */
+  removeDone(olderThanMs: number, max: number): Promise<number>;
 }

@@ -4,13 +4,12 @@ import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderBook } from '../../src/mysql/order-book.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { createReleaseOutbox } from '../../src/mysql/release-outbox.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import type { Clock } from '../../src/ports/clock.js';
 import type { DeadLetterBook } from '../../src/ports/dead-letters.js';
 import type { OrderBook } from '../../src/ports/order-book.js';
-import type { BatchRecorded, ReleaseOutbox } from '../../src/ports/outbox.js';
+import type { BatchRecorded } from '../../src/ports/outbox.js';
 import type { SaleBook } from '../../src/ports/sale-book.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
 import type { WorkerSlots } from '../../src/ports/worker-slots.js';
@@ -23,7 +22,6 @@ import { stackEnv } from '../helpers/stack-env.js';
 export interface BookWorld {
   readonly orders: OrderBook;
   readonly sales: SaleBook;
-  readonly outbox: ReleaseOutbox;
   readonly letters: DeadLetterBook;
   readonly slots: WorkerSlots;
   readonly clock: Clock;
@@ -68,7 +66,6 @@ export async function mysqlWorld(
     pool,
     orders: createOrderBook(pool),
     sales: createSaleBook(pool),
-    outbox: createReleaseOutbox(pool),
     letters: createDeadLetterBook(pool),
     slots: createWorkerSlots(pool, systemClock),
     clock: systemClock,
@@ -112,7 +109,6 @@ export async function memoryWorld(): Promise<BookWorld & { readonly books: Memor
     books,
     orders: books,
     sales: books,
-    outbox: books,
     letters: new MemoryDeadLetterBook(),
     slots: new MemoryWorkerSlots(clock),
     clock,
@@ -124,8 +120,8 @@ export async function memoryWorld(): Promise<BookWorld & { readonly books: Memor
     async promisesOf(batchId) {
       const rows = books.outboxRows.filter(({ key }) => key === batchId);
       return {
-        recorded: rows.flatMap((row) => (row.kind === 'batch_recorded' ? [row.payload] : [])),
-        releases: rows.flatMap((row) => (row.kind === 'release' ? row.payload : [])),
+        recorded: rows.flatMap((row) => (row.kind === 'batch_recorded' && row.payload ? [row.payload] : [])),
+        releases: rows.flatMap((row) => (row.kind === 'release' && row.payload ? row.payload : [])),
       };
     },
     async broken(saleId) {

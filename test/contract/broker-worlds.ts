@@ -4,11 +4,14 @@ import { GROUPS, TOPICS } from '../../src/domain/topics.js';
 import { silentChannelMeters } from '../../src/ports/channel-meters.js';
 import type { Delivery, DeliverySource } from '../../src/ports/delivery-source.js';
 import { silentLog } from '../../src/ports/log.js';
+import type { DeadlineChannel, OrderEventChannel } from '../../src/ports/order-channels.js';
 import type { CheckBack, PurchaseChannel, RedriveChannel } from '../../src/ports/purchase-channel.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
+import { createDeadlineChannel, createOrderEventChannel } from '../../src/rocketmq/order-channels.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { createRedriveChannel } from '../../src/rocketmq/redrive-channel.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
+import { memoryOrderChannels } from '../helpers/memory/memory-order-channels.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -18,6 +21,8 @@ type Closeable = { close(): Promise<void> };
 export interface BrokerWorld {
   purchaseChannel(checkBack: CheckBack): Promise<PurchaseChannel & Closeable>;
   redriveChannel(): Promise<RedriveChannel & Closeable>;
+  deadlineChannel(): Promise<DeadlineChannel>;
+  orderEventChannel(): Promise<OrderEventChannel>;
   source(topic: string, group: string, invisibleMs?: number): Promise<DeliverySource & Closeable>;
   /** Now on the clock of this world, in ms. */
   nowMs(): number;
@@ -37,6 +42,8 @@ export async function memoryWorld(): Promise<BrokerWorld> {
   return {
     purchaseChannel: async (checkBack) => broker.purchaseChannel(checkBack),
     redriveChannel: async () => broker.redriveChannel(),
+    deadlineChannel: async () => memoryOrderChannels(broker).deadlines,
+    orderEventChannel: async () => memoryOrderChannels(broker).events,
     async source(topic, group, invisibleMs = INVISIBLE_MS) {
       const source = broker.source(topic, group, invisibleMs, AWAIT_MS);
       return {
@@ -67,6 +74,8 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
     purchaseChannel: (checkBack) =>
       keep(createPurchaseChannel({ endpoint, checkBack, checksInParallel: 8, log, meters: silentChannelMeters })),
     redriveChannel: () => keep(createRedriveChannel({ endpoint, log })),
+    deadlineChannel: () => keep(createDeadlineChannel({ endpoint, log })),
+    orderEventChannel: () => keep(createOrderEventChannel({ endpoint, log })),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
       keep(createDeliverySource({ endpoint, topic, group, invisibleMs, log })),
     nowMs: () => Date.now(),

@@ -67,8 +67,8 @@ async function memoryMoves(): Promise<MovesWorld> {
     ...world,
     moves,
     payments: async () => [...moves.payments.values()],
-    moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload] : [])),
-    releases: async () => rows().flatMap((row) => (row.kind === 'release' ? row.payload : [])),
+    moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),
+    releases: async () => rows().flatMap((row) => (row.kind === 'release' ? (row.payload as readonly Release[]) : [])),
   };
 }
 

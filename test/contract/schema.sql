@@ -10,6 +10,15 @@ CREATE TABLE audit_log (
   KEY subject (subject,id)
 );
 
+CREATE TABLE coupons (
+  order_id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY buyer (user_id)
+  PRIMARY KEY (order_id)
+);
+
 CREATE TABLE dead_letters (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   message_id varchar(128) COLLATE utf8mb4_bin NOT NULL

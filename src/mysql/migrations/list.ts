@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import * as firstTables from './0001-first-tables.js';
 import * as payments from './0002-payments.js';
+import * as coupons from './0003-coupons.js';
 
 export interface NamedMigration {
   /** Stays for ever: the database remembers it. */
@@ -12,4 +13,5 @@ export interface NamedMigration {
 export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-first-tables', up: firstTables.up },
   { name: '0002-payments', up: payments.up },
+  { name: '0003-coupons', up: coupons.up },
 ];

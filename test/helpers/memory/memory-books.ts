@@ -4,19 +4,13 @@ import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
 import { SALE_TRANSITIONS, type NewSale, type Sale, type SaleState } from '../../../src/domain/sale.js';
 import type { Clock } from '../../../src/ports/clock.js';
 import type { NewOrder, OrderBook, SaleTerms, WriteOutcome, WritePlan } from '../../../src/ports/order-book.js';
-import type { BatchRecorded, OrdersMoved, ReleaseOutbox, ReleaseTask } from '../../../src/ports/outbox.js';
 import type { SaleBook } from '../../../src/ports/sale-book.js';
 import type { Release } from '../../../src/ports/settlement-ledger.js';
 import { ManualClock } from './manual-clock.js';
+import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
 
 /** The faults that a test can order, each for the next call of its kind. `…_reply_lost` happens all the same. */
-export type BooksFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails' | 'outbox_fails';
-
-export type OutboxRow = { readonly id: string; readonly key: string; done: boolean } & (
-  | { readonly kind: 'batch_recorded'; readonly payload: BatchRecorded }
-  | { readonly kind: 'orders_moved'; readonly payload: OrdersMoved }
-  | { readonly kind: 'release'; readonly payload: readonly Release[] }
-);
+export type BooksFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
 
 const ID_MAX = 64;
 
@@ -24,16 +18,17 @@ const ID_MAX = 64;
  * Sales, orders and outbox in memory: the unique keys, the guard and the outcomes of the real books, on an injected
  * clock. A write is tried on copies that replace the books at the end, so it is whole or not at all.
  */
-export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
+export class MemoryBooks implements OrderBook, SaleBook {
   readonly clock: Clock;
+  readonly outbox: MemoryOutbox;
   readonly #sales = new Map<string, Sale>();
   #orders = new Map<string, Order>();
-  #outbox: OutboxRow[] = [];
   readonly #faults: BooksFault[] = [];
   #nextSaleId = 1;
 
   constructor(options: { readonly clock?: Clock } = {}) {
     this.clock = options.clock ?? new ManualClock();
+    this.outbox = new MemoryOutbox(this.clock);
   }
 
   /** The next call that the fault fits fails; several are kept in order. */
@@ -45,8 +40,8 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
     return [...this.#orders.values()];
   }
 
-  get outboxRows(): readonly OutboxRow[] {
-    return this.#outbox;
+  get outboxRows(): readonly StoredRow[] {
+    return this.outbox.rows;
   }
 
   /** Puts a sale there as it is, or changes one. */
@@ -61,11 +56,6 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
   /** Changes an order that is there. */
   putOrder(order: Order): void {
     this.#orders.set(order.orderId, order);
-  }
-
-  /** Adds an undone row. */
-  promise(row: Pick<OutboxRow, 'kind' | 'key' | 'payload'>): void {
-    this.#outbox.push({ ...row, id: String(this.#outbox.length + 1), done: false } as OutboxRow);
   }
 
   /** Ends a live order as a cancel or an expiry would: `sold` is lowered in the same moment. */
@@ -162,20 +152,6 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
     return { sale: now, moved: now.state === to };
   }
 
-  async dueReleases(max: number): Promise<ReleaseTask[]> {
-    this.#failOn('outbox_fails');
-    const tasks: ReleaseTask[] = [];
-    for (const row of this.#outbox) {
-      if (row.kind === 'release' && !row.done) tasks.push({ outboxId: row.id, releases: row.payload });
-    }
-    return tasks.slice(0, max);
-  }
-
-  async markDone(outboxIds: readonly string[]): Promise<void> {
-    this.#failOn('outbox_fails');
-    for (const row of this.#outbox) if (outboxIds.includes(row.id)) row.done = true;
-  }
-
   #takenKey({ orders, terms }: WritePlan): 'order_id_taken' | 'row_exists' | null {
     const requests = new Set(this.allOrders.map((order) => `${order.saleId}/${purchaseKey(order)}`));
     const active = new Set(this.allOrders.filter(({ state }) => isLive(state)).map((o) => `${o.saleId}/${o.userId}`));
@@ -228,7 +204,7 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
       const idsOf = (failed: boolean): string[] =>
         mine.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
       const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs };
-      this.promise({ kind: 'batch_recorded', key: batchId, payload });
+      this.outbox.add('batch_recorded', batchId, payload);
     }
     const releases: Release[] = [...plan.releases];
     for (const { orderId, batch, purchase } of plan.orders.filter(isFailed)) {
@@ -236,7 +212,7 @@ export class MemoryBooks implements OrderBook, SaleBook, ReleaseOutbox {
       const { userId, requestId } = purchase;
       releases.push({ saleId, bucket, userId, requestId, orderId, batchId, withUnits: !surplus.has(orderId) });
     }
-    if (releases.length > 0) this.promise({ kind: 'release', key: releases[0]?.batchId ?? '', payload: releases });
+    if (releases.length > 0) this.outbox.add('release', releases[0]?.batchId ?? '', releases);
   }
 
   #isBroken(fault: BooksFault): boolean {

@@ -47,6 +47,7 @@ export class MemoryBroker {
   readonly #topics = new Map<string, StoredMessage[]>();
   readonly #groups = new Map<string, MemoryGroup>();
   readonly #halves = new Map<string, Half>();
+  readonly #delayed: { readonly topic: string; readonly message: StoredMessage; readonly dueMs: number }[] = [];
   readonly #faults: MemoryFault[] = [];
   readonly #checkBacks = new Set<CheckBack>();
   #nextId = 1;
@@ -94,19 +95,26 @@ export class MemoryBroker {
   redriveChannel(topic: string = TOPICS.redrive): RedriveChannel & { close(): Promise<void> } {
     return {
       publish: async (batch) => {
-        if (this.#isBroken('publish_fails')) throw fault('publish_fails');
-        this.#publish(topic, this.#newId(), batch, 0);
-        if (this.#isBroken('publish_reply_lost')) throw fault('publish_reply_lost');
+        const { saleId, batchId, epoch, body } = batch;
+        this.send(topic, body, { topic, saleId, batchId, epoch: String(epoch) });
       },
       close: async () => undefined,
     };
   }
 
-  /** Makes any body visible, for messages that no program of ours would write. */
-  publishRaw(topic: string, body: string, properties: Record<string, string> = {}): void {
+  /** Makes any body visible, at once or at `dueMs`; for messages that no program of ours would write. */
+  publishRaw(topic: string, body: string, properties: Record<string, string> = {}, dueMs = 0): void {
     const messageId = this.#newId();
     const message = { messageId, body, properties: new Map(Object.entries(properties)), checks: 0, firstAttempt: 1 };
-    this.#topic(topic).push(message);
+    if (dueMs > this.clock.nowMs()) this.#delayed.push({ topic, message, dueMs });
+    else this.#topic(topic).push(message);
+  }
+
+  /** What a producer without transactions sends. @throws OperationalError, as ordered */
+  send(topic: string, body: string, properties: Record<string, string>, dueMs?: number): void {
+    if (this.#isBroken('publish_fails')) throw fault('publish_fails');
+    this.publishRaw(topic, body, properties, dueMs);
+    if (this.#isBroken('publish_reply_lost')) throw fault('publish_reply_lost');
   }
 
   /** @param awaitMs how long an empty receive sleeps on the clock; default 0 */
@@ -118,6 +126,7 @@ export class MemoryBroker {
         assert(max >= 1 && max <= 32, 'max must be 1 to 32');
         if (this.#isBroken('receive_fails')) throw fault('receive_fails');
         if (!open) return [];
+        this.#showDue();
         const loans = view.take(max, this.clock.nowMs(), invisibleMs);
         if (loans.length === 0) await this.clock.sleep(awaitMs);
         return loans.map((loan) => this.#delivery(view, loan));
@@ -176,6 +185,14 @@ export class MemoryBroker {
     const { saleId, batchId, epoch, body } = batch;
     const properties = new Map(Object.entries({ topic, saleId, batchId, epoch: String(epoch) }));
     this.#topic(topic).push({ messageId, body, properties, checks, firstAttempt: 1 });
+  }
+
+  #showDue(): void {
+    const due = this.#delayed.filter(({ dueMs }) => dueMs <= this.clock.nowMs());
+    for (const one of due) {
+      this.#delayed.splice(this.#delayed.indexOf(one), 1);
+      this.#topic(one.topic).push(one.message);
+    }
   }
 
   #delivery(view: MemoryGroup, { message, attempt, receipt: first }: Loan): Delivery {

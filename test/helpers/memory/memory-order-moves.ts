@@ -92,10 +92,7 @@ export class MemoryOrderMoves implements OrderMoves, OverdueOrders {
     for (const saleId of new Set(orders.map((order) => order.saleId))) {
       const mine = orders.filter((order) => order.saleId === saleId);
       const key = mine[0]?.orderId ?? '';
-      this.#books.promise({
-        ...{ kind: 'orders_moved', key },
-        payload: { move, saleId, orders: mine.map(({ orderId }) => orderId) },
-      });
+      this.#books.outbox.add('orders_moved', key, { move, saleId, orders: mine.map(({ orderId }) => orderId) });
       if (move === 'paid') {
         for (const order of mine) this.#books.putOrder({ ...order, state: move, paidAtMs: this.#books.clock.nowMs() });
         continue;
@@ -105,7 +102,7 @@ export class MemoryOrderMoves implements OrderMoves, OverdueOrders {
       const releases = mine.map(({ userId, requestId, orderId }) => ({
         ...{ saleId, bucket: homeBucket(userId, buckets), userId, requestId, orderId, batchId: '', withUnits: true },
       }));
-      this.#books.promise({ kind: 'release', key, payload: releases });
+      this.#books.outbox.add('release', key, releases);
     }
     return orders.length;
   }

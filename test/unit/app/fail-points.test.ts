@@ -1,10 +1,18 @@
 import { expect } from 'chai';
-import { API_FAIL_POINTS, apiFailPoints, WORKER_FAIL_POINTS, workerFailPoints } from '../../../src/app/fail-points.js';
+import {
+  API_FAIL_POINTS,
+  apiFailPoints,
+  KEEPER_FAIL_POINTS,
+  keeperFailPoints,
+  WORKER_FAIL_POINTS,
+  workerFailPoints,
+} from '../../../src/app/fail-points.js';
 import { ConfigError, loadConfig } from '../../../src/config/load.js';
 import type { Section } from '../../../src/config/schema.js';
 import type { MysqlPool } from '../../../src/mysql/pool.js';
 import { silentLog } from '../../../src/ports/log.js';
 import type { OrderBook } from '../../../src/ports/order-book.js';
+import type { Outbox } from '../../../src/ports/outbox.js';
 import type { PurchaseChannel } from '../../../src/ports/purchase-channel.js';
 import type { SettlementLedger } from '../../../src/ports/settlement-ledger.js';
 import type { StockLedger } from '../../../src/ports/stock-ledger.js';
@@ -27,6 +35,8 @@ function parts(done: string[]) {
     book: { write: did('write') } as unknown as OrderBook,
     settlement: { settle: did('settle') } as unknown as SettlementLedger,
     source: { receive: async () => (done.push('receive'), [{}] as never) },
+    outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
+    moves: { expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length) },
   };
 }
 
@@ -75,6 +85,10 @@ describe('fail points', () => {
     expect(worker.book(given.book)).to.equal(given.book);
     expect(worker.ledger(given.settlement)).to.equal(given.settlement);
     expect(worker.source(given.source)).to.equal(given.source);
+    const keeper = keeperFailPoints(settings(''), silentLog);
+    expect(keeper.published(given.outbox)).to.equal(given.outbox);
+    expect(keeper.released(given.outbox)).to.equal(given.outbox);
+    expect(keeper.moves(given.moves)).to.equal(given.moves);
   });
 
   it('stop the api after the step that names them', async () => {
@@ -98,6 +112,30 @@ describe('fail points', () => {
       expect(await stoppedAt(takeWorkerThrough(point, done), done), point).to.equal(last[point]);
       const committed = point === 'worker_after_commit' || point === 'worker_after_settle';
       expect(done.includes('COMMIT'), point).to.equal(committed);
+    }
+  });
+
+  it('C3 stop the keeper before a row is marked done, and after orders have ended', async () => {
+    const before: Record<(typeof KEEPER_FAIL_POINTS)[number], string[]> = {
+      outbox_after_publish: ['lease', 'mark'], // that of nothing, which is no step
+      release_before_done: ['lease', 'mark', 'mark'],
+      expire_after_commit: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire'],
+    };
+    for (const point of KEEPER_FAIL_POINTS) {
+      const done: string[] = [];
+      const points = keeperFailPoints(settings(point), silentLog);
+      const given = parts(done);
+      const through = async (): Promise<void> => {
+        const [published, released] = [points.published(given.outbox), points.released(given.outbox)];
+        await published.lease('batch_recorded', 1, 1);
+        await published.markDone([]);
+        await published.markDone(['1']);
+        await released.markDone(['2']);
+        await points.moves(given.moves).expire([]);
+        await points.moves(given.moves).expire(['1']);
+      };
+      await stoppedAt(through(), done);
+      expect(done, point).to.deep.equal(before[point]);
     }
   });
 

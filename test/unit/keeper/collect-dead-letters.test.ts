@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../src/domain/sale.js';
-import { DEAD_LETTERS, GROUPS, TOPICS } from '../../../src/domain/topics.js';
+import { encodeOrderEvents } from '../../../src/domain/order-event.js';
+import { encodePaymentDeadline } from '../../../src/domain/payment-deadline.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, TOPICS } from '../../../src/domain/topics.js';
 import { collectDeadLetters, type CollectDeadLettersPorts } from '../../../src/keeper/collect-dead-letters.js';
 import type { Job } from '../../../src/keeper/job.js';
 import { KeeperWorld } from './keeper-world.js';
@@ -135,6 +137,37 @@ describe('keeper: collect-dead-letters', () => {
     world.clock.advance(30_000);
     await create().runOnce();
     expect([world.letters.letters.length, unfinished(), await pending()]).to.deep.equal([2, 0, 0]);
+  });
+
+  it('M7 whatever a group works on: deadlines and events are parked as what they are, and touch no batch', async () => {
+    const { letters, log, meters, broker } = world;
+    const never = { park: () => expect.fail('it is no batch') };
+    const deadline = encodePaymentDeadline({ batchId: 'b7', saleId: '7', deadlineAtMs: 1, orders: ['11'] });
+    const events = encodeOrderEvents([{ eventId: '1-paid', type: 'order.paid', saleId: '8', orders: ['11'], atMs: 1 }]);
+    for (const [group, body] of [
+      [GROUPS.expirer, deadline],
+      [GROUPS.coupon, events],
+      [GROUPS.notifier, events],
+    ] as const) {
+      const { topic, collector } = DEAD_LETTERS[group];
+      broker.publishRaw(topic, body);
+      broker.publishRaw(topic, '{');
+      const ports = { source: broker.source(topic, collector, 30_000), letters, ledger: never, log, meters };
+      await collectDeadLetters(ports, { group, topic: GROUP_TOPICS[group] }).runOnce();
+      expect(broker.unfinished(topic, collector), group).to.equal(0);
+    }
+    const found = letters.letters.map(({ group, originTopic, saleId, batchId, reason }) =>
+      [group, originTopic, saleId, batchId, reason].join(' '),
+    );
+    const { paymentDeadline, orderEvent } = TOPICS;
+    expect(found).to.deep.equal([
+      `${GROUPS.expirer} ${paymentDeadline} 7 b7 retries_exhausted`,
+      `${GROUPS.expirer} ${paymentDeadline}   undecodable`,
+      `${GROUPS.coupon} ${orderEvent} 8  retries_exhausted`,
+      `${GROUPS.coupon} ${orderEvent}   undecodable`,
+      `${GROUPS.notifier} ${orderEvent} 8  retries_exhausted`,
+      `${GROUPS.notifier} ${orderEvent}   undecodable`,
+    ]);
   });
 
   it('is named after its group, so that its failures can be told apart', () => {

@@ -2,6 +2,7 @@ import type { Batch } from '../../../src/domain/batch.js';
 import type { Sale } from '../../../src/domain/sale.js';
 import type { KeeperMeters } from '../../../src/ports/keeper-meters.js';
 import type { Log } from '../../../src/ports/log.js';
+import type { OutboxBacklog } from '../../../src/ports/outbox.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBooks } from '../../helpers/memory/memory-books.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
@@ -18,7 +19,12 @@ export class KeeperWorld {
   readonly books = new MemoryBooks({ clock: this.clock });
   readonly moves = new MemoryOrderMoves(this.books);
   readonly letters = new MemoryDeadLetterBook();
-  readonly counts = { redriven: 0, settledLate: 0, released: 0, parked: 0, expired: 0 };
+  readonly counts = {
+    ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
+    ...{ expired: 0, coupons: 0 },
+  };
+  readonly consumed: [string, string][] = [];
+  readonly backlogs: OutboxBacklog[] = [];
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
   overdue: [number, number] | null = null;
@@ -35,6 +41,11 @@ export class KeeperWorld {
     overdue: (orders, oldestMs) => (this.overdue = [orders, oldestMs]),
     parked: (messages) => (this.counts.parked += messages),
     pending: (batches, oldestMs) => (this.pending = [batches, oldestMs]),
+    relayed: (_, result, rows) => (this.counts[result] += rows),
+    backlog: (backlog) => this.backlogs.push(backlog),
+    removed: (rows) => (this.counts.removed += rows),
+    consumed: (group, verdict) => this.consumed.push([group, verdict]),
+    couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
 
   readonly log: Log = {

@@ -1,0 +1,54 @@
+import type { Config } from '../config/schema.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group } from '../domain/topics.js';
+import type { DeliverySource } from '../ports/delivery-source.js';
+import type { Log } from '../ports/log.js';
+import { createDeliverySource } from '../rocketmq/delivery-source.js';
+import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
+import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
+
+/** A few statements for each message; after this they come again. */
+const INVISIBLE_MS = 30_000;
+
+/** The dead-letter topic of one group. */
+export interface DeadLetterSource {
+  readonly group: Group;
+  readonly topic: string;
+  readonly source: DeliverySource;
+}
+
+export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
+
+/**
+ * Every client of the broker that the keeper has, each for one topic.
+ * @throws OperationalError when one does not start
+ */
+export async function openKeeperBroker(config: Config<'rocketmq'>['rocketmq'], log: Log) {
+  const { endpoint, startTimeoutMs, requestTimeoutMs } = config;
+  const shared = { endpoint, requestTimeoutMs, log, start: { startupTimeoutMs: startTimeoutMs } };
+  const sourceOf = (topic: string, group: string) =>
+    createDeliverySource({ ...shared, topic, group, invisibleMs: INVISIBLE_MS });
+  const groups = Object.values(GROUPS);
+  const [redrives, deadlines, events, expirer, coupon, ...dead] = await Promise.all([
+    createRedriveChannel(shared),
+    createDeadlineChannel(shared),
+    createOrderEventChannel(shared),
+    sourceOf(GROUP_TOPICS[GROUPS.expirer], GROUPS.expirer),
+    sourceOf(GROUP_TOPICS[GROUPS.coupon], GROUPS.coupon),
+    ...groups.map((group) => sourceOf(DEAD_LETTERS[group].topic, DEAD_LETTERS[group].collector)),
+  ]);
+  const sources = [expirer, coupon, ...dead];
+  const deadLetters = groups.map((group, index): DeadLetterSource => {
+    return { group, topic: GROUP_TOPICS[group], source: dead[index] as DeliverySource };
+  });
+  return {
+    ...{ redrives, deadlines, events, expirer, coupon, deadLetters },
+    /** Nothing new is received; what is open may be ended. Never rejects. */
+    async closeSources(): Promise<void> {
+      await Promise.all(sources.map((source) => source.close()));
+    },
+    /** Never rejects. */
+    async closeChannels(): Promise<void> {
+      await Promise.all([redrives, deadlines, events].map((channel) => channel.close()));
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import type { Config } from '../config/schema.js';
+import { GROUP_TOPICS, GROUPS } from '../domain/topics.js';
+import { consume, type ConsumePorts } from '../keeper/consume.js';
+import { expireUnpaid } from '../keeper/expire-unpaid.js';
+import { issueCoupons } from '../keeper/issue-coupons.js';
+import type { Job } from '../keeper/job.js';
+import { publishMoved, publishRecorded } from '../keeper/publish-orders.js';
+import { relayOutbox } from '../keeper/relay-outbox.js';
+import { releaseUnits } from '../keeper/release-units.js';
+import { tidyOutbox } from '../keeper/tidy-outbox.js';
+import { watchOutbox } from '../keeper/watch-outbox.js';
+import { createCouponBook } from '../mysql/coupon-book.js';
+import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
+import { createOrderStates } from '../mysql/order-states.js';
+import { createOutbox } from '../mysql/outbox.js';
+import type { MysqlPool } from '../mysql/pool.js';
+import type { KeeperMeters } from '../ports/keeper-meters.js';
+import type { Log } from '../ports/log.js';
+import type { OrderMoves } from '../ports/order-moves.js';
+import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import type { KeeperFailPoints } from './fail-points.js';
+import type { KeeperBroker } from './keeper-broker.js';
+
+/** A job and the pause between two runs of it. */
+export interface PlannedJob {
+  readonly job: Job;
+  readonly everyMs: number;
+}
+
+export interface OrderJobParts {
+  readonly mysql: MysqlPool;
+  readonly broker: KeeperBroker;
+  readonly ledger: SettlementLedger;
+  readonly moves: Pick<OrderMoves, 'expire'>;
+  readonly points: KeeperFailPoints;
+  readonly meters: KeeperMeters;
+  readonly log: Log;
+}
+
+/** Rows of the outbox taken together. Each is a message or two, or a script, and all are under way at once. */
+const ROWS_PER_LEASE = 64;
+/** A send takes 10 s at the most (three tries), a release 2 s; units of a keeper that died come back after this. */
+const LEASE_MS = 20_000;
+/** Removing old rows is not urgent. */
+const TIDY_EVERY_MS = 60_000;
+/** A failed receive is tried again after this; a good one waits for messages by itself. */
+const RECEIVE_EVERY_MS = 200;
+
+/** What follows from rows that were committed: news, deadlines, units that go back. */
+export function relayJobs(
+  { everyMs, outboxEveryMs, outboxKeepMs }: Config['keeper'],
+  parts: OrderJobParts,
+): PlannedJob[] {
+  const { broker, ledger, points, meters, log } = parts;
+  const outbox = createOutbox(parts.mysql);
+  const published = { outbox: points.published(outbox), log, meters };
+  const released = { outbox: points.released(outbox), log, meters };
+  const lease = { max: ROWS_PER_LEASE, leaseMs: LEASE_MS };
+  const relays = [
+    relayOutbox({ ...published, keep: publishRecorded(broker) }, { ...lease, kind: 'batch_recorded' }),
+    relayOutbox({ ...published, keep: publishMoved(broker) }, { ...lease, kind: 'orders_moved' }),
+    relayOutbox({ ...released, keep: releaseUnits({ ledger, meters }) }, { ...lease, kind: 'release' }),
+  ];
+  return [
+    ...relays.map((job) => ({ everyMs: outboxEveryMs, job })),
+    { everyMs, job: watchOutbox({ outbox, meters }) },
+    { everyMs: TIDY_EVERY_MS, job: tidyOutbox({ outbox, meters }, { keepMs: outboxKeepMs }) },
+  ];
+}
+
+/** The groups that the keeper works for, each in a loop of its own: none waits for another. */
+export function consumerJobs({ mysql, broker, moves, points, meters, log }: OrderJobParts): PlannedJob[] {
+  const shared: Omit<ConsumePorts, 'source' | 'handle'> = {
+    ready: () => mysql.probe(),
+    letters: createDeadLetterBook(mysql),
+    ...{ log, meters },
+  };
+  const expire = expireUnpaid({ moves: points.moves(moves), orders: createOrderStates(mysql), meters });
+  const coupons = issueCoupons({ coupons: createCouponBook(mysql), meters });
+  const jobs = [
+    consume(
+      { ...shared, source: broker.expirer, handle: expire },
+      { group: GROUPS.expirer, topic: GROUP_TOPICS[GROUPS.expirer] },
+    ),
+    consume(
+      { ...shared, source: broker.coupon, handle: coupons },
+      { group: GROUPS.coupon, topic: GROUP_TOPICS[GROUPS.coupon] },
+    ),
+  ];
+  return jobs.map((job) => ({ everyMs: RECEIVE_EVERY_MS, job }));
+}

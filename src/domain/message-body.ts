@@ -1,0 +1,33 @@
+/** Why nobody can read a message body. */
+export type UndecodableReason = 'undecodable' | 'unknown_version';
+
+/** A body that is none. `detail` is for a person. */
+export interface Undecodable {
+  readonly outcome: UndecodableReason;
+  readonly detail: string;
+}
+
+/** The fields of a body, not looked at yet. */
+export interface OpenedBody {
+  readonly outcome: 'opened';
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Reads a body as far as every message of ours is alike: a JSON object that names its version. Never throws. */
+export function openBody(body: string, version: number): OpenedBody | Undecodable {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(body);
+  } catch {
+    return undecodable('not JSON');
+  }
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return undecodable('not a JSON object');
+  const fields = raw as Record<string, unknown>;
+  if (fields.v === version) return { outcome: 'opened', fields };
+  return { outcome: 'unknown_version', detail: `version ${JSON.stringify(fields.v)}, known is ${version}` };
+}
+
+export const undecodable = (detail: string): Undecodable => ({ outcome: 'undecodable', detail });
+
+/** A whole number from 0. */
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;

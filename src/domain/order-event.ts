@@ -1,0 +1,68 @@
+import { isId, isSaleId } from './ids.js';
+import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
+import { areOrderIds } from './payment-deadline.js';
+
+/** Version of the message body. */
+export const ORDER_EVENT_VERSION = 1;
+
+/** Events in one message: one per word at the most. */
+const EVENTS_MAX = 16;
+
+export const ORDER_EVENT_TYPES = [
+  'order.created',
+  'order.failed',
+  'order.paid',
+  'order.cancelled',
+  'order.expired',
+] as const;
+export type OrderEventType = (typeof ORDER_EVENT_TYPES)[number];
+
+/** What happened to some orders of one sale, in one transaction. It may be told twice and in any order. */
+export interface OrderEvent {
+  /** The same for every copy of this event, and of no other. */
+  readonly eventId: string;
+  readonly type: OrderEventType;
+  readonly saleId: string;
+  /** Ids of 1 to ORDERS_PER_MESSAGE_MAX orders. */
+  readonly orders: readonly string[];
+  /** When, Unix ms on the clock of MySQL. */
+  readonly atMs: number;
+}
+
+export type DecodedOrderEvents = { readonly outcome: 'decoded'; readonly events: readonly OrderEvent[] } | Undecodable;
+
+/** @param events 1 to 16, of one message */
+export function encodeOrderEvents(events: readonly OrderEvent[]): string {
+  const short = events.map(({ eventId, type, saleId, orders, atMs }) => ({ eventId, type, saleId, at: atMs, orders }));
+  return JSON.stringify({ v: ORDER_EVENT_VERSION, events: short });
+}
+
+/** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
+export function decodeOrderEvents(body: string): DecodedOrderEvents {
+  const opened = openBody(body, ORDER_EVENT_VERSION);
+  if (opened.outcome !== 'opened') return opened;
+  const raw = opened.fields.events;
+  if (!Array.isArray(raw) || raw.length === 0 || raw.length > EVENTS_MAX)
+    return bad('events is not a short, filled list');
+  const events: OrderEvent[] = [];
+  for (const [index, item] of raw.entries()) {
+    const event = readEvent(item);
+    if (typeof event === 'string') return bad(`event ${index}: ${event}`);
+    events.push(event);
+  }
+  return { outcome: 'decoded', events };
+}
+
+/** The event, or what is wrong with it. */
+function readEvent(item: unknown): OrderEvent | string {
+  if (typeof item !== 'object' || item === null) return 'not an object';
+  const { eventId, type, saleId, at, orders } = item as Record<string, unknown>;
+  if (!isId(eventId)) return 'eventId is not an id';
+  if (!isEventType(type)) return 'type is not a word we know';
+  if (!isSaleId(saleId)) return 'saleId is not a sale id';
+  if (!isCount(at)) return 'at is not a time in ms';
+  if (!areOrderIds(orders)) return 'orders is not a filled list of order ids';
+  return { eventId, type, saleId, orders, atMs: at };
+}
+
+const isEventType = (value: unknown): value is OrderEventType => ORDER_EVENT_TYPES.some((type) => type === value);

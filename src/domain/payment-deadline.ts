@@ -1,0 +1,42 @@
+import { isId, isOrderId, isSaleId } from './ids.js';
+import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
+
+/** Version of the message body. */
+export const PAYMENT_DEADLINE_VERSION = 1;
+
+/** Orders in one message: many more than a batch has, and 20 digits each stay far below what the broker takes. */
+export const ORDERS_PER_MESSAGE_MAX = 10_000;
+
+/** The orders of one batch have been unpaid long enough. */
+export interface PaymentDeadline {
+  readonly batchId: string;
+  readonly saleId: string;
+  /** Unix ms, on the clock of MySQL: when the last of these orders may expire. */
+  readonly deadlineAtMs: number;
+  /** Ids of 1 to ORDERS_PER_MESSAGE_MAX orders. */
+  readonly orders: readonly string[];
+}
+
+export type DecodedPaymentDeadline = { readonly outcome: 'decoded'; readonly deadline: PaymentDeadline } | Undecodable;
+
+export function encodePaymentDeadline({ batchId, saleId, deadlineAtMs, orders }: PaymentDeadline): string {
+  return JSON.stringify({ v: PAYMENT_DEADLINE_VERSION, batchId, saleId, deadlineAt: deadlineAtMs, orders });
+}
+
+/** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
+export function decodePaymentDeadline(body: string): DecodedPaymentDeadline {
+  const opened = openBody(body, PAYMENT_DEADLINE_VERSION);
+  if (opened.outcome !== 'opened') return opened;
+  const { batchId, saleId, deadlineAt, orders } = opened.fields;
+  if (!isId(batchId)) return bad('batchId is not an id');
+  if (!isSaleId(saleId)) return bad('saleId is not a sale id');
+  if (!isCount(deadlineAt)) return bad('deadlineAt is not a time in ms');
+  if (!areOrderIds(orders)) return bad('orders is not a filled list of order ids');
+  return { outcome: 'decoded', deadline: { batchId, saleId, deadlineAtMs: deadlineAt, orders } };
+}
+
+/** 1 to ORDERS_PER_MESSAGE_MAX order ids, none twice. */
+export function areOrderIds(value: unknown): value is string[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > ORDERS_PER_MESSAGE_MAX) return false;
+  return value.every(isOrderId) && new Set(value).size === value.length;
+}

@@ -1,0 +1,99 @@
+import { OperationalError } from '../domain/errors.js';
+import type { Undecodable } from '../domain/message-body.js';
+import { retryDelayMs } from '../order/back-off.js';
+import type { DeadLetterBook } from '../ports/dead-letters.js';
+import type { Delivery, DeliverySource } from '../ports/delivery-source.js';
+import type { ConsumeVerdict, KeeperMeters } from '../ports/keeper-meters.js';
+import type { Log } from '../ports/log.js';
+import type { Job } from './job.js';
+
+/** What became of one message. `later`: its time has not come, or what it speaks of is not there yet. */
+export type Consumed = { readonly outcome: 'done' } | { readonly outcome: 'later'; readonly why: string } | Undecodable;
+
+export interface ConsumePorts {
+  readonly source: DeliverySource;
+  /** Rejects while MySQL is out: then nothing is received. */
+  readonly ready: () => Promise<void>;
+  /** Works on one body. Every message comes at least once, so once more may do nothing. */
+  readonly handle: (body: string) => Promise<Consumed>;
+  readonly letters: DeadLetterBook;
+  readonly log: Log;
+  readonly meters: Pick<KeeperMeters, 'consumed'>;
+}
+
+export interface ConsumeOptions {
+  readonly group: string;
+  /** Where its messages come from. */
+  readonly topic: string;
+  /** Pause before the second delivery of a message, ms; later ones grow. Default 1000. */
+  readonly retryFirstMs?: number;
+}
+
+const RECEIVE_MAX = 16;
+
+/**
+ * Works for one consumer group: receive, handle one message after the other, ack. What must wait comes again with
+ * back-off and is a dead letter in the end; what nobody can read is parked at once. An outage costs a message at most
+ * one attempt, since nothing is received while it lasts.
+ */
+export function consume(ports: ConsumePorts, options: ConsumeOptions): Job {
+  return {
+    name: `consume:${options.group}`,
+    async runOnce(): Promise<void> {
+      await ports.ready();
+      const deliveries = await ports.source.receive(RECEIVE_MAX);
+      for (const [index, delivery] of deliveries.entries()) {
+        try {
+          await take(delivery, ports, options);
+        } catch (error) {
+          ports.meters.consumed(options.group, 'failed');
+          // Who comes after it would meet the same outage; but poison must not cost its neighbours an attempt.
+          const outage = !(error instanceof OperationalError) || error.retryable;
+          const back = outage ? deliveries.slice(index) : [delivery];
+          await Promise.all(back.map((one) => retry(one, options)));
+          if (outage) throw error;
+          ports.log.warn({ err: error, messageId: delivery.messageId, group: options.group }, 'message not handled');
+        }
+      }
+    },
+  };
+}
+
+async function take(delivery: Delivery, ports: ConsumePorts, options: ConsumeOptions): Promise<void> {
+  const { group } = options;
+  const { messageId, attempt } = delivery;
+  const consumed = await ports.handle(delivery.body);
+  const verdict: ConsumeVerdict = consumed.outcome;
+  ports.meters.consumed(group, verdict);
+  switch (consumed.outcome) {
+    case 'done':
+      await delivery.ack();
+      return;
+    case 'later':
+      ports.log.debug({ messageId, attempt, group, why: consumed.why }, 'message comes again later');
+      return retry(delivery, options);
+    case 'undecodable':
+    case 'unknown_version':
+      return park(delivery, consumed, ports, options);
+  }
+}
+
+/** Row first, then the ack: a death in between parks the same row again, which changes nothing. */
+async function park(
+  delivery: Delivery,
+  { outcome: reason, detail }: Undecodable,
+  { letters, log }: ConsumePorts,
+  { group, topic }: ConsumeOptions,
+): Promise<void> {
+  const { messageId, body, attempt: attempts, properties } = delivery;
+  await letters.park({
+    ...{ messageId, group, originTopic: properties.get('topic') ?? topic, body, reason, detail, attempts },
+    saleId: properties.get('saleId') ?? null,
+    batchId: properties.get('batchId') ?? null,
+  });
+  await delivery.ack();
+  log.error({ messageId, group, reason, detail }, 'message parked as a dead letter');
+}
+
+const retry = (delivery: Delivery, { retryFirstMs }: ConsumeOptions): Promise<void> =>
+  delivery.retryAfter(retryDelayMs(delivery.attempt, retryFirstMs));

@@ -1,0 +1,93 @@
+import { jittered } from '../order/back-off.js';
+import type { KeeperMeters } from '../ports/keeper-meters.js';
+import type { Log } from '../ports/log.js';
+import type { Outbox, OutboxKind, OutboxPayloads, OutboxRow } from '../ports/outbox.js';
+import type { Job } from './job.js';
+
+/** A row that can be read. */
+export interface Promised<K extends OutboxKind> extends OutboxRow<K> {
+  readonly payload: OutboxPayloads[K];
+}
+
+export interface RelayOutboxPorts<K extends OutboxKind> {
+  readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone'>;
+  /** Does what one row promises. It may be asked again for a row that it has done: nothing may happen twice. */
+  readonly keep: (row: Promised<K>) => Promise<void>;
+  readonly log: Log;
+  readonly meters: Pick<KeeperMeters, 'relayed'>;
+}
+
+export interface RelayOutboxOptions<K extends OutboxKind> {
+  readonly kind: K;
+  /** Rows taken together; all of them are under way at the same time. */
+  readonly max: number;
+  /** After this long a row that a keeper took with it into its death is due again; longer than `keep` may take. */
+  readonly leaseMs: number;
+}
+
+/** Full takes of one run: a backlog is worked off in one go, but not for ever. */
+const TAKES_MAX = 50;
+/** A failed row waits 1, 2, 4 … s. So the longest wait after an outage is half a minute. */
+const RETRY_FIRST_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
+
+/**
+ * Keeps what committed transactions have promised: takes due rows on lease, does what they say, marks them done by one
+ * statement. A row that fails is due again later and holds up no other one. Dying before the mark does the row again
+ * when its lease is over.
+ */
+export function relayOutbox<K extends OutboxKind>(ports: RelayOutboxPorts<K>, options: RelayOutboxOptions<K>): Job {
+  const { outbox } = ports;
+  const { kind, max, leaseMs } = options;
+  return {
+    name: `relay-outbox:${kind}`,
+    async runOnce(): Promise<void> {
+      for (let takes = 1; takes <= TAKES_MAX; takes++) {
+        const rows = await outbox.lease(kind, max, leaseMs);
+        if (rows.length > 0) await relay(rows, ports);
+        if (rows.length < max) return;
+      }
+    },
+  };
+}
+
+/** @throws the error of the first row that failed, after all of them are marked or given back */
+async function relay<K extends OutboxKind>(rows: readonly OutboxRow<K>[], ports: RelayOutboxPorts<K>): Promise<void> {
+  const { outbox, log, meters } = ports;
+  const results = await Promise.allSettled(rows.map((row) => keepRow(row, ports)));
+  const done: string[] = [];
+  const failed = new Map<number, string[]>(); // by attempts: they wait equally long
+  let error: unknown;
+  for (const [index, result] of results.entries()) {
+    const { outboxId, kind, attempts } = rows[index] as OutboxRow<K>;
+    if (result.status === 'fulfilled') {
+      done.push(outboxId);
+      continue;
+    }
+    error ??= result.reason;
+    log.debug({ outboxId, kind, attempts, err: result.reason }, 'outbox row failed');
+    failed.set(attempts, [...(failed.get(attempts) ?? []), outboxId]);
+  }
+  const [{ kind }] = rows as readonly [OutboxRow<K>];
+  await outbox.markDone(done);
+  meters.relayed(kind, 'published', done.length);
+  for (const [attempts, outboxIds] of failed) {
+    await outbox.postpone(outboxIds, retryDelayMs(attempts));
+    meters.relayed(kind, 'retried', outboxIds.length);
+  }
+  if (failed.size > 0) throw error;
+}
+
+async function keepRow<K extends OutboxKind>(row: OutboxRow<K>, { keep, log }: RelayOutboxPorts<K>): Promise<void> {
+  const { payload, outboxId, kind } = row;
+  if (payload === null) {
+    log.error({ outboxId, kind }, 'an outbox row cannot be read: somebody has to mend it');
+    throw new Error(`outbox row ${outboxId} cannot be read`);
+  }
+  await keep({ ...row, payload });
+}
+
+/** With jitter: two keepers that failed together should not come back together. */
+function retryDelayMs(attempts: number): number {
+  return jittered(Math.min(RETRY_FIRST_MS * 2 ** (Math.max(attempts, 1) - 1), RETRY_MAX_MS));
+}

@@ -1,0 +1,17 @@
+import type { OrderState } from '../domain/order.js';
+import type { OrderStates } from '../ports/order-states.js';
+import type { MysqlPool } from './pool.js';
+
+/** Where orders stand, in MySQL. */
+export function createOrderStates(pool: MysqlPool): OrderStates {
+  return {
+    async statesOf(orderIds): Promise<Map<string, OrderState>> {
+      if (orderIds.length === 0) return new Map();
+      const rows = await pool.query<{ readonly id: string; readonly state: OrderState }>(
+        'SELECT id, state FROM orders WHERE id IN (?)',
+        [orderIds],
+      );
+      return new Map(rows.map(({ id, state }) => [id, state]));
+    },
+  };
+}

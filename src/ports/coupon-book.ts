@@ -1,0 +1,9 @@
+/** Thanks for a paid order: one coupon, for ever. */
+export interface CouponBook {
+  /**
+   * Gives each of these orders that is paid its coupon, if it has none yet.
+   * @returns how many coupons are new, and the orders that are not paid (or not there) and so have none
+   * @throws OperationalError mysql; some may have theirs, so ask again
+   */
+  issue(orderIds: readonly string[]): Promise<{ readonly issued: number; readonly unpaid: readonly string[] }>;
+}

@@ -1,0 +1,10 @@
+import type { OrderState } from '../domain/order.js';
+
+/** Where orders stand now. */
+export interface OrderStates {
+  /**
+   * @returns order id → state; an order that is not there is absent
+   * @throws OperationalError mysql
+   */
+  statesOf(orderIds: readonly string[]): Promise<Map<string, OrderState>>;
+}

@@ -1,0 +1,68 @@
+import { expect } from 'chai';
+import type { OrderState } from '../../src/domain/order.js';
+import { createCouponBook } from '../../src/mysql/coupon-book.js';
+import { migrate } from '../../src/mysql/migrate.js';
+import { createOrderStates } from '../../src/mysql/order-states.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createSaleBook } from '../../src/mysql/sale-book.js';
+import { draftSale } from '../helpers/open-sale.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+describe('coupons and states of orders, in MySQL', () => {
+  let pool: MysqlPool;
+  before(async () => {
+    const url = stackEnv().MYSQL_URL;
+    await migrate({ url });
+    pool = openMysqlPool({ url, poolMax: 4, queryTimeoutMs: 5000 });
+  });
+  after(() => pool.close());
+
+  /** Orders of a sale of their own, one per state. @returns their ids, in the same order */
+  async function ordersIn(...states: OrderState[]): Promise<string[]> {
+    const { saleId } = await draftSale({ desk: createSaleBook(pool) });
+    const base = BigInt(saleId) * 1000n + (1n << 61n); // unique by the sale, and beyond what a double can tell apart
+    for (const [index, state] of states.entries()) {
+      const sql =
+        'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
+        " VALUES (?, ?, ?, 'k1', 'batch-1', 1, 100, ?, 0)";
+      await pool.execute(sql, [String(base + BigInt(index)), saleId, `u${index}`, state]);
+    }
+    return states.map((_, index) => String(base + BigInt(index)));
+  }
+  const coupons = (orderIds: readonly string[]) =>
+    pool.query<{ order_id: string; user_id: string }>(
+      'SELECT order_id, user_id FROM coupons WHERE order_id IN (?) ORDER BY order_id',
+      [orderIds],
+    );
+
+  it('a coupon for each order that is paid, named after its buyer; the others are told', async () => {
+    const orderIds = await ordersIn('paid', 'pending_payment', 'paid', 'cancelled');
+    const missing = '1';
+    const result = await createCouponBook(pool).issue([...orderIds, missing]);
+    expect(result).to.deep.equal({ issued: 2, unpaid: [orderIds[1], orderIds[3], missing] });
+    expect(await coupons(orderIds)).to.deep.equal([
+      { order_id: orderIds[0], user_id: 'u0' },
+      { order_id: orderIds[2], user_id: 'u2' },
+    ]);
+    expect(await createCouponBook(pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
+  });
+
+  it('C3 told again and again, by several keepers at once: one coupon an order, counted once', async () => {
+    const orderIds = await ordersIn('paid', 'paid', 'paid');
+    const book = createCouponBook(pool);
+    const results = await Promise.all(Array.from({ length: 4 }, () => book.issue(orderIds)));
+    expect(results.reduce((sum, { issued }) => sum + issued, 0)).to.equal(3);
+    expect(results.flatMap(({ unpaid }) => unpaid)).to.deep.equal([]);
+    expect(await coupons(orderIds)).to.have.length(3);
+  });
+
+  it('states of the orders that are there', async () => {
+    const [paid, expired] = await ordersIn('paid', 'expired');
+    const states = await createOrderStates(pool).statesOf([paid as string, expired as string, '1']);
+    expect([...states]).to.have.deep.members([
+      [paid, 'paid'],
+      [expired, 'expired'],
+    ]);
+    expect((await createOrderStates(pool).statesOf([])).size).to.equal(0);
+  });
+});

@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import { decodeOrderEvents, type OrderEvent } from '../../src/domain/order-event.js';
+import { decodePaymentDeadline, type PaymentDeadline } from '../../src/domain/payment-deadline.js';
+import { DEAD_LETTERS, GROUPS, TOPICS } from '../../src/domain/topics.js';
+import type { Delivery, DeliverySource } from '../../src/ports/delivery-source.js';
+import type { DeadlineChannel, OrderEventChannel } from '../../src/ports/order-channels.js';
+import { memoryWorld, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+
+/** A message that is due comes at once; an empty receive takes 5 s, and the timer of the broker counts in seconds. */
+const COMES_WITHIN_MS = 12_000;
+const DELAY_MS = 6_000;
+/** Not a group of these events: other suites, at the same time, read other topics as those. */
+const EVENT_GROUP = DEAD_LETTERS[GROUPS.notifier].collector;
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['rocketmq', rocketmqWorld],
+] as const) {
+  describe(`contract DeadlineChannel and OrderEventChannel on ${name}`, function () {
+    this.timeout(90_000);
+    let world: BrokerWorld;
+    let deadlines: DeadlineChannel;
+    let events: OrderEventChannel;
+    let dueSource: DeliverySource;
+    let eventSource: DeliverySource;
+
+    before(async () => {
+      world = await createWorld();
+      [deadlines, events, dueSource, eventSource] = await Promise.all([
+        world.deadlineChannel(),
+        world.orderEventChannel(),
+        world.source(TOPICS.paymentDeadline, GROUPS.expirer),
+        world.source(TOPICS.orderEvent, EVENT_GROUP),
+      ]);
+    });
+    after(() => world?.close());
+
+    /** The next message whose body names the id; others are acked and passed over. */
+    const next = async (source: DeliverySource, id: string, withinMs: number): Promise<Delivery> => {
+      const untilMs = world.nowMs() + withinMs;
+      do {
+        const deliveries = await source.receive(32);
+        await Promise.all(deliveries.map((delivery) => delivery.ack()));
+        const ours = deliveries.find((delivery) => delivery.body.includes(`"${id}"`));
+        if (ours) return ours;
+      } while (world.nowMs() < untilMs);
+      throw new Error(`nothing of ${id} came within ${withinMs} ms`);
+    };
+    const fresh = (): string => randomBytes(12).toString('base64url');
+    const deadlineIn = (ms: number): PaymentDeadline => ({
+      ...{ batchId: fresh(), saleId: '4242', deadlineAtMs: world.nowMs() + ms, orders: ['11', '12'] },
+    });
+
+    it('a deadline comes when it is over and not before, as it was sent, with what a dead letter has to say', async () => {
+      const deadline = deadlineIn(DELAY_MS);
+      await deadlines.publish(deadline);
+      const delivery = await next(dueSource, deadline.batchId, DELAY_MS + COMES_WITHIN_MS);
+      expect(world.nowMs(), 'not before').to.be.at.least(deadline.deadlineAtMs);
+      expect(decodePaymentDeadline(delivery.body)).to.deep.equal({ outcome: 'decoded', deadline });
+      const { batchId, saleId } = deadline;
+      expect(Object.fromEntries(delivery.properties)).to.include({ topic: TOPICS.paymentDeadline, saleId, batchId });
+    });
+
+    it('a deadline that is over comes at once', async () => {
+      const deadline = deadlineIn(-3_600_000);
+      await deadlines.publish(deadline);
+      await next(dueSource, deadline.batchId, COMES_WITHIN_MS);
+    });
+
+    it('the events of one transaction come as one message', async () => {
+      const id = fresh();
+      const told: OrderEvent[] = (['order.created', 'order.failed'] as const).map((type) => ({
+        ...{ eventId: `${id}-${type.slice(6)}`, type, saleId: '4242', orders: ['11'], atMs: 1_700_000_000_000 },
+      }));
+      await events.publish(told);
+      const delivery = await next(eventSource, `${id}-created`, COMES_WITHIN_MS);
+      expect(decodeOrderEvents(delivery.body)).to.deep.equal({ outcome: 'decoded', events: told });
+      expect(Object.fromEntries(delivery.properties)).to.include({ topic: TOPICS.orderEvent, saleId: '4242' });
+    });
+  });
+}

@@ -1,0 +1,130 @@
+import { expect } from 'chai';
+import type { OrdersMoved, OutboxKind } from '../../src/ports/outbox.js';
+import { memoryOutboxWorld, mysqlOutboxWorld, type OutboxWorld } from './outbox-worlds.js';
+
+const LEASE_MS = 60_000;
+/** Short enough to wait for, long enough for two statements on a busy machine. */
+const SHORT_MS = 400;
+const MOVED: OrdersMoved = { move: 'paid', saleId: '7', orders: ['11', '12'] };
+
+for (const [name, createWorld] of [
+  ['memory', memoryOutboxWorld],
+  ['mysql', mysqlOutboxWorld],
+] as const) {
+  describe(`contract Outbox on ${name}`, function () {
+    this.timeout(60_000);
+    let world: OutboxWorld;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+    afterEach(async () => {
+      for (const kind of ['batch_recorded', 'orders_moved', 'release'] as const) {
+        await world.outbox.postpone(await world.rows(), 0);
+        await world.outbox.markDone(idsOf(await world.outbox.lease(kind, 1000, LEASE_MS)));
+      }
+    });
+
+    const idsOf = (rows: readonly { readonly outboxId: string }[]): string[] => rows.map(({ outboxId }) => outboxId);
+    const add = async (count: number): Promise<string[]> => {
+      const ids: string[] = [];
+      while (ids.length < count) ids.push(await world.add('orders_moved', MOVED));
+      return ids;
+    };
+    const lease = async (max = 100, leaseMs = LEASE_MS) => world.outbox.lease('orders_moved', max, leaseMs);
+
+    it('lends the oldest rows of a kind with all they say, at most so many, and none twice', async () => {
+      const beforeMs = world.nowMs();
+      const ids = await add(3);
+      await world.add('release', []);
+      const rows = await lease(2);
+      expect(idsOf(rows)).to.deep.equal(ids.slice(0, 2));
+      expect(rows[0]).to.include({ kind: 'orders_moved', attempts: 1 });
+      expect(rows[0]?.payload).to.deep.equal(MOVED);
+      expect(rows[0]?.createdAtMs).to.be.within(beforeMs - 1000, world.nowMs() + 1000);
+      expect(idsOf(await lease(2))).to.deep.equal(ids.slice(2));
+      expect(await lease()).to.deep.equal([]);
+    });
+
+    it('C3 a row that is neither done nor postponed is due again when its lease is over, and says so', async () => {
+      const [id] = await add(1);
+      await lease(1, SHORT_MS);
+      expect(await lease()).to.deep.equal([]);
+      await world.elapse(SHORT_MS + 50);
+      const [again] = await lease();
+      expect(again).to.include({ outboxId: id, attempts: 2 });
+    });
+
+    it('a postponed row is due again after its delay, the others are not touched', async () => {
+      const [first, second] = (await add(2)) as [string, string];
+      await lease();
+      await world.outbox.postpone([first], SHORT_MS);
+      await world.outbox.postpone([], SHORT_MS);
+      expect(await lease()).to.deep.equal([]);
+      await world.elapse(SHORT_MS + 50);
+      expect(idsOf(await lease())).to.deep.equal([first]);
+      await world.outbox.postpone([second], 0);
+      expect(idsOf(await lease())).to.deep.equal([second]);
+    });
+
+    it('what is done stays done, whoever postpones or marks it again', async () => {
+      const ids = await add(3);
+      await lease();
+      await world.outbox.markDone(ids);
+      await world.outbox.markDone(ids);
+      await world.outbox.markDone([]);
+      await world.outbox.postpone(ids, 0);
+      expect(await lease()).to.deep.equal([]);
+    });
+
+    it('C1 keepers that take at the same moment share the rows, each one once', async () => {
+      const ids = await add(60);
+      const taken: string[] = [];
+      await Promise.all(
+        Array.from({ length: 4 }, async () => {
+          for (let rows = await lease(5); rows.length > 0; rows = await lease(5)) taken.push(...idsOf(rows));
+        }),
+      );
+      taken.push(...idsOf(await lease())); // what one passed over while another was taking it
+      expect([...taken].sort()).to.deep.equal([...ids].sort());
+    });
+
+    it('a row that nobody can read is lent without its payload, beside the others', async () => {
+      const broken = await world.add('orders_moved', null);
+      const [good] = await add(1);
+      const rows = await lease();
+      expect(rows.map(({ outboxId, payload }) => [outboxId, payload])).to.deep.equal([
+        [broken, null],
+        [good, MOVED],
+      ]);
+    });
+
+    it('backlog: rows that are not done, lent or not, and the age of the oldest, for each kind', async () => {
+      const of = async (kind: OutboxKind) => (await world.outbox.backlog()).find((one) => one.kind === kind);
+      expect(await of('orders_moved')).to.deep.equal({ kind: 'orders_moved', undone: 0, oldestMs: 0 });
+      const [first] = (await add(1)) as [string];
+      await world.elapse(SHORT_MS);
+      await add(2);
+      await lease(1);
+      const backlog = await of('orders_moved');
+      expect(backlog?.undone).to.equal(3);
+      expect(backlog?.oldestMs).to.be.within(SHORT_MS, SHORT_MS + 5_000);
+      await world.outbox.markDone([first]);
+      const left = await of('orders_moved');
+      expect(left?.undone).to.equal(2);
+      expect(left?.oldestMs).to.be.lessThan(backlog?.oldestMs as number);
+    });
+
+    it('removes what was done long enough ago, a bounded number, and never what is not done', async () => {
+      await world.elapse(10);
+      await world.outbox.removeDone(0, 10_000);
+      const ids = await add(5);
+      await world.outbox.markDone(ids.slice(0, 4));
+      expect(await world.outbox.removeDone(60_000, 100), 'too young').to.equal(0);
+      await world.elapse(SHORT_MS);
+      expect(await world.outbox.removeDone(SHORT_MS / 2, 3)).to.equal(3);
+      expect(await world.outbox.removeDone(SHORT_MS / 2, 3)).to.equal(1);
+      expect(await world.rows()).to.deep.equal(ids.slice(4));
+    });
+  });
+}

@@ -1,0 +1,135 @@
+import { expect } from 'chai';
+import type { OrderState } from '../../src/domain/order.js';
+import { composeOrderId } from '../../src/domain/order-id.js';
+import { createOrderStates } from '../../src/mysql/order-states.js';
+import { silentLog } from '../../src/ports/log.js';
+import { createDeadlineChannel } from '../../src/rocketmq/order-channels.js';
+import { Buyers, userIds } from '../helpers/buyers.js';
+import { EventEar } from '../helpers/event-ear.js';
+import { ask } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { recordBatch } from '../helpers/recorded-batch.js';
+import { freshBatchId } from '../helpers/sales.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../helpers/until.js';
+
+/** Long enough to see the orders unpaid, and paid in time. */
+const WINDOW_MS = 5_000;
+/** The deadline comes a second late by intent, an empty receive of the broker takes 5 s. */
+const ENDS_WITHIN_MS = 30_000;
+
+describe('what follows from an order, with two keepers at once', () => {
+  let api: Program;
+  let keepers: Program[];
+  let ear: EventEar;
+  const system = useSystem(async ({ stack, programs }) => {
+    const env = { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };
+    [ear, api, , ...keepers] = await Promise.all([
+      EventEar.open(stack.env),
+      programs.start('api'),
+      programs.start('worker', { env: { ORDER_PAYMENT_WINDOW_MS: String(WINDOW_MS) } }),
+      programs.start('keeper', { env }),
+      programs.start('keeper', { env }),
+    ]);
+  });
+  after(() => ear?.close());
+
+  const statesOf = (orderIds: readonly string[]): Promise<Map<string, OrderState>> =>
+    createOrderStates(system.stack.mysql).statesOf(orderIds);
+  const metric = async (name: string): Promise<number> => {
+    const counts = keepers.map(async ({ probeUrl }) => {
+      const { text } = await ask(`${probeUrl}/metrics`);
+      return Number(new RegExp(`^${name.replace(/[{}]/g, '\\$&')}[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
+    });
+    return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+  };
+  const couponsOf = (saleId: string) =>
+    system.stack.mysql.query<{ order_id: string }>('SELECT order_id FROM coupons WHERE sale_id = ?', [saleId]);
+  /** As a payment does. */
+  const pay = (orderId: string, saleId: string): Promise<unknown> =>
+    system.stack.mysql.transaction(async (tx) => {
+      const sql = "UPDATE orders SET state = 'paid', paid_at = UTC_TIMESTAMP(3) WHERE id = ?";
+      expect((await tx.execute(`${sql} AND state = 'pending_payment'`, [orderId])).affectedRows).to.equal(1);
+      const payload = JSON.stringify({ move: 'paid', saleId, orders: [orderId] });
+      await tx.execute("INSERT INTO outbox (kind, `key`, payload) VALUES ('orders_moved', ?, ?)", [orderId, payload]);
+    });
+
+  it('unpaid orders end at their deadline and their units go back; a paid one stays and earns a coupon', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 20 });
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
+    const users = userIds(5);
+    for (const answer of await buyers.rush(users, users.length)) expect(answer?.status).to.equal(202);
+    const orderIds: string[] = [];
+    for (const user of users) {
+      const { json } = await buyers.status(user, 'k1', 10);
+      expect(json.status, user).to.equal('ordered');
+      orderIds.push(String(json.orderId));
+    }
+    const [paidOrder = '', ...unpaid] = orderIds;
+    await pay(paidOrder, saleId);
+    expect([...(await statesOf(unpaid)).values()], 'not before their time').to.not.include('expired');
+
+    const ended = async (): Promise<boolean> =>
+      [...(await statesOf(unpaid)).values()].every((state) => state === 'expired');
+    await until('the unpaid orders end', ended, ENDS_WITHIN_MS);
+    const figures = await expectInvariants(stack, saleId, buyers.opLog);
+    expect(figures).to.include({ rows: 5, sold: 1, unitsLeft: 19 });
+    expect((await statesOf([paidOrder])).get(paidOrder)).to.equal('paid');
+
+    await until('all is told', () => ear.ordersOf(saleId, 'order.expired').length === 4, ENDS_WITHIN_MS);
+    expect(ear.ordersOf(saleId, 'order.created')).to.deep.equal([...orderIds].sort());
+    expect(ear.ordersOf(saleId, 'order.expired')).to.deep.equal([...unpaid].sort());
+    expect(ear.ordersOf(saleId, 'order.paid')).to.deep.equal([paidOrder]);
+    await until('the coupon is there', async () => (await couponsOf(saleId)).length > 0, ENDS_WITHIN_MS);
+    expect(await couponsOf(saleId)).to.deep.equal([{ order_id: paidOrder }]);
+  });
+
+  it('C1 two keepers publish each of many rows once', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 1000 });
+    const before = await metric('seckill_outbox_published_rows_total{kind="batch_recorded"');
+    const orderIds: string[] = [];
+    for (let batches = 0; batches < 150; batches++) {
+      orderIds.push(...(await recordBatch(system.stack, saleId, 2)).orderIds);
+    }
+    await until('all are told', () => ear.ordersOf(saleId, 'order.created').length >= 300, ENDS_WITHIN_MS);
+    expect(ear.ordersOf(saleId, 'order.created')).to.deep.equal([...orderIds].sort());
+    const ids = ear.eventsOf(saleId).map(({ eventId }) => eventId);
+    expect(new Set(ids).size).to.equal(ids.length);
+    const published = async () => (await metric('seckill_outbox_published_rows_total{kind="batch_recorded"')) - before;
+    await until('both have counted', async () => (await published()) === 150);
+    expect((await expectInvariants(system.stack, saleId)).sold).to.equal(300);
+  });
+
+  it('M6 a deadline that comes before its order waits for it', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const orderId = composeOrderId(Date.now(), 254, 'late', 0);
+    const channel = await createDeadlineChannel({ endpoint: stack.env.ROCKETMQ_ENDPOINT, log: silentLog });
+    const later = 'seckill_consumed_messages_total{group="seckill-order-expirer",verdict="later"';
+    const before = await metric(later);
+    await channel.publish({ batchId: freshBatchId(), saleId, deadlineAtMs: Date.now() - 1_000, orders: [orderId] });
+    await channel.close();
+    await until('it waits', async () => (await metric(later)) > before, ENDS_WITHIN_MS);
+
+    const sql =
+      'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, expires_at)' +
+      " VALUES (?, ?, 'late', 'k1', 'batch-1', 1, 1999, 1, UTC_TIMESTAMP(3))";
+    await stack.mysql.execute(sql, [orderId, saleId]);
+    await stack.mysql.execute('UPDATE sales SET sold = sold + 1 WHERE id = ?', [saleId]);
+    const state = async (): Promise<OrderState | undefined> => (await statesOf([orderId])).get(orderId);
+    await until('it ends', async () => (await state()) === 'expired', ENDS_WITHIN_MS);
+  });
+
+  it('tells what the outbox holds, for an alert', async () => {
+    for (const { probeUrl } of keepers) {
+      const { text } = await ask(`${probeUrl}/metrics`);
+      for (const kind of ['batch_recorded', 'orders_moved', 'release']) {
+        expect(text).to.match(new RegExp(`^seckill_outbox_undone_rows\\{kind="${kind}"[^}]*\\} \\d+$`, 'm'));
+        expect(text).to.match(new RegExp(`^seckill_outbox_oldest_seconds\\{kind="${kind}"[^}]*\\} [\\d.]+$`, 'm'));
+      }
+    }
+  });
+});

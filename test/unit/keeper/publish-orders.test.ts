@@ -1,0 +1,80 @@
+import { expect } from 'chai';
+import { decodeOrderEvents, type OrderEvent } from '../../../src/domain/order-event.js';
+import { decodePaymentDeadline, type PaymentDeadline } from '../../../src/domain/payment-deadline.js';
+import { TOPICS } from '../../../src/domain/topics.js';
+import { publishMoved, publishRecorded } from '../../../src/keeper/publish-orders.js';
+import type { Promised } from '../../../src/keeper/relay-outbox.js';
+import type { BatchRecorded } from '../../../src/ports/outbox.js';
+import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
+import { KeeperWorld } from './keeper-world.js';
+
+const AT_MS = 1_700_000_000_000;
+
+describe('keeper: publish-orders', () => {
+  let world: KeeperWorld;
+  beforeEach(() => {
+    world = new KeeperWorld();
+  });
+
+  const recordedRow = (parts: Partial<BatchRecorded> = {}): Promised<'batch_recorded'> => ({
+    ...{ outboxId: '41', kind: 'batch_recorded', createdAtMs: AT_MS, attempts: 1 },
+    payload: { batchId: 'b1', saleId: '7', orders: ['11', '12'], failed: [], paymentWindowMs: 900_000, ...parts },
+  });
+  const events = (): OrderEvent[] =>
+    world.broker.published(TOPICS.orderEvent).flatMap((body) => {
+      const decoded = decodeOrderEvents(body);
+      if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
+      return decoded.events;
+    });
+  const deadlines = (): PaymentDeadline[] =>
+    world.broker.published(TOPICS.paymentDeadline).map((body) => {
+      const decoded = decodePaymentDeadline(body);
+      if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
+      return decoded.deadline;
+    });
+
+  it('a batch is told in one message, and its deadline is set from the time of its rows', async () => {
+    await publishRecorded(memoryOrderChannels(world.broker))(recordedRow({ failed: ['13'] }));
+    expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
+    expect(events()).to.deep.equal([
+      { eventId: '41-created', type: 'order.created', saleId: '7', orders: ['11', '12'], atMs: AT_MS },
+      { eventId: '41-failed', type: 'order.failed', saleId: '7', orders: ['13'], atMs: AT_MS },
+    ]);
+    expect(deadlines()).to.deep.equal([
+      { batchId: 'b1', saleId: '7', orders: ['11', '12'], deadlineAtMs: AT_MS + 900_000 },
+    ]);
+  });
+
+  it('orders that failed have no deadline', async () => {
+    await publishRecorded(memoryOrderChannels(world.broker))(recordedRow({ orders: [], failed: ['13'] }));
+    expect(events().map(({ type }) => type)).to.deep.equal(['order.failed']);
+    expect(deadlines()).to.deep.equal([]);
+  });
+
+  it('C3 the same row published again has the same event ids', async () => {
+    const publish = publishRecorded(memoryOrderChannels(world.broker));
+    await publish(recordedRow());
+    await publish({ ...recordedRow(), attempts: 2 });
+    expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-created']);
+  });
+
+  it('is not kept before both messages are stored', async () => {
+    for (const fault of ['publish_fails', 'publish_reply_lost'] as const) {
+      world.broker.breakNext(fault);
+      const result = publishRecorded(memoryOrderChannels(world.broker))(recordedRow());
+      expect(await result.catch((error: Error) => error.name), fault).to.equal('OperationalError');
+    }
+  });
+
+  it('each move is told by its word', async () => {
+    for (const move of ['paid', 'cancelled', 'expired'] as const) {
+      const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
+      await publishMoved(memoryOrderChannels(world.broker))({ ...row, payload: { move, saleId: '7', orders: ['11'] } });
+    }
+    expect(events()).to.deep.equal(
+      ['paid', 'cancelled', 'expired'].map((move) => ({
+        ...{ eventId: `42-${move}`, type: `order.${move}`, saleId: '7', orders: ['11'], atMs: AT_MS },
+      })),
+    );
+  });
+});
