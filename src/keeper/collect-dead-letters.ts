@@ -9,7 +9,7 @@ import type { Job } from './job.js';
 export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
   readonly source: DeliverySource;
-  readonly letters: DeadLetterBook;
+  readonly letters: Pick<DeadLetterBook, 'park'>;
   readonly ledger: Pick<SettlementLedger, 'park'>;
   readonly log: Log;
   readonly meters: KeeperMeters;

@@ -15,7 +15,7 @@ import type { SaleBook } from '../../src/ports/sale-book.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
 import type { WorkerSlots } from '../../src/ports/worker-slots.js';
 import { MemoryBooks } from '../helpers/memory/memory-books.js';
-import { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
+import { MemoryDeadLetterBook, type Audited } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -33,6 +33,8 @@ export interface BookWorld {
   cancelOrder(orderId: string): Promise<void>;
   /** What the outbox promises for a batch. */
   promisesOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
+  /** What the audit log has of a subject, oldest first. */
+  auditOf(subject: string): Promise<Audited[]>;
   /** What breaks I1 or I2 in this sale; empty when nothing does. */
   broken(saleId: string): Promise<string[]>;
   close(): Promise<void>;
@@ -91,6 +93,15 @@ export async function mysqlWorld(poolMax = 6): Promise<BookWorld & { readonly po
         releases: payloads('release').flat() as Release[],
       };
     },
+    async auditOf(subject) {
+      const rows = await pool.query<Record<'actor' | 'action' | 'subject' | 'before_json' | 'after_json', string>>(
+        'SELECT * FROM audit_log WHERE subject = ? ORDER BY id',
+        [subject],
+      );
+      return rows.map(({ actor, action, before_json, after_json }) => ({
+        ...{ actor, action, subject, before: JSON.parse(before_json), after: JSON.parse(after_json) },
+      }));
+    },
     async broken(saleId) {
       const found: string[] = [];
       for (const sql of INVARIANTS) {
@@ -106,12 +117,13 @@ export async function mysqlWorld(poolMax = 6): Promise<BookWorld & { readonly po
 export async function memoryWorld(): Promise<BookWorld & { readonly books: MemoryBooks }> {
   const books = new MemoryBooks();
   const { clock } = books;
+  const letters = new MemoryDeadLetterBook(clock);
   return {
     books,
     orders: books,
     sales: books,
     outbox: books,
-    letters: new MemoryDeadLetterBook(),
+    letters,
     slots: new MemoryWorkerSlots(clock),
     clock,
     async raiseEpoch(saleId) {
@@ -126,6 +138,7 @@ export async function memoryWorld(): Promise<BookWorld & { readonly books: Memor
         releases: rows.flatMap((row) => (row.kind === 'release' ? row.payload : [])),
       };
     },
+    auditOf: async (subject) => letters.audited.filter((entry) => entry.subject === subject),
     async broken(saleId) {
       const sale = (await books.find(saleId)) as Sale;
       const live = books.allOrders.filter((o) => o.saleId === saleId && ['pending_payment', 'paid'].includes(o.state));

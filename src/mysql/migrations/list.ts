@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import * as firstTables from './0001-first-tables.js';
+import * as deadLetterReplay from './0004-dead-letter-replay.js';
 
 export interface NamedMigration {
   /** Stays for ever: the database remembers it. */
@@ -8,4 +9,7 @@ export interface NamedMigration {
 }
 
 /** In order. Imported, not searched for on the disk: the same list runs from source and from the build. */
-export const MIGRATIONS: readonly NamedMigration[] = [{ name: '0001-first-tables', up: firstTables.up }];
+export const MIGRATIONS: readonly NamedMigration[] = [
+  { name: '0001-first-tables', up: firstTables.up },
+  { name: '0004-dead-letter-replay', up: deadLetterReplay.up },
+];

@@ -15,7 +15,7 @@ export class KeeperWorld {
   readonly ledger = new MemoryLedger({ clock: this.clock });
   readonly broker = new MemoryBroker({ clock: this.clock });
   readonly books = new MemoryBooks({ clock: this.clock });
-  readonly letters = new MemoryDeadLetterBook();
+  readonly letters = new MemoryDeadLetterBook(this.clock);
   readonly counts = { redriven: 0, settledLate: 0, released: 0, parked: 0 };
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
