@@ -28,6 +28,7 @@ import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
 import { apiFailPoints } from './fail-points.js';
+import { openDeadLetterDesk } from './dead-letter-desk.js';
 import { openRedis } from './open-redis.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
@@ -75,6 +76,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const place = { ledger, channel: points.channel(channel), clock };
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
+  const letters = openDeadLetterDesk({ redis, mysql, rocketmq: config.rocketmq, log });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
@@ -83,6 +85,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
+      letters: letters.desk,
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
       meters: createHttpMeters(registry),
@@ -98,6 +101,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
+      await letters.close();
       await channel.close();
       await redis.close();
       await mysql.close();

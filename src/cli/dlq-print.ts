@@ -1,19 +1,8 @@
 import { decodeBatch } from '../domain/batch.js';
+import { summaryBody } from '../http/dead-letter-bodies.js';
 import type { DeadLetterSummary, StoredDeadLetter } from '../ports/dead-letters.js';
 
 const PURCHASES_SHOWN = 20;
-
-/** A letter as a program reads it: times in ISO 8601, the body decoded where it is a batch and as it is where not. */
-export function letterJson(letter: StoredDeadLetter): object {
-  const { body, ...summary } = letter;
-  const decoded = decodeBatch(body);
-  return { ...summaryJson(summary), ...(decoded.outcome === 'decoded' ? { batch: JSON.parse(body) } : {}), body };
-}
-
-export function summaryJson({ parkedAtMs, replayStartedAtMs, ...letter }: DeadLetterSummary): object {
-  const replayStartedAt = replayStartedAtMs === null ? null : new Date(replayStartedAtMs).toISOString();
-  return { ...letter, parkedAt: new Date(parkedAtMs).toISOString(), replayStartedAt };
-}
 
 export function printHeading(): void {
   console.log(line(['letter', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note']));
@@ -28,7 +17,7 @@ export function printSummary(letter: DeadLetterSummary): void {
 
 export function printLetter(letter: StoredDeadLetter): void {
   const { body, ...summary } = letter;
-  for (const [name, value] of Object.entries(summaryJson(summary))) {
+  for (const [name, value] of Object.entries(summaryBody(summary))) {
     console.log(`${name.padEnd(16)} ${printable(String(value ?? '-'))}`);
   }
   const decoded = decodeBatch(body);

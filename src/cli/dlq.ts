@@ -1,12 +1,13 @@
 import { Command, Option } from 'commander';
 import { withDeadLetterDesk } from '../app/dead-letter-desk.js';
 import { loadConfig } from '../config/load.js';
+import { letterBody, summaryBody } from '../http/dead-letter-bodies.js';
 import { createLog } from '../observability/log.js';
 import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
 import { DEAD_LETTER_STATES, type DeadLetterState, type DeadLetterSummary } from '../ports/dead-letters.js';
 import { CliError } from './cli-error.js';
 import { addFilters, filterOf, operatorName, parseLetterId, parseLetterIds, type FilterFlags } from './dlq-options.js';
-import { letterJson, printHeading, printLetter, printSummary, summaryJson } from './dlq-print.js';
+import { printHeading, printLetter, printSummary } from './dlq-print.js';
 import { workThroughLetters, type WorkOrder } from './dlq-work.js';
 import { environment } from './environment.js';
 import { parseWhole } from './options.js';
@@ -109,7 +110,7 @@ async function list(desk: DeadLetterDesk, { json, state, after, limit, ...flags 
   let last: DeadLetterSummary | null = null;
   let shown = 0;
   for await (const letter of desk.matching(filter, limit, after)) {
-    if (json) console.log(JSON.stringify(summaryJson(letter)));
+    if (json) console.log(JSON.stringify(summaryBody(letter)));
     else printSummary(letter);
     last = letter;
     shown++;
@@ -120,7 +121,7 @@ async function list(desk: DeadLetterDesk, { json, state, after, limit, ...flags 
 async function show(desk: DeadLetterDesk, letterId: string, json: boolean | undefined): Promise<void> {
   const letter = await desk.find(letterId);
   if (letter === null) throw new CliError(`there is no dead letter ${letterId}.`);
-  if (json) console.log(JSON.stringify(letterJson(letter)));
+  if (json) console.log(JSON.stringify(letterBody(letter)));
   else printLetter(letter);
 }
 
@@ -128,7 +129,7 @@ async function exportLetters(desk: DeadLetterDesk, { state, limit, ...flags }: L
   const filter = { ...filterOf({ ...flags, limit }), ...(state === undefined ? {} : { state }) };
   for await (const { letterId } of desk.matching(filter, limit)) {
     const letter = await desk.find(letterId);
-    if (letter === null || process.stdout.write(`${JSON.stringify(letterJson(letter))}\n`)) continue;
+    if (letter === null || process.stdout.write(`${JSON.stringify(letterBody(letter))}\n`)) continue;
     await new Promise((resolve) => process.stdout.once('drain', resolve));
   }
 }
@@ -168,7 +169,7 @@ async function dryRun(letters: AsyncIterable<DeadLetterSummary>, total: number, 
   let shown = 0;
   if (!json) printHeading();
   for await (const letter of letters) {
-    if (json) console.log(JSON.stringify(summaryJson(letter)));
+    if (json) console.log(JSON.stringify(summaryBody(letter)));
     else printSummary(letter);
     if (!json && ++shown === DRY_RUN_SHOWN && total > shown) {
       console.log(`… and ${total - shown} more`);

@@ -1,5 +1,6 @@
 import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
+import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { PurchaseGate } from '../purchase/gate.js';
@@ -28,6 +29,7 @@ export interface HttpServices {
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
+  readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */
   readonly metrics: () => Promise<string>;

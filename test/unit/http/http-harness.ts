@@ -52,6 +52,7 @@ export class FakeServices {
       getSale: { get: refuse },
       getOrder: refuse,
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
+      letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       metrics: () => Promise.resolve('up 1\n'),
       meters: {
