@@ -83,6 +83,8 @@ for (const [name, createWorld] of WORLDS) {
       for (const { letterId } of first) await world.letters.close(letterId, 'ann', 'replayed', 'recorded');
       const next = await world.letters.list(filter, { afterId: first.at(-1)?.letterId ?? '', max: 2 });
       expect(next.map(({ letterId }) => letterId)).to.deep.equal([letters[2]?.letterId]);
+      const whole = await world.letters.list({ saleId }, { afterId: letters[0]?.letterId ?? '', max: 5 });
+      expect(whole.map(({ letterId }) => letterId)).to.deep.equal(letters.slice(1).map((one) => one.letterId));
     });
 
     it('a replay begins, is kept parked with its note, begins again and ends; each step is in the audit log', async () => {
