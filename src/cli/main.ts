@@ -3,6 +3,7 @@ import { ConfigError } from '../config/load.js';
 import { OperationalError } from '../domain/errors.js';
 import { StackError } from '../stack/stack-error.js';
 import { CliError } from './cli-error.js';
+import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
 import { apiCommand, keeperCommand, workerCommand } from './programs.js';
 import { saleCommand } from './sale.js';
@@ -30,9 +31,17 @@ for (const make of [
   workerCommand,
   keeperCommand,
   saleCommand,
+  dlqCommand,
   tokenCommand,
 ]) {
-  program.addCommand(make().copyInheritedSettings(program));
+  program.addCommand(inherit(make(), program));
+}
+
+/** Commander hands settings down only at the birth of a command, which is before it gets its parent here. */
+function inherit(command: Command, parent: Command): Command {
+  command.copyInheritedSettings(parent);
+  for (const child of command.commands) inherit(child, command);
+  return command;
 }
 
 try {

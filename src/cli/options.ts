@@ -11,10 +11,10 @@ export const parseWhole =
     return value;
   };
 
-/** ISO 8601 (`2026-11-27T10:00:00Z`), `now`, or a time from now (`+90s`, `+10m`, `+2h`, `+1d`). @returns Unix ms */
+/** ISO 8601 (`2026-11-27T10:00:00Z`), `now`, or a time from now (`+90s`, `+10m`, `-2h`, `-1d`). @returns Unix ms */
 export function parseTime(text: string): number {
   if (text === 'now') return Date.now();
-  const [, amount, unit] = /^\+(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const [, amount, unit] = /^([+-]\d{1,6})([smhd])$/.exec(text) ?? [];
   if (amount && unit) {
     const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit] as number;
     return Date.now() + Number(amount) * unitMs;

@@ -1,5 +1,6 @@
 import { QUANTITY_MAX } from '../domain/purchase.js';
 import { ORDER_STATES, FAILURE_REASONS } from '../domain/order.js';
+import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.js';
 import { SALE_STATES } from '../domain/sale.js';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
 
@@ -44,6 +45,13 @@ const ADMIN = ['unauthorized', 'forbidden', ...COMMON] as const;
 const saleShared = {
   ...{ saleId: text, sku: text, title: text, priceCents: count, limitPerBuyer: count },
   ...{ opensAt: time, closesAt: time },
+};
+
+const deadLetter = {
+  ...{ letterId: text, messageId: text, group: text, originTopic: text },
+  ...{ saleId: orNull(text), batchId: orNull(text), reason: { enum: DEAD_LETTER_REASONS }, detail: text },
+  ...{ attempts: count, state: { enum: DEAD_LETTER_STATES }, parkedAt: time },
+  ...{ replays: count, replayStartedAt: orNull(time), note: orNull(text) },
 };
 
 const schemas = {
@@ -101,6 +109,8 @@ const schemas = {
     { type: { type: 'string', description: '`payment.succeeded`' }, paymentId: id, orderId: text, amountCents: count },
     ['type'],
   ),
+  DeadLetter: object(deadLetter),
+  DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
   Ready: object({
     ready: { type: 'boolean' },
     dependencies: { type: 'array', items: object({ name: text, ok: { type: 'boolean' }, detail: text }) },
@@ -223,6 +233,42 @@ const paymentWebhook = {
     ...problems('unsupported_media_type', 'payment_not_configured'),
   },
 };
+const LETTER_ID = parameter('path', 'letterId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
+const filterBy = (name: string, schema: object): object => parameter('query', name, schema, false);
+
+const deadLetters = {
+  get: {
+    operationId: 'listDeadLetters',
+    summary: 'Dead letters, oldest first; `next` goes into `after` for the next page.',
+    security: BEARER,
+    parameters: [
+      ...[filterBy('group', text), filterBy('saleId', text), filterBy('key', id)],
+      ...[filterBy('reason', { enum: DEAD_LETTER_REASONS }), filterBy('state', { enum: DEAD_LETTER_STATES })],
+      ...[filterBy('since', time), filterBy('until', time), filterBy('after', text)],
+      filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 }),
+    ],
+    responses: {
+      200: json('a page', object({ letters: { type: 'array', items: ref('DeadLetter') }, next: orNull(text) })),
+      ...problems(...ADMIN),
+    },
+  },
+};
+
+const letterMove = (verb: string, summary: string, ...more: ProblemCode[]): object => ({
+  post: {
+    operationId: `${verb}DeadLetter`,
+    summary: `${summary}; safe to repeat`,
+    security: BEARER,
+    parameters: [LETTER_ID],
+    responses: {
+      200: json('done, now or before', object({ outcome: text, letter: ref('DeadLetterWithBody') })),
+      ...(verb === 'replay'
+        ? { 202: json('published, not recorded yet', object({ outcome: text, letter: ref('DeadLetterWithBody') })) }
+        : {}),
+      ...problems(...ADMIN, 'dead_letter_not_found', 'wrong_state', ...more),
+    },
+  },
+});
 
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
@@ -264,6 +310,24 @@ export const OPENAPI = {
     ...Object.fromEntries(
       ['warm', 'open', 'pause', 'resume', 'close'].map((verb) => [`/admin/v1/sales/{saleId}/${verb}`, adminMove(verb)]),
     ),
+    '/admin/v1/dead-letters': deadLetters,
+    '/admin/v1/dead-letters/{letterId}': {
+      get: {
+        operationId: 'readDeadLetter',
+        security: BEARER,
+        parameters: [LETTER_ID],
+        responses: {
+          200: json('the letter with its body', ref('DeadLetterWithBody')),
+          ...problems(...ADMIN, 'dead_letter_not_found'),
+        },
+      },
+    },
+    '/admin/v1/dead-letters/{letterId}/replay': letterMove(
+      'replay',
+      'send the batch to the workers again and follow it to its rows',
+      'not_replayable',
+    ),
+    '/admin/v1/dead-letters/{letterId}/discard': letterMove('discard', 'give the batch up: failed rows, units go back'),
     '/healthz': probe('healthz', json('the process is alive', object({ status: { const: 'alive' } }))),
     '/readyz': probe('readyz', json('send traffic', ref('Ready')), { 503: json('do not, and why', ref('Ready')) }),
     '/metrics': probe('metrics', { description: 'Prometheus', content: { 'text/plain': { schema: text } } }),

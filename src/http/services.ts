@@ -2,6 +2,7 @@ import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
+import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
@@ -38,6 +39,7 @@ export interface HttpServices {
   /** Where a provider tells of payments; null without a secret to check them with. */
   readonly webhook: { readonly verifier: WebhookVerifier; readonly tell: OrderMoves['pay'] } | null;
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
+  readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */
   readonly metrics: () => Promise<string>;

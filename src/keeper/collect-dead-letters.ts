@@ -10,7 +10,7 @@ import { BODY_READERS } from './read-body.js';
 export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
   readonly source: DeliverySource;
-  readonly letters: DeadLetterBook;
+  readonly letters: Pick<DeadLetterBook, 'park'>;
   readonly ledger: Pick<SettlementLedger, 'park'>;
   readonly log: Log;
   readonly meters: KeeperMeters;

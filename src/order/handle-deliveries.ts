@@ -11,7 +11,7 @@ import { recordBatches, type RecordOptions, type RecordPorts } from './record-ba
 
 export interface HandlePorts extends RecordPorts {
   readonly ledger: Pick<SettlementLedger, 'settle' | 'park'>;
-  readonly letters: DeadLetterBook;
+  readonly letters: Pick<DeadLetterBook, 'park'>;
   readonly meters: WorkerMeters;
   readonly log: Log;
 }

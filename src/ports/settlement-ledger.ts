@@ -29,6 +29,15 @@ export interface PendingBatch {
   readonly body: string | null;
 }
 
+/**
+ * - `unparked`, `already_pending`: its units are held and it is in `pending`
+ * - `settled`: it is in MySQL and the ledger knows
+ * - `aborted`: its units are not held and never will be
+ * - `unknown`: there is no marker, so whether its units are held cannot be said; nothing was changed
+ */
+export const UNPARK_WORDS = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
+export type Unparked = (typeof UNPARK_WORDS)[number];
+
 /** The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. */
 export interface SettlementLedger {
   /**
@@ -65,4 +74,12 @@ export interface SettlementLedger {
    * @throws OperationalError redis
    */
   park(batch: Batch): Promise<void>;
+
+  /**
+   * Puts a parked batch whose units are held back into `pending`, as if it were deducted now: whoever publishes it next
+   * may die, the re-drive finds it there.
+   * @throws OperationalError redis; it may be in `pending`, so call again
+   * Source: lua/unpark-2.lua; protocol rule 8
+   */
+  unpark(batch: Batch): Promise<Unparked>;
 }

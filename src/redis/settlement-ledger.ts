@@ -2,7 +2,13 @@ import type { Redis } from 'ioredis';
 import { Bug } from '../domain/errors.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { BucketRef } from '../ports/stock-ledger.js';
-import type { PendingBatch, Release, SettlementLedger } from '../ports/settlement-ledger.js';
+import {
+  UNPARK_WORDS,
+  type PendingBatch,
+  type Release,
+  type SettlementLedger,
+  type Unparked,
+} from '../ports/settlement-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { asList } from './replies.js';
@@ -43,6 +49,14 @@ export function createSettlementLedger({ redis, run }: RedisConnection): Settlem
 
     async park(batch): Promise<void> {
       await guarded('park', () => redis.zrem(bucketKeys(batch).pending, batch.batchId));
+    },
+
+    async unpark(batch): Promise<Unparked> {
+      const { tx, pending } = bucketKeys(batch);
+      const said = await guarded('unpark', () => run('unpark', [tx + batch.batchId, pending], [batch.batchId]));
+      const word = UNPARK_WORDS.find((known) => known === said);
+      if (word === undefined) throw new Bug(`unpark answered the word ${String(said)}`);
+      return word;
     },
   };
 }

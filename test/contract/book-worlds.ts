@@ -14,7 +14,7 @@ import type { SaleBook } from '../../src/ports/sale-book.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
 import type { WorkerSlots } from '../../src/ports/worker-slots.js';
 import { MemoryBooks } from '../helpers/memory/memory-books.js';
-import { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
+import { MemoryDeadLetterBook, type Audited } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -31,6 +31,8 @@ export interface BookWorld {
   cancelOrder(orderId: string): Promise<void>;
   /** What the outbox promises for a batch. */
   promisesOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
+  /** What the audit log has of a subject, oldest first. */
+  auditOf(subject: string): Promise<Audited[]>;
   /** What breaks I1 or I2 in this sale; empty when nothing does. */
   broken(saleId: string): Promise<string[]>;
   close(): Promise<void>;
@@ -90,6 +92,15 @@ export async function mysqlWorld(
         releases: payloads('release').flat() as Release[],
       };
     },
+    async auditOf(subject) {
+      const rows = await pool.query<Record<'actor' | 'action' | 'subject' | 'before_json' | 'after_json', string>>(
+        'SELECT * FROM audit_log WHERE subject = ? ORDER BY id',
+        [subject],
+      );
+      return rows.map(({ actor, action, before_json, after_json }) => ({
+        ...{ actor, action, subject, before: JSON.parse(before_json), after: JSON.parse(after_json) },
+      }));
+    },
     async broken(saleId) {
       const found: string[] = [];
       for (const sql of INVARIANTS) {
@@ -105,11 +116,12 @@ export async function mysqlWorld(
 export async function memoryWorld(): Promise<BookWorld & { readonly books: MemoryBooks }> {
   const books = new MemoryBooks();
   const { clock } = books;
+  const letters = new MemoryDeadLetterBook(clock);
   return {
     books,
     orders: books,
     sales: books,
-    letters: new MemoryDeadLetterBook(),
+    letters,
     slots: new MemoryWorkerSlots(clock),
     clock,
     async raiseEpoch(saleId) {
@@ -124,6 +136,7 @@ export async function memoryWorld(): Promise<BookWorld & { readonly books: Memor
         releases: rows.flatMap((row) => (row.kind === 'release' && row.payload ? row.payload : [])),
       };
     },
+    auditOf: async (subject) => letters.audited.filter((entry) => entry.subject === subject),
     async broken(saleId) {
       const sale = (await books.find(saleId)) as Sale;
       const live = books.allOrders.filter((o) => o.saleId === saleId && ['pending_payment', 'paid'].includes(o.state));

@@ -33,6 +33,9 @@ CREATE TABLE dead_letters (
   attempts int unsigned NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  replays int unsigned NOT NULL DEFAULT 0
+  replay_started_at datetime(3)
+  note varchar(1000) COLLATE utf8mb4_bin
   KEY batch (batch_id)
   UNIQUE KEY message (message_id,consumer_group)
   PRIMARY KEY (id)

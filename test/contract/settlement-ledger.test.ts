@@ -173,5 +173,30 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         expect(await world.stock.decide(batch)).to.equal('deducted');
       });
     });
+
+    describe('unpark', () => {
+      it('M8 a parked batch comes back, young and with its body, whatever the sale has become', async () => {
+        const batch = await deducted('u1*2');
+        await world.settlement.park(batch);
+        await world.sales.gate(sale, 'closed');
+        expect(await world.settlement.unpark(batch)).to.equal('unparked');
+        expect(await world.settlement.unpark(batch)).to.equal('already_pending');
+        const [pending, ...others] = await world.settlement.stalePending(at(sale), 0, 10);
+        expect([pending?.batchId, pending?.body, others]).to.deep.equal([batch.batchId, batch.body, []]);
+        expect(await world.settlement.stalePending(at(sale), 3_600_000, 10)).to.deep.equal([]);
+        expect(await unitsLeft()).to.equal(8);
+      });
+
+      it('not once it is settled, not when it was never deducted, not when nobody knows', async () => {
+        const settled = await deducted('u1');
+        await world.settlement.settle([{ batch: settled, orders: [order('u1', '101')] }]);
+        const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];
+        await world.stock.decide(aborted);
+        expect(await world.settlement.unpark(settled)).to.equal('settled');
+        expect(await world.settlement.unpark(aborted)).to.equal('aborted');
+        expect(await world.settlement.unpark(unknown)).to.equal('unknown');
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+      });
+    });
   });
 }

@@ -76,6 +76,8 @@ const DECIDE = ['deducted', 'claimed', 'aborted', 'no_answer'] as const;
 const decideIsThePort: Same<(typeof DECIDE)[number] | 'outcome_unknown', DecideVerdict> = true;
 const RELEASE = ['nothing', 'released'] as const;
 const releaseIsThePort: Same<(typeof RELEASE)[number], Awaited<ReturnType<SettlementLedger['release']>>[number]> = true;
+const UNPARK = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
+const unparkIsThePort: Same<(typeof UNPARK)[number], Awaited<ReturnType<SettlementLedger['unpark']>>> = true;
 const WARM = ['already_warm', 'warmed'] as const;
 const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleLedger['warm']>>> = true;
 const GATE = ['not_warmed', 'repairing', 'closed', 'gated'] as const;
@@ -86,6 +88,7 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   deduct: DEDUCT,
   decide: DECIDE,
   release: RELEASE,
+  unpark: UNPARK,
   warm: WARM,
   gate: GATE,
   settle: [], // a number
@@ -114,6 +117,7 @@ describe('guard: the header of a script is its contract', () => {
       deductIsThePort,
       decideIsThePort,
       releaseIsThePort,
+      unparkIsThePort,
       warmIsThePort,
       gateIsThePort,
     ];

@@ -103,6 +103,10 @@ export class SaleBench {
     return this.#run('release', keys, [userId, requestId, batchId, orderId, withUnits ? 1 : 0]);
   }
 
+  unpark(batchId: string): Promise<unknown> {
+    return this.#run('unpark', [this.marker(batchId), this.keys.pending], [batchId]);
+  }
+
   /** Everything the bucket holds; markers of the batches that are named. */
   async snapshot(batchIds: readonly string[] = []): Promise<BucketSnapshot> {
     const { stock, sale, buyers, requests, pending } = this.keys;

@@ -1,6 +1,7 @@
 import { isSaleId } from '../../domain/ids.js';
 import type { Sale } from '../../domain/sale.js';
 import type { DeskAnswer } from '../../sale/sale-desk.js';
+import type { Principal } from '../auth.js';
 import { collectBody } from '../body.js';
 import { promisesJson } from '../purchase-request.js';
 import type { HttpServices } from '../services.js';
@@ -53,12 +54,15 @@ export function mountAdminSales(router: Router, services: HttpServices): void {
   }
 }
 
-function asAdmin(services: HttpServices, handler: Handler): Handler {
+export type AdminHandler = (exchange: Exchange, who: Principal) => void | Promise<void>;
+
+/** Lets only admins through, and says who it is. */
+export function asAdmin(services: HttpServices, handler: AdminHandler): Handler {
   return (exchange) => {
     const who = principalOf(exchange, services);
     if (who === null) return;
     if (!who.roles.includes(ADMIN)) return exchange.replies.problem(exchange.req, exchange.res, 'forbidden');
-    return handler(exchange);
+    return handler(exchange, who);
   };
 }
 

@@ -4,7 +4,13 @@ import type { LedgerAnswer, RequestEntry } from '../../../src/domain/outcome.js'
 import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
 import type { Sale } from '../../../src/domain/sale.js';
 import type { Clock } from '../../../src/ports/clock.js';
-import type { PendingBatch, Release, Settlement, SettlementLedger } from '../../../src/ports/settlement-ledger.js';
+import type {
+  PendingBatch,
+  Release,
+  Settlement,
+  SettlementLedger,
+  Unparked,
+} from '../../../src/ports/settlement-ledger.js';
 import type {
   BucketRef,
   DecideVerdict,
@@ -29,7 +35,8 @@ export type LedgerFault =
   | 'settle_fails'
   | 'settle_reply_lost'
   | 'release_fails'
-  | 'release_reply_lost';
+  | 'release_reply_lost'
+  | 'unpark_fails';
 
 /** An `aborted` marker is kept this long, as in Redis. */
 const ABORTED_LIFE_MS = 24 * 60 * 60 * 1000;
@@ -230,6 +237,18 @@ export class MemoryLedger implements StockLedger, SaleLedger, SettlementLedger {
 
   async park(batch: Batch): Promise<void> {
     this.bucket(batch).pending.delete(batch.batchId);
+  }
+
+  async unpark(batch: Batch): Promise<Unparked> {
+    this.#failOn('unpark_fails');
+    const bucket = this.bucket(batch);
+    const marker = bucket.marker(batch.batchId, this.#now);
+    if (marker === null) return 'unknown';
+    if (marker.kind === 'aborted') return 'aborted';
+    if (marker.body === null) return 'settled';
+    if (bucket.pending.has(batch.batchId)) return 'already_pending';
+    bucket.pending.set(batch.batchId, this.#now);
+    return 'unparked';
   }
 
   get #now(): number {

@@ -53,6 +53,7 @@ export class FakeServices {
       getOrder: refuse,
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
+      letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       metrics: () => Promise.resolve('up 1\n'),
       meters: {

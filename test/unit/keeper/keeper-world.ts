@@ -18,7 +18,7 @@ export class KeeperWorld {
   readonly broker = new MemoryBroker({ clock: this.clock });
   readonly books = new MemoryBooks({ clock: this.clock });
   readonly moves = new MemoryOrderMoves(this.books);
-  readonly letters = new MemoryDeadLetterBook();
+  readonly letters = new MemoryDeadLetterBook(this.clock);
   readonly counts = {
     ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
     ...{ expired: 0, coupons: 0 },

@@ -41,7 +41,7 @@ export class WorkerWorld {
   readonly broker = new MemoryBroker({ clock: timerClock });
   readonly books = new MemoryBooks({ clock: timerClock });
   readonly ledger = new MemoryLedger({ clock: timerClock });
-  readonly letters = new MemoryDeadLetterBook();
+  readonly letters = new MemoryDeadLetterBook(timerClock);
   readonly slots = new MemoryWorkerSlots(timerClock);
   readonly minter: OrderIdMinter = createOrderIdMinter(
     { slots: this.slots, clock: timerClock, log: silentLog },

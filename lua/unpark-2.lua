@@ -1,0 +1,19 @@
+-- unpark: puts a parked batch back into `pending`, before a replay publishes it (protocol rule 8).
+-- KEYS[1]  sk:{saleId:bucket}:tx:<batchId>  marker; it has its body until the batch is settled
+-- KEYS[2]  sk:{saleId:bucket}:pending       batchId by time of deduct; a replayed batch counts from now
+-- ARGV[1]  batchId
+-- Returns, in order of precedence:
+--   unknown          no marker: whether its units are held cannot be said
+--   aborted          they are not and never will be
+--   settled          it is in MySQL
+--   already_pending  it was put back before, or never left
+--   unparked         it is in pending
+local marker = redis.call('GET', KEYS[1])
+if not marker then return 'unknown' end
+if marker == 'aborted' then return 'aborted' end
+if not string.find(marker, '{', 1, true) then return 'settled' end
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 'already_pending' end
+
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[2], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[1])
+return 'unparked'

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import type { Config, Section } from '../config/schema.js';
+import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
+import { createOrderBook } from '../mysql/order-book.js';
+import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { createWorkerSlots } from '../mysql/worker-slots.js';
+import { DeadLetterDesk } from '../order/dead-letter-desk.js';
+import { createOrderIdMinter } from '../order/order-id-minter.js';
+import type { Log } from '../ports/log.js';
+import type { RedriveChannel } from '../ports/purchase-channel.js';
+import type { RedisConnection } from '../redis/connection.js';
+import { createSettlementLedger } from '../redis/settlement-ledger.js';
+import { createRedriveChannel, type OpenRedriveChannel } from '../rocketmq/redrive-channel.js';
+import { openRedis } from './open-redis.js';
+import { systemClock as clock } from './system-clock.js';
+
+/** Renewed at every discard, so it need only outlive one. */
+const SLOT_LEASE_MS = 60_000;
+
+export interface DeadLetterDeskParts {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly rocketmq: Section<'rocketmq'>;
+  readonly log: Log;
+}
+
+/** A desk that takes what few of its visitors need, a producer and a slot for order ids, when they need it. */
+export function openDeadLetterDesk({ redis, mysql, rocketmq, log }: DeadLetterDeskParts): {
+  readonly desk: DeadLetterDesk;
+  /** Never rejects. */
+  close(): Promise<void>;
+} {
+  const channel = new LateChannel(rocketmq, log);
+  const owner = `dead-letters-${randomBytes(8).toString('hex')}`;
+  const slots = createWorkerSlots(mysql, clock);
+  const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: SLOT_LEASE_MS });
+  const desk = new DeadLetterDesk({
+    letters: createDeadLetterBook(mysql),
+    book: createOrderBook(mysql),
+    ledger: createSettlementLedger(redis),
+    ...{ channel, minter, clock },
+  });
+  return {
+    desk,
+    async close(): Promise<void> {
+      await channel.close();
+      await minter.close();
+    },
+  };
+}
+
+/** Opens a desk for one piece of work, as a command line needs it, and closes it again. */
+export async function withDeadLetterDesk<T>(
+  config: Config<'mysql' | 'redis' | 'rocketmq'>,
+  log: Log,
+  work: (desk: DeadLetterDesk) => Promise<T>,
+): Promise<T> {
+  const mysql = openMysqlPool(config.mysql);
+  const redis = await openRedis(config.redis, log);
+  const { desk, close } = openDeadLetterDesk({ redis, mysql, rocketmq: config.rocketmq, log });
+  try {
+    return await work(desk);
+  } finally {
+    await close();
+    await redis.close();
+    await mysql.close();
+  }
+}
+
+/** The re-drive topic, with a producer from the first message on; one that did not start is tried anew. */
+class LateChannel implements RedriveChannel {
+  readonly #options: Section<'rocketmq'>;
+  readonly #log: Log;
+  #opening: Promise<OpenRedriveChannel> | null = null;
+
+  constructor(options: Section<'rocketmq'>, log: Log) {
+    this.#options = options;
+    this.#log = log;
+  }
+
+  async publish(batch: Parameters<RedriveChannel['publish']>[0]): Promise<void> {
+    const channel = await (this.#opening ??= this.#open());
+    return channel.publish(batch);
+  }
+
+  async close(): Promise<void> {
+    const channel = await this.#opening?.catch(() => null);
+    await channel?.close();
+  }
+
+  async #open(): Promise<OpenRedriveChannel> {
+    const { endpoint, requestTimeoutMs, startTimeoutMs } = this.#options;
+    const start = { startupTimeoutMs: startTimeoutMs };
+    try {
+      return await createRedriveChannel({ endpoint, requestTimeoutMs, log: this.#log, start });
+    } catch (error) {
+      this.#opening = null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { decodeBatch } from '../domain/batch.js';
+import { summaryBody } from '../http/dead-letter-bodies.js';
+import type { DeadLetterSummary, StoredDeadLetter } from '../ports/dead-letters.js';
+
+const PURCHASES_SHOWN = 20;
+
+export function printHeading(): void {
+  console.log(line(['letter', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note']));
+}
+
+export function printSummary(letter: DeadLetterSummary): void {
+  const { letterId, parkedAtMs, state, reason, saleId, batchId, replays, note } = letter;
+  const when = new Date(parkedAtMs).toISOString();
+  const cells = [letterId, when, state, reason, saleId ?? '-', batchId ?? '-', String(replays), note ?? letter.detail];
+  console.log(line(cells.map(printable)));
+}
+
+export function printLetter(letter: StoredDeadLetter): void {
+  const { body, ...summary } = letter;
+  for (const [name, value] of Object.entries(summaryBody(summary))) {
+    console.log(`${name.padEnd(16)} ${printable(String(value ?? '-'))}`);
+  }
+  const decoded = decodeBatch(body);
+  if (decoded.outcome !== 'decoded') {
+    console.log(`${'body'.padEnd(16)} no batch: ${decoded.detail}\n${printable(body)}`);
+    return;
+  }
+  const { purchases, bucket, epoch, createdAtMs } = decoded.batch;
+  console.log(`${'bucket, epoch'.padEnd(16)} ${bucket}, ${epoch}`);
+  console.log(`${'formed at'.padEnd(16)} ${new Date(createdAtMs).toISOString()}`);
+  console.log(`${'purchases'.padEnd(16)} ${purchases.length}`);
+  for (const { userId, requestId, quantity } of purchases.slice(0, PURCHASES_SHOWN)) {
+    console.log(`  buyer ${userId}  request ${requestId}  quantity ${quantity}`);
+  }
+  if (purchases.length > PURCHASES_SHOWN) console.log(`  … all of them with --json`);
+}
+
+const WIDTHS = [8, 24, 9, 17, 18, 22, 7];
+const line = (cells: readonly string[]): string =>
+  cells
+    .map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0))
+    .join('  ')
+    .trimEnd();
+
+/** What stands in a letter came from elsewhere: it must not steer the terminal. */
+const printable = (text: string): string => text.replace(/[^\P{C}\n]/gu, '\ufffd');

@@ -1,0 +1,87 @@
+import { SingleBar } from 'cli-progress';
+import type { DeadLetterDesk, LetterResult, Pace } from '../order/dead-letter-desk.js';
+import type { DiscardAnswer } from '../order/discard-letter.js';
+import type { ReplayAnswer } from '../order/replay-letter.js';
+import { assertNever } from '../domain/errors.js';
+
+export interface WorkOrder {
+  readonly letterIds: AsyncIterable<string> | Iterable<string>;
+  /** How many there are. */
+  readonly total: number;
+  readonly pace: Pace;
+  readonly json: boolean;
+  /** What a letter is called that came to the end that was asked for. */
+  readonly end: 'replayed' | 'discarded';
+  readonly work: (letterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
+}
+
+/**
+ * Works through letters and shows how it goes: a bar on a terminal, else a line per letter. Ctrl-C begins no new letter
+ * and waits for nothing; a second one ends at once. Either way the same command goes on where this one stopped.
+ * @returns true when every letter came to the end that was asked for
+ */
+export async function workThroughLetters(desk: DeadLetterDesk, order: WorkOrder): Promise<boolean> {
+  const { json, end, total } = order;
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const bar = !json && process.stderr.isTTY ? startBar(total) : null;
+  const counts = new Map<string, number>();
+  let done = 0;
+  const onResult = (result: LetterResult): void => {
+    const { word, note, isEnd } = read(result, end);
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+    if (isEnd) done++;
+    if (json) console.log(JSON.stringify({ letterId: result.letterId, outcome: word, note }));
+    else if (bar === null) console.log(`${result.letterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd());
+    bar?.increment();
+  };
+  try {
+    const work = (letterId: string): Promise<ReplayAnswer | DiscardAnswer> => order.work(letterId, stopping.signal);
+    await desk.workThrough(order.letterIds, work, order.pace, onResult, stopping.signal);
+  } finally {
+    bar?.stop();
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+  }
+  const sum = [...counts].map(([word, count]) => `${count} ${word}`).join(', ');
+  console.error(`${total} asked for: ${sum || 'nothing done'}.`);
+  if (stopping.signal.aborted) console.error('Stopped. The same command goes on where this one ended.');
+  else if (counts.has('fault'))
+    console.error('A part of the system failed. When it is back, run the same command again.');
+  return done === total;
+}
+
+function startBar(total: number): SingleBar {
+  const bar = new SingleBar({ format: '{bar} {value} of {total}, {eta_formatted} left', stream: process.stderr });
+  bar.start(total, 0);
+  return bar;
+}
+
+interface ReadResult {
+  readonly word: string;
+  readonly note: string | null;
+  readonly isEnd: boolean;
+}
+
+function read(result: LetterResult, end: WorkOrder['end']): ReadResult {
+  if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
+  const { answer } = result;
+  switch (answer.outcome) {
+    case 'replayed':
+    case 'already_recorded':
+    case 'discarded':
+      return { word: answer.outcome, note: answer.note, isEnd: true };
+    case 'unfinished':
+    case 'not_a_batch':
+    case 'not_held':
+      return { word: answer.outcome, note: answer.note, isEnd: false };
+    case 'already_closed':
+      return { word: answer.outcome, note: `it is ${answer.state}`, isEnd: answer.state === end };
+    case 'contended':
+      return { word: answer.outcome, note: 'others write the same rows; run the same command again', isEnd: false };
+    case 'not_found':
+      return { word: answer.outcome, note: null, isEnd: false };
+    default:
+      return assertNever(answer);
+  }
+}

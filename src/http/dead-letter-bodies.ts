@@ -1,0 +1,14 @@
+import { decodeBatch } from '../domain/batch.js';
+import type { DeadLetterSummary, StoredDeadLetter } from '../ports/dead-letters.js';
+
+/** A letter as a program reads it: times in ISO 8601. */
+export function summaryBody({ parkedAtMs, replayStartedAtMs, ...letter }: DeadLetterSummary): object {
+  const replayStartedAt = replayStartedAtMs === null ? null : new Date(replayStartedAtMs).toISOString();
+  return { ...letter, parkedAt: new Date(parkedAtMs).toISOString(), replayStartedAt };
+}
+
+/** The same with its body: as it is, and decoded where it is a batch. */
+export function letterBody({ body, ...summary }: StoredDeadLetter): object {
+  const isBatch = decodeBatch(body).outcome === 'decoded';
+  return { ...summaryBody(summary), batch: isBatch ? (JSON.parse(body) as object) : null, body };
+}

@@ -1,0 +1,208 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { userInfo } from 'node:os';
+import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
+import { silentLog } from '../../src/ports/log.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { Buyers, userIds } from '../helpers/buyers.js';
+import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
+import { ask, type Answer } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { found, until } from '../helpers/until.js';
+
+/** Six tries, which the broker spaces by 2 to 5 s whatever is asked, then its dead-letter topic. */
+const DEAD_LETTER_MS = 90_000;
+const LETTERS = 1000;
+/** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */
+const RUN_TIMEOUT_MS = 180_000;
+
+describe('dead letters, replayed and discarded', () => {
+  let api: Program;
+  let admin: string;
+  const system = useSystem(async ({ programs }) => {
+    const keeper = programs.start('keeper', { env: { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '600000' } });
+    [api] = await Promise.all([
+      programs.start('api'),
+      programs.start('worker', { env: { WORKER_RETRY_FIRST_MS: '10' } }),
+      keeper,
+    ]);
+    admin = buyersOf('1').token('root', ['admin']);
+  });
+
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const dlq = (...args: string[]): Promise<CommandEnd> => runCommand(['dlq', ...args], system.stack.env);
+  const onLetter = (method: 'GET' | 'POST', path: string): Promise<Answer> =>
+    ask(`${api.url}/admin/v1/dead-letters${path}`, { method, token: admin, timeoutMs: 30_000 });
+  const count = async (sql: string, ...values: string[]): Promise<number> => {
+    const [row] = await system.stack.mysql.query<{ n: string | number }>(`SELECT COUNT(*) AS n FROM ${sql}`, values);
+    return Number(row?.n);
+  };
+
+  /** Deducts batches of one and parks them, as a worker and a collector leave them. */
+  async function parkBatches(saleId: string, size: number): Promise<Batch[]> {
+    const { redis, mysql } = system.stack;
+    const [stock, settlement] = [createStockLedger(redis, silentLog), createSettlementLedger(redis)];
+    const book = createDeadLetterBook(mysql);
+    const batches = userIds(size).map((userId) =>
+      sealBatch({
+        ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+        ...{ createdAtMs: Date.now(), trace: '', purchases: [{ userId, requestId: 'k1', quantity: 1 }] },
+      }),
+    );
+    for (const batch of batches) {
+      expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+      await book.park({
+        ...{ messageId: randomBytes(16).toString('hex'), group: 'seckill-order-writer', saleId, body: batch.body },
+        ...{ originTopic: 'seckill-purchase', batchId: batch.batchId, reason: 'retries_exhausted', attempts: 8 },
+        detail: 'the consumer group gave up on it',
+      });
+      await settlement.park(batch);
+    }
+    return batches;
+  }
+
+  it('M8 what every try refused is replayed to orders, or discarded: failed rows and the units back', async () => {
+    const { stack } = system;
+    const [first, second] = [await openSale(stack, { stock: 10 }), await openSale(stack, { stock: 10 })];
+    const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
+    const trigger = `refuse_${first.saleId}`;
+    await stack.mysql.execute(
+      `CREATE TRIGGER ${trigger} AFTER INSERT ON orders FOR EACH ROW
+         IF NEW.sale_id IN (${first.saleId}, ${second.saleId}) THEN
+           SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused by the test';
+         END IF`,
+    );
+    const parkedOf = async (saleId: string) => (await dlq('list', '--sale', saleId, '--json')).lines[0];
+    try {
+      expect((await ann.buy('ann'))?.status).to.equal(202);
+      expect((await bob.buy('bob'))?.status).to.equal(202);
+      await until(
+        'both are parked',
+        async () => (await count('dead_letters WHERE sale_id IN (?, ?)', first.saleId, second.saleId)) === 2,
+        DEAD_LETTER_MS,
+      );
+    } finally {
+      await stack.mysql.execute(`DROP TRIGGER ${trigger}`);
+    }
+    const toReplay = await found('the letter of ann', () => parkedOf(first.saleId));
+    expect(toReplay).to.include({ reason: 'retries_exhausted', state: 'parked', replays: 0 });
+    const shown = await dlq('show', String(toReplay.letterId), '--json');
+    expect(shown.lines[0]?.batch).to.deep.include({ saleId: first.saleId, purchases: [['ann', 'k1', 1]] });
+
+    const dry = await dlq('replay', '--all-matching', '--sale', first.saleId, '--dry-run');
+    expect([dry.code, dry.stdout.includes('nothing was done')]).to.deep.equal([0, true]);
+    const replay = await dlq('replay', '--all-matching', '--sale', first.saleId, '--key', 'k1', '--json');
+    expect(replay.lines, replay.stderr).to.deep.equal([
+      { letterId: toReplay.letterId, outcome: 'replayed', note: 'recorded: 1 live, 0 ended' },
+    ]);
+    expect(replay.code).to.equal(0);
+    expect((await ann.status('ann')).json.status).to.equal('ordered');
+    expect(await expectInvariants(stack, first.saleId, ann.opLog)).to.include({ sold: 1, rows: 1, unitsLeft: 9 });
+
+    const toDiscard = String((await parkedOf(second.saleId))?.letterId);
+    const discard = await dlq('discard', toDiscard, '--json');
+    expect([discard.code, discard.lines[0]?.outcome], discard.stderr).to.deep.equal([0, 'discarded']);
+    expect((await dlq('discard', toDiscard)).code, 'a repeat is done').to.equal(0);
+    expect((await dlq('replay', toDiscard)).code, 'what was given up cannot be replayed').to.equal(1);
+    const figures = await expectInvariants(stack, second.saleId, bob.opLog);
+    expect(figures).to.include({ sold: 0, rows: 1, failedRows: 1, unitsLeft: 10 });
+    expect((await bob.status('bob')).json).to.include({ status: 'failed', reason: 'discarded' });
+    expect((await bob.buy('bob', { requestId: 'k2' }))?.status, 'and may try again').to.equal(202);
+
+    const audit = await stack.mysql.query<{ actor: string; action: string }>(
+      'SELECT actor, action FROM audit_log WHERE subject IN (?, ?) ORDER BY id',
+      [`dead_letter:${String(toReplay.letterId)}`, `dead_letter:${toDiscard}`],
+    );
+    const actor = userInfo().username;
+    expect(audit.map((row) => ({ ...row }))).to.deep.equal([
+      { actor, action: 'dead_letter.replay_begun' },
+      { actor, action: 'dead_letter.replayed' },
+      { actor, action: 'dead_letter.discarded' },
+    ]);
+  });
+
+  it('an admin does the same over HTTP, one by one, in his own name', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 10 });
+    await parkBatches(saleId, 2);
+    const page = await onLetter('GET', `?saleId=${saleId}&state=parked`);
+    const [replayId, discardId] = (page.json.letters as { letterId: string }[]).map(({ letterId }) => letterId);
+    const replayed = await onLetter('POST', `/${replayId}/replay`);
+    expect([replayed.status, replayed.json.outcome], replayed.text).to.deep.equal([200, 'replayed']);
+    const discarded = await onLetter('POST', `/${discardId}/discard`);
+    expect([discarded.status, discarded.json.outcome], discarded.text).to.deep.equal([200, 'discarded']);
+    const figures = await expectInvariants(system.stack, saleId);
+    expect(figures).to.include({ sold: 1, rows: 2, failedRows: 1, unitsLeft: 9 });
+    expect((await onLetter('GET', `/${replayId}`)).json).to.include({ state: 'replayed' });
+    expect(await count("audit_log WHERE actor = 'root' AND subject = ?", `dead_letter:${discardId}`)).to.equal(1);
+  });
+
+  it(`M8 a replay of ${LETTERS} letters that is killed, resumed, stopped and resumed: each an order, none twice`, async function () {
+    this.timeout(RUN_TIMEOUT_MS);
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: LETTERS });
+    await parkBatches(saleId, LETTERS);
+    const parked = (): Promise<number> => count("dead_letters WHERE sale_id = ? AND state = 'parked'", saleId);
+    const begun = (): Promise<number> =>
+      count(
+        "audit_log a JOIN dead_letters d ON a.subject = CONCAT('dead_letter:', d.id)" +
+          " WHERE d.sale_id = ? AND a.action = 'dead_letter.replay_begun'",
+        saleId,
+      );
+    const args = ['replay', '--all-matching', '--sale', saleId, '--rate', '500', '--json'];
+
+    const unasked = await dlq(...args);
+    expect([unasked.code, unasked.lines.length], 'so many need a yes').to.deep.equal([2, LETTERS]);
+    expect([await parked(), await begun()]).to.deep.equal([LETTERS, 0]);
+
+    const startedMs = Date.now();
+    const killed = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(300, 'SIGKILL');
+    expect(killed.signal).to.equal('SIGKILL');
+    const [afterKill, begunByThen] = [await parked(), await begun()];
+    expect(afterKill, 'it was half way').to.be.within(1, LETTERS - 300);
+    const halfWay = await count(
+      "dead_letters WHERE sale_id = ? AND state = 'parked' AND replay_started_at IS NOT NULL",
+      saleId,
+    );
+
+    const stopped = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(200, 'SIGINT');
+    expect(stopped.code, stopped.stderr).to.equal(1);
+    expect(stopped.stderr).to.contain('The same command goes on');
+    const afterStop = await parked();
+    expect(afterStop).to.be.within(1, afterKill - 150);
+
+    const last = await dlq(...args, '--yes');
+    expect(last.code, last.stderr).to.equal(0);
+    const tookMs = Date.now() - startedMs;
+    const replayedRows = await count("dead_letters WHERE sale_id = ? AND state = 'replayed'", saleId);
+    expect([await parked(), replayedRows]).to.deep.equal([0, LETTERS]);
+    const figures = await expectInvariants(stack, saleId);
+    expect(figures).to.include({ rows: LETTERS, liveRows: LETTERS, sold: LETTERS, unitsLeft: 0, duplicates: 0 });
+    const begins = await begun();
+    expect(begins, 'what was under way may be published again, the others not').to.be.at.most(LETTERS + 2 * 32);
+    console.log(
+      `      ${LETTERS} letters in ${(tookMs / 1000).toFixed(1)} s over three runs: killed with ${begunByThen} begun` +
+        ` (${halfWay} half way), stopped with ${afterStop} left; ${begins} begun in all, ${figures.rows} orders, 0 twice`,
+    );
+    expect((await dlq(...args, '--yes')).lines, 'nothing is left').to.deep.equal([]);
+  });
+
+  it('list, export and wrong use', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 10 });
+    const batches = await parkBatches(saleId, 3);
+    const list = await dlq('list', '--sale', saleId, '--limit', '2');
+    expect(list.stdout.split('\n')[0]).to.match(/^letter +parked at +state +reason/);
+    expect(list.stdout).to.contain(batches[1]?.batchId).and.not.contain(batches[2]?.batchId);
+    expect(list.stderr).to.match(/--after \d+/);
+    const exported = await dlq('export', '--sale', saleId, '--since', '-1h');
+    expect(exported.lines.map(({ body }) => body)).to.deep.equal(batches.map(({ body }) => body));
+    for (const wrong of [['replay'], ['replay', '1', '--all-matching'], ['list', '--state', 'x'], ['show', 'x']]) {
+      expect((await dlq(...wrong)).code, wrong.join(' ')).to.equal(2);
+    }
+    expect((await dlq('show', '99999999999')).code).to.equal(1);
+  });
+});

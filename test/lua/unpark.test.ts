@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
+import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { batchOf, freshBatchId, purchasesOf } from '../helpers/sales.js';
+
+describe('lua/unpark-2.lua', () => {
+  let bench: ScriptBench;
+  let sale: SaleBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  beforeEach(async () => {
+    sale = await bench.sale({ limitPerBuyer: 5 });
+  });
+  after(() => bench?.close());
+
+  const deducted = async (...texts: string[]): Promise<Batch> => {
+    const batch = batchOf(sale.sale, purchasesOf(...texts));
+    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
+    return batch;
+  };
+  const park = ({ batchId }: Batch) => sale.redis.zrem(sale.keys.pending, batchId);
+
+  it('M8 unparked: a parked batch is in pending again, from now on, and nothing else moves', async () => {
+    const batch = await deducted('u1*2', 'u2');
+    const before = await sale.snapshot([batch.batchId]);
+    await park(batch);
+    await sale.redis.zadd(sale.keys.pending, 1, 'older-batch');
+    const beforeMs = await bench.nowMs();
+    expect(await sale.unpark(batch.batchId)).to.equal('unparked');
+    const score = Number(await sale.redis.zscore(sale.keys.pending, batch.batchId));
+    expect(score).to.be.within(beforeMs, await bench.nowMs());
+    await sale.redis.zrem(sale.keys.pending, 'older-batch');
+    expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
+  });
+
+  it('already_pending: a repeat changes nothing, the age neither', async () => {
+    const { batchId } = await deducted('u1');
+    await sale.redis.zadd(sale.keys.pending, 12345, batchId);
+    expect(await sale.unpark(batchId)).to.equal('already_pending');
+    expect(await sale.redis.zscore(sale.keys.pending, batchId)).to.equal('12345');
+  });
+
+  it('settled: what is in MySQL does not come back into pending', async () => {
+    const batch = await deducted('u1');
+    await sale.settle(batch.batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }]);
+    expect(await sale.unpark(batch.batchId)).to.equal('settled');
+    expect((await sale.snapshot()).pending).to.deep.equal([]);
+  });
+
+  it('aborted: a batch that holds nothing', async () => {
+    const batchId = freshBatchId();
+    expect(await sale.decide(batchId)).to.equal('aborted');
+    expect(await sale.unpark(batchId)).to.equal('aborted');
+    expect((await sale.snapshot()).pending).to.deep.equal([]);
+  });
+
+  it('C7 unknown: without a marker, even if it stands in pending; and no marker is made', async () => {
+    const { batchId } = await deducted('u1');
+    await sale.redis.del(sale.marker(batchId));
+    expect(await sale.unpark(batchId)).to.equal('unknown');
+    const { pending, markers } = await sale.snapshot([batchId]);
+    expect({ pending, markers }).to.deep.equal({ pending: [batchId], markers: {} });
+    expect(await sale.unpark(freshBatchId())).to.equal('unknown');
+  });
+
+  it('aborted and settled win over the place in pending', async () => {
+    const [aborted, settled] = [freshBatchId(), freshBatchId()];
+    await sale.redis.set(sale.marker(aborted), 'aborted');
+    await sale.redis.set(sale.marker(settled), 'deducted');
+    for (const batchId of [aborted, settled]) await sale.redis.zadd(sale.keys.pending, 1, batchId);
+    expect(await sale.unpark(aborted)).to.equal('aborted');
+    expect(await sale.unpark(settled)).to.equal('settled');
+  });
+
+  it('a claimed batch holds its units in a later epoch: it goes back too', async () => {
+    const batchId = freshBatchId();
+    await sale.redis.set(sale.marker(batchId), 'claimed{"v":1}');
+    expect(await sale.unpark(batchId)).to.equal('unparked');
+  });
+});

@@ -1,0 +1,173 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import type { DiscardAnswer } from '../../../src/order/discard-letter.js';
+import type { ReplayAnswer } from '../../../src/order/replay-letter.js';
+import type { StoredDeadLetter } from '../../../src/ports/dead-letters.js';
+import { batchOf, purchasesOf } from '../../helpers/sales.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+const AT_MS = Date.UTC(2030, 0, 1);
+const BATCH = batchOf({ saleId: '7' }, purchasesOf('u1*2'), 'batch-1');
+const SHARED = {
+  ...{ letterId: '17', messageId: 'm1', group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId: '7' },
+  ...{ batchId: 'batch-1', detail: 'given up', attempts: 8, replays: 1, note: null },
+  reason: 'retries_exhausted' as const,
+  state: 'parked' as const,
+};
+const LETTER: StoredDeadLetter = {
+  ...SHARED,
+  ...{ body: BATCH.body, parkedAtMs: AT_MS, replayStartedAtMs: AT_MS + 1000 },
+};
+const SUMMARY = { ...SHARED, parkedAt: '2030-01-01T00:00:00.000Z', replayStartedAt: '2030-01-01T00:00:01.000Z' };
+const WITH_BODY = { ...SUMMARY, batch: JSON.parse(BATCH.body), body: BATCH.body };
+
+describe('admin dead letters', () => {
+  let fake: FakeServices;
+  let server: Started;
+  let calls: unknown[];
+  let found: StoredDeadLetter[];
+  let replayed: ReplayAnswer;
+  let discarded: DiscardAnswer;
+  const admin = bearer('boss', ['admin']);
+
+  beforeEach(async () => {
+    calls = [];
+    found = [LETTER];
+    replayed = { outcome: 'replayed', note: 'recorded' };
+    discarded = { outcome: 'discarded', note: '1 failed' };
+    const letters: HttpServices['letters'] = {
+      list: async (filter, page) => {
+        calls.push(['list', filter, page]);
+        return found.map(({ body: _body, ...summary }) => summary);
+      },
+      find: async (letterId) => found.find((letter) => letter.letterId === letterId) ?? null,
+      replay: async (letterId, { actor }) => {
+        calls.push(['replay', letterId, actor]);
+        return replayed;
+      },
+      discard: async (letterId, actor) => {
+        calls.push(['discard', letterId, actor]);
+        return discarded;
+      },
+    };
+    fake = new FakeServices({ letters });
+    server = await startServer(fake);
+  });
+  afterEach(async () => {
+    await server.stop();
+    expect(fake.bugs, 'no input of a client is a bug of ours').to.deep.equal([]);
+  });
+
+  const get = (path: string, token = admin): request.Test =>
+    request(server.url).get(`/admin/v1/dead-letters${path}`).set('authorization', token);
+  const post = (path: string, token = admin): request.Test =>
+    request(server.url).post(`/admin/v1/dead-letters${path}`).set('authorization', token);
+
+  it('S5 when the token is missing or lacks the role, then 401 or 403 and nothing is asked', async () => {
+    for (const path of ['', '/17']) {
+      await request(server.url).get(`/admin/v1/dead-letters${path}`).expect(401);
+      await get(path, bearer('u1', ['Admin'])).expect(403);
+    }
+    for (const path of ['/17/replay', '/17/discard']) {
+      await request(server.url).post(`/admin/v1/dead-letters${path}`).expect(401);
+      await post(path, bearer('u1')).expect(403);
+    }
+    expect(calls).to.deep.equal([]);
+  });
+
+  it('when letters are asked for, then a page without bodies, and where the next begins if it was full', async () => {
+    expect((await get('').expect(200)).body).to.deep.equal({ letters: [SUMMARY], next: null });
+    expect((await get('?limit=1').expect(200)).body.next).to.equal('17');
+    expect(calls).to.deep.equal([
+      ['list', {}, { max: 50 }],
+      ['list', {}, { max: 1 }],
+    ]);
+  });
+
+  it('when filters are given, then each is read', async () => {
+    await get(
+      '?group=g&saleId=7&key=k-1&reason=undecodable&state=parked&since=2030-01-01T00:00:00Z' +
+        '&until=2030-01-01T02:00:00%2B01:00&after=16&limit=200',
+    ).expect(200);
+    const times = { sinceMs: AT_MS, untilMs: AT_MS + 3_600_000 };
+    const filter = { group: 'g', saleId: '7', key: 'k-1', reason: 'undecodable', state: 'parked', ...times };
+    expect(calls).to.deep.equal([['list', filter, { afterId: '16', max: 200 }]]);
+  });
+
+  it('S6 when a filter is wrong, then 400 names it', async () => {
+    const wrong: Record<string, string[]> = {
+      ...{ saleId: ['x', '0'], key: ['a b', ''], reason: ['x'], state: ['gone'], since: ['yesterday', '7'] },
+      ...{ until: [''], after: ['x', '-1'], limit: ['0', '201', 'x', '1.5', ''], colour: ['red'] },
+    };
+    for (const [field, values] of Object.entries(wrong)) {
+      for (const value of values) {
+        const { body } = await get(`?${field}=${encodeURIComponent(value)}`).expect(400);
+        expect([body.code, body.errors[0].field], `${field}=${value}`).to.deep.equal(['bad_request', field]);
+      }
+    }
+    await get('?state=parked&state=replayed').expect(400);
+    expect(calls).to.deep.equal([]);
+  });
+
+  it('when one is asked for, then it comes with its body, decoded where it is a batch', async () => {
+    const { body } = await get('/17').expect(200);
+    expect(body).to.deep.equal(WITH_BODY);
+    found = [{ ...LETTER, body: '{' }];
+    expect((await get('/17').expect(200)).body).to.include({ batch: null, body: '{' });
+    expect((await get('/18').expect(404)).body.code).to.equal('dead_letter_not_found');
+    await get('/x').expect(400);
+  });
+
+  it('when one is replayed or discarded, then in the name of the admin, and the letter comes back', async () => {
+    const replay = await post('/17/replay').expect(200);
+    expect(replay.body).to.deep.equal({ outcome: 'replayed', letter: WITH_BODY });
+    expect((await post('/17/discard').expect(200)).body.outcome).to.equal('discarded');
+    expect(calls).to.deep.equal([
+      ['replay', '17', 'boss'],
+      ['discard', '17', 'boss'],
+    ]);
+    await post('/x/replay').expect(400);
+    await post('/0/discard').expect(400);
+  });
+
+  it('each answer of a replay has its status', async () => {
+    const rows: [ReplayAnswer, number, string][] = [
+      [{ outcome: 'already_recorded', note: 'n' }, 200, 'already_recorded'],
+      [{ outcome: 'unfinished', note: 'n' }, 202, 'unfinished'],
+      [{ outcome: 'not_a_batch', note: 'no batch' }, 409, 'not_replayable'],
+      [{ outcome: 'not_held', note: 'not held' }, 409, 'not_replayable'],
+      [{ outcome: 'already_closed', state: 'replayed' }, 200, 'already_closed'],
+      [{ outcome: 'already_closed', state: 'discarded' }, 409, 'wrong_state'],
+      [{ outcome: 'not_found' }, 404, 'dead_letter_not_found'],
+    ];
+    for (const [answer, status, word] of rows) {
+      replayed = answer;
+      const { body } = await post('/17/replay').expect(status);
+      expect(body.outcome ?? body.code).to.equal(word);
+    }
+    replayed = { outcome: 'not_held', note: 'its units are not held (unknown)' };
+    expect((await post('/17/replay')).body.detail).to.contain('not held (unknown)');
+  });
+
+  it('each answer of a discard has its status', async () => {
+    const rows: [DiscardAnswer, number, string][] = [
+      [{ outcome: 'contended' }, 503, 'unavailable'],
+      [{ outcome: 'already_closed', state: 'discarded' }, 200, 'already_closed'],
+      [{ outcome: 'already_closed', state: 'replayed' }, 409, 'wrong_state'],
+      [{ outcome: 'not_found' }, 404, 'dead_letter_not_found'],
+    ];
+    for (const [answer, status, word] of rows) {
+      discarded = answer;
+      const { body } = await post('/17/discard').expect(status);
+      expect(body.outcome ?? body.code).to.equal(word);
+    }
+  });
+
+  it('D1 when a dependency is down, then 503 names it', async () => {
+    fake.services.letters.discard = () => Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
+    const { body } = await post('/17/discard').expect(503);
+    expect([body.code, body.detail]).to.deep.equal(['unavailable', 'mysql does not answer. Try again.']);
+  });
+});
