@@ -93,7 +93,7 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
   const book = createOrderBook(mysql);
   const moves = createOrderMoves(mysql, { clock, log });
   const orderParts = { ...parts, ledger, moves };
-  const collect = { letters: createDeadLetterBook(mysql), ledger, log, meters };
+  const collect = { letters: createDeadLetterBook(mysql), ledger, book, log, meters };
   return [
     {
       everyMs,

@@ -1,8 +1,11 @@
+import type { Batch } from '../domain/batch.js';
+import { isLive } from '../domain/order.js';
 import type { Group } from '../domain/topics.js';
 import type { DeadLetterBook } from '../ports/dead-letters.js';
 import type { Delivery, DeliverySource } from '../ports/delivery-source.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
+import type { OrderBook } from '../ports/order-book.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { Job } from './job.js';
 import { BODY_READERS } from './read-body.js';
@@ -11,7 +14,8 @@ export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
   readonly source: DeliverySource;
   readonly letters: Pick<DeadLetterBook, 'park'>;
-  readonly ledger: Pick<SettlementLedger, 'park'>;
+  readonly ledger: Pick<SettlementLedger, 'park' | 'settle'>;
+  readonly book: Pick<OrderBook, 'findByPurchases'>;
   readonly log: Log;
   readonly meters: KeeperMeters;
 }
@@ -30,11 +34,22 @@ const RECEIVE_MAX = 16;
  * units stay held), then the ack. Dying in between collects the same letter again, which changes nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
-  const { source, letters, ledger, log, meters } = ports;
+  const { source, letters, ledger, book, log, meters } = ports;
+
+  /** Its last worker may have died after COMMIT: then it is no dead letter, only the ledger has not heard of it. */
+  const settled = async (batch: Batch): Promise<boolean> => {
+    const rows = await book.findByPurchases(batch.saleId, batch.purchases);
+    const own = rows.filter((row) => row.batchId === batch.batchId);
+    if (own.length < batch.purchases.length) return false;
+    await ledger.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    meters.settledLate(1);
+    return true;
+  };
 
   const collect = async (delivery: Delivery): Promise<void> => {
     const body = BODY_READERS[options.group](delivery.body);
     const read = body.outcome === 'decoded' ? body : null;
+    if (read?.batch && (await settled(read.batch))) return void (await delivery.ack());
     const parked = await letters.park({
       messageId: delivery.messageId,
       group: options.group,
@@ -56,7 +71,11 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
   return {
     name: `collect-dead-letters:${options.group}`,
     async runOnce(): Promise<void> {
-      for (const delivery of await source.receive(RECEIVE_MAX)) await collect(delivery);
+      const faults: unknown[] = [];
+      for (const delivery of await source.receive(RECEIVE_MAX)) {
+        await collect(delivery).catch((error: unknown) => faults.push(error)); // it comes again; the others go on
+      }
+      if (faults.length > 0) throw faults[0];
     },
   };
 }

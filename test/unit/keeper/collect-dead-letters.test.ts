@@ -19,9 +19,9 @@ describe('keeper: collect-dead-letters', () => {
   });
 
   const create = (parts: Partial<CollectDeadLettersPorts> = {}): Job => {
-    const { letters, ledger, log, meters } = world;
+    const { letters, ledger, books, log, meters } = world;
     const source = world.broker.source(DEAD_TOPIC, COLLECTOR, 30_000);
-    const ports = { source, letters, ledger, log, meters, ...parts };
+    const ports = { source, letters, ledger, book: books, log, meters, ...parts };
     return collectDeadLetters(ports, { group: GROUPS.writer, topic: TOPICS.purchase });
   };
   const bury = (body: string, properties: Record<string, string> = {}): void =>
@@ -56,6 +56,7 @@ describe('keeper: collect-dead-letters', () => {
         },
       },
       ledger: {
+        settle: (of) => world.ledger.settle(of),
         park: async (of) => {
           order.push('park');
           await world.ledger.park(of);
@@ -100,7 +101,7 @@ describe('keeper: collect-dead-letters', () => {
     ).to.equal('away');
     expect([await pending(), unfinished()]).to.deep.equal([1, 1]);
     world.clock.advance(30_000);
-    await create({ ledger: { park: away } })
+    await create({ ledger: { park: away, settle: away } })
       .runOnce()
       .catch(() => undefined);
     expect([await pending(), unfinished(), world.letters.letters.length]).to.deep.equal([1, 1, 1]);
@@ -119,10 +120,27 @@ describe('keeper: collect-dead-letters', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('one letter that fails does not lose those before it', async () => {
-    const [one, two] = [await world.deducted(sale, ['u1']), await world.deducted(sale, ['u2'])];
-    bury(one.body);
-    bury(two.body);
+  it('M9 what was recorded after all is settled and acked, and is no dead letter', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2']);
+    const orderIds = await world.recorded(batch, ['u2']);
+    bury(batch.body);
+    await create().runOnce();
+    expect([world.letters.letters.length, await pending(), unfinished()]).to.deep.equal([0, 0, 0]);
+    const { requests } = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    expect(requests.get('u1/k1')).to.deep.include({ state: 'ordered', orderId: orderIds[0] });
+    expect(world.counts.settledLate).to.equal(1);
+  });
+
+  it('M8 a batch recorded in part, or under another batch, is parked', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2']);
+    await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
+    bury(batch.body);
+    await create().runOnce();
+    expect(world.letters.letters).to.have.length(1);
+  });
+
+  it('one letter that fails holds up neither those before it nor those behind it', async () => {
+    for (const user of ['u1', 'u2', 'u3']) bury((await world.deducted(sale, [user])).body);
     let parked = 0;
     const letters: CollectDeadLettersPorts['letters'] = {
       park: async (letter) => {
@@ -133,15 +151,16 @@ describe('keeper: collect-dead-letters', () => {
     await create({ letters })
       .runOnce()
       .catch(() => undefined);
-    expect([world.letters.letters.length, unfinished()]).to.deep.equal([1, 1]);
+    expect([world.letters.letters.length, unfinished()]).to.deep.equal([2, 1]);
     world.clock.advance(30_000);
     await create().runOnce();
-    expect([world.letters.letters.length, unfinished(), await pending()]).to.deep.equal([2, 0, 0]);
+    expect([world.letters.letters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
   });
 
   it('M7 whatever a group works on: deadlines and events are parked as what they are, and touch no batch', async () => {
     const { letters, log, meters, broker } = world;
-    const never = { park: () => expect.fail('it is no batch') };
+    const fail = (): never => expect.fail('it is no batch');
+    const never = { ledger: { park: fail, settle: fail }, book: { findByPurchases: fail } };
     const deadline = encodePaymentDeadline({ batchId: 'b7', saleId: '7', deadlineAtMs: 1, orders: ['11'] });
     const events = encodeOrderEvents([{ eventId: '1-paid', type: 'order.paid', saleId: '8', orders: ['11'], atMs: 1 }]);
     for (const [group, body] of [
@@ -152,7 +171,7 @@ describe('keeper: collect-dead-letters', () => {
       const { topic, collector } = DEAD_LETTERS[group];
       broker.publishRaw(topic, body);
       broker.publishRaw(topic, '{');
-      const ports = { source: broker.source(topic, collector, 30_000), letters, ledger: never, log, meters };
+      const ports = { source: broker.source(topic, collector, 30_000), letters, ...never, log, meters };
       await collectDeadLetters(ports, { group, topic: GROUP_TOPICS[group] }).runOnce();
       expect(broker.unfinished(topic, collector), group).to.equal(0);
     }
