@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,16 +13,14 @@ import { migrate } from '../src/mysql/migrate.js';
  * (other ports and another folder than `npm start`). Ends with one line: `N passed, N failed`.
  */
 const REPO = fileURLToPath(new URL('..', import.meta.url));
-const STACK_DIR = join(REPO, '.stack-test');
 
 /** Folders without a server first: a slip shows before anything is booted. */
-const PHASES = [
-  { folders: ['unit', 'guard'], stack: false },
-  { folders: ['contract', 'lua', 'integration', 'scenario'], stack: true },
-] as const;
-/** Their files share no name and mostly wait, for timers of the broker of up to a minute. */
+const BARE = ['unit', 'guard'];
+/** Beside each other, each lane on a stack of its own: most of their time they wait for timers of the broker. */
+const LANES = [['contract', 'lua', 'integration'], ['scenario']];
+const FOLDERS = [...BARE, ...LANES.flat()];
+/** Their files share no name, so they run beside each other on one stack. */
 const PARALLEL = new Set(['contract']);
-const FOLDERS = PHASES.flatMap((phase) => phase.folders) as readonly string[];
 
 interface Counts {
   passed: number;
@@ -34,63 +32,83 @@ const argv = process.argv.slice(2);
 const wanted = argv.filter((arg) => FOLDERS.includes(arg));
 const mochaArgs = argv.filter((arg) => !FOLDERS.includes(arg));
 const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
-let child: ChildProcess | null = null;
+const children = new Set<ChildProcess>();
 let interrupted = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     interrupted = true;
-    child?.kill('SIGTERM');
+    for (const child of children) child.kill('SIGTERM');
   });
 }
 
 const startedMs = Date.now();
-for (const phase of PHASES) {
-  const folders = phase.folders.filter((folder) => wanted.length === 0 || wanted.includes(folder));
-  if (interrupted || folders.length === 0) continue;
-  if (phase.stack) await withStack((env) => runFolders(folders, env));
-  else await runFolders(folders, process.env);
-}
+const chosen = (folders: readonly string[]): string[] =>
+  folders.filter((folder) => wanted.length === 0 || wanted.includes(folder));
+await runFolders(chosen(BARE), process.env, null);
+const lanes = LANES.map(chosen).filter((folders) => folders.length > 0);
+if (lanes.length > 0 && !interrupted) await runLanes(lanes);
 const { passed, failed, skipped } = counts;
 console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
 console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exit(failed > 0 || passed === 0 || interrupted ? 1 : 0);
 
-/** A fresh instance: what an earlier run left is removed, so that no test depends on it. */
-async function withStack(work: (env: NodeJS.ProcessEnv) => Promise<void>): Promise<void> {
-  const onProgress = ({ state, text }: { state: string; text: string }): void => {
-    if (state === 'done') console.log(`  stack: ${text}`);
-  };
-  const lock = tryLock(`${STACK_DIR}.lock`);
+/** The first lane is seen as it runs; what another one wrote is shown when it has ended. */
+async function runLanes(all: readonly (readonly string[])[]): Promise<void> {
+  const lock = tryLock(join(REPO, '.stack-test.lock'));
   if ('heldBy' in lock) {
     console.error(`Process ${lock.heldBy} runs these tests already; wait for its end.`);
     counts.failed++;
     return;
   }
-  const old: Stack = openStack({ dir: STACK_DIR, ports: 'free' });
-  await old.down();
-  rmSync(STACK_DIR, { recursive: true, force: true });
-  const stack = openStack({ dir: STACK_DIR, ports: 'free', onProgress });
+  const logFolder = mkdtempSync(join(tmpdir(), 'seckill-lanes-'));
+  const stacks: Stack[] = [];
   try {
-    await stack.up();
-    const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: STACK_DIR };
-    await migrate({ url: stack.env().MYSQL_URL });
-    await work(env);
+    for (const [index] of all.entries())
+      stacks.push(await freshStack(`.stack-test${index === 0 ? '' : `-${index + 1}`}`));
+    const work = all.map(async (folders, index) => {
+      const stack = stacks[index] as Stack;
+      const logFile = index === 0 ? null : join(logFolder, `${index}.log`);
+      const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
+      await runFolders(folders, env, logFile);
+      await stack.down();
+      return logFile;
+    });
+    for (const lane of work) {
+      const logFile = await lane;
+      if (logFile !== null && existsSync(logFile)) process.stdout.write(readFileSync(logFile));
+    }
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
     console.error(error.message);
     counts.failed++;
   } finally {
-    await stack.down();
+    for (const stack of stacks) await stack.down();
+    rmSync(logFolder, { recursive: true, force: true });
     lock.release();
   }
 }
 
-async function runFolders(folders: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+/** What an earlier run left is removed, so that no test depends on it. */
+async function freshStack(name: string): Promise<Stack> {
+  const dir = join(REPO, name);
+  await openStack({ dir, ports: 'free' }).down();
+  rmSync(dir, { recursive: true, force: true });
+  const onProgress = ({ state, text }: { state: string; text: string }): void => {
+    if (state === 'done') console.log(`  ${name}: ${text}`);
+  };
+  const stack = openStack({ dir, ports: 'free', onProgress });
+  await stack.up();
+  await migrate({ url: stack.env().MYSQL_URL });
+  return stack;
+}
+
+/** @param logFile where the output goes; null: to the terminal */
+async function runFolders(folders: readonly string[], env: NodeJS.ProcessEnv, logFile: string | null): Promise<void> {
   for (const folder of folders) {
     const files = testFiles(folder);
     if (interrupted || files.length === 0) continue;
-    console.log(`\n== ${folder}`);
-    add(await runMocha(files, PARALLEL.has(folder) ? ['--parallel', '--jobs', '4'] : [], env));
+    console.log(`\n== ${folder}${logFile === null ? '' : ': running beside, shown at the end'}`);
+    add(await runMocha(files, PARALLEL.has(folder) ? ['--parallel', '--jobs', '4'] : [], env, logFile));
   }
 }
 
@@ -105,19 +123,28 @@ function testFiles(folder: string): string[] {
 }
 
 /** One process per folder: a test that kills or leaks cannot reach the next folder. */
-async function runMocha(files: readonly string[], options: readonly string[], env: NodeJS.ProcessEnv): Promise<Counts> {
+async function runMocha(
+  files: readonly string[],
+  options: readonly string[],
+  env: NodeJS.ProcessEnv,
+  logFile: string | null,
+): Promise<Counts> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
   const countFile = join(folder, 'counts.json');
   // not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
   const mocha = join(REPO, 'node_modules/mocha/lib/cli/cli.js');
   const reporter = join(REPO, 'test/helpers/counting-reporter.cjs');
   const args = ['--import', 'tsx', mocha, '--reporter', reporter, ...options, ...mochaArgs, ...files];
-  child = spawn(process.execPath, args, {
+  const output = logFile === null ? 'inherit' : openSync(logFile, 'a');
+  const child = spawn(process.execPath, args, {
     cwd: REPO,
     env: { ...env, SECKILL_TEST_COUNTS: countFile },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', output, output],
   });
-  const code = await new Promise<number | null>((resolve) => child?.once('exit', resolve));
+  children.add(child);
+  const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
+  children.delete(child);
+  if (typeof output === 'number') closeSync(output);
   try {
     return JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
   } catch {

@@ -116,7 +116,7 @@ export interface KeeperFailPoints {
   published(outbox: Outbox): Outbox;
   /** The outbox of rows whose units go back. */
   released(outbox: Outbox): Outbox;
-  moves<M extends Pick<OrderMoves, 'expire'>>(moves: M): M;
+  moves<M extends Pick<OrderMoves, 'expire' | 'expireDue'>>(moves: M): M;
 }
 
 /** @throws ConfigError for a point that the keeper does not have */
@@ -137,6 +137,11 @@ export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints
       ...moves,
       async expire(orderIds) {
         const ended = await moves.expire(orderIds);
+        if (ended > 0) await pass('expire_after_commit');
+        return ended;
+      },
+      async expireDue(max) {
+        const ended = await moves.expireDue(max);
         if (ended > 0) await pass('expire_after_commit');
         return ended;
       },

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { collectDeadLetters } from '../keeper/collect-dead-letters.js';
@@ -55,6 +56,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     config.metrics,
   );
   const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(({ job, everyMs: pauseMs }) =>
     keepRunning(job, pauseMs, stopping.signal, { clock, log, meters }),
   );
@@ -91,7 +93,7 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
   const ledger = createSettlementLedger(redis);
   const sales = createSaleBook(mysql);
   const book = createOrderBook(mysql);
-  const moves = createOrderMoves(mysql, { clock, log });
+  const moves = parts.points.moves(createOrderMoves(mysql, { clock, log }));
   const orderParts = { ...parts, ledger, moves };
   const collect = { letters: createDeadLetterBook(mysql), ledger, book, log, meters };
   return [

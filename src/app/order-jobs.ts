@@ -69,13 +69,13 @@ export function relayJobs(
 }
 
 /** The groups that the keeper works for, each in a loop of its own: none waits for another. */
-export function consumerJobs({ mysql, broker, moves, points, meters, log }: OrderJobParts): PlannedJob[] {
+export function consumerJobs({ mysql, broker, moves, meters, log }: OrderJobParts): PlannedJob[] {
   const shared: Omit<ConsumePorts, 'source' | 'handle'> = {
     ready: () => mysql.probe(),
     letters: createDeadLetterBook(mysql),
     ...{ log, meters },
   };
-  const expire = expireUnpaid({ moves: points.moves(moves), orders: createOrderStates(mysql), meters });
+  const expire = expireUnpaid({ moves: moves, orders: createOrderStates(mysql), meters });
   const coupons = issueCoupons({ coupons: createCouponBook(mysql), meters });
   const jobs = [
     consume(

@@ -82,7 +82,10 @@ describe('the outbox when keepers and broker die', () => {
     const figures = await expectInvariants(stack, saleId);
     expect(figures).to.include({ rows: SIZE, sold: 0, unitsLeft: 10 });
     await until('it is told', () => ear.ordersOf(saleId, 'order.expired').length >= SIZE, AGAIN_WITHIN_MS);
-    expect(ear.ordersOf(saleId, 'order.expired')).to.deep.equal([...orderIds].sort());
+    // A keeper that was killed may have published without marking: then it is told again, under the same id.
+    expect([...new Set(ear.ordersOf(saleId, 'order.expired'))].sort()).to.deep.equal([...orderIds].sort());
+    const ids = ear.eventsOf(saleId).flatMap(({ type, eventId }) => (type === 'order.expired' ? [eventId] : []));
+    expect(new Set(ids).size, 'one id').to.equal(1);
   });
 
   it('M1 broker down: rows wait and are counted, nothing is lost, and they go out when it is back', async () => {
@@ -102,7 +105,7 @@ describe('the outbox when keepers and broker die', () => {
     };
     await until('rows are tried', async () => (await metric('seckill_outbox_retried_rows_total')) > 0, 30_000);
     await until('the alert grows', async () => (await metric('seckill_outbox_oldest_seconds')) > 3, 30_000);
-    expect(await metric('seckill_outbox_undone_rows')).to.be.at.least(10);
+    await until('all are counted', async () => (await metric('seckill_outbox_undone_rows')) >= 10, 30_000);
     expect(await undone('batch_recorded', saleId), 'they wait').to.equal(10);
 
     await proxy.start();

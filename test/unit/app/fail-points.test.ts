@@ -36,7 +36,10 @@ function parts(done: string[]) {
     settlement: { settle: did('settle') } as unknown as SettlementLedger,
     source: { receive: async () => (done.push('receive'), [{}] as never) },
     outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
-    moves: { expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length) },
+    moves: {
+      expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length),
+      expireDue: async (max: number) => (done.push('sweep'), max),
+    },
   };
 }
 
@@ -89,6 +92,21 @@ describe('fail points', () => {
     expect(keeper.published(given.outbox)).to.equal(given.outbox);
     expect(keeper.released(given.outbox)).to.equal(given.outbox);
     expect(keeper.moves(given.moves)).to.equal(given.moves);
+  });
+
+  it('stop the keeper after a sweep that ended orders, too', async () => {
+    const done: string[] = [];
+    const { moves } = parts(done);
+    const points = keeperFailPoints(settings('expire_after_commit'), silentLog);
+    await points.moves(moves).expireDue(0);
+    await stoppedAt(
+      points
+        .moves(moves)
+        .expireDue(1)
+        .then(() => undefined),
+      done,
+    );
+    expect(done).to.deep.equal(['sweep', 'sweep']);
   });
 
   it('stop the api after the step that names them', async () => {
