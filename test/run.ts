@@ -29,12 +29,13 @@ interface Counts {
   passed: number;
   failed: number;
   skipped: number;
+  failures: readonly { title: string; reason: string }[];
 }
 
 const argv = process.argv.slice(2);
 const wanted = argv.filter((arg) => FOLDERS.includes(arg));
 const mochaArgs = argv.filter((arg) => !FOLDERS.includes(arg));
-const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 const children = new Set<ChildProcess>();
 let interrupted = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -50,7 +51,9 @@ const chosen = (folders: readonly string[]): string[] =>
 await runFolders(chosen(BARE), process.env, null);
 const lanes = LANES.map(chosen).filter((folders) => folders.length > 0);
 if (lanes.length > 0 && !interrupted) await runLanes(lanes);
-const { passed, failed, skipped } = counts;
+const { passed, failed, skipped, failures } = counts;
+// said again where it is seen: hundreds of lines may stand between a failure and the end
+for (const { title, reason } of failures) console.log(`FAILED ${title}\n  ${reason.split('\n')[0]}`);
 console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
 console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exit(failed > 0 || passed === 0 || interrupted ? 1 : 0);
@@ -59,8 +62,7 @@ process.exit(failed > 0 || passed === 0 || interrupted ? 1 : 0);
 async function runLanes(all: readonly (readonly string[])[]): Promise<void> {
   const lock = tryLock(join(REPO, '.stack-test.lock'));
   if ('heldBy' in lock) {
-    console.error(`Process ${lock.heldBy} runs these tests already; wait for its end.`);
-    counts.failed++;
+    addFailure('npm test', `Process ${lock.heldBy} runs these tests already; wait for its end.`);
     return;
   }
   const logFolder = mkdtempSync(join(tmpdir(), 'seckill-lanes-'));
@@ -82,8 +84,7 @@ async function runLanes(all: readonly (readonly string[])[]): Promise<void> {
     }
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
-    console.error(error.message);
-    counts.failed++;
+    addFailure('the stack of the tests', error.message);
   } finally {
     for (const stack of stacks) await stack.down();
     rmSync(logFolder, { recursive: true, force: true });
@@ -151,15 +152,23 @@ async function runMocha(
   try {
     return JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
   } catch {
-    console.error(`mocha ended with ${code} before it could count`);
-    return { passed: 0, failed: 1, skipped: 0 };
+    const failures = [{ title: files.join(' '), reason: `mocha ended with ${code} before it could count` }];
+    return { passed: 0, failed: 1, skipped: 0, failures };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 function add(more: Counts): void {
-  counts.passed += more.passed;
-  counts.failed += more.failed;
-  counts.skipped += more.skipped;
+  counts = {
+    passed: counts.passed + more.passed,
+    failed: counts.failed + more.failed,
+    skipped: counts.skipped + more.skipped,
+    failures: [...counts.failures, ...more.failures],
+  };
+}
+
+/** What failed before or beside the tests themselves. */
+function addFailure(title: string, reason: string): void {
+  add({ passed: 0, failed: 1, skipped: 0, failures: [{ title, reason }] });
 }
