@@ -5,6 +5,7 @@ import { createAuthenticator, type Authenticator } from '../http/auth.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
+import { createAuditLog } from '../mysql/audit-log.js';
 import { createOrderBook } from '../mysql/order-book.js';
 import { createOrderMoves } from '../mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
@@ -94,6 +95,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
       letters: letters.desk,
+      audit: createAuditLog(mysql),
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
       meters: createHttpMeters(registry),

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { ConfigError } from '../config/load.js';
 import { OperationalError } from '../domain/errors.js';
 import { StackError } from '../stack/stack-error.js';
+import { auditCommand } from './audit.js';
 import { CliError } from './cli-error.js';
 import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
@@ -32,6 +33,7 @@ for (const make of [
   keeperCommand,
   saleCommand,
   dlqCommand,
+  auditCommand,
   tokenCommand,
 ]) {
   program.addCommand(inherit(make(), program));

@@ -2,6 +2,7 @@ import express, { type Express } from 'express';
 import { createFastLane } from './fast-lane.js';
 import { type Lifecycle, Replies } from './respond.js';
 import { mountAdminSales } from './routes/admin-sales.js';
+import { mountAudit } from './routes/audit.js';
 import { mountDeadLetters } from './routes/dead-letters.js';
 import { createErrorHandler } from './routes/errors.js';
 import { mountOrderMoves } from './routes/order-moves.js';
@@ -37,6 +38,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
+  mountAudit(router, services);
   mountProbes(router, services, lifecycle);
 
   const other = new Replies('other', { meters: services.meters, lifecycle });

@@ -111,6 +111,10 @@ const schemas = {
   ),
   DeadLetter: object(deadLetter),
   DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
+  AuditEntry: object({
+    ...{ auditId: text, at: time, actor: text, action: text, subject: text },
+    ...{ before: {}, after: {} },
+  }),
   Ready: object({
     ready: { type: 'boolean' },
     dependencies: { type: 'array', items: object({ name: text, ok: { type: 'boolean' }, detail: text }) },
@@ -270,6 +274,23 @@ const letterMove = (verb: string, summary: string, ...more: ProblemCode[]): obje
   },
 });
 
+const auditLog = {
+  get: {
+    operationId: 'listAudit',
+    summary: 'Who did what, newest first; `next` goes into `before` for the next page.',
+    security: BEARER,
+    parameters: [
+      ...[filterBy('subject', text), filterBy('actor', text), filterBy('action', text)],
+      ...[filterBy('since', time), filterBy('before', text)],
+      filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 }),
+    ],
+    responses: {
+      200: json('a page', object({ entries: { type: 'array', items: ref('AuditEntry') }, next: orNull(text) })),
+      ...problems(...ADMIN),
+    },
+  },
+};
+
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
   openapi: '3.1.0',
@@ -328,6 +349,7 @@ export const OPENAPI = {
       'not_replayable',
     ),
     '/admin/v1/dead-letters/{letterId}/discard': letterMove('discard', 'give the batch up: failed rows, units go back'),
+    '/admin/v1/audit': auditLog,
     '/healthz': probe('healthz', json('the process is alive', object({ status: { const: 'alive' } }))),
     '/readyz': probe('readyz', json('send traffic', ref('Ready')), { 503: json('do not, and why', ref('Ready')) }),
     '/metrics': probe('metrics', { description: 'Prometheus', content: { 'text/plain': { schema: text } } }),

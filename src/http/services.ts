@@ -3,6 +3,7 @@ import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
 import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
+import type { AuditLog } from '../ports/audit-log.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
@@ -40,6 +41,7 @@ export interface HttpServices {
   readonly webhook: { readonly verifier: WebhookVerifier; readonly tell: OrderMoves['pay'] } | null;
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
+  readonly audit: AuditLog;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */
   readonly metrics: () => Promise<string>;

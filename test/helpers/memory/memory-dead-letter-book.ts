@@ -1,5 +1,6 @@
 import { decodeBatch } from '../../../src/domain/batch.js';
 import { OperationalError } from '../../../src/domain/errors.js';
+import type { AuditEntry } from '../../../src/ports/audit-log.js';
 import type { Clock } from '../../../src/ports/clock.js';
 import type {
   DeadLetter,
@@ -13,13 +14,7 @@ import type {
 import { ManualClock } from './manual-clock.js';
 
 /** A row of the audit log, as a test compares it. */
-export interface Audited {
-  readonly actor: string;
-  readonly action: string;
-  readonly subject: string;
-  readonly before: unknown;
-  readonly after: unknown;
-}
+export type Audited = AuditEntry;
 
 /** Dead letters in memory. */
 export class MemoryDeadLetterBook implements DeadLetterBook {
