@@ -40,6 +40,7 @@ import { openDeadLetterDesk } from './dead-letter-desk.js';
 import { openRedis } from './open-redis.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
+import { createTrace } from './trace-session.js';
 import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
@@ -95,7 +96,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
       letters: letters.desk,
-      audit: createAuditLog(mysql),
+      ...{ audit: createAuditLog(mysql), trace: createTrace({ redis, mysql, log }, config.keeper.redriveAfterMs) },
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
       meters: createHttpMeters(registry),

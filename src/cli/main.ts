@@ -11,6 +11,7 @@ import { saleCommand } from './sale.js';
 import { stackCommand } from './stack.js';
 import { tokenCommand } from './token.js';
 import { topicsCommand } from './topics.js';
+import { traceCommand } from './trace.js';
 import { upCommand } from './up.js';
 
 /** Exit codes: 0 done, 1 failed or done in part, 2 used wrongly. */
@@ -34,6 +35,7 @@ for (const make of [
   saleCommand,
   dlqCommand,
   auditCommand,
+  traceCommand,
   tokenCommand,
 ]) {
   program.addCommand(inherit(make(), program));

@@ -411,7 +411,8 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 
 /** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
-  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'failPoint', 'log'],
+  // The api reads what the keeper does, so that a trace can say what comes next.
+  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'keeper', 'failPoint', 'log'],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: ['redis', 'rocketmq', 'keeper', 'mysql', 'metrics', 'failPoint', 'log'],
 } as const satisfies Record<string, readonly SectionName[]>;

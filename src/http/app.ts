@@ -12,6 +12,7 @@ import { mountProbes } from './routes/probes.js';
 import { mountPurchases } from './routes/purchases.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
+import { mountTraces } from './routes/traces.js';
 import type { HttpServices } from './services.js';
 
 /** Everything on Express, the purchase endpoint included: the same handler that the server calls before Express. */
@@ -39,6 +40,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
   mountAudit(router, services);
+  mountTraces(router, services);
   mountProbes(router, services, lifecycle);
 
   const other = new Replies('other', { meters: services.meters, lifecycle });

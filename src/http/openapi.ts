@@ -2,6 +2,8 @@ import { QUANTITY_MAX } from '../domain/purchase.js';
 import { ORDER_STATES, FAILURE_REASONS } from '../domain/order.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.js';
 import { SALE_STATES } from '../domain/sale.js';
+import { STANDINGS } from '../trace/standing-of.js';
+import { TRACE_SOURCES } from '../trace/steps-of.js';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
 
 const text = { type: 'string' } as const;
@@ -114,6 +116,13 @@ const schemas = {
   AuditEntry: object({
     ...{ auditId: text, at: time, actor: text, action: text, subject: text },
     ...{ before: {}, after: {} },
+  }),
+  Trace: object({
+    ...{ userId: id, saleId: text, requestId: id, state: { enum: STANDINGS }, sentence: text },
+    steps: {
+      type: 'array',
+      items: object({ at: orNull(time), source: { enum: TRACE_SOURCES }, what: text, detail: text }),
+    },
   }),
   Ready: object({
     ready: { type: 'boolean' },
@@ -291,6 +300,23 @@ const auditLog = {
   },
 };
 
+const traces = {
+  get: {
+    operationId: 'tracePurchase',
+    summary:
+      'The whole life of a purchase. An id that several buyers used gives all of them; `more`: not all are shown.',
+    security: BEARER,
+    parameters: [
+      { ...parameter('path', 'id', id), description: 'request id, batch id or order id' },
+      ...[filterBy('saleId', text), filterBy('userId', id)],
+    ],
+    responses: {
+      200: json('found', object({ purchases: { type: 'array', items: ref('Trace') }, more: { type: 'boolean' } })),
+      ...problems(...ADMIN, 'purchase_not_found'),
+    },
+  },
+};
+
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
   openapi: '3.1.0',
@@ -350,6 +376,7 @@ export const OPENAPI = {
     ),
     '/admin/v1/dead-letters/{letterId}/discard': letterMove('discard', 'give the batch up: failed rows, units go back'),
     '/admin/v1/audit': auditLog,
+    '/admin/v1/requests/{id}': traces,
     '/healthz': probe('healthz', json('the process is alive', object({ status: { const: 'alive' } }))),
     '/readyz': probe('readyz', json('send traffic', ref('Ready')), { 503: json('do not, and why', ref('Ready')) }),
     '/metrics': probe('metrics', { description: 'Prometheus', content: { 'text/plain': { schema: text } } }),

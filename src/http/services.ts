@@ -11,6 +11,7 @@ import type { PurchaseGate } from '../purchase/gate.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
+import type { TracePurchase } from '../trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
@@ -42,6 +43,7 @@ export interface HttpServices {
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
   readonly audit: AuditLog;
+  readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */
   readonly metrics: () => Promise<string>;

@@ -99,13 +99,14 @@ export class MemoryDeadLetterBook implements DeadLetterBook {
 }
 
 function matches(letter: StoredDeadLetter, filter: DeadLetterFilter): boolean {
-  const { group, saleId, key, reason, state, sinceMs, untilMs, replayBegun } = filter;
+  const { group, saleId, batchId, key, reason, state, sinceMs, untilMs, replayBegun } = filter;
   const same = <T>(wanted: T | undefined, has: T): boolean => wanted === undefined || wanted === has;
   return (
     same(group, letter.group) &&
     same<string | null>(saleId, letter.saleId) &&
     same(reason, letter.reason) &&
     same(state, letter.state) &&
+    same<string | null>(batchId, letter.batchId) &&
     same(replayBegun, letter.replayStartedAtMs !== null) &&
     (sinceMs === undefined || letter.parkedAtMs >= sinceMs) &&
     (untilMs === undefined || letter.parkedAtMs < untilMs) &&
