@@ -33,7 +33,7 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
     ...evidence.audit.map(({ atMs, actor, action, subject }) =>
       at(atMs, 'mysql', 'audit', `${actor}: ${action} ${subject}`),
     ),
-    // Its messages can be found by key with the tools of RocketMQ only, each a JVM of some seconds; see the docs.
+    // Its messages can be found by key with the tools of RocketMQ only, each a JVM of some seconds; see docs/architecture.md.
     at(null, 'broker', 'not_asked', 'every state that outlives a message stands in Redis or MySQL'),
   ];
   return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
