@@ -20,6 +20,7 @@ Examples:
   seckill trace order-1 --sale 7 --user alice
   seckill trace 431234567890123456            an order
   seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch
+  seckill trace -- -9QmT0yq4cM2nUo1bWv8kA     an id that begins with -
 
 Reads Redis and MySQL and changes nothing. Without --user an id that several buyers used shows all of them, and one that
 nobody holds any more is looked for in the whole table of orders, which takes a while. Exit codes: 0 found, 1 not.`;
