@@ -47,9 +47,10 @@ describe('trace: which purchases an id means', () => {
   };
 
   it('an order or a batch that MySQL knows: nothing else is searched', async () => {
-    indexed = [{ userId: 'u1', saleId: '7', requestId: 'k1' }];
-    inRedis.set('7/42', ['other']);
-    expect(await found({ id: '42' })).to.deep.equal(['7/u1/k1']);
+    const { saleId } = await world.openSale();
+    indexed = [{ userId: 'u1', saleId, requestId: 'k1' }];
+    inRedis.set(`${saleId}/42`, ['other']);
+    expect(await found({ id: '42' })).to.deep.equal([`${saleId}/u1/k1`]);
   });
 
   it('a request id: every buyer in every sale, in Redis and in MySQL, each once; a buyer or a sale narrows it', async () => {
