@@ -6,6 +6,7 @@ import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createSaleBook } from '../mysql/sale-book.js';
 import { createTraceBook } from '../mysql/trace-book.js';
 import type { Log } from '../ports/log.js';
+import type { TraceBroker } from '../ports/trace-broker.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createStockLedger } from '../redis/stock-ledger.js';
 import { createTraceLedger } from '../redis/trace-ledger.js';
@@ -13,13 +14,15 @@ import { TracePurchase } from '../trace/trace-purchase.js';
 import { openRedis } from './open-redis.js';
 
 export interface TraceParts {
+  /** Null: the broker is not asked. */
+  readonly broker: TraceBroker | null;
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly log: Log;
 }
 
 /** Built of reads alone: no part of it can change a store. */
-export function createTrace({ redis, mysql, log }: TraceParts, redriveAfterMs: number): TracePurchase {
+export function createTrace({ broker, redis, mysql, log }: TraceParts, redriveAfterMs: number): TracePurchase {
   return new TracePurchase(
     {
       sales: createSaleBook(mysql),
@@ -29,6 +32,7 @@ export function createTrace({ redis, mysql, log }: TraceParts, redriveAfterMs: n
       letters: createDeadLetterBook(mysql),
       jobs: createCompensationBook(mysql),
       audit: createAuditLog(mysql),
+      broker,
     },
     { redriveAfterMs },
   );
@@ -37,13 +41,13 @@ export function createTrace({ redis, mysql, log }: TraceParts, redriveAfterMs: n
 /** Opens a trace for one piece of work, as a command line needs it, and closes it again. */
 export async function withTrace<T>(
   config: Config<'mysql' | 'redis' | 'keeper'>,
-  log: Log,
+  { broker, log }: Pick<TraceParts, 'broker' | 'log'>,
   work: (trace: TracePurchase) => Promise<T>,
 ): Promise<T> {
   const mysql = openMysqlPool(config.mysql);
   const redis = await openRedis(config.redis, log);
   try {
-    return await work(createTrace({ redis, mysql, log }, config.keeper.redriveAfterMs));
+    return await work(createTrace({ broker, redis, mysql, log }, config.keeper.redriveAfterMs));
   } finally {
     await redis.close();
     await mysql.close();

@@ -7,11 +7,14 @@ import { createLog } from '../observability/log.js';
 import type { PurchaseTrace } from '../trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
 import { environment } from './environment.js';
+import { LOCAL_CLUSTER } from '../stack/servers/proxy.js';
 import { printable } from './printable.js';
+import { createTraceBroker } from './trace-broker.js';
 
 interface TraceFlags {
   readonly sale?: string;
   readonly user?: string;
+  readonly cluster: string;
   readonly json?: boolean;
 }
 
@@ -22,28 +25,31 @@ Examples:
   seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch
   seckill trace -- -9QmT0yq4cM2nUo1bWv8kA     an id that begins with -
 
-Reads Redis and MySQL and changes nothing. Without --user an id that several buyers used shows all of them, and one that
+Reads Redis, MySQL and, with NAMESRV_ADDR, the broker; changes nothing. Without --user an id that several buyers used shows all of them, and one that
 nobody holds any more is looked for in the whole table of orders, which takes a while. Exit codes: 0 found, 1 not.`;
 
 export function traceCommand(): Command {
   return new Command('trace')
-    .description('the whole life of one purchase, from what Redis and MySQL have of it')
+    .description('the whole life of one purchase, from what Redis, MySQL and the broker have of it')
     .argument('<id>', 'request id (Idempotency-Key), batch id or order id', parseId)
     .option('--sale <saleId>', 'of this sale only', parseSaleId)
     .option('--user <userId>', 'of this buyer only', parseId)
+    .option('--cluster <name>', 'broker cluster behind NAMESRV_ADDR', LOCAL_CLUSTER)
     .option('--json', 'one JSON line per purchase')
     .addHelpText('after', EXAMPLES)
     .action(trace);
 }
 
-async function trace(id: string, { sale, user, json }: TraceFlags): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'keeper'], environment());
+async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Promise<void> {
+  const env = environment();
+  const config = loadConfig(['mysql', 'redis', 'keeper'], env);
+  const broker = env.NAMESRV_ADDR ? createTraceBroker(env.NAMESRV_ADDR, cluster) : null;
   const query = {
     id,
     ...(sale === undefined ? {} : { saleId: sale }),
     ...(user === undefined ? {} : { userId: user }),
   };
-  const answer = await withTrace(config, createLog('trace', 'error'), (one) => one.trace(query));
+  const answer = await withTrace(config, { broker, log: createLog('trace', 'error') }, (one) => one.trace(query));
   if (answer.outcome === 'not_found') throw new CliError(answer.why);
   for (const one of answer.traces) {
     if (json) console.log(JSON.stringify(traceBody(one)));

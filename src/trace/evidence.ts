@@ -6,6 +6,7 @@ import type { CompensationJob } from '../ports/compensation-book.js';
 import type { DeadLetterSummary } from '../ports/dead-letters.js';
 import type { LedgerSale } from '../ports/stock-ledger.js';
 import type { BookTrace } from '../ports/trace-book.js';
+import type { TracedMessage } from '../ports/trace-broker.js';
 import type { TracedBatch } from '../ports/trace-ledger.js';
 
 /** What the ledger has of one purchase. */
@@ -29,5 +30,7 @@ export interface PurchaseEvidence {
   readonly book: BookTrace;
   readonly letters: readonly DeadLetterSummary[];
   readonly jobs: readonly CompensationJob[];
+  /** What the broker has of its batch, or why that is not known. */
+  readonly broker: readonly TracedMessage[] | string;
   readonly audit: readonly StoredAuditEntry[];
 }

@@ -33,8 +33,7 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
     ...evidence.audit.map(({ atMs, actor, action, subject }) =>
       at(atMs, 'mysql', 'audit', `${actor}: ${action} ${subject}`),
     ),
-    // Its messages can be found by key with the tools of RocketMQ only, each a JVM of some seconds; see docs/architecture.md.
-    at(null, 'broker', 'not_asked', 'every state that outlives a message stands in Redis or MySQL'),
+    ...brokerSteps(evidence),
   ];
   return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
 }
@@ -94,6 +93,15 @@ function promiseSteps({ outboxId, kind, attempts, atMs, availableAtMs, doneAtMs 
       ? at(null, 'mysql', 'promised', `${row}: not done after ${attempts} attempts, due at ${iso(availableAtMs)}`)
       : at(doneAtMs, 'mysql', 'kept', `${row}, attempts ${attempts}`);
   return [at(atMs, 'mysql', 'promised', row), end];
+}
+
+const MESSAGE_STEPS = { half: 'half_stored', committed: 'committed', redriven: 'redriven' } as const;
+
+function brokerSteps({ broker, ledger, book }: PurchaseEvidence): TraceStep[] {
+  if (typeof broker === 'string') return [at(null, 'broker', 'not_asked', broker)];
+  const batchId = book.order?.batchId ?? ledger.batch?.batchId ?? 'no batch';
+  if (broker.length === 0) return [at(null, 'broker', 'messages', `${batchId}: none is stored (any more)`)];
+  return broker.map(({ kind, storedAtMs }) => at(storedAtMs, 'broker', MESSAGE_STEPS[kind], batchId));
 }
 
 function letterSteps({ letters }: PurchaseEvidence): TraceStep[] {

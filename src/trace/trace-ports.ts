@@ -4,6 +4,7 @@ import type { DeadLetterBook } from '../ports/dead-letters.js';
 import type { SaleBook } from '../ports/sale-book.js';
 import type { StockLedger } from '../ports/stock-ledger.js';
 import type { TraceBook, TraceSearch } from '../ports/trace-book.js';
+import type { TraceBroker } from '../ports/trace-broker.js';
 import type { TraceLedger } from '../ports/trace-ledger.js';
 
 export interface TracePorts {
@@ -14,6 +15,8 @@ export interface TracePorts {
   readonly letters: Pick<DeadLetterBook, 'list' | 'find'>;
   readonly jobs: Pick<CompensationBook, 'byRequest' | 'byBatch'>;
   readonly audit: AuditLog;
+  /** Null where the way to its admin port is not known. */
+  readonly broker: TraceBroker | null;
 }
 
 /** What is asked for: a request id, batch id or order id, and what narrows it. */

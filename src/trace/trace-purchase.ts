@@ -68,6 +68,7 @@ export class TracePurchase {
     const allJobs = [...new Map([...ofRequest, ...mine].map((job) => [job.jobId, job])).values()];
     return {
       ...{ request, sale, ledger, book: trace, letters: found, jobs: allJobs },
+      broker: await this.#askBroker(batchId),
       audit: await this.#readAudit([
         ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
         ...found.map(({ letterId }: DeadLetterSummary) => `dead_letter:${letterId}`),
@@ -85,6 +86,16 @@ export class TracePurchase {
     const batch = batchId === null ? null : { batchId, ...(await ledger.readBatch(ref, batchId)) };
     const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), ledger.unitsOf(ref, userId)]);
     return { sale, buyerUnits, entry, batch };
+  }
+
+  /** Best effort: a trace is most wanted when something is away. */
+  async #askBroker(batchId: string | null): Promise<PurchaseEvidence['broker']> {
+    const { broker } = this.#ports;
+    if (broker === null) return 'only `seckill trace` with NAMESRV_ADDR asks the broker';
+    if (batchId === null) return 'no batch is known';
+    return broker
+      .messagesOf(batchId)
+      .catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
   }
 
   async #readAudit(subjects: readonly string[]): Promise<StoredAuditEntry[]> {

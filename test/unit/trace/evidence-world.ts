@@ -20,6 +20,7 @@ export function pendingEvidence(parts: {
   readonly book?: Partial<BookTrace>;
   readonly letters?: readonly DeadLetterSummary[];
   readonly jobs?: readonly CompensationJob[];
+  readonly broker?: PurchaseEvidence['broker'];
 }): PurchaseEvidence {
   const nowMs = START_MS + 12_000;
   const { state, epoch, opensAtMs, closesAtMs } = SALE;
@@ -34,7 +35,7 @@ export function pendingEvidence(parts: {
       ...parts.ledger,
     },
     book: { order: null, payments: [], refunds: [], couponAtMs: null, promises: [], nowMs, ...parts.book },
-    ...{ letters: parts.letters ?? [], jobs: parts.jobs ?? [], audit: [] },
+    ...{ letters: parts.letters ?? [], jobs: parts.jobs ?? [], audit: [], broker: parts.broker ?? 'no way there' },
   };
 }
 

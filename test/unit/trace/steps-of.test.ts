@@ -56,6 +56,19 @@ describe('trace: the time line', () => {
     );
   });
 
+  it('what the broker stores of the batch, or that it stores nothing', () => {
+    const broker = [
+      { kind: 'half', storedAtMs: START_MS - 20 },
+      { kind: 'committed', storedAtMs: START_MS + 10 },
+      { kind: 'redriven', storedAtMs: START_MS + 60_000 },
+    ] as const;
+    expect(lines(pendingEvidence({ broker })).slice(0, 5)).to.deep.equal([
+      ...['-0.05 redis batch_formed', '-0.02 broker half_stored', '0 redis deducted', '0.01 broker committed'],
+      '60 broker redriven',
+    ]);
+    expect(lines(pendingEvidence({ broker: [] }))).to.include('now broker messages');
+  });
+
   it('money owed back, dead letters, jobs and who did what', () => {
     const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
     const evidence: PurchaseEvidence = {

@@ -38,7 +38,7 @@ describe('trace: which purchases an id means', () => {
     };
     const ports = { sales: world.books, stock: world.ledger, ledger, book, letters, audit: { list: async () => [] } };
     const jobs = { byRequest: async () => [], byBatch: async () => [] };
-    return new TracePurchase({ ...ports, jobs }, { redriveAfterMs: 60_000 }).trace(query);
+    return new TracePurchase({ ...ports, jobs, broker: null }, { redriveAfterMs: 60_000 }).trace(query);
   };
   const found = async (query: TraceQuery): Promise<string[]> => {
     const answer = await trace(query);
