@@ -140,7 +140,8 @@ async function startPrograms(
     onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
   };
   // On this machine nobody is charged: unless somebody says otherwise, payments are simulated.
-  const programEnv = { LOG_LEVEL: 'warn', PAYMENT_PROVIDER: 'simulator', ...env };
+  // a shorter wait makes Ctrl-C quicker
+  const programEnv = { LOG_LEVEL: 'warn', PAYMENT_PROVIDER: 'simulator', ROCKETMQ_RECEIVE_WAIT_MS: '1000', ...env };
   const make = (name: string, args: string[]): SupervisedProgram => {
     const program = new SupervisedProgram({ name, args, env: programEnv }, events);
     programs.push(program);

@@ -195,6 +195,14 @@ export const SCHEMA = {
       min: 1000,
       max: 10000,
     }),
+    receiveWaitMs: integer({
+      env: 'ROCKETMQ_RECEIVE_WAIT_MS',
+      doc: 'How long a receive waits for a message; a program that stops waits for it. A proxy as it comes waits 5000 at least.',
+      unit: 'ms',
+      fallback: 5000,
+      min: 1000,
+      max: 20000,
+    }),
     startTimeoutMs: integer({
       env: 'ROCKETMQ_START_TIMEOUT_MS',
       doc: 'How long one try to start a client may take; a hung start is tried again.',
@@ -344,6 +352,14 @@ export const SCHEMA = {
       fallback: 500,
       min: 50,
       max: 60000,
+    }),
+    outboxLeaseMs: integer({
+      env: 'OUTBOX_LEASE_MS',
+      doc: 'After this long another keeper takes the rows of one that died; longer than three tries of a send.',
+      unit: 'ms',
+      fallback: 20000,
+      min: 1000,
+      max: 600000,
     }),
     outboxKeepMs: integer({
       env: 'OUTBOX_KEEP_MS',

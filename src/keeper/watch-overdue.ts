@@ -2,14 +2,12 @@ import { WATCHED_STATES, type WatchedState } from '../domain/waiting-states.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { OverdueOrders } from '../ports/order-moves.js';
 import type { AgedState, Overdue, OverdueBook } from '../ports/overdue-book.js';
-import type { SaleBook } from '../ports/sale-book.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { Job } from './job.js';
-import { ledgerBuckets } from './ledger-buckets.js';
+import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
-export interface WatchOverduePorts {
-  readonly sales: Pick<SaleBook, 'list'>;
-  readonly ledger: Pick<SettlementLedger, 'latePending'>;
+export interface WatchOverduePorts extends PendingBucketsPorts {
+  readonly ledger: Pick<SettlementLedger, 'withPending' | 'latePending'>;
   readonly moves: OverdueOrders;
   readonly book: OverdueBook;
   readonly meters: Pick<KeeperMeters, 'overdue'>;
@@ -48,10 +46,10 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
   };
 }
 
-async function lateBatches({ sales, ledger }: WatchOverduePorts, afterMs: number): Promise<Overdue> {
+async function lateBatches(ports: WatchOverduePorts, afterMs: number): Promise<Overdue> {
   let [count, oldestMs] = [0, 0];
-  for (const ref of await ledgerBuckets(sales)) {
-    const late = await ledger.latePending(ref, afterMs);
+  for (const ref of await pendingBuckets(ports)) {
+    const late = await ports.ledger.latePending(ref, afterMs);
     count += late.batches;
     oldestMs = Math.max(oldestMs, late.oldestMs);
   }

@@ -64,6 +64,12 @@ export interface SettlementLedger {
   stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]>;
 
   /**
+   * Those of the buckets that have a batch deducted and not settled, in order.
+   * @throws OperationalError redis
+   */
+  withPending(refs: readonly BucketRef[]): Promise<BucketRef[]>;
+
+  /**
    * How many batches are deducted and not settled, and how long the oldest has waited.
    * @throws OperationalError redis
    */

@@ -13,6 +13,9 @@ import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { asList } from './replies.js';
 
+/** A bounded reply, and far below any reply time-out. */
+const REFS_PER_PIPELINE = 500;
+
 /** The ledger after the deduct. */
 export function createSettlementLedger({ redis, run }: RedisConnection): SettlementLedger {
   return {
@@ -38,6 +41,8 @@ export function createSettlementLedger({ redis, run }: RedisConnection): Settlem
 
     stalePending: (ref, olderThanMs, max) =>
       guarded('read pending batches', () => stalePending(redis, ref, olderThanMs, max)),
+
+    withPending: (refs) => guarded('look for pending batches', () => withPending(redis, refs)),
 
     async pendingSummary(ref): Promise<{ batches: number; oldestMs: number }> {
       const { pending } = bucketKeys(ref);
@@ -81,6 +86,21 @@ async function releaseOne(run: RedisConnection['run'], release: Release): Promis
   const [word] = asList(await run('release', [keys.stock, keys.buyers, keys.requests], args));
   if (word !== 'released' && word !== 'nothing') throw new Bug(`release answered the word ${String(word)}`);
   return word;
+}
+
+/** In pipelines: one command each would cost the keeper and Redis a system call per sale. */
+async function withPending(redis: Redis, refs: readonly BucketRef[]): Promise<BucketRef[]> {
+  const found: BucketRef[] = [];
+  for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
+    const slice = refs.slice(start, start + REFS_PER_PIPELINE);
+    const replies = await redis.pipeline(slice.map((ref) => ['zcard', bucketKeys(ref).pending])).exec();
+    for (const [index, ref] of slice.entries()) {
+      const [error, count] = replies?.[index] ?? [new Error('the pipeline was cut off')];
+      if (error) throw error;
+      if (Number(count) > 0) found.push(ref);
+    }
+  }
+  return found;
 }
 
 async function stalePending(redis: Redis, ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]> {

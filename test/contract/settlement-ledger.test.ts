@@ -153,6 +153,20 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         expect(await world.settlement.stalePending(at(sale), 3_600_000, 10)).to.deep.equal([]);
       });
 
+      it('says which buckets have one, among any number of them', async () => {
+        const other = await openSale(world, { buckets: 2 });
+        const refs = [
+          ...Array.from({ length: 1000 }, (_, bucket) => ({ saleId: other.saleId, bucket })),
+          { saleId: sale.saleId, bucket: 0 },
+        ];
+        expect(await world.settlement.withPending(refs)).to.deep.equal([]);
+        expect(await world.settlement.withPending([])).to.deep.equal([]);
+        const batch = await deducted('u1');
+        expect(await world.settlement.withPending(refs)).to.deep.equal([{ saleId: sale.saleId, bucket: 0 }]);
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.settlement.withPending(refs)).to.deep.equal([]);
+      });
+
       it('says how many there are and how long the oldest has waited', async () => {
         expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
         await deducted('u1');

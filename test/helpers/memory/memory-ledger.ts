@@ -228,6 +228,11 @@ export class MemoryLedger implements StockLedger, SaleLedger, SettlementLedger {
       });
   }
 
+  async withPending(refs: readonly BucketRef[]): Promise<BucketRef[]> {
+    this.#failOn('read_fails');
+    return refs.filter((ref) => this.bucket(ref).pending.size > 0);
+  }
+
   async pendingSummary(ref: BucketRef): Promise<{ batches: number; oldestMs: number }> {
     this.#failOn('read_fails');
     const pending = this.bucket(ref).pendingOldestFirst();
