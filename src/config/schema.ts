@@ -370,6 +370,48 @@ export const SCHEMA = {
       max: 2592000000,
     }),
   },
+  overdue: {
+    outboxMs: integer({
+      env: 'OVERDUE_OUTBOX_MS',
+      doc: 'An undone row of the outbox this old is overdue; longer than its relay needs after an outage.',
+      unit: 'ms',
+      fallback: 60000,
+      min: 1000,
+      max: 86400000,
+    }),
+    deadLetterMs: integer({
+      env: 'OVERDUE_DEAD_LETTER_MS',
+      doc: 'A dead letter parked this long ago is overdue: its units stay held until a person decides.',
+      unit: 'ms',
+      fallback: 3600000,
+      min: 1000,
+      max: 2592000000,
+    }),
+    refundMs: integer({
+      env: 'OVERDUE_REFUND_MS',
+      doc: 'Money owed back for this long is overdue.',
+      unit: 'ms',
+      fallback: 86400000,
+      min: 1000,
+      max: 2592000000,
+    }),
+    compensationMs: integer({
+      env: 'OVERDUE_COMPENSATION_MS',
+      doc: 'A compensation job that is due for this long is overdue: nobody works on it.',
+      unit: 'ms',
+      fallback: 600000,
+      min: 1000,
+      max: 86400000,
+    }),
+    saleMs: integer({
+      env: 'OVERDUE_SALE_MS',
+      doc: 'A sale that nobody has closed this long after its window is overdue.',
+      unit: 'ms',
+      fallback: 86400000,
+      min: 1000,
+      max: 2592000000,
+    }),
+  },
   metrics: {
     host: text({
       env: 'METRICS_HOST',
@@ -427,7 +469,8 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 
 /** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
-  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'failPoint', 'log'],
+  // The api reads what the keeper does, so that a trace can say what comes next.
+  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'keeper', 'failPoint', 'log'],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
-  keeper: ['redis', 'rocketmq', 'keeper', 'mysql', 'metrics', 'failPoint', 'log'],
+  keeper: ['redis', 'rocketmq', 'keeper', 'overdue', 'mysql', 'metrics', 'failPoint', 'log'],
 } as const satisfies Record<string, readonly SectionName[]>;

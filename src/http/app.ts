@@ -2,6 +2,7 @@ import express, { type Express } from 'express';
 import { createFastLane } from './fast-lane.js';
 import { type Lifecycle, Replies } from './respond.js';
 import { mountAdminSales } from './routes/admin-sales.js';
+import { mountAudit } from './routes/audit.js';
 import { mountDeadLetters } from './routes/dead-letters.js';
 import { createErrorHandler } from './routes/errors.js';
 import { mountOrderMoves } from './routes/order-moves.js';
@@ -11,6 +12,7 @@ import { mountProbes } from './routes/probes.js';
 import { mountPurchases } from './routes/purchases.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
+import { mountTraces } from './routes/traces.js';
 import type { HttpServices } from './services.js';
 
 /** Everything on Express, the purchase endpoint included: the same handler that the server calls before Express. */
@@ -37,6 +39,8 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
+  mountAudit(router, services);
+  mountTraces(router, services);
   mountProbes(router, services, lifecycle);
 
   const other = new Replies('other', { meters: services.meters, lifecycle });

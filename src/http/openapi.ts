@@ -2,6 +2,8 @@ import { QUANTITY_MAX } from '../domain/purchase.js';
 import { ORDER_STATES, FAILURE_REASONS } from '../domain/order.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.js';
 import { SALE_STATES } from '../domain/sale.js';
+import { STANDINGS } from '../trace/standing-of.js';
+import { TRACE_SOURCES } from '../trace/steps-of.js';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
 
 const text = { type: 'string' } as const;
@@ -111,6 +113,17 @@ const schemas = {
   ),
   DeadLetter: object(deadLetter),
   DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
+  AuditEntry: object({
+    ...{ auditId: text, at: time, actor: text, action: text, subject: text },
+    ...{ before: {}, after: {} },
+  }),
+  Trace: object({
+    ...{ userId: id, saleId: text, requestId: id, state: { enum: STANDINGS }, sentence: text },
+    steps: {
+      type: 'array',
+      items: object({ at: orNull(time), source: { enum: TRACE_SOURCES }, what: text, detail: text }),
+    },
+  }),
   Ready: object({
     ready: { type: 'boolean' },
     dependencies: { type: 'array', items: object({ name: text, ok: { type: 'boolean' }, detail: text }) },
@@ -270,6 +283,40 @@ const letterMove = (verb: string, summary: string, ...more: ProblemCode[]): obje
   },
 });
 
+const auditLog = {
+  get: {
+    operationId: 'listAudit',
+    summary: 'Who did what, newest first; `next` goes into `before` for the next page.',
+    security: BEARER,
+    parameters: [
+      ...[filterBy('subject', text), filterBy('actor', text), filterBy('action', text)],
+      ...[filterBy('since', time), filterBy('before', text)],
+      filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 }),
+    ],
+    responses: {
+      200: json('a page', object({ entries: { type: 'array', items: ref('AuditEntry') }, next: orNull(text) })),
+      ...problems(...ADMIN),
+    },
+  },
+};
+
+const traces = {
+  get: {
+    operationId: 'tracePurchase',
+    summary:
+      'The whole life of a purchase. An id that several buyers used gives all of them; `more`: not all are shown.',
+    security: BEARER,
+    parameters: [
+      { ...parameter('path', 'id', id), description: 'request id, batch id or order id' },
+      ...[filterBy('saleId', text), filterBy('userId', id)],
+    ],
+    responses: {
+      200: json('found', object({ purchases: { type: 'array', items: ref('Trace') }, more: { type: 'boolean' } })),
+      ...problems(...ADMIN, 'purchase_not_found'),
+    },
+  },
+};
+
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
   openapi: '3.1.0',
@@ -328,6 +375,8 @@ export const OPENAPI = {
       'not_replayable',
     ),
     '/admin/v1/dead-letters/{letterId}/discard': letterMove('discard', 'give the batch up: failed rows, units go back'),
+    '/admin/v1/audit': auditLog,
+    '/admin/v1/requests/{id}': traces,
     '/healthz': probe('healthz', json('the process is alive', object({ status: { const: 'alive' } }))),
     '/readyz': probe('readyz', json('send traffic', ref('Ready')), { 503: json('do not, and why', ref('Ready')) }),
     '/metrics': probe('metrics', { description: 'Prometheus', content: { 'text/plain': { schema: text } } }),

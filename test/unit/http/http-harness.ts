@@ -54,6 +54,8 @@ export class FakeServices {
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
+      audit: { list: refuse },
+      trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       metrics: () => Promise.resolve('up 1\n'),
       meters: {
