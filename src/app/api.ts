@@ -12,6 +12,7 @@ import { createSaleBook } from '../mysql/sale-book.js';
 import {
   createChannelMeters,
   createHttpMeters,
+  createNewsMeters,
   createPurchaseMeters,
   createRegistry,
 } from '../observability/metrics.js';
@@ -24,9 +25,13 @@ import type { OrderBook } from '../ports/order-book.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { PurchaseGate } from '../purchase/gate.js';
+import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
+import type { WatchPorts } from '../purchase/purchase-watch.js';
+import type { ReadPurchasePorts } from '../purchase/read-purchase.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
+import { openPurchaseNews } from '../redis/purchase-news.js';
 import { createSaleCardCache } from '../redis/sale-card-cache.js';
 import { createSaleLedger } from '../redis/sale-ledger.js';
 import { createStockLedger } from '../redis/stock-ledger.js';
@@ -83,12 +88,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const place = { ledger, channel: points.channel(channel), clock };
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
+  const news = openPurchaseNews(config.redis, log);
   const letters = openDeadLetterDesk({ redis, mysql, rocketmq: config.rocketmq, log });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
       gate: points.gate(new PurchaseGate({ cards, flags, batcher })),
-      getPurchase: new GetPurchase({ cards, ledger, book: orders, clock }),
+      ...waitingOf(config.news, { cards, ledger, book: orders, news, clock }, registry),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
@@ -110,6 +116,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
       await letters.close();
+      await news.close();
       await channel.close();
       await redis.close();
       await mysql.close();
@@ -141,6 +148,17 @@ function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fa
     },
   });
   return batcher;
+}
+
+/** Buyers who wait for their purchase: by long poll or by stream, on the same news. */
+function waitingOf(
+  { lookMaxMs, streamsMax, ...streamTimes }: ApiConfig['news'],
+  parts: ReadPurchasePorts & WatchPorts,
+  registry: Registry,
+): Pick<HttpServices, 'getPurchase' | 'followPurchase' | 'streamTimes'> {
+  const meters = createNewsMeters(registry, () => followPurchase.following);
+  const followPurchase = new FollowPurchase({ ...parts, meters }, { lookMaxMs, followersMax: streamsMax });
+  return { getPurchase: new GetPurchase({ ...parts, meters }, { lookMaxMs }), followPurchase, streamTimes };
 }
 
 interface OrderMovesParts {

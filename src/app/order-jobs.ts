@@ -7,10 +7,12 @@ import type { Job } from '../keeper/job.js';
 import { publishMoved, publishRecorded } from '../keeper/publish-orders.js';
 import { relayOutbox } from '../keeper/relay-outbox.js';
 import { releaseUnits } from '../keeper/release-units.js';
+import { tellBuyers } from '../keeper/tell-buyers.js';
 import { tidyOutbox } from '../keeper/tidy-outbox.js';
 import { watchOutbox } from '../keeper/watch-outbox.js';
 import { createCouponBook } from '../mysql/coupon-book.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
+import { createNewsRows } from '../mysql/news-rows.js';
 import { createOrderStates } from '../mysql/order-states.js';
 import { createOutbox } from '../mysql/outbox.js';
 import type { MysqlPool } from '../mysql/pool.js';
@@ -18,6 +20,8 @@ import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { createPurchaseNewsSender } from '../redis/purchase-news.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import type { KeeperBroker } from './keeper-broker.js';
 
@@ -28,6 +32,7 @@ export interface PlannedJob {
 }
 
 export interface OrderJobParts {
+  readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
   readonly ledger: SettlementLedger;
@@ -69,7 +74,7 @@ export function relayJobs(
 }
 
 /** The groups that the keeper works for, each in a loop of its own: none waits for another. */
-export function consumerJobs({ mysql, broker, moves, meters, log }: OrderJobParts): PlannedJob[] {
+export function consumerJobs({ redis, mysql, broker, moves, meters, log }: OrderJobParts): PlannedJob[] {
   const shared: Omit<ConsumePorts, 'source' | 'handle'> = {
     ready: () => mysql.probe(),
     letters: createDeadLetterBook(mysql),
@@ -77,6 +82,8 @@ export function consumerJobs({ mysql, broker, moves, meters, log }: OrderJobPart
   };
   const expire = expireUnpaid({ moves: moves, orders: createOrderStates(mysql), meters });
   const coupons = issueCoupons({ coupons: createCouponBook(mysql), meters });
+  const tell = tellBuyers({ orders: createNewsRows(mysql), sender: createPurchaseNewsSender(redis), meters });
+  const reachable = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
   const jobs = [
     consume(
       { ...shared, source: broker.expirer, handle: expire },
@@ -85,6 +92,10 @@ export function consumerJobs({ mysql, broker, moves, meters, log }: OrderJobPart
     consume(
       { ...shared, source: broker.coupon, handle: coupons },
       { group: GROUPS.coupon, topic: GROUP_TOPICS[GROUPS.coupon] },
+    ),
+    consume(
+      { ...shared, ready: reachable, source: broker.notifier, handle: tell },
+      { group: GROUPS.notifier, topic: GROUP_TOPICS[GROUPS.notifier] },
     ),
   ];
   return jobs.map((job) => ({ everyMs: RECEIVE_EVERY_MS, job }));

@@ -2,6 +2,7 @@ import { QUANTITY_MAX } from '../domain/purchase.js';
 import { ORDER_STATES, FAILURE_REASONS } from '../domain/order.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.js';
 import { SALE_STATES } from '../domain/sale.js';
+import { STEP_RANKS } from '../purchase/purchase-step.js';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
 
 const text = { type: 'string' } as const;
@@ -152,6 +153,27 @@ const purchaseStatus = {
   },
 };
 
+const purchaseEvents = {
+  operationId: 'followPurchase',
+  summary: 'The purchase as a stream of events, from where it stands to its end. Come again with Last-Event-ID.',
+  security: BEARER,
+  parameters: [
+    SALE_ID,
+    parameter('path', 'requestId', id),
+    parameter('header', 'Last-Event-ID', { enum: Object.keys(STEP_RANKS) }, false),
+  ],
+  responses: {
+    200: {
+      description:
+        'id and event: `pending`, `ordered`, then `paid`, `cancelled` or `expired`, or `failed`; data: the purchase as' +
+        ' JSON. The stream ends behind the last one, or after a time, with `retry`.',
+      content: { 'text/event-stream': { schema: text } },
+    },
+    204: { description: 'Last-Event-ID was the end: nothing more will come' },
+    ...problems(...COMMON, 'unauthorized', 'purchase_not_found', 'overloaded'),
+  },
+};
+
 const adminMove = (verb: string): object => ({
   post: {
     operationId: `${verb}Sale`,
@@ -277,6 +299,7 @@ export const OPENAPI = {
   paths: {
     '/v1/sales/{saleId}/purchases': { post: purchase },
     '/v1/sales/{saleId}/purchases/{requestId}': { get: purchaseStatus },
+    '/v1/sales/{saleId}/purchases/{requestId}/events': { get: purchaseEvents },
     '/v1/sales/{saleId}': {
       get: {
         operationId: 'readSalePage',

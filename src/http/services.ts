@@ -7,10 +7,12 @@ import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
 import type { PurchaseGate } from '../purchase/gate.js';
+import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
 import type { Authenticator } from './auth.js';
+import type { StreamTimes } from './event-stream.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
 /** Whether this process should get traffic, and what speaks against it. */
@@ -25,6 +27,9 @@ export interface HttpServices {
   readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
+  /** @throws OperationalError */
+  readonly followPurchase: Pick<FollowPurchase, 'open'>;
+  readonly streamTimes: StreamTimes;
   /** @throws OperationalError */
   readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
   /**

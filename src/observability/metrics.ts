@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChannelMeters } from '../ports/channel-meters.js';
 import type { HttpMeters } from '../ports/http-meters.js';
+import type { NewsMeters } from '../ports/news-meters.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { BatchVerdict, PurchaseMeters } from '../ports/purchase-meters.js';
 import type { BreakerState, WorkerMeters } from '../ports/worker-meters.js';
@@ -108,6 +109,18 @@ export function createHttpMeters(registry: Registry): HttpMeters {
   };
 }
 
+/** The api: buyers who wait. */
+export function createNewsMeters(registry: Registry, streams: () => number): NewsMeters {
+  const found = new Counter({
+    name: 'seckill_awaited_changes_total',
+    help: 'Changes that a buyer waited for, by what told of them: news, or a look where none had come.',
+    labelNames: ['found_by'],
+    registers: [registry],
+  });
+  gauge(registry, 'seckill_event_streams', 'Streams of events that are open.', streams);
+  return { changeFound: (by) => found.labels(by).inc() };
+}
+
 const BREAKER_LEVELS: Record<BreakerState, number> = { closed: 0, half_open: 1, open: 2 };
 
 /** The worker. */
@@ -206,7 +219,7 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
   };
 }
 
-type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued'>;
+type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued' | 'newsTold'>;
 
 /** The keeper: the outbox, and the groups it works for. */
 function createRelayMeters(registry: Registry): RelayMeters {
@@ -226,7 +239,9 @@ function createRelayMeters(registry: Registry): RelayMeters {
     'verdict',
   ]);
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
+  const told = count('seckill_news_orders_total', 'Orders whose news were told to buyers who wait.');
   return {
+    newsTold: (number) => told.inc(number),
     relayed: (kind, result, number) => rows[result].labels(kind).inc(number),
     backlog: ({ kind, undone: number, oldestMs }) => {
       undone.labels(kind).set(number);

@@ -28,6 +28,8 @@ export interface KeeperMeters {
   removed(rows: number): void;
   /** One message of a group that the keeper works for. */
   consumed(group: string, verdict: ConsumeVerdict): void;
+  /** Orders whose buyers may have waited and were told. */
+  newsTold(orders: number): void;
   /** Coupons that paid orders earned. */
   couponsIssued(coupons: number): void;
 }

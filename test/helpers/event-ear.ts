@@ -1,5 +1,5 @@
 import { decodeOrderEvents, type OrderEvent } from '../../src/domain/order-event.js';
-import { GROUPS, TOPICS } from '../../src/domain/topics.js';
+import { DEAD_LETTERS, GROUPS, TOPICS } from '../../src/domain/topics.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createDeliverySource, type OpenDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import type { StackEnv } from './stack-env.js';
@@ -23,7 +23,8 @@ export class EventEar {
 
   static async open(env: StackEnv): Promise<EventEar> {
     const { ROCKETMQ_ENDPOINT: endpoint } = env;
-    const topic = { topic: TOPICS.orderEvent, group: GROUPS.notifier, invisibleMs: INVISIBLE_MS };
+    const group = DEAD_LETTERS[GROUPS.notifier].collector; // a group that nobody else has on this topic
+    const topic = { topic: TOPICS.orderEvent, group, invisibleMs: INVISIBLE_MS };
     return new EventEar(await createDeliverySource({ ...topic, endpoint, log: silentLog }));
   }
 

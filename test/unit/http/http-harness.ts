@@ -49,6 +49,8 @@ export class FakeServices {
         },
       },
       getPurchase: { get: () => Promise.resolve(this.status) },
+      followPurchase: { open: refuse },
+      streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },
       getOrder: refuse,
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },

@@ -21,7 +21,7 @@ export class KeeperWorld {
   readonly letters = new MemoryDeadLetterBook(this.clock);
   readonly counts = {
     ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
-    ...{ expired: 0, coupons: 0 },
+    ...{ expired: 0, coupons: 0, told: 0 },
   };
   readonly consumed: [string, string][] = [];
   readonly backlogs: OutboxBacklog[] = [];
@@ -45,6 +45,7 @@ export class KeeperWorld {
     backlog: (backlog) => this.backlogs.push(backlog),
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
+    newsTold: (orders) => (this.counts.told += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
 
