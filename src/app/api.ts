@@ -8,6 +8,7 @@ import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createOrderBook } from '../mysql/order-book.js';
 import { createOrderMoves } from '../mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { createRefundBook } from '../mysql/refund-book.js';
 import { createSaleBook } from '../mysql/sale-book.js';
 import {
   createChannelMeters,
@@ -19,7 +20,6 @@ import {
 import { cancelOrder } from '../order/cancel.js';
 import { getOrder } from '../order/get-order.js';
 import { payOrder } from '../order/pay.js';
-import { createPaymentSimulator } from '../payment/simulator.js';
 import type { Log } from '../ports/log.js';
 import type { OrderBook } from '../ports/order-book.js';
 import { Batcher } from '../purchase/batcher.js';
@@ -42,6 +42,7 @@ import { SaleDesk } from '../sale/sale-desk.js';
 import { apiFailPoints } from './fail-points.js';
 import { openDeadLetterDesk } from './dead-letter-desk.js';
 import { openRedis } from './open-redis.js';
+import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
 import { systemClock as clock } from './system-clock.js';
@@ -169,15 +170,16 @@ interface OrderMovesParts {
 
 /** What buyers and the payment provider do with an order. */
 function orderMovesOf(
-  { provider: chosen, webhookSecret }: ApiConfig['payment'],
+  config: ApiConfig['payment'],
   { orders: book, mysql, log }: OrderMovesParts,
-): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'webhook'> {
+): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refundsOf' | 'webhook'> {
   const moves = createOrderMoves(mysql, { clock, log });
-  const provider = chosen === 'simulator' ? createPaymentSimulator() : null;
-  if (provider !== null) log.warn({}, 'payments are simulated: no money moves');
+  const provider = paymentProviderOf(config, log);
+  const { webhookSecret } = config;
   return {
     payOrder: (request) => payOrder(request, { book, moves, provider, log }),
     cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book, moves }),
+    refundsOf: (orderId) => createRefundBook(mysql).refundsOf(orderId),
     webhook:
       webhookSecret === ''
         ? null

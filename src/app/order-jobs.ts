@@ -4,21 +4,25 @@ import { consume, type ConsumePorts } from '../keeper/consume.js';
 import { expireUnpaid } from '../keeper/expire-unpaid.js';
 import { issueCoupons } from '../keeper/issue-coupons.js';
 import type { Job } from '../keeper/job.js';
+import { payRefunds } from '../keeper/pay-refunds.js';
 import { publishMoved, publishRecorded } from '../keeper/publish-orders.js';
 import { relayOutbox } from '../keeper/relay-outbox.js';
 import { releaseUnits } from '../keeper/release-units.js';
 import { tellBuyers } from '../keeper/tell-buyers.js';
 import { tidyOutbox } from '../keeper/tidy-outbox.js';
+import { watchRefunds } from '../keeper/watch-refunds.js';
 import { watchOutbox } from '../keeper/watch-outbox.js';
 import { createCouponBook } from '../mysql/coupon-book.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
 import { createNewsRows } from '../mysql/news-rows.js';
 import { createOrderStates } from '../mysql/order-states.js';
 import { createOutbox } from '../mysql/outbox.js';
+import { createRefundBook } from '../mysql/refund-book.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
+import type { PaymentProvider } from '../ports/payment-provider.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
 import { createPurchaseNewsSender } from '../redis/purchase-news.js';
@@ -46,6 +50,10 @@ export interface OrderJobParts {
 const ROWS_PER_LEASE = 64;
 /** A send takes 10 s at the most (three tries), a release 2 s; units of a keeper that died come back after this. */
 const LEASE_MS = 20_000;
+/** Refunds asked for at once; each is a call of the provider. */
+const REFUNDS_PER_LEASE = 16;
+/** Longer than any call of a provider. */
+const REFUND_LEASE_MS = 60_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 /** A failed receive is tried again after this; a good one waits for messages by itself. */
@@ -71,6 +79,19 @@ export function relayJobs(
     { everyMs, job: watchOutbox({ outbox, meters }) },
     { everyMs: TIDY_EVERY_MS, job: tidyOutbox({ outbox, meters }, { keepMs: outboxKeepMs }) },
   ];
+}
+
+/** What is owed to buyers. Where no provider is configured it is only watched. */
+export function refundJobs(
+  { everyMs }: Config['keeper'],
+  provider: PaymentProvider | null,
+  { mysql, meters, log }: Pick<OrderJobParts, 'mysql' | 'meters' | 'log'>,
+): PlannedJob[] {
+  const refunds = createRefundBook(mysql);
+  const watch = { everyMs, job: watchRefunds({ refunds, meters }) };
+  if (provider === null) return [watch];
+  const job = payRefunds({ refunds, provider, meters, log }, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
+  return [{ everyMs, job }, watch];
 }
 
 /** The groups that the keeper works for, each in a loop of its own: none waits for another. */

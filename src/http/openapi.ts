@@ -55,6 +55,14 @@ const deadLetter = {
   ...{ replays: count, replayStartedAt: orNull(time), note: orNull(text) },
 };
 
+const order = {
+  ...{ orderId: text, saleId: text, requestId: id, quantity: count, amountCents: count },
+  state: { enum: ORDER_STATES },
+  reason: { enum: [...FAILURE_REASONS, null] },
+  ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
+};
+const refund = object({ amountCents: count, state: { enum: ['due', 'refunded'] }, reason: text });
+
 const schemas = {
   Problem: object(
     {
@@ -100,12 +108,8 @@ const schemas = {
     limitPerBuyer: { type: 'integer', minimum: 1, maximum: 1000 },
     ...{ opensAt: time, closesAt: time },
   }),
-  Order: object({
-    ...{ orderId: text, saleId: text, requestId: id, quantity: count, amountCents: count },
-    state: { enum: ORDER_STATES },
-    reason: { enum: [...FAILURE_REASONS, null] },
-    ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
-  }),
+  Order: object(order),
+  OrderWithRefunds: object({ ...order, refunds: { type: 'array', minItems: 1, items: refund } }, Object.keys(order)),
   PaymentEvent: object(
     { type: { type: 'string', description: '`payment.succeeded`' }, paymentId: id, orderId: text, amountCents: count },
     ['type'],
@@ -313,7 +317,7 @@ export const OPENAPI = {
         security: BEARER,
         parameters: [ORDER_ID],
         responses: {
-          200: json('the order', ref('Order')),
+          200: json('the order, with what is or was owed back', ref('OrderWithRefunds')),
           ...problems(...COMMON, 'unauthorized', 'order_not_found'),
         },
       },

@@ -6,6 +6,7 @@ import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
+import type { RefundBook } from '../ports/refund-book.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
@@ -37,6 +38,8 @@ export interface HttpServices {
    * @throws OperationalError mysql
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
+  /** Money of an order that is or was owed back. @throws OperationalError mysql */
+  readonly refundsOf: RefundBook['refundsOf'];
   /** @throws OperationalError mysql */
   readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
   /** @throws OperationalError mysql */

@@ -216,6 +216,31 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
       pendingOldest.set(oldestMs / 1000);
     },
     ...createRelayMeters(registry),
+    ...createRefundMeters(registry),
+  };
+}
+
+/** The keeper: money that is owed back. */
+function createRefundMeters(registry: Registry): Pick<KeeperMeters, 'refundTried' | 'refundsDue'> {
+  const registers = [registry];
+  const tried = new Counter({
+    name: 'seckill_refund_tries_total',
+    help: 'Tries to give money back by what the provider said.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const due = new Gauge({ name: 'seckill_due_refunds', help: 'Refunds that are owed.', registers });
+  const oldest = new Gauge({
+    name: 'seckill_due_refunds_oldest_seconds',
+    help: 'Age of the oldest refund that is owed. Alert on it.',
+    registers,
+  });
+  return {
+    refundTried: (outcome) => tried.labels(outcome).inc(),
+    refundsDue: (refunds, oldestMs) => {
+      due.set(refunds);
+      oldest.set(oldestMs / 1000);
+    },
   };
 }
 

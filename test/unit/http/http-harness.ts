@@ -53,6 +53,7 @@ export class FakeServices {
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },
       getOrder: refuse,
+      refundsOf: () => Promise.resolve([]),
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },

@@ -28,6 +28,8 @@ export class KeeperWorld {
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
   overdue: [number, number] | null = null;
+  refundsDue: [number, number] | null = null;
+  readonly refundTries: string[] = [];
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   #orders = 0;
@@ -45,6 +47,8 @@ export class KeeperWorld {
     backlog: (backlog) => this.backlogs.push(backlog),
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
+    refundTried: (outcome) => this.refundTries.push(outcome),
+    refundsDue: (refunds, oldestMs) => (this.refundsDue = [refunds, oldestMs]),
     newsTold: (orders) => (this.counts.told += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
