@@ -116,9 +116,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await letters.close();
-      await news.close();
-      await channel.close();
+      await Promise.all([letters, news, channel].map((one) => one.close()));
       await redis.close();
       await mysql.close();
     },

@@ -57,6 +57,21 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await coupons(orderIds)).to.have.length(3);
   });
 
+  it('which of some orders are unpaid and past their deadline', async () => {
+    const [due, paid, later, open] = (await ordersIn(
+      'pending_payment',
+      'paid',
+      'pending_payment',
+      'pending_payment',
+    )) as [...[string, string, string, string]];
+    const setDeadline = (ids: string[], sql: string) =>
+      pool.execute(`UPDATE orders SET expires_at = UTC_TIMESTAMP(3) ${sql} WHERE id IN (?)`, [ids]);
+    await setDeadline([due, paid], '- INTERVAL 1 SECOND');
+    await setDeadline([later], '+ INTERVAL 1 HOUR');
+    expect(await createOrderStates(pool).dueOf([due, paid, later, open, '1'])).to.deep.equal([due]);
+    expect(await createOrderStates(pool).dueOf([])).to.deep.equal([]);
+  });
+
   it('how the orders stand that are there, with their buyers', async () => {
     const [paid, expired] = (await ordersIn('paid', 'expired')) as [string, string];
     const rows = await createNewsRows(pool).newsOf([expired, paid, '1']);

@@ -224,7 +224,7 @@ describe('get-purchase', () => {
       expect(await asked).to.deep.equal({ status: 'pending' });
     });
 
-    it('R1 when the way of the news was broken, then it looks itself', async () => {
+    it('when the way of the news was broken, then it looks itself', async () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
