@@ -78,7 +78,7 @@ describe('news to the buyer, from two api processes', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ sold: 1, rows: 1 });
   });
 
-  it('M1 with the keeper killed the stream still tells everything: by looks, over several connections', async () => {
+  it('with the keeper killed the stream still tells everything: by looks, over several connections', async () => {
     await keeper.crash();
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId, second);
