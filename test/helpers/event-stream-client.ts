@@ -43,6 +43,7 @@ export class EventStreamClient {
   ): Promise<EventStreamClient> {
     return new Promise((resolve, reject) => {
       const headers = {
+        Connection: 'keep-alive', // as browsers ask: whether it closes is for the server to say
         ...(token === undefined ? {} : { Authorization: token.startsWith('Bearer ') ? token : `Bearer ${token}` }),
         ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
       };
