@@ -68,7 +68,10 @@ describe('coupons and states of orders, in MySQL', () => {
       pool.execute(`UPDATE orders SET expires_at = UTC_TIMESTAMP(3) ${sql} WHERE id IN (?)`, [ids]);
     await setDeadline([due, paid], '- INTERVAL 1 SECOND');
     await setDeadline([later], '+ INTERVAL 1 HOUR');
-    expect(await createOrderStates(pool).dueOf([due, paid, later, open, '1'])).to.deep.equal([due]);
+    const found = await createOrderStates(pool).dueOf([due, paid, later, open, '1']);
+    // the keepers of later tests would trip over it: its sale counts nothing as sold
+    await pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
+    expect(found).to.deep.equal([due]);
     expect(await createOrderStates(pool).dueOf([])).to.deep.equal([]);
   });
 

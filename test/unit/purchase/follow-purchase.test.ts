@@ -91,7 +91,7 @@ describe('follow-purchase', () => {
     });
   }
 
-  it('M9 news that come twice, or late, are told once and never take anything back', async () => {
+  it('news that come twice, or late, are told once and never take anything back', async () => {
     const { words } = await followed();
     const ordered = become('pending_payment');
     for (let copies = 0; copies < 3; copies++) await news.send(sale.saleId, [ordered]);
