@@ -22,7 +22,8 @@ import { createSettlementLedger } from '../redis/settlement-ledger.js';
 import { keeperFailPoints, type KeeperFailPoints } from './fail-points.js';
 import { openKeeperBroker, type KeeperBroker } from './keeper-broker.js';
 import { openRedis } from './open-redis.js';
-import { consumerJobs, relayJobs, type PlannedJob } from './order-jobs.js';
+import { consumerJobs, refundJobs, relayJobs, type PlannedJob } from './order-jobs.js';
+import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
 import { systemClock as clock } from './system-clock.js';
@@ -116,6 +117,7 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
     })),
     ...relayJobs(config.keeper, orderParts),
     ...consumerJobs(orderParts),
+    ...refundJobs(config.keeper, paymentProviderOf(config.payment, log), parts),
   ];
 }
 

@@ -139,9 +139,12 @@ async function startPrograms(
   const events = {
     onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
   };
-  // On this machine nobody is charged: unless somebody says otherwise, payments are simulated.
-  // a shorter wait makes Ctrl-C quicker
-  const programEnv = { LOG_LEVEL: 'warn', PAYMENT_PROVIDER: 'simulator', ROCKETMQ_RECEIVE_WAIT_MS: '1000', ...env };
+  const programEnv = {
+    LOG_LEVEL: 'warn',
+    PAYMENT_PROVIDER: paymentProviderIn(env),
+    ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
+    ...env,
+  };
   const make = (name: string, args: string[]): SupervisedProgram => {
     const program = new SupervisedProgram({ name, args, env: programEnv }, events);
     programs.push(program);
@@ -158,6 +161,9 @@ async function startPrograms(
   return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
 }
 
+/** On this machine nobody is charged: unless somebody says otherwise, payments are simulated. */
+const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
+
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
   const { auth } = loadConfig(['auth'], env);
   const token = signToken(
@@ -167,7 +173,11 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
   const url = `http://127.0.0.1:${ports.api}`;
   const metricsUrls = ports.metrics.map((port) => `http://127.0.0.1:${port}/metrics`);
   if (flags.json) console.log(JSON.stringify({ result: 'up', url, metricsUrls, saleId: sale.saleId, token }));
-  else console.log(welcome({ url, metricsUrls, saleId: sale.saleId, token, title: sale.title, key: newKey() }));
+  else {
+    const simulatedPayments = paymentProviderIn(env) === 'simulator';
+    const { saleId, title } = sale;
+    console.log(welcome({ url, metricsUrls, saleId, token, title, key: newKey(), simulatedPayments }));
+  }
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

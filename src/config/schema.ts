@@ -312,6 +312,48 @@ export const SCHEMA = {
       range: '32 characters or more',
     }),
   },
+  news: {
+    lookMaxMs: integer({
+      env: 'NEWS_LOOK_MAX_MS',
+      doc: 'A purchase that somebody waits for is looked at this often at least, also when no news of it come.',
+      unit: 'ms',
+      fallback: 5000,
+      min: 100,
+      max: 60000,
+    }),
+    streamsMax: integer({
+      env: 'EVENTS_STREAMS_MAX',
+      doc: 'Streams of events open at once; one more hears overloaded. Each is a connection.',
+      unit: 'streams',
+      fallback: 4000,
+      min: 0,
+      max: 100000,
+    }),
+    streamMaxMs: integer({
+      env: 'EVENTS_STREAM_MAX_MS',
+      doc: 'A stream ends after this and its client comes again.',
+      unit: 'ms',
+      fallback: 300000,
+      min: 100,
+      max: 3600000,
+    }),
+    heartbeatMs: integer({
+      env: 'EVENTS_HEARTBEAT_MS',
+      doc: 'Pause between two comments that keep a stream alive; below what proxies, and our own server, wait for.',
+      unit: 'ms',
+      fallback: 15000,
+      min: 100,
+      max: 30000,
+    }),
+    retryMs: integer({
+      env: 'EVENTS_RETRY_MS',
+      doc: 'How long a client whose stream has ended is asked to wait before it comes again.',
+      unit: 'ms',
+      fallback: 2000,
+      min: 100,
+      max: 60000,
+    }),
+  },
   keeper: {
     redriveAfterMs: integer({
       env: 'REDRIVE_AFTER_MS',
@@ -470,7 +512,7 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 /** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
-  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'keeper', 'failPoint', 'log'],
+  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'news', 'keeper', 'failPoint', 'log'],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
-  keeper: ['redis', 'rocketmq', 'keeper', 'overdue', 'mysql', 'metrics', 'failPoint', 'log'],
+  keeper: ['redis', 'rocketmq', 'keeper', 'overdue', 'mysql', 'payment', 'metrics', 'failPoint', 'log'],
 } as const satisfies Record<string, readonly SectionName[]>;

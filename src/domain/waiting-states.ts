@@ -67,7 +67,7 @@ export const WAITING_STATES = {
   refund_due: {
     waits: 'money that came for an order which could not take it',
     deadline: 'OVERDUE_REFUND_MS',
-    endedBy: 'a person, who pays it back and sets `refunds.state`',
+    endedBy: 'the keeper, through the payment provider; what that refuses needs a person',
     watchedAs: 'refund',
   },
   compensation_pending: {

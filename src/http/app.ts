@@ -9,6 +9,7 @@ import { mountOrderMoves } from './routes/order-moves.js';
 import { mountOrders } from './routes/orders.js';
 import { mountPaymentWebhook } from './routes/payment-webhook.js';
 import { mountProbes } from './routes/probes.js';
+import { mountPurchaseEvents } from './routes/purchase-events.js';
 import { mountPurchases } from './routes/purchases.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
@@ -33,6 +34,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
 
   const router = new Router(app, services, lifecycle);
   mountPurchases(router, services, lifecycle);
+  mountPurchaseEvents(router, services, lifecycle);
   mountSales(router, services);
   mountOrders(router, services);
   mountOrderMoves(router, services);

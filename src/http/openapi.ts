@@ -4,6 +4,7 @@ import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.j
 import { SALE_STATES } from '../domain/sale.js';
 import { STANDINGS } from '../trace/standing-of.js';
 import { TRACE_SOURCES } from '../trace/steps-of.js';
+import { STEP_RANKS } from '../purchase/purchase-step.js';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
 
 const text = { type: 'string' } as const;
@@ -56,6 +57,14 @@ const deadLetter = {
   ...{ replays: count, replayStartedAt: orNull(time), note: orNull(text) },
 };
 
+const order = {
+  ...{ orderId: text, saleId: text, requestId: id, quantity: count, amountCents: count },
+  state: { enum: ORDER_STATES },
+  reason: { enum: [...FAILURE_REASONS, null] },
+  ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
+};
+const refund = object({ amountCents: count, state: { enum: ['due', 'refunded'] }, reason: text });
+
 const schemas = {
   Problem: object(
     {
@@ -101,12 +110,8 @@ const schemas = {
     limitPerBuyer: { type: 'integer', minimum: 1, maximum: 1000 },
     ...{ opensAt: time, closesAt: time },
   }),
-  Order: object({
-    ...{ orderId: text, saleId: text, requestId: id, quantity: count, amountCents: count },
-    state: { enum: ORDER_STATES },
-    reason: { enum: [...FAILURE_REASONS, null] },
-    ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
-  }),
+  Order: object(order),
+  OrderWithRefunds: object({ ...order, refunds: { type: 'array', minItems: 1, items: refund } }, Object.keys(order)),
   PaymentEvent: object(
     { type: { type: 'string', description: '`payment.succeeded`' }, paymentId: id, orderId: text, amountCents: count },
     ['type'],
@@ -162,6 +167,27 @@ const purchaseStatus = {
   responses: {
     200: json('the purchase', ref('Purchase')),
     ...problems(...COMMON, 'unauthorized', 'purchase_not_found'),
+  },
+};
+
+const purchaseEvents = {
+  operationId: 'followPurchase',
+  summary: 'The purchase as a stream of events, from where it stands to its end. Come again with Last-Event-ID.',
+  security: BEARER,
+  parameters: [
+    SALE_ID,
+    parameter('path', 'requestId', id),
+    parameter('header', 'Last-Event-ID', { enum: Object.keys(STEP_RANKS) }, false),
+  ],
+  responses: {
+    200: {
+      description:
+        'id and event: `pending`, `ordered`, then `paid`, `cancelled` or `expired`, or `failed`; data: the purchase as' +
+        ' JSON. The stream ends behind the last one, or after a time, with `retry`.',
+      content: { 'text/event-stream': { schema: text } },
+    },
+    204: { description: 'Last-Event-ID was the end: nothing more will come' },
+    ...problems(...COMMON, 'unauthorized', 'purchase_not_found', 'overloaded'),
   },
 };
 
@@ -324,6 +350,7 @@ export const OPENAPI = {
   paths: {
     '/v1/sales/{saleId}/purchases': { post: purchase },
     '/v1/sales/{saleId}/purchases/{requestId}': { get: purchaseStatus },
+    '/v1/sales/{saleId}/purchases/{requestId}/events': { get: purchaseEvents },
     '/v1/sales/{saleId}': {
       get: {
         operationId: 'readSalePage',
@@ -337,7 +364,7 @@ export const OPENAPI = {
         security: BEARER,
         parameters: [ORDER_ID],
         responses: {
-          200: json('the order', ref('Order')),
+          200: json('the order, with what is or was owed back', ref('OrderWithRefunds')),
           ...problems(...COMMON, 'unauthorized', 'order_not_found'),
         },
       },

@@ -7,12 +7,15 @@ import type { AuditLog } from '../ports/audit-log.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
+import type { RefundBook } from '../ports/refund-book.js';
 import type { PurchaseGate } from '../purchase/gate.js';
+import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
 import type { TracePurchase } from '../trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
+import type { StreamTimes } from './event-stream.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
 /** Whether this process should get traffic, and what speaks against it. */
@@ -28,12 +31,17 @@ export interface HttpServices {
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
   /** @throws OperationalError */
+  readonly followPurchase: Pick<FollowPurchase, 'open'>;
+  readonly streamTimes: StreamTimes;
+  /** @throws OperationalError */
   readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
   /**
    * An order of this buyer; null for one that does not exist and for one of somebody else.
    * @throws OperationalError mysql
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
+  /** Money of an order that is or was owed back. @throws OperationalError mysql */
+  readonly refundsOf: RefundBook['refundsOf'];
   /** @throws OperationalError mysql */
   readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
   /** @throws OperationalError mysql */

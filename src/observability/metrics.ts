@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChannelMeters } from '../ports/channel-meters.js';
 import type { HttpMeters } from '../ports/http-meters.js';
+import type { NewsMeters } from '../ports/news-meters.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { BatchVerdict, PurchaseMeters } from '../ports/purchase-meters.js';
 import type { BreakerState, WorkerMeters } from '../ports/worker-meters.js';
@@ -108,6 +109,18 @@ export function createHttpMeters(registry: Registry): HttpMeters {
   };
 }
 
+/** The api: buyers who wait. */
+export function createNewsMeters(registry: Registry, streams: () => number): NewsMeters {
+  const found = new Counter({
+    name: 'seckill_awaited_changes_total',
+    help: 'Changes that a buyer waited for, by what told of them: news, or a look where none had come.',
+    labelNames: ['found_by'],
+    registers: [registry],
+  });
+  gauge(registry, 'seckill_event_streams', 'Streams of events that are open.', streams);
+  return { changeFound: (by) => found.labels(by).inc() };
+}
+
 const BREAKER_LEVELS: Record<BreakerState, number> = { closed: 0, half_open: 1, open: 2 };
 
 /** The worker. */
@@ -177,6 +190,12 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
     help: 'Age of the oldest batch that is not settled. Alert on it.',
     registers,
   });
+  const refundTries = new Counter({
+    name: 'seckill_refund_tries_total',
+    help: 'Tries to give money back by what the provider said.',
+    labelNames: ['outcome'],
+    registers,
+  });
   return {
     jobRan: (job, result, tookMs) => runs.labels(job, result).observe(tookMs / 1000),
     redriven: (batches) => redriven.inc(batches),
@@ -190,6 +209,7 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
     },
     ...createRelayMeters(registry),
     overdue: createOverdueMeter(registry),
+    refundTried: (outcome) => refundTries.labels(outcome).inc(),
   };
 }
 
@@ -205,7 +225,7 @@ function createOverdueMeter(registry: Registry): KeeperMeters['overdue'] {
   };
 }
 
-type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued'>;
+type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued' | 'newsTold'>;
 
 /** The keeper: the outbox, and the groups it works for. */
 function createRelayMeters(registry: Registry): RelayMeters {
@@ -225,7 +245,9 @@ function createRelayMeters(registry: Registry): RelayMeters {
     'verdict',
   ]);
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
+  const told = count('seckill_news_orders_total', 'Orders whose news were told to buyers who wait.');
   return {
+    newsTold: (number) => told.inc(number),
     relayed: (kind, result, number) => rows[result].labels(kind).inc(number),
     backlog: ({ kind, undone: number, oldestMs }) => {
       undone.labels(kind).set(number);

@@ -1,5 +1,6 @@
 import type { WatchedState } from '../domain/waiting-states.js';
 import type { OutboxBacklog, OutboxKind } from './outbox.js';
+import type { RefundOutcome } from './payment-provider.js';
 
 /** How one message that the keeper consumes ended. */
 export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';
@@ -29,6 +30,10 @@ export interface KeeperMeters {
   removed(rows: number): void;
   /** One message of a group that the keeper works for. */
   consumed(group: string, verdict: ConsumeVerdict): void;
+  /** One try to give money back. */
+  refundTried(outcome: RefundOutcome['outcome']): void;
+  /** Orders whose buyers may have waited and were told. */
+  newsTold(orders: number): void;
   /** Coupons that paid orders earned. */
   couponsIssued(coupons: number): void;
 }

@@ -138,6 +138,10 @@ CREATE TABLE refunds (
   state enum('due','refunded') COLLATE utf8mb4_bin NOT NULL DEFAULT due
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  attempts int unsigned NOT NULL DEFAULT 0
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  last_error varchar(1000) COLLATE utf8mb4_bin
+  KEY due (state,available_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
   KEY state (state,created_at)

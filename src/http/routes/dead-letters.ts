@@ -1,6 +1,6 @@
 import { assertNever } from '../../domain/errors.js';
 import type { DiscardAnswer } from '../../order/discard-letter.js';
-import type { ReplayAnswer } from '../../order/replay-letter.js';
+import type { ReplayAnswer } from '../../order/replay-answer.js';
 import { letterBody, summaryBody } from '../dead-letter-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';
@@ -86,7 +86,7 @@ async function answerMove(
     case 'already_closed':
       if (answer.state === asked) return show(200); // a repeat
       return replies.problem(req, res, 'wrong_state', { detail: `The letter is ${answer.state}, for good.` });
-    case 'not_a_batch':
+    case 'unreadable':
     case 'not_held':
       return replies.problem(req, res, 'not_replayable', { detail: `This letter: ${answer.note}.` });
     case 'contended':

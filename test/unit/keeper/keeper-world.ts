@@ -21,13 +21,14 @@ export class KeeperWorld {
   readonly letters = new MemoryDeadLetterBook(this.clock);
   readonly counts = {
     ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
-    ...{ expired: 0, coupons: 0 },
+    ...{ expired: 0, coupons: 0, told: 0 },
   };
   readonly consumed: [string, string][] = [];
   readonly backlogs: OutboxBacklog[] = [];
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
   readonly overdue: Record<string, [number, number]> = {};
+  readonly refundTries: string[] = [];
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   #orders = 0;
@@ -45,6 +46,8 @@ export class KeeperWorld {
     backlog: (backlog) => this.backlogs.push(backlog),
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
+    refundTried: (outcome) => this.refundTries.push(outcome),
+    newsTold: (orders) => (this.counts.told += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
 
