@@ -35,8 +35,8 @@ import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
 import { apiFailPoints } from './fail-points.js';
-import { openDeadLetterDesk } from './dead-letter-desk.js';
 import { openRedis } from './open-redis.js';
+import { openOperatorDesks } from './operator-desks.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
 import { systemClock as clock } from './system-clock.js';
@@ -83,7 +83,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const place = { ledger, channel: points.channel(channel), clock };
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
-  const letters = openDeadLetterDesk({ redis, mysql, rocketmq: config.rocketmq, log });
+  const desks = openOperatorDesks({ redis, mysql, config, log });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
@@ -93,7 +93,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
-      letters: letters.desk,
+      letters: desks.letters,
+      reconcile: desks.reconcile,
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
       meters: createHttpMeters(registry),
@@ -109,7 +110,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await letters.close();
+      await desks.close();
       await channel.close();
       await redis.close();
       await mysql.close();

@@ -9,6 +9,7 @@ import { mountOrders } from './routes/orders.js';
 import { mountPaymentWebhook } from './routes/payment-webhook.js';
 import { mountProbes } from './routes/probes.js';
 import { mountPurchases } from './routes/purchases.js';
+import { mountReconcile } from './routes/reconcile.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
 import type { HttpServices } from './services.js';
@@ -37,6 +38,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
+  mountReconcile(router, services);
   mountProbes(router, services, lifecycle);
 
   const other = new Replies('other', { meters: services.meters, lifecycle });

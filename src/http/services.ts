@@ -8,6 +8,7 @@ import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
+import type { ReconcileDesk } from '../reconcile/reconcile-desk.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
 import type { Authenticator } from './auth.js';
@@ -40,6 +41,7 @@ export interface HttpServices {
   readonly webhook: { readonly verifier: WebhookVerifier; readonly tell: OrderMoves['pay'] } | null;
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
+  readonly reconcile: Pick<ReconcileDesk, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */
   readonly metrics: () => Promise<string>;

@@ -54,6 +54,7 @@ export class FakeServices {
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
+      reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       metrics: () => Promise.resolve('up 1\n'),
       meters: {
