@@ -71,12 +71,7 @@ export class MemoryCompensationBook implements CompensationBook {
     return this.#end(jobId, actor, 'failed_final', error);
   }
 
-  async postpone(
-    jobId: string,
-    delayMs: number,
-    error: string,
-    attempt: 'counts' | 'given_back',
-  ): Promise<void> {
+  async postpone(jobId: string, delayMs: number, error: string, attempt: 'counts' | 'given_back'): Promise<void> {
     const job = await this.find(jobId);
     if (job?.state !== 'pending') return;
     const attempts = attempt === 'counts' ? job.attempts : Math.max(0, job.attempts - 1);
