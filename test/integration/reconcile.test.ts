@@ -170,8 +170,8 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     await redis().decrby(keysOf(saleId).stock, 3); // drift
     await leak(saleId, 'eve');
     const buyers = buyersOf(saleId);
-    const load = buyers.startLoad({ parallel: 4, pauseMs: 5 });
     await age(saleId);
+    const load = buyers.startLoad({ parallel: 4, pauseMs: 5 });
     for (let run = 0; run < 5; run++) {
       const { found } = await reconcile(saleId);
       expect(found.filter((one) => one !== 'drift 3')).to.deep.equal(['leak eve']);
@@ -238,12 +238,8 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     await runs.lease(saleId, 'somebody', 60_000);
     const refused = await call('POST', `/sales/${saleId}`);
     expect([refused.status, refused.json.code]).to.deep.equal([409, 'reconcile_running']);
-    const ends = await Promise.all([
-      cli('--sale', saleId, '--apply'),
-      cli('jobs', '--sale', saleId),
-      cli('retry', 'x'),
-    ]);
-    expect(ends.map(({ code }) => code)).to.deep.equal([1, 0, 2]);
+    const ends = await Promise.all([cli('--sale', saleId, '--apply'), cli('jobs', '--sale', saleId, '--json')]);
+    expect(ends.map(({ code }) => code)).to.deep.equal([1, 0]);
     expect(ends[0]?.stdout).to.contain('somebody');
     await runs.free(saleId, 'somebody');
     const answers = await Promise.all([1, 2, 3].map(() => reconcile(saleId, true)));
