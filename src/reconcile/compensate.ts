@@ -59,7 +59,11 @@ export async function compensate(
     ...(saleId === undefined ? {} : { saleId }),
   });
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
-  for (const job of claimed) await compensateOne(job, ports, options, { actor, pass });
+  let away: string | null = null; // an outage that one has met would only cost the others their time-outs
+  for (const job of claimed) {
+    if (away === null) away = await compensateOne(job, ports, options, { actor, pass });
+    else await jobs.postpone(job.jobId, options.retryFirstMs, away, 'given_back');
+  }
   return claimed.length;
 }
 
@@ -68,12 +72,13 @@ interface Work {
   readonly pass: RepairPass;
 }
 
+/** @returns what a dependency said that failed; null when none did */
 async function compensateOne(
   job: CompensationJob,
   ports: CompensatePorts,
   options: CompensateOptions,
   work: Work,
-): Promise<void> {
+): Promise<string | null> {
   const { jobs, log } = ports;
   const { jobId, kind, saleId, attempts } = job;
   const last = attempts > ATTEMPTS_MAX;
@@ -83,7 +88,10 @@ async function compensateOne(
     repair = await repairOf(job, last, ports, options, work);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    repair = later(error.message, false); // an outage costs no attempt
+    const { message } = error;
+    await jobs.postpone(jobId, pauseMs, message, 'given_back');
+    log.warn({ jobId, kind, saleId, error: message }, 'not compensated, a part of the system failed');
+    return message;
   }
   const { note } = repair;
   const fields = { jobId, kind, saleId, attempts, note };
@@ -97,6 +105,7 @@ async function compensateOne(
     await jobs.failed(jobId, work.actor, note);
     log.warn(fields, 'compensation given up');
   }
+  return null;
 }
 
 async function repairOf(

@@ -30,16 +30,18 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(world.runsBook.runs[0]?.figures).to.include({ parked: 1 });
   });
 
-  it('C5 what a second look explains is no finding', async () => {
-    const batch = await world.deducted(sale, ['u1']);
-    age();
-    let looks = 0;
-    world.read.onLook = async () => {
-      if (++looks === 2) await world.work(batch); // a worker, between our looks
-    };
-    expect(await found()).to.deep.equal([]);
-    expect(looks).to.be.greaterThan(1);
-  });
+  for (const look of [2, 3]) {
+    it(`C5 what look ${look} explains is no finding`, async () => {
+      const batch = await world.deducted(sale, ['u1']);
+      age();
+      let looks = 0;
+      world.read.onLook = async () => {
+        if (++looks === look) await world.work(batch); // a worker, between our looks
+      };
+      expect(await found()).to.deep.equal([]);
+      expect(looks, 'the fault happened').to.be.at.least(look);
+    });
+  }
 
   it('unsettled and unreleased are judged by the age of the row', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1']), await world.deducted(sale, ['u2'])];
