@@ -5,6 +5,7 @@ import { createAuthenticator, type Authenticator } from '../http/auth.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
+import { createAuditLog } from '../mysql/audit-log.js';
 import { createOrderBook } from '../mysql/order-book.js';
 import { createOrderMoves } from '../mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
@@ -39,6 +40,7 @@ import { openRedis } from './open-redis.js';
 import { openOperatorDesks } from './operator-desks.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
+import { createTrace, type TraceParts } from './trace-session.js';
 import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
@@ -93,8 +95,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
-      letters: desks.letters,
-      reconcile: desks.reconcile,
+      ...{ letters: desks.letters, reconcile: desks.reconcile },
+      ...inquiriesOf({ redis, mysql, log }, config.keeper),
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
       meters: createHttpMeters(registry),
@@ -169,6 +171,14 @@ function orderMovesOf(
             tell: (orderId, payment) => moves.pay(orderId, payment),
           },
   };
+}
+
+/** What admins may look into. The api has no way to the admin port of the broker. */
+function inquiriesOf(
+  parts: Omit<TraceParts, 'broker'>,
+  { redriveAfterMs }: ApiConfig['keeper'],
+): Pick<HttpServices, 'audit' | 'trace'> {
+  return { audit: createAuditLog(parts.mysql), trace: createTrace({ ...parts, broker: null }, redriveAfterMs) };
 }
 
 function authenticatorOf({ algorithm, key, cacheMax }: ApiConfig['auth']): Authenticator {

@@ -23,10 +23,10 @@ export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
  * @throws OperationalError when one does not start
  */
 export async function openKeeperBroker(config: Config<'rocketmq'>['rocketmq'], log: Log) {
-  const { endpoint, startTimeoutMs, requestTimeoutMs } = config;
+  const { endpoint, startTimeoutMs, requestTimeoutMs, receiveWaitMs } = config;
   const shared = { endpoint, requestTimeoutMs, log, start: { startupTimeoutMs: startTimeoutMs } };
   const sourceOf = (topic: string, group: string) =>
-    createDeliverySource({ ...shared, topic, group, invisibleMs: INVISIBLE_MS });
+    createDeliverySource({ ...shared, topic, group, invisibleMs: INVISIBLE_MS, awaitMs: receiveWaitMs });
   const groups = Object.values(GROUPS);
   const [redrives, deadlines, events, expirer, coupon, ...dead] = await Promise.all([
     createRedriveChannel(shared),

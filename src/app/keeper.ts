@@ -6,10 +6,12 @@ import { expireOrders } from '../keeper/expire-orders.js';
 import { keepRunning } from '../keeper/job.js';
 import { redrive } from '../keeper/redrive.js';
 import { settleRecorded } from '../keeper/settle-recorded.js';
+import { watchOverdue, type OverdueDeadlines } from '../keeper/watch-overdue.js';
 import { watchPending } from '../keeper/watch-pending.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
 import { createOrderBook } from '../mysql/order-book.js';
 import { createOrderMoves } from '../mysql/order-moves.js';
+import { createOverdueBook } from '../mysql/overdue-book.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createSaleBook } from '../mysql/sale-book.js';
 import { createKeeperMeters, createReconcileMeters, createRegistry } from '../observability/metrics.js';
@@ -123,6 +125,10 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
     },
     { everyMs, job: redrive({ sales, ledger, channel: broker.redrives, clock, log, meters }, { afterMs, max }) },
     { everyMs, job: watchPending({ sales, ledger, meters }) },
+    {
+      everyMs,
+      job: watchOverdue({ sales, ledger, moves, meters, book: createOverdueBook(mysql) }, deadlinesOf(config)),
+    },
     { everyMs: expireSweepEveryMs, job: expireOrders({ moves, meters }, { max: EXPIRED_PER_RUN }) },
     ...broker.deadLetters.map(({ group, topic, source }) => ({
       everyMs: COLLECT_EVERY_MS,
@@ -132,3 +138,12 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
     ...consumerJobs(orderParts),
   ];
 }
+
+const deadlinesOf = ({ keeper, overdue }: KeeperConfig): OverdueDeadlines => ({
+  batch_pending: keeper.redriveAfterMs,
+  outbox: overdue.outboxMs,
+  dead_letter: overdue.deadLetterMs,
+  refund: overdue.refundMs,
+  compensation: overdue.compensationMs,
+  sale_over: overdue.saleMs,
+});

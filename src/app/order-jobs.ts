@@ -4,7 +4,7 @@ import { consume, type ConsumePorts } from '../keeper/consume.js';
 import { expireUnpaid } from '../keeper/expire-unpaid.js';
 import { issueCoupons } from '../keeper/issue-coupons.js';
 import type { Job } from '../keeper/job.js';
-import { publishMoved, publishRecorded } from '../keeper/publish-orders.js';
+import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../keeper/publish-orders.js';
 import { relayOutbox } from '../keeper/relay-outbox.js';
 import { releaseUnits } from '../keeper/release-units.js';
 import { tidyOutbox } from '../keeper/tidy-outbox.js';
@@ -39,8 +39,6 @@ export interface OrderJobParts {
 
 /** Rows of the outbox taken together. Each is a message or two, or a script, and all are under way at once. */
 const ROWS_PER_LEASE = 64;
-/** A send takes 10 s at the most (three tries), a release 2 s; units of a keeper that died come back after this. */
-const LEASE_MS = 20_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 /** A failed receive is tried again after this; a good one waits for messages by itself. */
@@ -48,17 +46,20 @@ const RECEIVE_EVERY_MS = 200;
 
 /** What follows from rows that were committed: news, deadlines, units that go back. */
 export function relayJobs(
-  { everyMs, outboxEveryMs, outboxKeepMs }: Config['keeper'],
+  { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs }: Config['keeper'],
   parts: OrderJobParts,
 ): PlannedJob[] {
   const { broker, ledger, points, meters, log } = parts;
   const outbox = createOutbox(parts.mysql);
   const published = { outbox: points.published(outbox), log, meters };
   const released = { outbox: points.released(outbox), log, meters };
-  const lease = { max: ROWS_PER_LEASE, leaseMs: LEASE_MS };
+  const lease = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const relays = [
-    relayOutbox({ ...published, keep: publishRecorded(broker) }, { ...lease, kind: 'batch_recorded' }),
-    relayOutbox({ ...published, keep: publishMoved(broker) }, { ...lease, kind: 'orders_moved' }),
+    relayOutbox(
+      { ...published, keep: publishRecorded(broker), gather: gatherRecorded },
+      { ...lease, kind: 'batch_recorded' },
+    ),
+    relayOutbox({ ...published, keep: publishMoved(broker), gather: gatherMoved }, { ...lease, kind: 'orders_moved' }),
     relayOutbox({ ...released, keep: releaseUnits({ ledger, meters }) }, { ...lease, kind: 'release' }),
   ];
   return [

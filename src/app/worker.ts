@@ -52,12 +52,11 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     { probe: () => minter.renew(), clock, meters, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
-  const { endpoint, requestTimeoutMs, startTimeoutMs } = config.rocketmq;
+  const { endpoint, requestTimeoutMs, receiveWaitMs, startTimeoutMs } = config.rocketmq;
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const start = { startupTimeoutMs: startTimeoutMs };
-  const sources = await Promise.all(
-    WAYS_IN.map((way) => createDeliverySource({ ...way, endpoint, requestTimeoutMs, invisibleMs, log, start })),
-  );
+  const connection = { endpoint, requestTimeoutMs, awaitMs: receiveWaitMs, log, start };
+  const sources = await Promise.all(WAYS_IN.map((way) => createDeliverySource({ ...way, ...connection, invisibleMs })));
   const shared = {
     book: points.book(createOrderBook(points.pool(mysql))),
     letters: createDeadLetterBook(mysql),

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { ConfigError } from '../config/load.js';
 import { OperationalError } from '../domain/errors.js';
 import { StackError } from '../stack/stack-error.js';
+import { auditCommand } from './audit.js';
 import { CliError } from './cli-error.js';
 import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
@@ -11,6 +12,7 @@ import { saleCommand } from './sale.js';
 import { stackCommand } from './stack.js';
 import { tokenCommand } from './token.js';
 import { topicsCommand } from './topics.js';
+import { traceCommand } from './trace.js';
 import { upCommand } from './up.js';
 
 /** Exit codes: 0 done, 1 failed or done in part, 2 used wrongly. */
@@ -34,6 +36,8 @@ for (const make of [
   saleCommand,
   dlqCommand,
   reconcileCommand,
+  auditCommand,
+  traceCommand,
   tokenCommand,
 ]) {
   program.addCommand(inherit(make(), program));

@@ -14,6 +14,7 @@ import { DEFAULT_DIR, stackPaths } from '../stack/paths.js';
 import { StackError } from '../stack/stack-error.js';
 import { openStack, type Stack } from '../stack/stack.js';
 import { CliError } from './cli-error.js';
+import { operatorName } from './dlq-options.js';
 import { parseWhole } from './options.js';
 import { progressStyle, showProgress } from './stack-progress.js';
 import { reportStackError } from './stack-failure.js';
@@ -120,10 +121,11 @@ async function demoSale(desk: SaleDesk): Promise<Sale> {
     (sale) => sale.sku === DEMO.sku && sale.state === 'open' && sale.sold < sale.stock && sale.closesAtMs > nowMs,
   );
   if (known) return known;
+  const actor = operatorName();
   const window = { opensAtMs: nowMs - 1000, closesAtMs: nowMs + DEMO_OPEN_DAYS * DAY_MS };
-  const { saleId } = await desk.create({ ...DEMO, ...window, buckets: 1 });
-  await desk.warm(saleId);
-  const opened = await desk.open(saleId);
+  const { saleId } = await desk.create({ ...DEMO, ...window, buckets: 1 }, actor);
+  await desk.warm(saleId, actor);
+  const opened = await desk.open(saleId, actor);
   if (opened.outcome !== 'done') throw new CliError(`the demo sale ${saleId} could not be opened: ${opened.outcome}.`);
   return opened.sale;
 }
@@ -138,7 +140,8 @@ async function startPrograms(
     onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
   };
   // On this machine nobody is charged: unless somebody says otherwise, payments are simulated.
-  const programEnv = { LOG_LEVEL: 'warn', PAYMENT_PROVIDER: 'simulator', ...env };
+  // a shorter wait makes Ctrl-C quicker
+  const programEnv = { LOG_LEVEL: 'warn', PAYMENT_PROVIDER: 'simulator', ROCKETMQ_RECEIVE_WAIT_MS: '1000', ...env };
   const make = (name: string, args: string[]): SupervisedProgram => {
     const program = new SupervisedProgram({ name, args, env: programEnv }, events);
     programs.push(program);

@@ -5,8 +5,8 @@ import { areOrderIds } from './payment-deadline.js';
 /** Version of the message body. */
 export const ORDER_EVENT_VERSION = 1;
 
-/** Events in one message: one per word at the most. */
-const EVENTS_MAX = 16;
+/** Events in one message. */
+export const EVENTS_PER_MESSAGE_MAX = 64;
 
 export const ORDER_EVENT_TYPES = [
   'order.created',
@@ -31,7 +31,7 @@ export interface OrderEvent {
 
 export type DecodedOrderEvents = { readonly outcome: 'decoded'; readonly events: readonly OrderEvent[] } | Undecodable;
 
-/** @param events 1 to 16, of one message */
+/** @param events 1 to EVENTS_PER_MESSAGE_MAX, of one message */
 export function encodeOrderEvents(events: readonly OrderEvent[]): string {
   const short = events.map(({ eventId, type, saleId, orders, atMs }) => ({ eventId, type, saleId, at: atMs, orders }));
   return JSON.stringify({ v: ORDER_EVENT_VERSION, events: short });
@@ -42,7 +42,7 @@ export function decodeOrderEvents(body: string): DecodedOrderEvents {
   const opened = openBody(body, ORDER_EVENT_VERSION);
   if (opened.outcome !== 'opened') return opened;
   const raw = opened.fields.events;
-  if (!Array.isArray(raw) || raw.length === 0 || raw.length > EVENTS_MAX)
+  if (!Array.isArray(raw) || raw.length === 0 || raw.length > EVENTS_PER_MESSAGE_MAX)
     return bad('events is not a short, filled list');
   const events: OrderEvent[] = [];
   for (const [index, item] of raw.entries()) {

@@ -7,8 +7,9 @@ export const PAYMENT_DEADLINE_VERSION = 1;
 /** Orders in one message: many more than a batch has, and 20 digits each stay far below what the broker takes. */
 export const ORDERS_PER_MESSAGE_MAX = 10_000;
 
-/** The orders of one batch have been unpaid long enough. */
+/** Orders of one sale have been unpaid long enough. */
 export interface PaymentDeadline {
+  /** Names the message: the batch, or the first of several that were recorded within a second. */
   readonly batchId: string;
   readonly saleId: string;
   /** Unix ms, on the clock of MySQL: when the last of these orders may expire. */

@@ -2,6 +2,7 @@ import express, { type Express } from 'express';
 import { createFastLane } from './fast-lane.js';
 import { type Lifecycle, Replies } from './respond.js';
 import { mountAdminSales } from './routes/admin-sales.js';
+import { mountAudit } from './routes/audit.js';
 import { mountDeadLetters } from './routes/dead-letters.js';
 import { createErrorHandler } from './routes/errors.js';
 import { mountOrderMoves } from './routes/order-moves.js';
@@ -12,6 +13,7 @@ import { mountPurchases } from './routes/purchases.js';
 import { mountReconcile } from './routes/reconcile.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
+import { mountTraces } from './routes/traces.js';
 import type { HttpServices } from './services.js';
 
 /** Everything on Express, the purchase endpoint included: the same handler that the server calls before Express. */
@@ -39,6 +41,8 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
   mountReconcile(router, services);
+  mountAudit(router, services);
+  mountTraces(router, services);
   mountProbes(router, services, lifecycle);
 
   const other = new Replies('other', { meters: services.meters, lifecycle });

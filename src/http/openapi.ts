@@ -4,6 +4,8 @@ import { COMPENSATED_KINDS, FINDING_KINDS } from '../domain/sale-finding.js';
 import { JOB_STATES } from '../ports/compensation-book.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.js';
 import { SALE_STATES } from '../domain/sale.js';
+import { STANDINGS } from '../trace/standing-of.js';
+import { TRACE_SOURCES } from '../trace/steps-of.js';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
 
 const text = { type: 'string' } as const;
@@ -113,6 +115,17 @@ const schemas = {
   ),
   DeadLetter: object(deadLetter),
   DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
+  AuditEntry: object({
+    ...{ auditId: text, at: time, actor: text, action: text, subject: text },
+    ...{ before: {}, after: {} },
+  }),
+  Trace: object({
+    ...{ userId: id, saleId: text, requestId: id, state: { enum: STANDINGS }, sentence: text },
+    steps: {
+      type: 'array',
+      items: object({ at: orNull(time), source: { enum: TRACE_SOURCES }, what: text, detail: text }),
+    },
+  }),
   SaleReport: object({
     ...{ runId: text, outcome: { enum: ['match', 'findings'] }, saleId: text },
     figures: { type: 'object', additionalProperties: { type: 'integer' } },
@@ -291,6 +304,40 @@ const letterMove = (verb: string, summary: string, ...more: ProblemCode[]): obje
   },
 });
 
+const auditLog = {
+  get: {
+    operationId: 'listAudit',
+    summary: 'Who did what, newest first; `next` goes into `before` for the next page.',
+    security: BEARER,
+    parameters: [
+      ...[filterBy('subject', text), filterBy('actor', text), filterBy('action', text)],
+      ...[filterBy('since', time), filterBy('before', text)],
+      filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 }),
+    ],
+    responses: {
+      200: json('a page', object({ entries: { type: 'array', items: ref('AuditEntry') }, next: orNull(text) })),
+      ...problems(...ADMIN),
+    },
+  },
+};
+
+const traces = {
+  get: {
+    operationId: 'tracePurchase',
+    summary:
+      'The whole life of a purchase. An id that several buyers used gives all of them; `more`: not all are shown.',
+    security: BEARER,
+    parameters: [
+      { ...parameter('path', 'id', id), description: 'request id, batch id or order id' },
+      ...[filterBy('saleId', text), filterBy('userId', id)],
+    ],
+    responses: {
+      200: json('found', object({ purchases: { type: 'array', items: ref('Trace') }, more: { type: 'boolean' } })),
+      ...problems(...ADMIN, 'purchase_not_found'),
+    },
+  },
+};
+
 const JOB_ID = parameter('path', 'jobId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
 const ROWS = filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 });
 const list = (items: string): object => ({ type: 'array', items: ref(items) });
@@ -397,6 +444,8 @@ export const OPENAPI = {
       'not_replayable',
     ),
     '/admin/v1/dead-letters/{letterId}/discard': letterMove('discard', 'give the batch up: failed rows, units go back'),
+    '/admin/v1/audit': auditLog,
+    '/admin/v1/requests/{id}': traces,
     '/admin/v1/reconcile/sales/{saleId}': { post: reconcileSale },
     '/admin/v1/reconcile/runs': { get: reconcileRuns },
     '/admin/v1/reconcile/jobs': { get: compensationJobs },

@@ -3,6 +3,7 @@ import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
 import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
+import type { AuditLog } from '../ports/audit-log.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
@@ -11,6 +12,7 @@ import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { ReconcileDesk } from '../reconcile/reconcile-desk.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
+import type { TracePurchase } from '../trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
@@ -42,6 +44,8 @@ export interface HttpServices {
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
   readonly reconcile: Pick<ReconcileDesk, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
+  readonly audit: AuditLog;
+  readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */
   readonly metrics: () => Promise<string>;

@@ -3,14 +3,12 @@ import type { Clock } from '../ports/clock.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
 import type { RedriveChannel } from '../ports/purchase-channel.js';
-import type { SaleBook } from '../ports/sale-book.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { Job } from './job.js';
-import { ledgerBuckets } from './ledger-buckets.js';
+import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
-export interface RedrivePorts {
-  readonly sales: Pick<SaleBook, 'list'>;
-  readonly ledger: Pick<SettlementLedger, 'stalePending'>;
+export interface RedrivePorts extends PendingBucketsPorts {
+  readonly ledger: Pick<SettlementLedger, 'withPending' | 'stalePending'>;
   readonly channel: RedriveChannel;
   readonly clock: Clock;
   readonly log: Log;
@@ -41,7 +39,7 @@ export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
     async runOnce(): Promise<void> {
       const seen = new Set<string>();
       let published = 0;
-      for (const ref of await ledgerBuckets(ports.sales)) {
+      for (const ref of await pendingBuckets(ports)) {
         // More than may be published: those whose pause is not over must not hide the others.
         for (const { batchId, ageMs, body } of await ledger.stalePending(ref, options.afterMs, options.max * 10)) {
           const before = tries.get(batchId) ?? { count: 0, dueMs: 0 };

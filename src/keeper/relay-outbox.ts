@@ -11,15 +11,20 @@ export interface Promised<K extends OutboxKind> extends OutboxRow<K> {
 
 export interface RelayOutboxPorts<K extends OutboxKind> {
   readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone'>;
-  /** Does what one row promises. It may be asked again for a row that it has done: nothing may happen twice. */
-  readonly keep: (row: Promised<K>) => Promise<void>;
+  /**
+   * Does what rows promise, all of them or it rejects. It may be asked again for a row that it has done: nothing may
+   * happen twice.
+   */
+  readonly keep: (rows: readonly Promised<K>[]) => Promise<void>;
+  /** Which new rows are kept together, since one message carries them all; absent: each is kept alone. */
+  readonly gather?: (rows: readonly Promised<K>[]) => readonly (readonly Promised<K>[])[];
   readonly log: Log;
   readonly meters: Pick<KeeperMeters, 'relayed'>;
 }
 
 export interface RelayOutboxOptions<K extends OutboxKind> {
   readonly kind: K;
-  /** Rows taken together; all of them are under way at the same time. */
+  /** Rows taken by one statement; all of them are under way at the same time. */
   readonly max: number;
   /** After this long a row that a keeper took with it into its death is due again; longer than `keep` may take. */
   readonly leaseMs: number;
@@ -33,8 +38,8 @@ const RETRY_MAX_MS = 30_000;
 
 /**
  * Keeps what committed transactions have promised: takes due rows on lease, does what they say, marks them done by one
- * statement. A row that fails is due again later and holds up no other one. Dying before the mark does the row again
- * when its lease is over.
+ * statement. A row that fails is due again later, then alone, so that it holds up no other one for long. Dying before
+ * the mark does the row again when its lease is over.
  */
 export function relayOutbox<K extends OutboxKind>(ports: RelayOutboxPorts<K>, options: RelayOutboxOptions<K>): Job {
   const { outbox } = ports;
@@ -53,38 +58,48 @@ export function relayOutbox<K extends OutboxKind>(ports: RelayOutboxPorts<K>, op
 
 /** @throws the error of the first row that failed, after all of them are marked or given back */
 async function relay<K extends OutboxKind>(rows: readonly OutboxRow<K>[], ports: RelayOutboxPorts<K>): Promise<void> {
-  const { outbox, log, meters } = ports;
-  const results = await Promise.allSettled(rows.map((row) => keepRow(row, ports)));
+  const { outbox, log, meters, keep } = ports;
+  const [{ kind }] = rows as readonly [OutboxRow<K>];
   const done: string[] = [];
   const failed = new Map<number, string[]>(); // by attempts: they wait equally long
-  let error: unknown;
-  for (const [index, result] of results.entries()) {
-    const { outboxId, kind, attempts } = rows[index] as OutboxRow<K>;
-    if (result.status === 'fulfilled') {
-      done.push(outboxId);
-      continue;
-    }
-    error ??= result.reason;
-    log.debug({ outboxId, kind, attempts, err: result.reason }, 'outbox row failed');
+  let firstError: unknown;
+  const give = (row: OutboxRow<K>, error: unknown): void => {
+    const { outboxId, attempts } = row;
+    firstError ??= error;
+    log.debug({ outboxId, kind, attempts, err: error }, 'outbox row failed');
     failed.set(attempts, [...(failed.get(attempts) ?? []), outboxId]);
+  };
+
+  const readable = rows.filter((row): row is Promised<K> => row.payload !== null);
+  for (const row of rows.filter(({ payload }) => payload === null)) {
+    log.error({ outboxId: row.outboxId, kind }, 'an outbox row cannot be read: somebody has to mend it');
+    give(row, new Error(`outbox row ${row.outboxId} cannot be read`));
   }
-  const [{ kind }] = rows as readonly [OutboxRow<K>];
+  const loads = loadsOf(readable, ports.gather);
+  const results = await Promise.allSettled(loads.map(keep));
+  for (const [index, result] of results.entries()) {
+    const load = loads[index] as readonly Promised<K>[];
+    if (result.status === 'fulfilled') done.push(...load.map(({ outboxId }) => outboxId));
+    else for (const row of load) give(row, result.reason);
+  }
+
   await outbox.markDone(done);
   meters.relayed(kind, 'published', done.length);
   for (const [attempts, outboxIds] of failed) {
     await outbox.postpone(outboxIds, retryDelayMs(attempts));
     meters.relayed(kind, 'retried', outboxIds.length);
   }
-  if (failed.size > 0) throw error;
+  if (failed.size > 0) throw firstError;
 }
 
-async function keepRow<K extends OutboxKind>(row: OutboxRow<K>, { keep, log }: RelayOutboxPorts<K>): Promise<void> {
-  const { payload, outboxId, kind } = row;
-  if (payload === null) {
-    log.error({ outboxId, kind }, 'an outbox row cannot be read: somebody has to mend it');
-    throw new Error(`outbox row ${outboxId} cannot be read`);
-  }
-  await keep({ ...row, payload });
+/** New rows as they are gathered; one that has failed goes alone, in case that it is what fails. */
+function loadsOf<K extends OutboxKind>(
+  rows: readonly Promised<K>[],
+  gather: RelayOutboxPorts<K>['gather'],
+): (readonly Promised<K>[])[] {
+  if (gather === undefined) return rows.map((row) => [row]);
+  const tried = rows.filter(({ attempts }) => attempts > 1);
+  return [...gather(rows.filter(({ attempts }) => attempts === 1)), ...tried.map((row) => [row])];
 }
 
 /** With jitter: two keepers that failed together should not come back together. */

@@ -12,8 +12,8 @@ export interface ReleaseUnitsPorts {
  * finds the request `released` and does nothing.
  */
 export function releaseUnits({ ledger, meters }: ReleaseUnitsPorts) {
-  return async ({ payload }: Promised<'release'>): Promise<void> => {
-    const words = await ledger.release(payload);
+  return async (rows: readonly Promised<'release'>[]): Promise<void> => {
+    const words = await ledger.release(rows.flatMap(({ payload }) => payload));
     meters.released(words.filter((word) => word === 'released').length);
   };
 }

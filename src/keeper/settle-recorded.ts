@@ -2,14 +2,12 @@ import { decodeBatch } from '../domain/batch.js';
 import { isLive } from '../domain/order.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { OrderBook } from '../ports/order-book.js';
-import type { SaleBook } from '../ports/sale-book.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { Job } from './job.js';
-import { ledgerBuckets } from './ledger-buckets.js';
+import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
-export interface SettleRecordedPorts {
-  readonly sales: Pick<SaleBook, 'list'>;
-  readonly ledger: Pick<SettlementLedger, 'stalePending' | 'settle'>;
+export interface SettleRecordedPorts extends PendingBucketsPorts {
+  readonly ledger: Pick<SettlementLedger, 'withPending' | 'stalePending' | 'settle'>;
   readonly book: Pick<OrderBook, 'findByPurchases'>;
   readonly meters: KeeperMeters;
 }
@@ -26,7 +24,7 @@ export function settleRecorded(ports: SettleRecordedPorts, options: SettleRecord
   return {
     name: 'settle-recorded',
     async runOnce(): Promise<void> {
-      for (const ref of await ledgerBuckets(ports.sales)) {
+      for (const ref of await pendingBuckets(ports)) {
         for (const { body } of await ports.ledger.stalePending(ref, options.afterMs, options.max)) {
           const decoded = body === null ? null : decodeBatch(body);
           if (decoded?.outcome !== 'decoded') continue; // redrive reports it

@@ -1,12 +1,10 @@
 import type { KeeperMeters } from '../ports/keeper-meters.js';
-import type { SaleBook } from '../ports/sale-book.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { Job } from './job.js';
-import { ledgerBuckets } from './ledger-buckets.js';
+import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
-export interface WatchPendingPorts {
-  readonly sales: Pick<SaleBook, 'list'>;
-  readonly ledger: Pick<SettlementLedger, 'pendingSummary'>;
+export interface WatchPendingPorts extends PendingBucketsPorts {
+  readonly ledger: Pick<SettlementLedger, 'withPending' | 'pendingSummary'>;
   readonly meters: KeeperMeters;
 }
 
@@ -17,7 +15,7 @@ export function watchPending(ports: WatchPendingPorts): Job {
     async runOnce(): Promise<void> {
       let batches = 0;
       let oldestMs = 0;
-      for (const ref of await ledgerBuckets(ports.sales)) {
+      for (const ref of await pendingBuckets(ports)) {
         const summary = await ports.ledger.pendingSummary(ref);
         batches += summary.batches;
         oldestMs = Math.max(oldestMs, summary.oldestMs);

@@ -180,32 +180,31 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
     help: 'Age of the oldest batch that is not settled. Alert on it.',
     registers,
   });
-  const overdueOrders = new Gauge({
-    name: 'seckill_overdue_orders',
-    help: 'Unpaid orders past their deadline, after the last sweep.',
-    registers,
-  });
-  const overdueOldest = new Gauge({
-    name: 'seckill_overdue_oldest_seconds',
-    help: 'How long ago the oldest of them should have ended. Alert on it.',
-    registers,
-  });
   return {
     jobRan: (job, result, tookMs) => runs.labels(job, result).observe(tookMs / 1000),
     redriven: (batches) => redriven.inc(batches),
     settledLate: (batches) => settled.inc(batches),
     released: (requests) => released.inc(requests),
     expired: (orders) => expired.inc(orders),
-    overdue: (orders, oldestMs) => {
-      overdueOrders.set(orders);
-      overdueOldest.set(oldestMs / 1000);
-    },
     parked: (messages) => parked.inc(messages),
     pending: (batches, oldestMs) => {
       pendingBatches.set(batches);
       pendingOldest.set(oldestMs / 1000);
     },
     ...createRelayMeters(registry),
+    overdue: createOverdueMeter(registry),
+  };
+}
+
+/** The keeper: what waits too long. */
+function createOverdueMeter(registry: Registry): KeeperMeters['overdue'] {
+  const level = (name: string, help: string): Gauge =>
+    new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
+  const counts = level('seckill_overdue', 'What waits in a state beyond its deadline.');
+  const oldest = level('seckill_overdue_oldest_seconds', 'How long ago the oldest of them should have ended.');
+  return (state, count, oldestMs) => {
+    counts.labels(state).set(count);
+    oldest.labels(state).set(oldestMs / 1000);
   };
 }
 

@@ -1,3 +1,4 @@
+import type { WatchedState } from '../domain/waiting-states.js';
 import type { OutboxBacklog, OutboxKind } from './outbox.js';
 
 /** How one message that the keeper consumes ended. */
@@ -14,8 +15,8 @@ export interface KeeperMeters {
   released(requests: number): void;
   /** Unpaid orders ended at their deadline. */
   expired(orders: number): void;
-  /** Unpaid orders past their deadline after a sweep, and how long the oldest one is, in ms. */
-  overdue(orders: number, oldestMs: number): void;
+  /** What waits in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
+  overdue(state: WatchedState, count: number, oldestMs: number): void;
   /** Messages parked in `dead_letters`. */
   parked(messages: number): void;
   /** Batches deducted and not settled, all sales together, and the age of the oldest one in ms. The alert to have. */

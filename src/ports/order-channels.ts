@@ -13,8 +13,8 @@ export interface DeadlineChannel {
 /** The producer side of the topic of order events. */
 export interface OrderEventChannel {
   /**
-   * Publishes what happened in one transaction, as one message.
-   * @param events 1 to 16, all of one sale
+   * Publishes events as one message.
+   * @param events 1 to EVENTS_PER_MESSAGE_MAX, all of one sale
    * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
    */
   publish(events: readonly OrderEvent[]): Promise<void>;

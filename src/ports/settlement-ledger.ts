@@ -64,10 +64,22 @@ export interface SettlementLedger {
   stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]>;
 
   /**
+   * Those of the buckets that have a batch deducted and not settled, in order.
+   * @throws OperationalError redis
+   */
+  withPending(refs: readonly BucketRef[]): Promise<BucketRef[]>;
+
+  /**
    * How many batches are deducted and not settled, and how long the oldest has waited.
    * @throws OperationalError redis
    */
   pendingSummary(ref: BucketRef): Promise<{ readonly batches: number; readonly oldestMs: number }>;
+
+  /**
+   * How many batches wait for more than `afterMs`, and for how much more the oldest one does (0 when there is none).
+   * @throws OperationalError redis
+   */
+  latePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
   /**
    * Takes a parked batch out of `pending`; its units stay held.

@@ -13,6 +13,9 @@ import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { asList } from './replies.js';
 
+/** A bounded reply, and far below any reply time-out. */
+const REFS_PER_PIPELINE = 500;
+
 /** The ledger after the deduct. */
 export function createSettlementLedger({ redis, run }: RedisConnection): SettlementLedger {
   return {
@@ -39,12 +42,27 @@ export function createSettlementLedger({ redis, run }: RedisConnection): Settlem
     stalePending: (ref, olderThanMs, max) =>
       guarded('read pending batches', () => stalePending(redis, ref, olderThanMs, max)),
 
+    withPending: (refs) => guarded('look for pending batches', () => withPending(redis, refs)),
+
     async pendingSummary(ref): Promise<{ batches: number; oldestMs: number }> {
       const { pending } = bucketKeys(ref);
       const [batches, oldest, nowMs] = await guarded('count pending batches', () =>
         Promise.all([redis.zcard(pending), redis.zrange(pending, '0', '0', 'WITHSCORES'), redisNowMs(redis)]),
       );
       return { batches, oldestMs: oldest[1] === undefined ? 0 : Math.max(0, nowMs - Number(oldest[1])) };
+    },
+
+    async latePending(ref, afterMs): Promise<{ batches: number; oldestMs: number }> {
+      const { pending } = bucketKeys(ref);
+      return guarded('count late batches', async () => {
+        const dueMs = (await redisNowMs(redis)) - afterMs;
+        const [batches, oldest] = await Promise.all([
+          redis.zcount(pending, 0, `(${dueMs}`),
+          redis.zrange(pending, '0', '0', 'WITHSCORES'),
+        ]);
+        const lateMs = oldest[1] === undefined ? 0 : dueMs - Number(oldest[1]);
+        return { batches, oldestMs: Math.max(0, lateMs) };
+      });
     },
 
     async park(batch): Promise<void> {
@@ -68,6 +86,21 @@ async function releaseOne(run: RedisConnection['run'], release: Release): Promis
   const [word] = asList(await run('release', [keys.stock, keys.buyers, keys.requests], args));
   if (word !== 'released' && word !== 'nothing') throw new Bug(`release answered the word ${String(word)}`);
   return word;
+}
+
+/** In pipelines: one command each would cost the keeper and Redis a system call per sale. */
+async function withPending(redis: Redis, refs: readonly BucketRef[]): Promise<BucketRef[]> {
+  const found: BucketRef[] = [];
+  for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
+    const slice = refs.slice(start, start + REFS_PER_PIPELINE);
+    const replies = await redis.pipeline(slice.map((ref) => ['zcard', bucketKeys(ref).pending])).exec();
+    for (const [index, ref] of slice.entries()) {
+      const [error, count] = replies?.[index] ?? [new Error('the pipeline was cut off')];
+      if (error) throw error;
+      if (Number(count) > 0) found.push(ref);
+    }
+  }
+  return found;
 }
 
 async function stalePending(redis: Redis, ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]> {

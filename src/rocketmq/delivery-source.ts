@@ -17,7 +17,7 @@ import { adviceFor, startClient, stopClient, within } from './start-client.js';
 export const RECEIVE_MAX = 32;
 /** The broker refuses less. */
 export const INVISIBLE_MS_MIN = 10_000;
-/** The proxy holds an empty receive between 5 and 20 s whatever we ask. */
+/** A proxy as it comes holds an empty receive between 5 and 20 s whatever we ask; its settings can say less. */
 const AWAIT_MS_DEFAULT = 5_000;
 /** After a long stall the proxy may have forgotten the client, which does not notice. */
 const DEAF_AFTER_MS = 60_000;
@@ -33,7 +33,7 @@ export interface DeliverySourceOptions extends ConnectionOptions {
   readonly group: string;
   /** How long a delivery is ours, in ms, at least 10000; only `hold` makes it longer. */
   readonly invisibleMs: number;
-  /** How long an empty receive waits, in ms; 5000 (default) to 20000. */
+  /** How long an empty receive waits, in ms; default 5000, up to 20000. */
   readonly awaitMs?: number;
   /** Without a receive that returned for so long, the client is replaced; default 60000. */
   readonly deafAfterMs?: number;

@@ -33,8 +33,7 @@ export interface BrokerWorld {
 }
 
 const INVISIBLE_MS = 10_000;
-/** As long as an empty receive of the real broker takes. */
-const AWAIT_MS = 5_000;
+const AWAIT_MS = 1_000;
 
 export async function memoryWorld(): Promise<BrokerWorld> {
   const clock = new ManualClock();
@@ -77,7 +76,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
     deadlineChannel: () => keep(createDeadlineChannel({ endpoint, log })),
     orderEventChannel: () => keep(createOrderEventChannel({ endpoint, log })),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
-      keep(createDeliverySource({ endpoint, topic, group, invisibleMs, log })),
+      keep(createDeliverySource({ endpoint, topic, group, invisibleMs, awaitMs: AWAIT_MS, log })),
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {

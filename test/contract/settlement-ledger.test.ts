@@ -153,6 +153,20 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         expect(await world.settlement.stalePending(at(sale), 3_600_000, 10)).to.deep.equal([]);
       });
 
+      it('says which buckets have one, among any number of them', async () => {
+        const other = await openSale(world, { buckets: 2 });
+        const refs = [
+          ...Array.from({ length: 1000 }, (_, bucket) => ({ saleId: other.saleId, bucket })),
+          { saleId: sale.saleId, bucket: 0 },
+        ];
+        expect(await world.settlement.withPending(refs)).to.deep.equal([]);
+        expect(await world.settlement.withPending([])).to.deep.equal([]);
+        const batch = await deducted('u1');
+        expect(await world.settlement.withPending(refs)).to.deep.equal([{ saleId: sale.saleId, bucket: 0 }]);
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.settlement.withPending(refs)).to.deep.equal([]);
+      });
+
       it('says how many there are and how long the oldest has waited', async () => {
         expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
         await deducted('u1');
@@ -161,6 +175,17 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         const { batches, oldestMs } = await world.settlement.pendingSummary(at(sale));
         expect(batches).to.equal(2);
         expect(oldestMs).to.be.within(9, 60_000);
+      });
+
+      it('says how many wait for too long, and for how much', async () => {
+        expect(await world.settlement.latePending(at(sale), 0)).to.deep.equal({ batches: 0, oldestMs: 0 });
+        await deducted('u1');
+        await world.elapse(300);
+        await deducted('u2');
+        const { batches, oldestMs } = await world.settlement.latePending(at(sale), 200);
+        expect(batches).to.equal(1);
+        expect(oldestMs).to.be.within(99, 60_000);
+        expect(await world.settlement.latePending(at(sale), 600_000)).to.deep.equal({ batches: 0, oldestMs: 0 });
       });
 
       it('M8 a parked batch leaves `pending` and keeps its units; parking it again does no harm', async () => {

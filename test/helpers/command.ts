@@ -1,9 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { BUILT_MAIN } from './built-main.js';
 import type { StackEnv } from './stack-env.js';
 import { until } from './until.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** More than any command of a test takes; then it is killed. */
 const TIMEOUT_MS = 100_000;
 
@@ -24,7 +23,7 @@ export class RunningCommand {
   #stderr = '';
 
   constructor(args: readonly string[], env: StackEnv) {
-    this.#child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
+    this.#child = spawn(process.execPath, [BUILT_MAIN, ...args], {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: TIMEOUT_MS,

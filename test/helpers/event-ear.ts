@@ -1,9 +1,11 @@
 import { decodeOrderEvents, type OrderEvent } from '../../src/domain/order-event.js';
-import { GROUPS, TOPICS } from '../../src/domain/topics.js';
+import { TOPICS } from '../../src/domain/topics.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createDeliverySource, type OpenDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import type { StackEnv } from './stack-env.js';
 
+/** Of its own, so that no program takes its messages; `npm test` creates it. */
+export const EAR_GROUP = 'seckill-test-ear';
 const INVISIBLE_MS = 10_000;
 /** After a receive that failed: the test may have stopped the broker. */
 const PAUSE_MS = 200;
@@ -23,7 +25,7 @@ export class EventEar {
 
   static async open(env: StackEnv): Promise<EventEar> {
     const { ROCKETMQ_ENDPOINT: endpoint } = env;
-    const topic = { topic: TOPICS.orderEvent, group: GROUPS.notifier, invisibleMs: INVISIBLE_MS };
+    const topic = { topic: TOPICS.orderEvent, group: EAR_GROUP, invisibleMs: INVISIBLE_MS, awaitMs: 1_000 };
     return new EventEar(await createDeliverySource({ ...topic, endpoint, log: silentLog }));
   }
 

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { BUILT_MAIN } from './built-main.js';
 import type { StackEnv } from './stack-env.js';
 import { until } from './until.js';
 
@@ -18,7 +18,6 @@ export interface ProgramOptions {
   readonly preload?: readonly string[];
 }
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** Several programs start at once on two cores, and a client of the broker may need several tries. */
 const READY_TIMEOUT_MS = 60_000;
 /**
@@ -28,6 +27,7 @@ const READY_TIMEOUT_MS = 60_000;
 const TEST_ENV = {
   ...{ PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'info' },
   ...{ WORKER_INVISIBLE_MS: '10000', MYSQL_QUERY_TIMEOUT_MS: '5000' },
+  ROCKETMQ_RECEIVE_WAIT_MS: '1000', // a program that stops waits for it
 };
 /** Longer than any drain. */
 const STOP_TIMEOUT_MS = 25_000;
@@ -46,9 +46,9 @@ export class Program {
     this.name = name;
     this.logFile = logFile;
     const log = openSync(logFile, 'a');
-    this.#child = fork(MAIN, [name], {
+    this.#child = fork(BUILT_MAIN, [name], {
       env,
-      execArgv: ['tsx', ...preload].flatMap((module) => ['--import', module]),
+      execArgv: preload.flatMap((module) => ['--import', module]),
       stdio: ['ignore', log, log, 'ipc'],
     });
     closeSync(log);

@@ -19,7 +19,7 @@ const LETTERS = 1000;
 /** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */
 const RUN_TIMEOUT_MS = 180_000;
 
-describe('dead letters, replayed and discarded', () => {
+describe('compensation: dead letters, replayed and discarded', () => {
   let api: Program;
   let admin: string;
   const system = useSystem(async ({ programs }) => {

@@ -182,7 +182,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     await until('everything is settled', async () => (await redis().zcard(keysOf(saleId).pending)) === 0);
     const open = await reconcile(saleId, true);
     expect([open.found, open.jobs], 'no script sets the stock of an open sale').to.deep.equal([['drift 3'], []]);
-    await system.stack.desk.close(saleId);
+    await system.stack.desk.close(saleId, 'test');
     const closed = await reconcile(saleId, true);
     expect([closed.found, closed.jobs]).to.deep.equal([['drift 3'], ['drift compensated']]);
     expect((await reconcile(saleId)).json.outcome).to.equal('match');
@@ -219,7 +219,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
       ...['order_lost gus', 'stuck_outbox', 'unreleased fay', 'unsettled'],
     ]);
     expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'unsettled compensated']);
-    await system.stack.desk.close(saleId);
+    await system.stack.desk.close(saleId, 'test');
     await age(saleId);
     const markers = await reconcile(saleId, true);
     expect(markers.found).to.deep.equal(['order_lost gus', 'stale_marker']);

@@ -228,11 +228,25 @@ export class MemoryLedger implements StockLedger, SaleLedger, SettlementLedger {
       });
   }
 
+  async withPending(refs: readonly BucketRef[]): Promise<BucketRef[]> {
+    this.#failOn('read_fails');
+    return refs.filter((ref) => this.bucket(ref).pending.size > 0);
+  }
+
   async pendingSummary(ref: BucketRef): Promise<{ batches: number; oldestMs: number }> {
     this.#failOn('read_fails');
     const pending = this.bucket(ref).pendingOldestFirst();
     const [oldest] = pending;
     return { batches: pending.length, oldestMs: oldest ? this.#now - oldest[1] : 0 };
+  }
+
+  async latePending(ref: BucketRef, afterMs: number): Promise<{ batches: number; oldestMs: number }> {
+    this.#failOn('read_fails');
+    const late = this.bucket(ref)
+      .pendingOldestFirst()
+      .map(([, sinceMs]) => this.#now - sinceMs - afterMs)
+      .filter((lateMs) => lateMs > 0);
+    return { batches: late.length, oldestMs: late[0] ?? 0 };
   }
 
   async park(batch: Batch): Promise<void> {

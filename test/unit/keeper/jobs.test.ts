@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import type { SaleState } from '../../../src/domain/sale.js';
 import { keepRunning, type Job } from '../../../src/keeper/job.js';
-import { ledgerBuckets } from '../../../src/keeper/ledger-buckets.js';
+import { pendingBuckets } from '../../../src/keeper/pending-buckets.js';
 import { watchPending } from '../../../src/keeper/watch-pending.js';
+import type { BucketRef } from '../../../src/ports/stock-ledger.js';
 import { saleOf } from '../../helpers/sales.js';
 import { KeeperWorld } from './keeper-world.js';
 
@@ -66,17 +67,20 @@ describe('keeper: the loop of a job', () => {
 });
 
 describe('keeper: the buckets it looks into', () => {
-  it('every bucket of every sale that may hold units; a draft has none', async () => {
+  it('every bucket with a batch pending, of every sale that may hold units; a draft has none', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));
     for (const sale of sales) world.books.putSale(sale);
-    const refs = await ledgerBuckets(world.books);
-    const expected = sales.slice(1).flatMap(({ saleId }) => [
-      { saleId, bucket: 0 },
-      { saleId, bucket: 1 },
-    ]);
-    expect(refs).to.have.deep.members(expected);
+    const asked: BucketRef[] = [];
+    const withPending = async (refs: readonly BucketRef[]): Promise<BucketRef[]> => {
+      asked.push(...refs);
+      return refs.filter(({ bucket }) => bucket === 1);
+    };
+    const found = await pendingBuckets({ sales: world.books, ledger: { withPending } });
+    const expected = [0, 1].map((bucket) => sales.slice(1).map(({ saleId }) => ({ saleId, bucket })));
+    expect(asked).to.have.deep.members(expected.flat());
+    expect(found).to.have.deep.members(expected[1] ?? []);
   });
 });
 

@@ -27,7 +27,7 @@ export class KeeperWorld {
   readonly backlogs: OutboxBacklog[] = [];
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
-  overdue: [number, number] | null = null;
+  readonly overdue: Record<string, [number, number]> = {};
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   #orders = 0;
@@ -38,7 +38,7 @@ export class KeeperWorld {
     settledLate: (batches) => (this.counts.settledLate += batches),
     released: (requests) => (this.counts.released += requests),
     expired: (orders) => (this.counts.expired += orders),
-    overdue: (orders, oldestMs) => (this.overdue = [orders, oldestMs]),
+    overdue: (state, count, oldestMs) => (this.overdue[state] = [count, oldestMs]),
     parked: (messages) => (this.counts.parked += messages),
     pending: (batches, oldestMs) => (this.pending = [batches, oldestMs]),
     relayed: (_, result, rows) => (this.counts[result] += rows),

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { Job } from '../../../src/keeper/job.js';
-import { relayOutbox, type Promised } from '../../../src/keeper/relay-outbox.js';
+import { relayOutbox, type Promised, type RelayOutboxPorts } from '../../../src/keeper/relay-outbox.js';
 import type { OrdersMoved } from '../../../src/ports/outbox.js';
 import type { MemoryOutbox } from '../../helpers/memory/memory-outbox.js';
 import { KeeperWorld } from './keeper-world.js';
@@ -26,16 +26,19 @@ describe('keeper: relay-outbox', () => {
   const moved = (order: number): OrdersMoved => ({ move: 'paid', saleId: '7', orders: [String(order)] });
   const add = (count: number): string[] =>
     Array.from({ length: count }, (_, i) => outbox.add('orders_moved', `k${i}`, moved(i + 1)));
-  const keep = async ({ outboxId }: Promised<'orders_moved'>): Promise<void> => {
-    kept.push(outboxId);
-    if (failing.has(outboxId)) throw new OperationalError('rocketmq', 'away', { retryable: true });
+  const keep = async (rows: readonly Promised<'orders_moved'>[]): Promise<void> => {
+    kept.push(rows.map(({ outboxId }) => outboxId).join('+'));
+    if (rows.some(({ outboxId }) => failing.has(outboxId))) {
+      throw new OperationalError('rocketmq', 'away', { retryable: true });
+    }
   };
-  const create = (): Job => {
+  type Gather = RelayOutboxPorts<'orders_moved'>['gather'];
+  const create = (gather?: Gather): Job => {
     const { log, meters } = world;
-    return relayOutbox({ outbox, keep, log, meters }, { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS });
+    return relayOutbox({ outbox, keep, gather, log, meters }, { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS });
   };
-  const run = (): Promise<string> =>
-    create()
+  const run = (gather?: Gather): Promise<string> =>
+    create(gather)
       .runOnce()
       .then(
         () => 'done',
@@ -83,6 +86,21 @@ describe('keeper: relay-outbox', () => {
     world.clock.advance(36_000);
     expect(await run()).to.equal('done');
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
+  });
+
+  it('rows are kept together as they are gathered; after a failure each goes alone', async () => {
+    const [a, b, c] = add(3) as [string, string, string];
+    const inPairs: Gather = (rows) => [rows.slice(0, 2), rows.slice(2)];
+    failing.add(a);
+    expect(await run(inPairs)).to.equal('OperationalError');
+    expect(kept).to.deep.equal([`${a}+${b}`, c]);
+    expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a, b]);
+    expect(world.counts).to.include({ published: 1, retried: 2 });
+
+    world.clock.advance(1_500);
+    expect(await run((rows) => [rows])).to.equal('OperationalError');
+    expect(kept.filter((ids) => ids === a || ids === b).sort()).to.deep.equal([a, b]);
+    expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a]);
   });
 
   it('during an outage one run tries one lot, not the whole backlog', async () => {
