@@ -41,8 +41,8 @@ import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
 import { apiFailPoints } from './fail-points.js';
-import { openDeadLetterDesk } from './dead-letter-desk.js';
 import { openRedis } from './open-redis.js';
+import { openOperatorDesks } from './operator-desks.js';
 import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
@@ -92,7 +92,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
-  const letters = openDeadLetterDesk({ redis, mysql, rocketmq: config.rocketmq, log });
+  const desks = openOperatorDesks({ redis, mysql, config, log });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
@@ -102,7 +102,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
-      letters: letters.desk,
+      ...{ letters: desks.letters, reconcile: desks.reconcile },
       ...inquiriesOf({ redis, mysql, log }, config.keeper),
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
@@ -119,7 +119,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await Promise.all([letters, news, channel].map((one) => one.close()));
+      await Promise.all([desks, news, channel].map((one) => one.close()));
       await redis.close();
       await mysql.close();
     },

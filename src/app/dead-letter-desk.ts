@@ -10,8 +10,7 @@ import { createOrderIdMinter } from '../order/order-id-minter.js';
 import type { Log } from '../ports/log.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
-import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
-import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
+import { lateChannels } from './late-channels.js';
 import { openRedis } from './open-redis.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -31,11 +30,8 @@ export function openDeadLetterDesk({ redis, mysql, rocketmq, log }: DeadLetterDe
   /** Never rejects. */
   close(): Promise<void>;
 } {
-  const { endpoint, requestTimeoutMs, startTimeoutMs: startupTimeoutMs } = rocketmq;
-  const connection = { endpoint, requestTimeoutMs, log, start: { startupTimeoutMs } };
-  const channel = new LateChannel(() => createRedriveChannel(connection));
-  const deadlines = new LateChannel(() => createDeadlineChannel(connection));
-  const events = new LateChannel(() => createOrderEventChannel(connection));
+  const late = lateChannels(rocketmq, log);
+  const [channel, deadlines, events] = [late.redrives(), late.deadlines(), late.events()];
   const owner = `dead-letters-${randomBytes(8).toString('hex')}`;
   const slots = createWorkerSlots(mysql, clock);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: SLOT_LEASE_MS });
@@ -70,39 +66,5 @@ export async function withDeadLetterDesk<T>(
     await close();
     await redis.close();
     await mysql.close();
-  }
-}
-
-interface OpenChannel<M> {
-  publish(message: M): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** A topic with a producer from the first message on; one that did not start is tried anew. */
-class LateChannel<M> {
-  readonly #start: () => Promise<OpenChannel<M>>;
-  #opening: Promise<OpenChannel<M>> | null = null;
-
-  constructor(start: () => Promise<OpenChannel<M>>) {
-    this.#start = start;
-  }
-
-  async publish(message: M): Promise<void> {
-    const channel = await (this.#opening ??= this.#open());
-    return channel.publish(message);
-  }
-
-  async close(): Promise<void> {
-    const channel = await this.#opening?.catch(() => null);
-    await channel?.close();
-  }
-
-  async #open(): Promise<OpenChannel<M>> {
-    try {
-      return await this.#start();
-    } catch (error) {
-      this.#opening = null;
-      throw error;
-    }
   }
 }

@@ -7,6 +7,7 @@ import { CliError } from './cli-error.js';
 import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
 import { apiCommand, keeperCommand, workerCommand } from './programs.js';
+import { reconcileCommand } from './reconcile.js';
 import { saleCommand } from './sale.js';
 import { stackCommand } from './stack.js';
 import { tokenCommand } from './token.js';
@@ -34,6 +35,7 @@ for (const make of [
   keeperCommand,
   saleCommand,
   dlqCommand,
+  reconcileCommand,
   auditCommand,
   traceCommand,
   tokenCommand,

@@ -454,6 +454,62 @@ export const SCHEMA = {
       max: 2592000000,
     }),
   },
+  reconcile: {
+    everyMs: integer({
+      env: 'RECONCILE_EVERY_MS',
+      doc: 'Pause between two comparisons of Redis and MySQL by the keeper; 0 switches them off.',
+      unit: 'ms',
+      fallback: 300000,
+      min: 0,
+      max: 86400000,
+    }),
+    apply: word({
+      env: 'RECONCILE_APPLY',
+      doc: 'Whether the keeper makes compensation jobs of what it finds; else it only counts and tells.',
+      words: ['true', 'false'],
+      fallback: 'false',
+    }),
+    safeAgeMs: integer({
+      env: 'RECONCILE_SAFE_AGE_MS',
+      doc: 'What is younger may be on its way and is not judged; longer than a re-drive takes.',
+      unit: 'ms',
+      fallback: 120000,
+      min: 100,
+      max: 86400000,
+    }),
+    outboxAgeMs: integer({
+      env: 'RECONCILE_OUTBOX_AGE_MS',
+      doc: 'A promise in the outbox that is older and not kept is stuck.',
+      unit: 'ms',
+      fallback: 600000,
+      min: 1000,
+      max: 86400000,
+    }),
+    markerAgeMs: integer({
+      env: 'RECONCILE_MARKER_AGE_MS',
+      doc: 'Markers of a closed sale that are older go; longer than the broker keeps a half message (72 h).',
+      unit: 'ms',
+      fallback: 345600000,
+      min: 1000,
+      max: 2592000000,
+    }),
+    retryFirstMs: integer({
+      env: 'COMPENSATE_RETRY_FIRST_MS',
+      doc: 'Pause after the first attempt of a compensation; it doubles with each of the five.',
+      unit: 'ms',
+      fallback: 60000,
+      min: 10,
+      max: 3600000,
+    }),
+    leaseMs: integer({
+      env: 'COMPENSATE_LEASE_MS',
+      doc: 'After this long a compensation that a keeper took with it into its death is due again.',
+      unit: 'ms',
+      fallback: 60000,
+      min: 1000,
+      max: 3600000,
+    }),
+  },
   metrics: {
     host: text({
       env: 'METRICS_HOST',
@@ -512,7 +568,13 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 /** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
-  api: ['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment', 'news', 'keeper', 'failPoint', 'log'],
+  api: [
+    ...['http', 'auth', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment'],
+    ...['news', 'keeper', 'reconcile', 'failPoint', 'log'],
+  ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
-  keeper: ['redis', 'rocketmq', 'keeper', 'overdue', 'mysql', 'payment', 'metrics', 'failPoint', 'log'],
+  keeper: [
+    ...['redis', 'rocketmq', 'keeper', 'overdue', 'reconcile', 'mysql', 'payment'],
+    ...['metrics', 'failPoint', 'log'],
+  ],
 } as const satisfies Record<string, readonly SectionName[]>;

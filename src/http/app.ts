@@ -11,6 +11,7 @@ import { mountPaymentWebhook } from './routes/payment-webhook.js';
 import { mountProbes } from './routes/probes.js';
 import { mountPurchaseEvents } from './routes/purchase-events.js';
 import { mountPurchases } from './routes/purchases.js';
+import { mountReconcile } from './routes/reconcile.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
 import { mountTraces } from './routes/traces.js';
@@ -41,6 +42,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
+  mountReconcile(router, services);
   mountAudit(router, services);
   mountTraces(router, services);
   mountProbes(router, services, lifecycle);

@@ -1,5 +1,7 @@
 import { QUANTITY_MAX } from '../domain/purchase.js';
 import { ORDER_STATES, FAILURE_REASONS } from '../domain/order.js';
+import { COMPENSATED_KINDS, FINDING_KINDS } from '../domain/sale-finding.js';
+import { JOB_STATES } from '../ports/compensation-book.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.js';
 import { SALE_STATES } from '../domain/sale.js';
 import { STANDINGS } from '../trace/standing-of.js';
@@ -128,6 +130,25 @@ const schemas = {
       type: 'array',
       items: object({ at: orNull(time), source: { enum: TRACE_SOURCES }, what: text, detail: text }),
     },
+  }),
+  SaleReport: object({
+    ...{ runId: text, outcome: { enum: ['match', 'findings'] }, saleId: text },
+    figures: { type: 'object', additionalProperties: { type: 'integer' } },
+    counts: { type: 'object', additionalProperties: count },
+    findings: { type: 'array', items: { $ref: '#/components/schemas/SaleFinding' } },
+    jobs: { type: 'array', items: { $ref: '#/components/schemas/CompensationJob' } },
+  }),
+  SaleFinding: object({ kind: { enum: FINDING_KINDS }, saleId: text }),
+  ReconcileRun: object({
+    ...{ runId: text, saleId: orNull(text), applied: { type: 'boolean' }, actor: text },
+    ...{ startedAt: time, finishedAt: orNull(time), outcome: { enum: ['match', 'findings', 'failed', null] } },
+    figures: { type: 'object', additionalProperties: { type: 'integer' } },
+    findings: { type: 'array', items: { $ref: '#/components/schemas/SaleFinding' } },
+  }),
+  CompensationJob: object({
+    ...{ jobId: text, kind: { enum: COMPENSATED_KINDS }, saleId: text, subject: text, batchId: orNull(text) },
+    ...{ userId: orNull(text), requestId: orNull(text), detail: text, state: { enum: JOB_STATES } },
+    ...{ attempts: count, lastError: orNull(text), availableAt: time, createdAt: time, updatedAt: time },
   }),
   Ready: object({
     ready: { type: 'boolean' },
@@ -343,6 +364,54 @@ const traces = {
   },
 };
 
+const JOB_ID = parameter('path', 'jobId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
+const ROWS = filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 });
+const list = (items: string): object => ({ type: 'array', items: ref(items) });
+
+const reconcileSale = {
+  operationId: 'reconcileSale',
+  summary: 'Compare Redis and MySQL for a sale; with `apply` mend what was found. Safe on a sale that is selling.',
+  security: BEARER,
+  parameters: [SALE_ID, filterBy('apply', { enum: ['true', 'false'], default: 'false' })],
+  responses: {
+    200: json('what was found, and the jobs made of it', ref('SaleReport')),
+    ...problems(...ADMIN, 'not_found', 'reconcile_running'),
+  },
+};
+
+const reconcileRuns = {
+  operationId: 'listReconcileRuns',
+  summary: 'Runs, newest first.',
+  security: BEARER,
+  parameters: [filterBy('saleId', text), ROWS],
+  responses: { 200: json('runs', object({ runs: list('ReconcileRun') })), ...problems(...ADMIN) },
+};
+
+const compensationJobs = {
+  operationId: 'listCompensationJobs',
+  summary: 'Compensation jobs, oldest first; `next` goes into `after` for the next page.',
+  security: BEARER,
+  parameters: [
+    ...[filterBy('saleId', text), filterBy('state', { enum: JOB_STATES })],
+    ...[filterBy('kind', { enum: COMPENSATED_KINDS }), filterBy('after', text), ROWS],
+  ],
+  responses: {
+    200: json('a page', object({ jobs: list('CompensationJob'), next: orNull(text) })),
+    ...problems(...ADMIN),
+  },
+};
+
+const retryJob = {
+  operationId: 'retryCompensationJob',
+  summary: 'Give a job a new run of attempts, from now on; safe to repeat.',
+  security: BEARER,
+  parameters: [JOB_ID],
+  responses: {
+    200: json('it is pending, or it was compensated', object({ outcome: text, job: ref('CompensationJob') })),
+    ...problems(...ADMIN, 'job_not_found', 'wrong_state'),
+  },
+};
+
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
   openapi: '3.1.0',
@@ -404,6 +473,10 @@ export const OPENAPI = {
     '/admin/v1/dead-letters/{letterId}/discard': letterMove('discard', 'give the batch up: failed rows, units go back'),
     '/admin/v1/audit': auditLog,
     '/admin/v1/requests/{id}': traces,
+    '/admin/v1/reconcile/sales/{saleId}': { post: reconcileSale },
+    '/admin/v1/reconcile/runs': { get: reconcileRuns },
+    '/admin/v1/reconcile/jobs': { get: compensationJobs },
+    '/admin/v1/reconcile/jobs/{jobId}/retry': { post: retryJob },
     '/healthz': probe('healthz', json('the process is alive', object({ status: { const: 'alive' } }))),
     '/readyz': probe('readyz', json('send traffic', ref('Ready')), { 503: json('do not, and why', ref('Ready')) }),
     '/metrics': probe('metrics', { description: 'Prometheus', content: { 'text/plain': { schema: text } } }),

@@ -57,11 +57,11 @@ export function createCompensationBook(pool: MysqlPool): CompensationBook {
     claim: (claim) => pool.transaction((tx) => claimDue(tx, claim)),
     done: (jobId, actor, note) => end(pool, jobId, actor, 'compensated', note),
     failed: (jobId, actor, error) => end(pool, jobId, actor, 'failed_final', error),
-    async postpone(jobId, delayMs, error): Promise<void> {
+    async postpone(jobId, delayMs, error, attempt): Promise<void> {
       await pool.execute(
-        'UPDATE compensation_jobs SET available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, last_error = ?' +
-          " WHERE id = ? AND state = 'pending'",
-        [Math.round(delayMs * 1000), cut(error), jobId],
+        'UPDATE compensation_jobs SET available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, last_error = ?,' +
+          " attempts = IF(attempts > ?, attempts - ?, 0) WHERE id = ? AND state = 'pending'",
+        [Math.round(delayMs * 1000), cut(error), ...(attempt === 'counts' ? [0, 0] : [1, 1]), jobId],
       );
     },
     retry: (jobId, actor) => pool.transaction((tx) => retry(tx, jobId, actor)),

@@ -3,7 +3,10 @@ import type { ChannelMeters } from '../ports/channel-meters.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { NewsMeters } from '../ports/news-meters.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
+import { FINDING_KINDS } from '../domain/sale-finding.js';
+import { JOB_STATES } from '../ports/compensation-book.js';
 import type { BatchVerdict, PurchaseMeters } from '../ports/purchase-meters.js';
+import type { ReconcileMeters } from '../ports/reconcile-meters.js';
 import type { BreakerState, WorkerMeters } from '../ports/worker-meters.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
@@ -256,6 +259,41 @@ function createRelayMeters(registry: Registry): RelayMeters {
     removed: (number) => removed.inc(number),
     consumed: (group, verdict) => verdicts.labels(group, verdict).inc(),
     couponsIssued: (number) => coupons.inc(number),
+  };
+}
+
+/** The keeper: reconcile and compensation. */
+export function createReconcileMeters(registry: Registry): ReconcileMeters {
+  const registers = [registry];
+  const found = new Gauge({
+    name: 'seckill_reconcile_findings',
+    help: 'Findings of the last comparison of Redis and MySQL. Alert on any.',
+    labelNames: ['kind'],
+    registers,
+  });
+  const jobs = new Gauge({
+    name: 'seckill_compensation_jobs',
+    help: 'Compensation jobs by state. Alert on failed_final.',
+    labelNames: ['state'],
+    registers,
+  });
+  let lastRunMs: number | null = null;
+  new Gauge({
+    name: 'seckill_reconcile_last_run_seconds',
+    help: 'How long ago the last comparison ended; missing before the first one.',
+    registers,
+    collect() {
+      if (lastRunMs !== null) this.set((performance.now() - lastRunMs) / 1000);
+    },
+  });
+  return {
+    reconciled(findings) {
+      lastRunMs = performance.now();
+      for (const kind of FINDING_KINDS) found.labels(kind).set(findings[kind] ?? 0);
+    },
+    jobs(counts) {
+      for (const state of JOB_STATES) jobs.labels(state).set(counts[state]);
+    },
   };
 }
 

@@ -130,9 +130,10 @@ export interface CompensationBook {
 
   /**
    * Makes a claimed job due again in `delayMs`, and says what it met. One that has ended stays as it is.
+   * @param attempt `given_back`: it could not be made, so it does not count
    * @throws OperationalError mysql
    */
-  postpone(jobId: string, delayMs: number, error: string): Promise<void>;
+  postpone(jobId: string, delayMs: number, error: string, attempt: 'counts' | 'given_back'): Promise<void>;
 
   /**
    * Gives a job a new run of attempts.

@@ -119,13 +119,15 @@ for (const [name, createWorld] of WORLDS) {
     it('a postponed job says why and is due later; one that has ended stays as it is', async () => {
       const { jobId } = await added('u1');
       await claim();
-      await world.jobs.postpone(jobId, LONG_MS, 'no row yet');
+      await world.jobs.postpone(jobId, LONG_MS, 'no row yet', 'counts');
       expect(await world.jobs.find(jobId)).to.include({ lastError: 'no row yet', state: 'pending', attempts: 1 });
       expect(await claim()).to.deep.equal([]);
-      await world.jobs.postpone(jobId, 0, 'no row yet');
-      expect(idsOf(await claim())).to.deep.equal([jobId]);
+      await world.jobs.postpone(jobId, 0, 'no row yet', 'counts');
+      expect((await claim())[0]).to.include({ jobId, attempts: 2 });
+      await world.jobs.postpone(jobId, 0, 'the broker is away', 'given_back');
+      expect((await claim())[0], 'no attempt').to.include({ jobId, attempts: 2 });
       expect(await world.jobs.done(jobId, 'ann', 'it has its row')).to.equal('done');
-      await world.jobs.postpone(jobId, 0, 'late');
+      await world.jobs.postpone(jobId, 0, 'late', 'counts');
       expect(await world.jobs.find(jobId)).to.include({ lastError: 'it has its row', state: 'compensated' });
     });
 

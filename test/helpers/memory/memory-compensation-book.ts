@@ -71,10 +71,11 @@ export class MemoryCompensationBook implements CompensationBook {
     return this.#end(jobId, actor, 'failed_final', error);
   }
 
-  async postpone(jobId: string, delayMs: number, error: string): Promise<void> {
+  async postpone(jobId: string, delayMs: number, error: string, attempt: 'counts' | 'given_back'): Promise<void> {
     const job = await this.find(jobId);
     if (job?.state !== 'pending') return;
-    this.#change(jobId, { availableAtMs: this.#clock.nowMs() + delayMs, lastError: error });
+    const attempts = attempt === 'counts' ? job.attempts : Math.max(0, job.attempts - 1);
+    this.#change(jobId, { availableAtMs: this.#clock.nowMs() + delayMs, lastError: error, attempts });
   }
 
   async retry(jobId: string, actor: string): Promise<Retried> {

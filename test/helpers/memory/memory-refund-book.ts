@@ -7,7 +7,6 @@ interface Tries {
   attempts: number;
   availableAtMs: number;
   lastError: string | null;
-  readonly sinceMs: number;
 }
 
 /** What `MemoryOrderMoves` owes back, on the clock of its books. */
@@ -49,9 +48,8 @@ export class MemoryRefundBook implements RefundBook {
 
   /** How one was tried. */
   tries(paymentId: string): Tries {
-    const sinceMs = this.#clock.nowMs();
     const known = this.#tries.get(paymentId);
-    const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs: sinceMs, lastError: null, sinceMs };
+    const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs: this.#clock.nowMs(), lastError: null };
     this.#tries.set(paymentId, tries);
     return tries;
   }

@@ -57,6 +57,7 @@ export class FakeServices {
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
+      reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
