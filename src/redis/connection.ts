@@ -73,8 +73,20 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
 
 /** Turns what the driver threw into our error, once. */
 export function redisFault(what: string, cause: unknown): OperationalError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new OperationalError('redis', `${what}: ${reason}`, { retryable: true, cause });
+  return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: true, cause });
+}
+
+/** Where the driver speaks of its own settings, an operator is told what it means. */
+const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/max retries per request/i, 'the connection to Redis was lost'],
+  [/enableOfflineQueue|Connection is closed/, 'there is no connection to Redis'],
+  [/^Command timed out$/, 'Redis did not answer in time'],
+];
+
+/** What was wrong, for a person. */
+export function reasonOf(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return DRIVER_WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? message;
 }
 
 /** Runs one read or idempotent write; a driver error becomes an OperationalError. */

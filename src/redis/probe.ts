@@ -1,4 +1,4 @@
-import { guarded, type RedisConnection } from './connection.js';
+import { guarded, reasonOf, type RedisConnection } from './connection.js';
 import { SCRIPT_NAMES } from './scripts.js';
 
 export interface RedisProbe {
@@ -20,7 +20,7 @@ export async function probeRedis({ redis, scriptsLoaded }: RedisConnection): Pro
     if (Math.abs(skewMs) <= SKEW_MAX_MS) return { ok: true, detail };
     return { ok: false, detail: `${detail}: more than ${SKEW_MAX_MS} ms, set the clock of this host (NTP)` };
   } catch (error) {
-    return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+    return { ok: false, detail: reasonOf(error) };
   }
 }
 

@@ -1,0 +1,34 @@
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { reasonOf } from '../../../src/redis/connection.js';
+
+/** The words come from the driver itself, so that a new version of it with other words is noticed. */
+describe('redis: what was wrong, for a person', () => {
+  const told = async (options: object, act: (redis: Redis) => Promise<unknown>): Promise<string> => {
+    const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // nobody listens on port 1
+    redis.on('error', () => undefined);
+    try {
+      return await act(redis).then(() => 'done', reasonOf);
+    } finally {
+      redis.disconnect();
+    }
+  };
+
+  it('says that there is no connection', async () => {
+    const connecting = (redis: Redis): Promise<unknown> => {
+      void redis.connect().catch(() => undefined);
+      return redis.time();
+    };
+    expect(await told({ enableOfflineQueue: false }, connecting)).to.equal('there is no connection to Redis');
+  });
+
+  it('says that the connection was lost', async () => {
+    const options = { maxRetriesPerRequest: 0, retryStrategy: () => 1 };
+    expect(await told(options, (redis) => redis.time())).to.equal('the connection to Redis was lost');
+  });
+
+  it('leaves the words of the server as they are', () => {
+    expect(reasonOf(new Error('OOM command not allowed'))).to.equal('OOM command not allowed');
+    expect(reasonOf(new Error('Command timed out'))).to.equal('Redis did not answer in time');
+  });
+});
