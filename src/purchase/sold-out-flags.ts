@@ -47,7 +47,8 @@ export class SoldOutFlags {
     if (flag === undefined) return false;
     const restMs = flag.untilMs - this.#ports.clock.nowMs();
     if (restMs <= 0) return false;
-    if (restMs <= this.#options.lifeMs / 2 && !flag.busy) void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.nowMs());
+    if (restMs <= this.#options.lifeMs / 2 && !flag.busy)
+      void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.nowMs());
     return !flag.keys.has(key);
   }
 

@@ -50,7 +50,7 @@ async function many(): Promise<number> {
   const tookMs = Date.now() - startedMs;
   if (flags.json) console.log(JSON.stringify({ from, tookMs, ...all }));
   else print(all, tookMs);
-  for (const { seed } of all.broken.slice(0, 1)) console.error(`see it: npm run simulate -- --seed ${seed} --trace`);
+  for (const { seed } of all.broken.slice(0, 1)) console.error(`see it: npm run simulate -- --seed ${seed}`);
   return all.brokenRuns === 0 && all.runs === runs ? 0 : 1;
 }
 
@@ -73,6 +73,7 @@ function work(parts: Part[], all: Tally, runs: number): Promise<void> {
     };
     child.on('message', ({ tally }: PartDone) => {
       merge(all, tally);
+      for (const { seed, code, what } of tally.broken) console.error(`seed ${seed}: ${code} ${what}`);
       console.error(`${all.runs} of ${runs} runs, ${all.brokenRuns} broke a promise`);
       next();
     });

@@ -76,30 +76,36 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'lost-reply-is-a-no',
     breaks: 'unknown is an answer: nothing is refused after a time-out (rules 2 and 3)',
     rules: () => ({
-      place: (place): Place => async (ref, purchases, trace, reply) =>
-        place(ref, purchases, trace, (index, outcome) =>
-          reply(index, outcome.outcome === 'outcome_unknown' ? { outcome: 'sold_out' } : outcome),
-        ),
+      place:
+        (place): Place =>
+        async (ref, purchases, trace, reply) =>
+          place(ref, purchases, trace, (index, outcome) =>
+            reply(index, outcome.outcome === 'outcome_unknown' ? { outcome: 'sold_out' } : outcome),
+          ),
     }),
   },
   {
     name: 'yes-before-deduct',
     breaks: 'every 202 stands for units held (rule 3)',
     rules: () => ({
-      place: (place): Place => async (ref, purchases, trace, reply) => {
-        purchases.forEach((_, index) => reply(index, { outcome: 'accepted' }));
-        return place(ref, purchases, trace, () => undefined);
-      },
+      place:
+        (place): Place =>
+        async (ref, purchases, trace, reply) => {
+          purchases.forEach((_, index) => reply(index, { outcome: 'accepted' }));
+          return place(ref, purchases, trace, () => undefined);
+        },
     }),
   },
   {
     name: 'survivors-go-twice',
     breaks: 'a survivor of a refused batch goes again once (rule 4)',
     rules: () => ({
-      place: (place): Place => async (ref, purchases, trace, reply) => {
-        const placed = await place(ref, purchases, trace, reply);
-        return { ...placed, again: placed.again.flatMap((index) => [index, index]) };
-      },
+      place:
+        (place): Place =>
+        async (ref, purchases, trace, reply) => {
+          const placed = await place(ref, purchases, trace, reply);
+          return { ...placed, again: placed.again.flatMap((index) => [index, index]) };
+        },
     }),
   },
   {

@@ -11,14 +11,14 @@ import type { Site } from './site.js';
 
 type BatchWord = 'deducted' | 'aborted';
 
-/** Words that mean: you get nothing. Nobody who has heard a yes may hear one of them for the same key. */
+/** Words that mean: you get nothing. Nobody who has heard a yes may hear one of them for the same key and quantity. */
 const NO_UNITS: readonly string[] = ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'];
 
 /** The promises of docs/architecture.md, looked at whenever something has happened, and when all is at rest. */
 export class Promises {
   readonly #site: Site;
   readonly #opLog = new Map<string, Heard>();
-  /** `userId/requestId` → time of its first yes. */
+  /** `userId/requestId*quantity` → time of its first yes. */
   readonly #yesAtMs = new Map<string, number>();
   /** When units went back for the last time. */
   #givenBackMs = -Infinity;
@@ -31,19 +31,20 @@ export class Promises {
   }
 
   /** What a buyer hears of one try that began at `sinceMs`; null: nothing. */
-  heard({ userId, requestId }: Purchase, answer: PurchaseOutcome | null, sinceMs: number): void {
+  heard({ userId, requestId, quantity }: Purchase, answer: PurchaseOutcome | null, sinceMs: number): void {
     const key = purchaseKey({ userId, requestId });
     const word = answer?.outcome ?? 'outcome_unknown';
     const heard: Heard =
       word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
     const before = this.#opLog.get(key) ?? heard;
     this.#opLog.set(key, before === 'ok' || heard === 'ok' ? 'ok' : before === heard ? heard : 'unknown');
-    const yesAtMs = this.#yesAtMs.get(key);
+    const wish = `${key}*${quantity}`;
+    const yesAtMs = this.#yesAtMs.get(wish);
     if (heard === 'ok') {
       if (!this.#bucketOf(userId).requests.has(key)) this.#site.fail('I3', `${key}: a yes without units`);
-      if (yesAtMs === undefined) this.#yesAtMs.set(key, this.#site.scheduler.nowMs);
+      if (yesAtMs === undefined) this.#yesAtMs.set(wish, this.#site.scheduler.nowMs);
     }
-    if (yesAtMs !== undefined && yesAtMs <= sinceMs && NO_UNITS.includes(word) && !this.#isExcused(word, sinceMs)) {
+    if (yesAtMs !== undefined && yesAtMs < sinceMs && NO_UNITS.includes(word) && !this.#isExcused(word, sinceMs)) {
       this.#site.fail('I3', `${key}: ${word} after a yes`);
     }
   }

@@ -62,7 +62,7 @@ export function drawShape(rng: Rng): Shape {
     checkAfterMs: rng.pick([200, 2_000, 10_000]),
     redriveAfterMs: rng.pick([3_000, 15_000]),
     settleAfterMs: rng.pick([1_000, 5_000]),
-    jobEveryMs: rng.pick([900, 3_000]),
+    jobEveryMs: rng.pick([1_200, 4_000]),
     outboxLeaseMs: rng.pick([2_000, 10_000]),
     retriesMax: rng.pick([0, 0, 1, 5]),
     retryFirstMs: rng.pick([100, 1_000]),

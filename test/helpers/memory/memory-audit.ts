@@ -1,4 +1,4 @@
-import { MemoryBooks } from './memory-books.js';
+import type { MemoryBooks } from './memory-books.js';
 import type { MemoryLedger } from './memory-ledger.js';
 import type { CheckPorts } from '../../../src/reconcile/check-sale.js';
 

@@ -43,7 +43,18 @@ interface Outage {
 /** Calls that a run may pick on: there half of them fail. Names of port methods. */
 const TARGETS = [
   ...(['sendHalf', 'commit', 'rollback', 'deduct', 'decide', 'precheck', 'settle', 'release', 'write'] as const),
-  ...(['ack', 'publish', 'receive', 'receive', 'park', 'unpark', 'lease', 'markDone', 'cancel', 'findByPurchases'] as const),
+  ...([
+    'ack',
+    'publish',
+    'receive',
+    'receive',
+    'park',
+    'unpark',
+    'lease',
+    'markDone',
+    'cancel',
+    'findByPurchases',
+  ] as const),
 ] as const;
 const TARGET_FATES = ['failed', 'reply_lost', 'late', 'crashed_before', 'crashed_after', 'stalled'] as const;
 const TARGET_RATE = 0.5;

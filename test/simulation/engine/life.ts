@@ -98,7 +98,9 @@ export class Life {
     const back = this.#way(name);
     if (back !== null) await back;
     if (!this.#alive) return never();
-    return fate === 'reply_lost' ? answerLost(dependency, name, lost, false) : value;
+    const cutOff = faults.isAway(dependency, this.#world.scheduler.nowMs);
+    if (cutOff) faults.note('away', name);
+    return cutOff || fate === 'reply_lost' ? answerLost(dependency, name, lost, false) : value;
   }
 
   #actLater<R>(name: string, act: () => Promise<R>, args: readonly unknown[]): void {
@@ -179,6 +181,7 @@ const TEXT_MAX = 120;
 /** A value in a line of a trace. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'done';
+  if (value instanceof Set) return describe([...value]);
   if (value instanceof Map) return describe(Object.fromEntries(value));
   if (typeof value === 'object' && value !== null && 'batchId' in value && 'purchases' in value) {
     const { batchId, purchases } = value as { batchId: string; purchases: { userId: string; requestId: string }[] };

@@ -94,7 +94,9 @@ function openDoors(life: Life, site: Site): Doors {
   const moves = through(life, 'mysql', site.servers.moves, ['pay', 'cancel']);
   const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
   const cards = new SaleCards({ book: sales, cache, clock }, { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 });
-  const flags = new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { ledger, clock, log });
+  const flags = lazyFlags(() => {
+    return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { ledger, clock, log });
+  });
   const channel = channelOf(life, site);
   const place = site.rules.place(async (ref, purchases, trace, reply) => {
     const askedMs = clock.nowMs();
@@ -128,6 +130,18 @@ function openDoors(life: Life, site: Site): Doors {
   };
 }
 
+/** The flags are built for a thousand sales, which costs as much as a run; before the first zero there is none. */
+function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'observe'> {
+  let flags: SoldOutFlags | null = null;
+  return {
+    refuses: (ref, key) => flags?.refuses(ref, key) ?? false,
+    observe: (ref, unitsLeft, seenMs) => {
+      if (unitsLeft === 0) flags ??= make();
+      flags?.observe(ref, unitsLeft, seenMs);
+    },
+  };
+}
+
 const unknown = () => ({ outcome: 'outcome_unknown' });
 
 function stockLedgerOf(life: Life, site: Site): StockLedger {
@@ -155,8 +169,22 @@ function stockLedgerOf(life: Life, site: Site): StockLedger {
 function channelOf(life: Life, site: Site): PurchaseChannel {
   const channel = site.broker.purchaseChannel(neverAsked);
   const ends = (half: HalfMessage, batch: Batch): HalfMessage => ({
-    commit: () => life.call('rocketmq', 'commit', () => half.commit(), [batch], () => undefined),
-    rollback: () => life.call('rocketmq', 'rollback', () => half.rollback(), [batch], () => false),
+    commit: () =>
+      life.call(
+        'rocketmq',
+        'commit',
+        () => half.commit(),
+        [batch],
+        () => undefined,
+      ),
+    rollback: () =>
+      life.call(
+        'rocketmq',
+        'rollback',
+        () => half.rollback(),
+        [batch],
+        () => false,
+      ),
   });
   const unstored = (surely: boolean): string => (surely && site.rng.chance(0.5) ? 'unavailable' : 'outcome_unknown');
   return {

@@ -50,8 +50,22 @@ function reached(life: Life, site: Site, delivery: Delivery): Delivery {
   return {
     ...delivery,
     ack: () => life.call('rocketmq', 'ack', ack, [messageId], () => false),
-    hold: (ms) => life.call('rocketmq', 'hold', () => delivery.hold(ms), [messageId, ms], () => false),
-    retryAfter: (ms) => life.call('rocketmq', 'retryAfter', () => delivery.retryAfter(ms), [messageId], () => undefined),
+    hold: (ms) =>
+      life.call(
+        'rocketmq',
+        'hold',
+        () => delivery.hold(ms),
+        [messageId, ms],
+        () => false,
+      ),
+    retryAfter: (ms) =>
+      life.call(
+        'rocketmq',
+        'retryAfter',
+        () => delivery.retryAfter(ms),
+        [messageId],
+        () => undefined,
+      ),
   };
 }
 

@@ -16,6 +16,8 @@ const WAYS_IN = [
 ] as const;
 const RESTART_MAX_MS = 6_000;
 const PROBE_EVERY_MS = 1_000;
+/** How many of the workers are stopped in good order, now and then. */
+const STOPPED = 0.1;
 /** The shortest that the broker takes. */
 const HOLD_MS = 10_000;
 
@@ -70,14 +72,21 @@ async function run(life: Life, site: Site, owner: string): Promise<void> {
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;
   const renew = renewMs === null ? {} : { renewMs };
-  for (const way of WAYS_IN) {
+  const loops = WAYS_IN.map((way) => {
     const source = sourceOf(life, site, { ...way, invisibleMs });
     const received = {
       receive: async (max: number) => (await source.receive(max)).map((one) => site.rules.delivery(one)),
     };
     const options = { ...way, loops: 1, receiveMax: 4, retryFirstMs, paymentWindowMs, holdMs: HOLD_MS, ...renew };
-    new WorkerLoop({ ...shared, source: received }, options).start();
-  }
+    return new WorkerLoop({ ...shared, source: received }, options);
+  });
+  for (const loop of loops) loop.start();
+  if (!site.rng.chance(STOPPED)) return;
+  await clock.sleep(site.rng.range(1, shape.chaosMs)); // SIGTERM, as at every release
+  await Promise.all(loops.map((loop) => loop.stop()));
+  await minter.close();
+  if (life.alive) site.count('process: worker stopped');
+  life.die();
 }
 
 /** A program that cannot start is started again by whoever runs it. */
