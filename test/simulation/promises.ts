@@ -157,13 +157,18 @@ export class Promises {
   async lookAtRest(): Promise<void> {
     this.#lookAtLedger();
     this.#lookAtBook();
-    const { ledger, books } = this.#site;
+    const { ledger, books, moves } = this.#site;
     const { findings } = await checkSale(SALE_ID, memoryAudit(ledger, books), this.#opLog);
     const [first] = findings;
     if (first !== undefined) this.#site.fail(first.invariant, first.detail);
     for (const [orderId, state] of this.#told) {
       const order = books.allOrders.find((one) => one.orderId === orderId);
       if (order?.state !== state) this.#site.fail('TOLD', `${orderId} was told ${state} and is ${order?.state}`);
+    }
+    for (const { paymentId, orderId, refund } of moves.payments.values()) {
+      const state = books.allOrders.find((one) => one.orderId === orderId)?.state;
+      if (refund === null && state !== 'paid')
+        this.#site.fail('MONEY', `${paymentId} was taken, its order is ${state}`);
     }
     this.#lookAtNews();
   }

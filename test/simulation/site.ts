@@ -11,6 +11,7 @@ import type { MemoryBooks } from '../helpers/memory/memory-books.js';
 import type { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import type { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
 import type { MemoryLedger } from '../helpers/memory/memory-ledger.js';
+import type { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
 import type { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
 import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import type { LifeWorld } from './engine/life.js';
@@ -40,6 +41,7 @@ export interface Site extends LifeWorld {
   readonly shape: Shape;
   readonly ledger: MemoryLedger & SaleLedger;
   readonly books: MemoryBooks;
+  readonly moves: MemoryOrderMoves;
   readonly letters: MemoryDeadLetterBook;
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleCardCache;

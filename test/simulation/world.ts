@@ -1,7 +1,7 @@
 import { OperationalError } from '../../src/domain/errors.js';
-import { DEAD_LETTERS, GROUPS, GROUP_TOPICS, TOPICS } from '../../src/domain/topics.js';
+import type { Order } from '../../src/domain/order.js';
+import { DEAD_LETTERS, GROUPS, GROUP_TOPICS } from '../../src/domain/topics.js';
 import type { Log } from '../../src/ports/log.js';
-import type { CheckBackAnswer } from '../../src/ports/purchase-channel.js';
 import type { Clock } from '../../src/ports/clock.js';
 import { MemoryBooks } from '../helpers/memory/memory-books.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
@@ -17,6 +17,7 @@ import { Scheduler, START_MS, type Timer } from './engine/scheduler.js';
 import { THE_RULES, type Mutant } from './mutants.js';
 import { Api } from './programs/api.js';
 import { Buyers } from './programs/buyer.js';
+import { CheckBacks } from './programs/check-backs.js';
 import { Keeper } from './programs/keeper.js';
 import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
@@ -37,9 +38,6 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-const CHECKS_EVERY_MS = 500;
-/** A check-back that is not answered by then was asked in vain. */
-const CHECK_BACK_TIMEOUT_MS = 5_000;
 const ARRIVAL_WAIT_MS = 5_000;
 const REST_LOOK_EVERY_MS = 400;
 /** The longest that may be left after the faults: retries of a minute, several times, and loans and leases between. */
@@ -58,12 +56,14 @@ export class World implements Site {
   readonly faults: Faults;
   readonly ledger: MemoryLedger;
   readonly books: MemoryBooks;
+  readonly moves: MemoryOrderMoves;
   readonly letters: MemoryDeadLetterBook;
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleCardCache;
   readonly broker: MemoryBroker;
   readonly servers: Servers;
   readonly rules: Rules;
+  readonly late = { requests: 0 };
   readonly counts = new Map<string, number>();
   readonly lines: string[] = [];
   readonly trace: Site['trace'];
@@ -72,8 +72,7 @@ export class World implements Site {
   #apis: readonly Api[] = [];
   #buyers: Buyers | null = null;
   #promises: Promises | null = null;
-  readonly #forgotten = new Set<string>();
-  readonly #asked = new Set<string>();
+  #checkBacks: CheckBacks | null = null;
   #waiting: Waiter[] = [];
 
   constructor(seed: number, { traced, mutant }: { readonly traced: boolean; readonly mutant: Mutant | null }) {
@@ -98,10 +97,9 @@ export class World implements Site {
       transactionTimeOutMs: checkAfterMs,
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
-    const servers: Servers = {
-      ...{ stock: this.ledger, settlement: this.ledger, orders: this.books, outbox: this.books.outbox },
-      moves: new MemoryOrderMoves(this.books),
-    };
+    this.moves = new MemoryOrderMoves(this.books);
+    const { ledger, books, moves } = this;
+    const servers: Servers = { stock: ledger, settlement: ledger, orders: books, outbox: books.outbox, moves };
     this.servers = { ...servers, ...mutant?.servers?.(servers, this) };
     this.rules = { ...THE_RULES, ...mutant?.rules?.(this) };
   }
@@ -113,15 +111,20 @@ export class World implements Site {
     this.books.putSale(sale);
     await this.ledger.warm(sale);
     await this.ledger.gate(sale, 'open');
-    this.broker.purchaseChannel((body) => this.#checkBack(body), TOPICS.purchase);
-    this.#promises = new Promises(this);
+    const promises = new Promises(this);
+    this.#promises = promises;
+    this.#checkBacks = new CheckBacks({
+      site: this,
+      apis: () => this.#apis,
+      onAnswer: (answer, batch) => promises.lookAtEnd(answer, batch),
+      onEnd: () => this.#news(),
+    });
     this.#apis = Array.from({ length: apis }, (_, index) => new Api(this, `api-${index + 1}`));
     for (let worker = 1; worker <= workers; worker++) new Worker(this, `worker-${worker}`);
     for (let keeper = 1; keeper <= keepers; keeper++) new Keeper(this, `keeper-${keeper}`);
     if (keepers > 1) this.count('process: two keepers');
     new Operator(this);
-    this.#buyers = new Buyers(this, this.#apis, this.#promises);
-    this.scheduler.after(this.checkPauseMs, () => this.#runChecks());
+    this.#buyers = new Buyers(this, this.#apis, promises);
     this.scheduler.after(chaosMs, () => this.#heal());
   }
 
@@ -165,47 +168,21 @@ export class World implements Site {
   /** What keeps the run from being at rest; null when nothing does. */
   whatIsLeft(): string | null {
     if (!this.faults.healed) return 'faults';
+    if (this.late.requests > 0) return 'requests are on their way';
     if ((this.#buyers?.busy ?? 0) > 0) return 'buyers wait';
     for (let bucket = 0; bucket < this.shape.sale.buckets; bucket++) {
       if (this.ledger.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
     }
     if (this.books.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
+    const nowMs = this.scheduler.nowMs;
+    if (this.books.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
     if (this.letters.letters.some(({ state }) => state === 'parked')) return 'letters are parked';
-    if (this.broker.openHalves.some((body) => !this.#forgotten.has(body))) return 'half messages are open';
+    if (this.broker.openHalves.some((body) => this.#checkBacks?.hasForgotten(body) !== true))
+      return 'half messages are open';
     for (const { topic, group } of WORKED_OFF) {
       if (this.broker.unfinished(topic, group) > 0) return `messages of ${group} are left`;
     }
     return null;
-  }
-
-  protected get checkPauseMs(): number {
-    return this.rng.range(CHECKS_EVERY_MS / 2, CHECKS_EVERY_MS);
-  }
-
-  #runChecks(): void {
-    if (!this.faults.isAway('rocketmq', this.scheduler.nowMs)) {
-      void this.broker.runChecks().then(() => this.#news());
-    }
-    this.scheduler.after(this.checkPauseMs, () => this.#runChecks());
-  }
-
-  /** The broker asks one of the processes that are there, which may be any. */
-  async #checkBack(body: string): Promise<CheckBackAnswer> {
-    if (!this.#asked.has(body)) {
-      this.#asked.add(body);
-      if (this.faults.befalls('half_forgotten')) this.#forgotten.add(body);
-    }
-    if (this.#forgotten.has(body)) return 'no_answer';
-    const api = this.rng.pick(this.#apis.filter(({ alive }) => alive));
-    if (api === undefined) return 'no_answer';
-    const late = new Promise<'no_answer'>((resolve) => {
-      this.scheduler.after(CHECK_BACK_TIMEOUT_MS, () => resolve('no_answer'));
-    });
-    const answer = await Promise.race([api.checkBack(body), late]);
-    if (answer !== 'no_answer') this.#promises?.lookAtEnd(answer, JSON.parse(body) as { batchId: string });
-    this.count(`check-back: ${answer}`);
-    this.trace?.('broker', `check-back: ${answer}`);
-    return this.faults.befalls('check_back_unheard') ? 'no_answer' : answer;
   }
 
   #heal(): void {
@@ -247,6 +224,9 @@ export class World implements Site {
     this.lines.push(`${seconds.padStart(9)} s  ${who.padEnd(9)} ${line}`);
   }
 }
+
+const isOverdue = ({ state, expiresAtMs }: Order, nowMs: number): boolean =>
+  state === 'pending_payment' && expiresAtMs !== null && expiresAtMs <= nowMs;
 
 const wordOf = (value: unknown): string =>
   typeof value === 'string' ? value : ((value as { outcome?: string } | undefined)?.outcome ?? 'done');

@@ -9,6 +9,8 @@ export interface LifeWorld {
   readonly scheduler: Scheduler;
   readonly faults: Faults;
   readonly rng: Rng;
+  /** Requests that act although nobody waits for them any more. */
+  readonly late: { requests: number };
   /** Null while nobody reads it: then no line is made. */
   readonly trace: ((who: string, line: string) => void) | null;
   /** A call has acted: the moment to look whether a promise is broken. */
@@ -22,8 +24,8 @@ export type Lost = (surely: boolean) => unknown;
 export const NEVER_ABORTED = new AbortController().signal;
 
 const never = (): Promise<never> => new Promise(() => undefined);
-/** A request that is on its way when its caller gives up acts within this time. */
-const LATE_MAX_MS = 3_000;
+/** A request on its way when its caller gives up acts so much later: mostly soon, or when a server that hung goes on. */
+const LATE_MAX_MS = [3_000, 3_000, 3_000, 30_000] as const;
 
 /**
  * One process from its start to its death. Everything it asks of the outside goes through `call`, so that a fault can
@@ -104,7 +106,10 @@ export class Life {
   }
 
   #actLater<R>(name: string, act: () => Promise<R>, args: readonly unknown[]): void {
-    this.#world.scheduler.after(this.#world.rng.range(1, LATE_MAX_MS), () => {
+    const { rng, scheduler, late } = this.#world;
+    late.requests++;
+    scheduler.after(rng.range(1, rng.pick(LATE_MAX_MS)), () => {
+      late.requests--;
       void act().then(
         (value) => this.#acted(name, args, value, 'late'),
         () => undefined, // nobody listens any more
