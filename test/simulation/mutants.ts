@@ -221,6 +221,11 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
+    name: 'status-asks-mysql-only',
+    breaks: 'who has heard a yes never hears that there is no such purchase',
+    servers: (servers) => withStock(servers, { findRequest: async () => null }),
+  },
+  {
     name: 'flag-knows-no-winners',
     breaks: 'a buyer who has won never hears sold_out',
     servers: (servers) =>
