@@ -45,9 +45,9 @@ export class Books {
     const window = { opensAtMs: Date.now() - 1000, closesAtMs: Date.now() + DAY_MS };
     const sale = { sku: `bench-${title}`, title, priceCents: 1999, stock, limitPerBuyer: 1, buckets: 1, ...window };
     return withSaleDesk(config, createLog('bench', 'error'), async (desk) => {
-      const { saleId } = await desk.create(sale);
-      await desk.warm(saleId);
-      const opened = await desk.open(saleId);
+      const { saleId } = await desk.create(sale, 'bench');
+      await desk.warm(saleId, 'bench');
+      const opened = await desk.open(saleId, 'bench');
       if (opened.outcome !== 'done') throw new BenchError(`sale ${saleId} could not be opened: ${opened.outcome}`);
       return opened.sale;
     });

@@ -5,28 +5,34 @@ import { createAuthenticator, type Authenticator } from '../http/auth.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
+import { createAuditLog } from '../mysql/audit-log.js';
 import { createOrderBook } from '../mysql/order-book.js';
 import { createOrderMoves } from '../mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { createRefundBook } from '../mysql/refund-book.js';
 import { createSaleBook } from '../mysql/sale-book.js';
 import {
   createChannelMeters,
   createHttpMeters,
+  createNewsMeters,
   createPurchaseMeters,
   createRegistry,
 } from '../observability/metrics.js';
 import { cancelOrder } from '../order/cancel.js';
 import { getOrder } from '../order/get-order.js';
 import { payOrder } from '../order/pay.js';
-import { createPaymentSimulator } from '../payment/simulator.js';
 import type { Log } from '../ports/log.js';
 import type { OrderBook } from '../ports/order-book.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { PurchaseGate } from '../purchase/gate.js';
+import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
+import type { WatchPorts } from '../purchase/purchase-watch.js';
+import type { ReadPurchasePorts } from '../purchase/read-purchase.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
+import { openPurchaseNews } from '../redis/purchase-news.js';
 import { createSaleCardCache } from '../redis/sale-card-cache.js';
 import { createSaleLedger } from '../redis/sale-ledger.js';
 import { createStockLedger } from '../redis/stock-ledger.js';
@@ -35,10 +41,12 @@ import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
 import { apiFailPoints } from './fail-points.js';
-import { openDeadLetterDesk } from './dead-letter-desk.js';
 import { openRedis } from './open-redis.js';
+import { openOperatorDesks } from './operator-desks.js';
+import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
+import { createTrace, type TraceParts } from './trace-session.js';
 import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
@@ -83,17 +91,19 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const place = { ledger, channel: points.channel(channel), clock };
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
-  const letters = openDeadLetterDesk({ redis, mysql, rocketmq: config.rocketmq, log });
+  const news = openPurchaseNews(config.redis, log);
+  const desks = openOperatorDesks({ redis, mysql, config, log });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
       gate: points.gate(new PurchaseGate({ cards, flags, batcher })),
-      getPurchase: new GetPurchase({ cards, ledger, book: orders, clock }),
+      ...waitingOf(config.news, { cards, ledger, book: orders, news, clock }, registry),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
-      letters: letters.desk,
+      ...{ letters: desks.letters, reconcile: desks.reconcile },
+      ...inquiriesOf({ redis, mysql, log }, config.keeper),
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       metrics: () => registry.metrics(),
       meters: createHttpMeters(registry),
@@ -109,8 +119,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await letters.close();
-      await channel.close();
+      await Promise.all([desks, news, channel].map((one) => one.close()));
       await redis.close();
       await mysql.close();
     },
@@ -144,6 +153,17 @@ function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fa
   return batcher;
 }
 
+/** Buyers who wait for their purchase: by long poll or by stream, on the same news. */
+function waitingOf(
+  { lookMaxMs, streamsMax, ...streamTimes }: ApiConfig['news'],
+  parts: ReadPurchasePorts & WatchPorts,
+  registry: Registry,
+): Pick<HttpServices, 'getPurchase' | 'followPurchase' | 'streamTimes'> {
+  const meters = createNewsMeters(registry, () => followPurchase.following);
+  const followPurchase = new FollowPurchase({ ...parts, meters }, { lookMaxMs, followersMax: streamsMax });
+  return { getPurchase: new GetPurchase({ ...parts, meters }, { lookMaxMs }), followPurchase, streamTimes };
+}
+
 interface OrderMovesParts {
   readonly orders: OrderBook;
   readonly mysql: MysqlPool;
@@ -152,15 +172,16 @@ interface OrderMovesParts {
 
 /** What buyers and the payment provider do with an order. */
 function orderMovesOf(
-  { provider: chosen, webhookSecret }: ApiConfig['payment'],
+  config: ApiConfig['payment'],
   { orders: book, mysql, log }: OrderMovesParts,
-): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'webhook'> {
+): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refundsOf' | 'webhook'> {
   const moves = createOrderMoves(mysql, { clock, log });
-  const provider = chosen === 'simulator' ? createPaymentSimulator() : null;
-  if (provider !== null) log.warn({}, 'payments are simulated: no money moves');
+  const provider = paymentProviderOf(config, log);
+  const { webhookSecret } = config;
   return {
     payOrder: (request) => payOrder(request, { book, moves, provider, log }),
     cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book, moves }),
+    refundsOf: (orderId) => createRefundBook(mysql).refundsOf(orderId),
     webhook:
       webhookSecret === ''
         ? null
@@ -169,6 +190,14 @@ function orderMovesOf(
             tell: (orderId, payment) => moves.pay(orderId, payment),
           },
   };
+}
+
+/** What admins may look into. The api has no way to the admin port of the broker. */
+function inquiriesOf(
+  parts: Omit<TraceParts, 'broker'>,
+  { redriveAfterMs }: ApiConfig['keeper'],
+): Pick<HttpServices, 'audit' | 'trace'> {
+  return { audit: createAuditLog(parts.mysql), trace: createTrace({ ...parts, broker: null }, redriveAfterMs) };
 }
 
 function authenticatorOf({ algorithm, key, cacheMax }: ApiConfig['auth']): Authenticator {

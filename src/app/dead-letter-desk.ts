@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto';
 import type { Config, Section } from '../config/schema.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
 import { createOrderBook } from '../mysql/order-book.js';
+import { createOrderStates } from '../mysql/order-states.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { DeadLetterDesk } from '../order/dead-letter-desk.js';
 import { createOrderIdMinter } from '../order/order-id-minter.js';
 import type { Log } from '../ports/log.js';
-import type { RedriveChannel } from '../ports/purchase-channel.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
-import { createRedriveChannel, type OpenRedriveChannel } from '../rocketmq/redrive-channel.js';
+import { lateChannels } from './late-channels.js';
 import { openRedis } from './open-redis.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -30,7 +30,8 @@ export function openDeadLetterDesk({ redis, mysql, rocketmq, log }: DeadLetterDe
   /** Never rejects. */
   close(): Promise<void>;
 } {
-  const channel = new LateChannel(rocketmq, log);
+  const late = lateChannels(rocketmq, log);
+  const [channel, deadlines, events] = [late.redrives(), late.deadlines(), late.events()];
   const owner = `dead-letters-${randomBytes(8).toString('hex')}`;
   const slots = createWorkerSlots(mysql, clock);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: SLOT_LEASE_MS });
@@ -38,12 +39,13 @@ export function openDeadLetterDesk({ redis, mysql, rocketmq, log }: DeadLetterDe
     letters: createDeadLetterBook(mysql),
     book: createOrderBook(mysql),
     ledger: createSettlementLedger(redis),
-    ...{ channel, minter, clock },
+    states: createOrderStates(mysql),
+    ...{ channel, deadlines, events, minter, clock },
   });
   return {
     desk,
     async close(): Promise<void> {
-      await channel.close();
+      await Promise.all([channel, deadlines, events].map((one) => one.close()));
       await minter.close();
     },
   };
@@ -64,38 +66,5 @@ export async function withDeadLetterDesk<T>(
     await close();
     await redis.close();
     await mysql.close();
-  }
-}
-
-/** The re-drive topic, with a producer from the first message on; one that did not start is tried anew. */
-class LateChannel implements RedriveChannel {
-  readonly #options: Section<'rocketmq'>;
-  readonly #log: Log;
-  #opening: Promise<OpenRedriveChannel> | null = null;
-
-  constructor(options: Section<'rocketmq'>, log: Log) {
-    this.#options = options;
-    this.#log = log;
-  }
-
-  async publish(batch: Parameters<RedriveChannel['publish']>[0]): Promise<void> {
-    const channel = await (this.#opening ??= this.#open());
-    return channel.publish(batch);
-  }
-
-  async close(): Promise<void> {
-    const channel = await this.#opening?.catch(() => null);
-    await channel?.close();
-  }
-
-  async #open(): Promise<OpenRedriveChannel> {
-    const { endpoint, requestTimeoutMs, startTimeoutMs } = this.#options;
-    const start = { startupTimeoutMs: startTimeoutMs };
-    try {
-      return await createRedriveChannel({ endpoint, requestTimeoutMs, log: this.#log, start });
-    } catch (error) {
-      this.#opening = null;
-      throw error;
-    }
   }
 }

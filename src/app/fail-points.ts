@@ -29,7 +29,12 @@ export const WORKER_FAIL_POINTS = [
   'worker_after_commit',
   'worker_after_settle',
 ] as const;
-export const KEEPER_FAIL_POINTS = ['outbox_after_publish', 'release_before_done', 'expire_after_commit'] as const;
+export const KEEPER_FAIL_POINTS = [
+  'outbox_after_publish',
+  'release_before_done',
+  'expire_after_commit',
+  'compensate_after_row',
+] as const;
 
 type Settings = Section<'failPoint'>;
 type Pass<P extends string> = (point: P) => Promise<void>;
@@ -117,12 +122,14 @@ export interface KeeperFailPoints {
   /** The outbox of rows whose units go back. */
   released(outbox: Outbox): Outbox;
   moves<M extends Pick<OrderMoves, 'expire' | 'expireDue'>>(moves: M): M;
+  /** The book that a purchase is given up in. */
+  compensated(book: OrderBook): OrderBook;
 }
 
 /** @throws ConfigError for a point that the keeper does not have */
 export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints {
   const pass = arm(KEEPER_FAIL_POINTS, settings, log);
-  if (pass === null) return { published: same, released: same, moves: same };
+  if (pass === null) return { published: same, released: same, moves: same, compensated: same };
   const beforeDone = (outbox: Outbox, point: (typeof KEEPER_FAIL_POINTS)[number]): Outbox => ({
     ...outbox,
     async markDone(outboxIds) {
@@ -133,6 +140,7 @@ export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints
   return {
     published: (outbox) => beforeDone(outbox, 'outbox_after_publish'),
     released: (outbox) => beforeDone(outbox, 'release_before_done'),
+    compensated: (book) => ({ ...book, write: (plan) => passing(book.write(plan), 'compensate_after_row', pass) }),
     moves: (moves) => ({
       ...moves,
       async expire(orderIds) {

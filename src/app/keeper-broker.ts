@@ -28,20 +28,21 @@ export async function openKeeperBroker(config: Config<'rocketmq'>['rocketmq'], l
   const sourceOf = (topic: string, group: string) =>
     createDeliverySource({ ...shared, topic, group, invisibleMs: INVISIBLE_MS, awaitMs: receiveWaitMs });
   const groups = Object.values(GROUPS);
-  const [redrives, deadlines, events, expirer, coupon, ...dead] = await Promise.all([
+  const [redrives, deadlines, events, expirer, coupon, notifier, ...dead] = await Promise.all([
     createRedriveChannel(shared),
     createDeadlineChannel(shared),
     createOrderEventChannel(shared),
     sourceOf(GROUP_TOPICS[GROUPS.expirer], GROUPS.expirer),
     sourceOf(GROUP_TOPICS[GROUPS.coupon], GROUPS.coupon),
+    sourceOf(GROUP_TOPICS[GROUPS.notifier], GROUPS.notifier),
     ...groups.map((group) => sourceOf(DEAD_LETTERS[group].topic, DEAD_LETTERS[group].collector)),
   ]);
-  const sources = [expirer, coupon, ...dead];
+  const sources = [expirer, coupon, notifier, ...dead];
   const deadLetters = groups.map((group, index): DeadLetterSource => {
     return { group, topic: GROUP_TOPICS[group], source: dead[index] as DeliverySource };
   });
   return {
-    ...{ redrives, deadlines, events, expirer, coupon, deadLetters },
+    ...{ redrives, deadlines, events, expirer, coupon, notifier, deadLetters },
     /** Nothing new is received; what is open may be ended. Never rejects. */
     async closeSources(): Promise<void> {
       await Promise.all(sources.map((source) => source.close()));

@@ -6,22 +6,27 @@ import { expireOrders } from '../keeper/expire-orders.js';
 import { keepRunning } from '../keeper/job.js';
 import { redrive } from '../keeper/redrive.js';
 import { settleRecorded } from '../keeper/settle-recorded.js';
+import { watchOverdue, type OverdueDeadlines } from '../keeper/watch-overdue.js';
 import { watchPending } from '../keeper/watch-pending.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
 import { createOrderBook } from '../mysql/order-book.js';
 import { createOrderMoves } from '../mysql/order-moves.js';
+import { createOverdueBook } from '../mysql/overdue-book.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createSaleBook } from '../mysql/sale-book.js';
-import { createKeeperMeters, createRegistry } from '../observability/metrics.js';
+import { createKeeperMeters, createReconcileMeters, createRegistry } from '../observability/metrics.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
+import { compensateJob, reconcileJob } from '../reconcile/reconcile-jobs.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
 import { keeperFailPoints, type KeeperFailPoints } from './fail-points.js';
 import { openKeeperBroker, type KeeperBroker } from './keeper-broker.js';
 import { openRedis } from './open-redis.js';
-import { consumerJobs, relayJobs, type PlannedJob } from './order-jobs.js';
+import { consumerJobs, refundJobs, relayJobs, type PlannedJob } from './order-jobs.js';
+import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
+import { openReconcileDesk } from './reconcile-desk.js';
 import type { Running } from './run-program.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -49,7 +54,14 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   await mysql.probe();
 
   const broker = await openKeeperBroker(config.rocketmq, log);
-  const jobs = planJobs(config, { redis, mysql, broker, points, meters, log });
+  const reconcile = openReconcileDesk({
+    ...{ redis, mysql, channel: broker.redrives, options: config.reconcile, log },
+    wrapBook: points.compensated,
+  });
+  const jobs = [
+    ...planJobs(config, { redis, mysql, broker, points, meters, log }),
+    ...planReconcile(config, { desk: reconcile.desk, meters: createReconcileMeters(registry) }),
+  ];
 
   const probe = await startProbeServer(
     { ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint }), metrics: () => registry.metrics() },
@@ -69,12 +81,23 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
       const sources = broker.closeSources(); // open receives end by themselves
       await Promise.all(loops);
       await sources;
+      await reconcile.close();
       await broker.closeChannels();
       await probe.close();
       await redis.close();
       await mysql.close();
     },
   };
+}
+
+/** Compensations are worked off also where the keeper does not look for new ones: a person may have ordered them. */
+function planReconcile(
+  { reconcile: { everyMs, apply }, keeper }: KeeperConfig,
+  parts: Parameters<typeof reconcileJob>[0] & Parameters<typeof compensateJob>[0],
+): PlannedJob[] {
+  const compensations = { everyMs: keeper.everyMs, job: compensateJob(parts) };
+  if (everyMs === 0) return [compensations];
+  return [compensations, { everyMs, job: reconcileJob(parts, { apply: apply === 'true' }) }];
 }
 
 interface JobParts {
@@ -103,6 +126,10 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
     },
     { everyMs, job: redrive({ sales, ledger, channel: broker.redrives, clock, log, meters }, { afterMs, max }) },
     { everyMs, job: watchPending({ sales, ledger, meters }) },
+    {
+      everyMs,
+      job: watchOverdue({ sales, ledger, moves, meters, book: createOverdueBook(mysql) }, deadlinesOf(config)),
+    },
     { everyMs: expireSweepEveryMs, job: expireOrders({ moves, meters }, { max: EXPIRED_PER_RUN }) },
     ...broker.deadLetters.map(({ group, topic, source }) => ({
       everyMs: COLLECT_EVERY_MS,
@@ -110,5 +137,15 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
     })),
     ...relayJobs(config.keeper, orderParts),
     ...consumerJobs(orderParts),
+    ...refundJobs(config.keeper, paymentProviderOf(config.payment, log), parts),
   ];
 }
+
+const deadlinesOf = ({ keeper, overdue }: KeeperConfig): OverdueDeadlines => ({
+  batch_pending: keeper.redriveAfterMs,
+  outbox: overdue.outboxMs,
+  dead_letter: overdue.deadLetterMs,
+  refund: overdue.refundMs,
+  compensation: overdue.compensationMs,
+  sale_over: overdue.saleMs,
+});

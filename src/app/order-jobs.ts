@@ -4,20 +4,27 @@ import { consume, type ConsumePorts } from '../keeper/consume.js';
 import { expireUnpaid } from '../keeper/expire-unpaid.js';
 import { issueCoupons } from '../keeper/issue-coupons.js';
 import type { Job } from '../keeper/job.js';
+import { payRefunds } from '../keeper/pay-refunds.js';
 import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../keeper/publish-orders.js';
 import { relayOutbox } from '../keeper/relay-outbox.js';
 import { releaseUnits } from '../keeper/release-units.js';
+import { tellBuyers } from '../keeper/tell-buyers.js';
 import { tidyOutbox } from '../keeper/tidy-outbox.js';
 import { watchOutbox } from '../keeper/watch-outbox.js';
 import { createCouponBook } from '../mysql/coupon-book.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
+import { createNewsRows } from '../mysql/news-rows.js';
 import { createOrderStates } from '../mysql/order-states.js';
 import { createOutbox } from '../mysql/outbox.js';
+import { createRefundBook } from '../mysql/refund-book.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
+import type { PaymentProvider } from '../ports/payment-provider.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { createPurchaseNewsSender } from '../redis/purchase-news.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import type { KeeperBroker } from './keeper-broker.js';
 
@@ -28,6 +35,7 @@ export interface PlannedJob {
 }
 
 export interface OrderJobParts {
+  readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
   readonly ledger: SettlementLedger;
@@ -39,6 +47,10 @@ export interface OrderJobParts {
 
 /** Rows of the outbox taken together. Each is a message or two, or a script, and all are under way at once. */
 const ROWS_PER_LEASE = 64;
+/** Refunds asked for at once; each is a call of the provider. */
+const REFUNDS_PER_LEASE = 16;
+/** Longer than any call of a provider. */
+const REFUND_LEASE_MS = 60_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 /** A failed receive is tried again after this; a good one waits for messages by itself. */
@@ -69,8 +81,20 @@ export function relayJobs(
   ];
 }
 
+/** What is owed to buyers is paid back. Where no provider is configured, `watch-overdue` tells of it. */
+export function refundJobs(
+  { everyMs }: Config['keeper'],
+  provider: PaymentProvider | null,
+  { mysql, meters, log }: Pick<OrderJobParts, 'mysql' | 'meters' | 'log'>,
+): PlannedJob[] {
+  if (provider === null) return [];
+  const refunds = createRefundBook(mysql);
+  const job = payRefunds({ refunds, provider, meters, log }, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
+  return [{ everyMs, job }];
+}
+
 /** The groups that the keeper works for, each in a loop of its own: none waits for another. */
-export function consumerJobs({ mysql, broker, moves, meters, log }: OrderJobParts): PlannedJob[] {
+export function consumerJobs({ redis, mysql, broker, moves, meters, log }: OrderJobParts): PlannedJob[] {
   const shared: Omit<ConsumePorts, 'source' | 'handle'> = {
     ready: () => mysql.probe(),
     letters: createDeadLetterBook(mysql),
@@ -78,6 +102,8 @@ export function consumerJobs({ mysql, broker, moves, meters, log }: OrderJobPart
   };
   const expire = expireUnpaid({ moves: moves, orders: createOrderStates(mysql), meters });
   const coupons = issueCoupons({ coupons: createCouponBook(mysql), meters });
+  const tell = tellBuyers({ orders: createNewsRows(mysql), sender: createPurchaseNewsSender(redis), meters });
+  const reachable = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
   const jobs = [
     consume(
       { ...shared, source: broker.expirer, handle: expire },
@@ -86,6 +112,10 @@ export function consumerJobs({ mysql, broker, moves, meters, log }: OrderJobPart
     consume(
       { ...shared, source: broker.coupon, handle: coupons },
       { group: GROUPS.coupon, topic: GROUP_TOPICS[GROUPS.coupon] },
+    ),
+    consume(
+      { ...shared, ready: reachable, source: broker.notifier, handle: tell },
+      { group: GROUPS.notifier, topic: GROUP_TOPICS[GROUPS.notifier] },
     ),
   ];
   return jobs.map((job) => ({ everyMs: RECEIVE_EVERY_MS, job }));

@@ -1,5 +1,6 @@
 import { decodeBatch } from '../domain/batch.js';
 import { summaryBody } from '../http/dead-letter-bodies.js';
+import { printable } from './printable.js';
 import type { DeadLetterSummary, StoredDeadLetter } from '../ports/dead-letters.js';
 
 const PURCHASES_SHOWN = 20;
@@ -41,6 +42,3 @@ const line = (cells: readonly string[]): string =>
     .map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0))
     .join('  ')
     .trimEnd();
-
-/** What stands in a letter came from elsewhere: it must not steer the terminal. */
-const printable = (text: string): string => text.replace(/[^\P{C}\n]/gu, '\ufffd');

@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress';
 import type { DeadLetterDesk, LetterResult, Pace } from '../order/dead-letter-desk.js';
 import type { DiscardAnswer } from '../order/discard-letter.js';
-import type { ReplayAnswer } from '../order/replay-letter.js';
+import type { ReplayAnswer } from '../order/replay-answer.js';
 import { assertNever } from '../domain/errors.js';
 
 export interface WorkOrder {
@@ -72,7 +72,7 @@ function read(result: LetterResult, end: WorkOrder['end']): ReadResult {
     case 'discarded':
       return { word: answer.outcome, note: answer.note, isEnd: true };
     case 'unfinished':
-    case 'not_a_batch':
+    case 'unreadable':
     case 'not_held':
       return { word: answer.outcome, note: answer.note, isEnd: false };
     case 'already_closed':

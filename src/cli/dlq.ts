@@ -47,8 +47,8 @@ Examples:
   seckill dlq replay --all-matching --reason retries_exhausted --yes --rate 200
   seckill dlq discard 19
 
-A replay sends the batch to the workers again and follows it until each of its purchases has a row. A discard gives it
-up: its purchases become failed orders and their units go back on sale. Both may be repeated, and stopped with Ctrl-C.
+A replay sends the batch to the workers again and follows it until each of its purchases has a row; a deadline or an
+event goes to its topic again. A discard gives the letter up: purchases become failed orders, their units go back. Both may be repeated, and stopped with Ctrl-C.
 Exit codes: 0 done, 1 done in part, 2 used wrongly.`;
 
 export function dlqCommand(): Command {
@@ -73,7 +73,11 @@ export function dlqCommand(): Command {
     .addOption(state())
     .action((flags: ListFlags) => run((desk) => exportLetters(desk, flags)));
 
-  addWork(dlq.command('replay').description('send batches to the workers again and follow them to their orders'))
+  addWork(
+    dlq
+      .command('replay')
+      .description('send letters to those who work on them again, and batches are followed to their orders'),
+  )
     .option('--wait <seconds>', 'how long each is followed', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
     .action((ids: readonly string[], flags: WorkFlags, command: Command) => {
       const options = { actor: operatorName(), waitMs: flags.wait * 1000 };

@@ -2,14 +2,17 @@ import { Command } from 'commander';
 import { ConfigError } from '../config/load.js';
 import { OperationalError } from '../domain/errors.js';
 import { StackError } from '../stack/stack-error.js';
+import { auditCommand } from './audit.js';
 import { CliError } from './cli-error.js';
 import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
 import { apiCommand, keeperCommand, workerCommand } from './programs.js';
+import { reconcileCommand } from './reconcile.js';
 import { saleCommand } from './sale.js';
 import { stackCommand } from './stack.js';
 import { tokenCommand } from './token.js';
 import { topicsCommand } from './topics.js';
+import { traceCommand } from './trace.js';
 import { upCommand } from './up.js';
 
 /** Exit codes: 0 done, 1 failed or done in part, 2 used wrongly. */
@@ -32,6 +35,9 @@ for (const make of [
   keeperCommand,
   saleCommand,
   dlqCommand,
+  reconcileCommand,
+  auditCommand,
+  traceCommand,
   tokenCommand,
 ]) {
   program.addCommand(inherit(make(), program));

@@ -5,6 +5,7 @@ import type { Sale } from '../domain/sale.js';
 import { createLog } from '../observability/log.js';
 import type { DeskAnswer, SaleDesk } from '../sale/sale-desk.js';
 import { CliError } from './cli-error.js';
+import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';
 import { parseTime, parseWhole } from './options.js';
 
@@ -47,7 +48,7 @@ export function saleCommand(): Command {
       .argument('<saleId>')
       .option('--json', 'print one JSON line')
       .action((saleId: string, options: { json?: boolean }) =>
-        run(options.json, async (desk) => saleOf(saleId, await desk[verb](saleId))),
+        run(options.json, async (desk) => saleOf(saleId, await desk[verb](saleId, operatorName()))),
       );
   }
   sale
@@ -72,11 +73,8 @@ const create = (desk: SaleDesk, options: CreateOptions): Promise<Sale> => {
   const { sku, title, priceCents, stock, limitPerBuyer, opensAt } = options;
   const closesAtMs = options.closesAt ?? opensAt + 86_400_000;
   if (closesAtMs <= opensAt) throw new CliError('--closes-at must be after --opens-at.');
-  return desk.create({
-    ...{ sku, title, priceCents, stock, limitPerBuyer, buckets: 1 },
-    opensAtMs: opensAt,
-    closesAtMs,
-  });
+  const sale = { sku, title, priceCents, stock, limitPerBuyer, buckets: 1, opensAtMs: opensAt, closesAtMs };
+  return desk.create(sale, operatorName());
 };
 
 const found = (sale: Sale | null): DeskAnswer => (sale ? { outcome: 'done', sale } : { outcome: 'not_found' });

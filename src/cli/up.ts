@@ -14,6 +14,7 @@ import { DEFAULT_DIR, stackPaths } from '../stack/paths.js';
 import { StackError } from '../stack/stack-error.js';
 import { openStack, type Stack } from '../stack/stack.js';
 import { CliError } from './cli-error.js';
+import { operatorName } from './dlq-options.js';
 import { parseWhole } from './options.js';
 import { progressStyle, showProgress } from './stack-progress.js';
 import { reportStackError } from './stack-failure.js';
@@ -120,10 +121,11 @@ async function demoSale(desk: SaleDesk): Promise<Sale> {
     (sale) => sale.sku === DEMO.sku && sale.state === 'open' && sale.sold < sale.stock && sale.closesAtMs > nowMs,
   );
   if (known) return known;
+  const actor = operatorName();
   const window = { opensAtMs: nowMs - 1000, closesAtMs: nowMs + DEMO_OPEN_DAYS * DAY_MS };
-  const { saleId } = await desk.create({ ...DEMO, ...window, buckets: 1 });
-  await desk.warm(saleId);
-  const opened = await desk.open(saleId);
+  const { saleId } = await desk.create({ ...DEMO, ...window, buckets: 1 }, actor);
+  await desk.warm(saleId, actor);
+  const opened = await desk.open(saleId, actor);
   if (opened.outcome !== 'done') throw new CliError(`the demo sale ${saleId} could not be opened: ${opened.outcome}.`);
   return opened.sale;
 }
@@ -137,9 +139,12 @@ async function startPrograms(
   const events = {
     onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
   };
-  // On this machine nobody is charged: unless somebody says otherwise, payments are simulated.
-  // a shorter wait makes Ctrl-C quicker
-  const programEnv = { LOG_LEVEL: 'warn', PAYMENT_PROVIDER: 'simulator', ROCKETMQ_RECEIVE_WAIT_MS: '1000', ...env };
+  const programEnv = {
+    LOG_LEVEL: 'warn',
+    PAYMENT_PROVIDER: paymentProviderIn(env),
+    ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
+    ...env,
+  };
   const make = (name: string, args: string[]): SupervisedProgram => {
     const program = new SupervisedProgram({ name, args, env: programEnv }, events);
     programs.push(program);
@@ -156,6 +161,9 @@ async function startPrograms(
   return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
 }
 
+/** On this machine nobody is charged: unless somebody says otherwise, payments are simulated. */
+const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
+
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
   const { auth } = loadConfig(['auth'], env);
   const token = signToken(
@@ -165,7 +173,11 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
   const url = `http://127.0.0.1:${ports.api}`;
   const metricsUrls = ports.metrics.map((port) => `http://127.0.0.1:${port}/metrics`);
   if (flags.json) console.log(JSON.stringify({ result: 'up', url, metricsUrls, saleId: sale.saleId, token }));
-  else console.log(welcome({ url, metricsUrls, saleId: sale.saleId, token, title: sale.title, key: newKey() }));
+  else {
+    const simulatedPayments = paymentProviderIn(env) === 'simulator';
+    const { saleId, title } = sale;
+    console.log(welcome({ url, metricsUrls, saleId, token, title, key: newKey(), simulatedPayments }));
+  }
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

@@ -7,10 +7,14 @@ export interface WelcomeFacts {
   readonly key: string;
   /** Of worker and keeper. */
   readonly metricsUrls: readonly string[];
+  /** Whether payments are simulated; else nobody takes money here. */
+  readonly simulatedPayments: boolean;
 }
 
+const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none: nobody takes money here, payments are only told by webhook):';
+
 /** What a newcomer does next; every line can be pasted into another terminal. */
-export function welcome({ url, saleId, title, token, key, metricsUrls }: WelcomeFacts): string {
+export function welcome({ url, saleId, title, token, key, metricsUrls, simulatedPayments }: WelcomeFacts): string {
   return `
 Seckill is up. Sale ${saleId} (“${title}”) is open.
 
@@ -26,9 +30,9 @@ See what became of it (the answer carries the order id):
   curl -s '${url}/v1/sales/${saleId}/purchases/${key}?wait=10' \\
     -H 'Authorization: Bearer ${token}'
 
-Pay it, or give it up with /cancel (payments are simulated: no money moves):
+${simulatedPayments ? 'Pay it, or give it up with /cancel (payments are simulated: no money moves):' : GIVE_UP}
 
-  curl -s -X POST ${url}/v1/orders/<orderId>/pay \\
+  curl -s -X POST ${url}/v1/orders/<orderId>/${simulatedPayments ? 'pay' : 'cancel'} \\
     -H 'Authorization: Bearer ${token}'
 
 Then GET ${url}/v1/orders/<orderId> with the same token, ${url}/v1/sales/${saleId} for the sale,

@@ -16,6 +16,9 @@ export interface Key<T> {
   readonly range: string;
 }
 
+/** One section of the configuration. */
+export type Keys = Readonly<Record<string, Key<string> | Key<number>>>;
+
 interface Common<T> {
   readonly env: string;
   readonly doc: string;

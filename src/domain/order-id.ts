@@ -19,6 +19,12 @@ export function composeOrderId(atMs: number, slot: number, userId: string, seque
   return id.toString();
 }
 
+/** No order that was minted at `atMs` (Unix ms) or later has a smaller id; for windows over the primary key. */
+export function lowestOrderIdAt(atMs: number): string {
+  const time = BigInt(Math.max(0, Math.floor(atMs) - ORDER_ID_EPOCH_MS));
+  return (time << (SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS)).toString();
+}
+
 /** Takes an order id apart; for people and tests. */
 export function explainOrderId(orderId: string): { atMs: number; slot: number; userHash: number; sequence: number } {
   let rest = BigInt(orderId);

@@ -23,8 +23,9 @@ export const isLive = (state: OrderState): boolean => state === 'pending_payment
  * - `oversold_guard`: the last guard in MySQL refused; no unit ever existed for it, so none goes back
  * - `limit_reached`: another live order of the buyer stands in the way
  * - `discarded`: its message could not be handled, and an operator gave it up; its units go back
+ * - `compensation_failed`: its message was lost, and no attempt made a row of it; its units go back
  */
-export const FAILURE_REASONS = ['oversold_guard', 'limit_reached', 'discarded'] as const;
+export const FAILURE_REASONS = ['oversold_guard', 'limit_reached', 'discarded', 'compensation_failed'] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 /** The terminal record of a request, unique by (userId, saleId, requestId). Times in Unix ms. */

@@ -13,6 +13,20 @@ export const SALE_TRANSITIONS: Record<SaleState, readonly SaleState[]> = {
   closed: [],
 };
 
+/** What the audit log calls a move; one out of `paused` is a resume. */
+export function saleAction(from: SaleState, to: SaleState): string {
+  if (from === 'paused' && to === 'open') return 'sale.resumed';
+  return `sale.${SALE_ACTIONS[to]}`;
+}
+
+const SALE_ACTIONS: Record<SaleState, string> = {
+  draft: 'created',
+  warm: 'warmed',
+  open: 'opened',
+  paused: 'paused',
+  closed: 'closed',
+};
+
 /** One item offered in a window. Money in integer cents, times in Unix ms. */
 export interface Sale {
   readonly saleId: string;

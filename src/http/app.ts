@@ -2,15 +2,19 @@ import express, { type Express } from 'express';
 import { createFastLane } from './fast-lane.js';
 import { type Lifecycle, Replies } from './respond.js';
 import { mountAdminSales } from './routes/admin-sales.js';
+import { mountAudit } from './routes/audit.js';
 import { mountDeadLetters } from './routes/dead-letters.js';
 import { createErrorHandler } from './routes/errors.js';
 import { mountOrderMoves } from './routes/order-moves.js';
 import { mountOrders } from './routes/orders.js';
 import { mountPaymentWebhook } from './routes/payment-webhook.js';
 import { mountProbes } from './routes/probes.js';
+import { mountPurchaseEvents } from './routes/purchase-events.js';
 import { mountPurchases } from './routes/purchases.js';
+import { mountReconcile } from './routes/reconcile.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
+import { mountTraces } from './routes/traces.js';
 import type { HttpServices } from './services.js';
 
 /** Everything on Express, the purchase endpoint included: the same handler that the server calls before Express. */
@@ -31,12 +35,16 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
 
   const router = new Router(app, services, lifecycle);
   mountPurchases(router, services, lifecycle);
+  mountPurchaseEvents(router, services, lifecycle);
   mountSales(router, services);
   mountOrders(router, services);
   mountOrderMoves(router, services);
   mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
+  mountReconcile(router, services);
+  mountAudit(router, services);
+  mountTraces(router, services);
   mountProbes(router, services, lifecycle);
 
   const other = new Replies('other', { meters: services.meters, lifecycle });

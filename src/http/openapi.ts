@@ -1,7 +1,12 @@
 import { QUANTITY_MAX } from '../domain/purchase.js';
 import { ORDER_STATES, FAILURE_REASONS } from '../domain/order.js';
+import { COMPENSATED_KINDS, FINDING_KINDS } from '../domain/sale-finding.js';
+import { JOB_STATES } from '../ports/compensation-book.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../ports/dead-letters.js';
 import { SALE_STATES } from '../domain/sale.js';
+import { STANDINGS } from '../trace/standing-of.js';
+import { TRACE_SOURCES } from '../trace/steps-of.js';
+import { STEP_RANKS } from '../purchase/purchase-step.js';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.js';
 
 const text = { type: 'string' } as const;
@@ -54,6 +59,14 @@ const deadLetter = {
   ...{ replays: count, replayStartedAt: orNull(time), note: orNull(text) },
 };
 
+const order = {
+  ...{ orderId: text, saleId: text, requestId: id, quantity: count, amountCents: count },
+  state: { enum: ORDER_STATES },
+  reason: { enum: [...FAILURE_REASONS, null] },
+  ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
+};
+const refund = object({ amountCents: count, state: { enum: ['due', 'refunded'] }, reason: text });
+
 const schemas = {
   Problem: object(
     {
@@ -99,18 +112,44 @@ const schemas = {
     limitPerBuyer: { type: 'integer', minimum: 1, maximum: 1000 },
     ...{ opensAt: time, closesAt: time },
   }),
-  Order: object({
-    ...{ orderId: text, saleId: text, requestId: id, quantity: count, amountCents: count },
-    state: { enum: ORDER_STATES },
-    reason: { enum: [...FAILURE_REASONS, null] },
-    ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
-  }),
+  Order: object(order),
+  OrderWithRefunds: object({ ...order, refunds: { type: 'array', minItems: 1, items: refund } }, Object.keys(order)),
   PaymentEvent: object(
     { type: { type: 'string', description: '`payment.succeeded`' }, paymentId: id, orderId: text, amountCents: count },
     ['type'],
   ),
   DeadLetter: object(deadLetter),
   DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
+  AuditEntry: object({
+    ...{ auditId: text, at: time, actor: text, action: text, subject: text },
+    ...{ before: {}, after: {} },
+  }),
+  Trace: object({
+    ...{ userId: id, saleId: text, requestId: id, state: { enum: STANDINGS }, sentence: text },
+    steps: {
+      type: 'array',
+      items: object({ at: orNull(time), source: { enum: TRACE_SOURCES }, what: text, detail: text }),
+    },
+  }),
+  SaleReport: object({
+    ...{ runId: text, outcome: { enum: ['match', 'findings'] }, saleId: text },
+    figures: { type: 'object', additionalProperties: { type: 'integer' } },
+    counts: { type: 'object', additionalProperties: count },
+    findings: { type: 'array', items: { $ref: '#/components/schemas/SaleFinding' } },
+    jobs: { type: 'array', items: { $ref: '#/components/schemas/CompensationJob' } },
+  }),
+  SaleFinding: object({ kind: { enum: FINDING_KINDS }, saleId: text }),
+  ReconcileRun: object({
+    ...{ runId: text, saleId: orNull(text), applied: { type: 'boolean' }, actor: text },
+    ...{ startedAt: time, finishedAt: orNull(time), outcome: { enum: ['match', 'findings', 'failed', null] } },
+    figures: { type: 'object', additionalProperties: { type: 'integer' } },
+    findings: { type: 'array', items: { $ref: '#/components/schemas/SaleFinding' } },
+  }),
+  CompensationJob: object({
+    ...{ jobId: text, kind: { enum: COMPENSATED_KINDS }, saleId: text, subject: text, batchId: orNull(text) },
+    ...{ userId: orNull(text), requestId: orNull(text), detail: text, state: { enum: JOB_STATES } },
+    ...{ attempts: count, lastError: orNull(text), availableAt: time, createdAt: time, updatedAt: time },
+  }),
   Ready: object({
     ready: { type: 'boolean' },
     dependencies: { type: 'array', items: object({ name: text, ok: { type: 'boolean' }, detail: text }) },
@@ -149,6 +188,27 @@ const purchaseStatus = {
   responses: {
     200: json('the purchase', ref('Purchase')),
     ...problems(...COMMON, 'unauthorized', 'purchase_not_found'),
+  },
+};
+
+const purchaseEvents = {
+  operationId: 'followPurchase',
+  summary: 'The purchase as a stream of events, from where it stands to its end. Come again with Last-Event-ID.',
+  security: BEARER,
+  parameters: [
+    SALE_ID,
+    parameter('path', 'requestId', id),
+    parameter('header', 'Last-Event-ID', { enum: Object.keys(STEP_RANKS) }, false),
+  ],
+  responses: {
+    200: {
+      description:
+        'id and event: `pending`, `ordered`, then `paid`, `cancelled` or `expired`, or `failed`; data: the purchase as' +
+        ' JSON. The stream ends behind the last one, or after a time, with `retry`.',
+      content: { 'text/event-stream': { schema: text } },
+    },
+    204: { description: 'Last-Event-ID was the end: nothing more will come' },
+    ...problems(...COMMON, 'unauthorized', 'purchase_not_found', 'overloaded'),
   },
 };
 
@@ -270,6 +330,88 @@ const letterMove = (verb: string, summary: string, ...more: ProblemCode[]): obje
   },
 });
 
+const auditLog = {
+  get: {
+    operationId: 'listAudit',
+    summary: 'Who did what, newest first; `next` goes into `before` for the next page.',
+    security: BEARER,
+    parameters: [
+      ...[filterBy('subject', text), filterBy('actor', text), filterBy('action', text)],
+      ...[filterBy('since', time), filterBy('before', text)],
+      filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 }),
+    ],
+    responses: {
+      200: json('a page', object({ entries: { type: 'array', items: ref('AuditEntry') }, next: orNull(text) })),
+      ...problems(...ADMIN),
+    },
+  },
+};
+
+const traces = {
+  get: {
+    operationId: 'tracePurchase',
+    summary:
+      'The whole life of a purchase. An id that several buyers used gives all of them; `more`: not all are shown.',
+    security: BEARER,
+    parameters: [
+      { ...parameter('path', 'id', id), description: 'request id, batch id or order id' },
+      ...[filterBy('saleId', text), filterBy('userId', id)],
+    ],
+    responses: {
+      200: json('found', object({ purchases: { type: 'array', items: ref('Trace') }, more: { type: 'boolean' } })),
+      ...problems(...ADMIN, 'purchase_not_found'),
+    },
+  },
+};
+
+const JOB_ID = parameter('path', 'jobId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
+const ROWS = filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 });
+const list = (items: string): object => ({ type: 'array', items: ref(items) });
+
+const reconcileSale = {
+  operationId: 'reconcileSale',
+  summary: 'Compare Redis and MySQL for a sale; with `apply` mend what was found. Safe on a sale that is selling.',
+  security: BEARER,
+  parameters: [SALE_ID, filterBy('apply', { enum: ['true', 'false'], default: 'false' })],
+  responses: {
+    200: json('what was found, and the jobs made of it', ref('SaleReport')),
+    ...problems(...ADMIN, 'not_found', 'reconcile_running'),
+  },
+};
+
+const reconcileRuns = {
+  operationId: 'listReconcileRuns',
+  summary: 'Runs, newest first.',
+  security: BEARER,
+  parameters: [filterBy('saleId', text), ROWS],
+  responses: { 200: json('runs', object({ runs: list('ReconcileRun') })), ...problems(...ADMIN) },
+};
+
+const compensationJobs = {
+  operationId: 'listCompensationJobs',
+  summary: 'Compensation jobs, oldest first; `next` goes into `after` for the next page.',
+  security: BEARER,
+  parameters: [
+    ...[filterBy('saleId', text), filterBy('state', { enum: JOB_STATES })],
+    ...[filterBy('kind', { enum: COMPENSATED_KINDS }), filterBy('after', text), ROWS],
+  ],
+  responses: {
+    200: json('a page', object({ jobs: list('CompensationJob'), next: orNull(text) })),
+    ...problems(...ADMIN),
+  },
+};
+
+const retryJob = {
+  operationId: 'retryCompensationJob',
+  summary: 'Give a job a new run of attempts, from now on; safe to repeat.',
+  security: BEARER,
+  parameters: [JOB_ID],
+  responses: {
+    200: json('it is pending, or it was compensated', object({ outcome: text, job: ref('CompensationJob') })),
+    ...problems(...ADMIN, 'job_not_found', 'wrong_state'),
+  },
+};
+
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
   openapi: '3.1.0',
@@ -277,6 +419,7 @@ export const OPENAPI = {
   paths: {
     '/v1/sales/{saleId}/purchases': { post: purchase },
     '/v1/sales/{saleId}/purchases/{requestId}': { get: purchaseStatus },
+    '/v1/sales/{saleId}/purchases/{requestId}/events': { get: purchaseEvents },
     '/v1/sales/{saleId}': {
       get: {
         operationId: 'readSalePage',
@@ -290,7 +433,7 @@ export const OPENAPI = {
         security: BEARER,
         parameters: [ORDER_ID],
         responses: {
-          200: json('the order', ref('Order')),
+          200: json('the order, with what is or was owed back', ref('OrderWithRefunds')),
           ...problems(...COMMON, 'unauthorized', 'order_not_found'),
         },
       },
@@ -328,6 +471,12 @@ export const OPENAPI = {
       'not_replayable',
     ),
     '/admin/v1/dead-letters/{letterId}/discard': letterMove('discard', 'give the batch up: failed rows, units go back'),
+    '/admin/v1/audit': auditLog,
+    '/admin/v1/requests/{id}': traces,
+    '/admin/v1/reconcile/sales/{saleId}': { post: reconcileSale },
+    '/admin/v1/reconcile/runs': { get: reconcileRuns },
+    '/admin/v1/reconcile/jobs': { get: compensationJobs },
+    '/admin/v1/reconcile/jobs/{jobId}/retry': { post: retryJob },
     '/healthz': probe('healthz', json('the process is alive', object({ status: { const: 'alive' } }))),
     '/readyz': probe('readyz', json('send traffic', ref('Ready')), { 503: json('do not, and why', ref('Ready')) }),
     '/metrics': probe('metrics', { description: 'Prometheus', content: { 'text/plain': { schema: text } } }),

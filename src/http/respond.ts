@@ -131,6 +131,17 @@ export class Replies {
     send(req, res, { status, headers, body, encoding: 'utf8' }, this.#lifecycle);
   }
 
+  /** An answer without a body, of a status that has none. */
+  empty(req: IncomingMessage, res: ServerResponse, status: 204, word: string): void {
+    this.#counter.count(word);
+    send(req, res, { status, headers: ['Cache-Control', 'no-store'], body: '', encoding: 'latin1' }, this.#lifecycle);
+  }
+
+  /** For an answer that is written elsewhere. */
+  count(word: string): void {
+    this.#counter.count(word);
+  }
+
   problem(
     ...[req, res, code, parts, extra]: [
       ...[req: IncomingMessage, res: ServerResponse, code: ProblemCode],

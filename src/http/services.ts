@@ -3,14 +3,20 @@ import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
 import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
+import type { AuditLog } from '../ports/audit-log.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
+import type { RefundBook } from '../ports/refund-book.js';
 import type { PurchaseGate } from '../purchase/gate.js';
+import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
+import type { ReconcileDesk } from '../reconcile/reconcile-desk.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
+import type { TracePurchase } from '../trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
+import type { StreamTimes } from './event-stream.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
 /** Whether this process should get traffic, and what speaks against it. */
@@ -26,12 +32,17 @@ export interface HttpServices {
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
   /** @throws OperationalError */
+  readonly followPurchase: Pick<FollowPurchase, 'open'>;
+  readonly streamTimes: StreamTimes;
+  /** @throws OperationalError */
   readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
   /**
    * An order of this buyer; null for one that does not exist and for one of somebody else.
    * @throws OperationalError mysql
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
+  /** Money of an order that is or was owed back. @throws OperationalError mysql */
+  readonly refundsOf: RefundBook['refundsOf'];
   /** @throws OperationalError mysql */
   readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
   /** @throws OperationalError mysql */
@@ -40,6 +51,9 @@ export interface HttpServices {
   readonly webhook: { readonly verifier: WebhookVerifier; readonly tell: OrderMoves['pay'] } | null;
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
+  readonly reconcile: Pick<ReconcileDesk, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
+  readonly audit: AuditLog;
+  readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;
   /** Prometheus text format. */
   readonly metrics: () => Promise<string>;

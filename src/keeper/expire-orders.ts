@@ -1,9 +1,9 @@
 import type { KeeperMeters } from '../ports/keeper-meters.js';
-import type { OrderMoves, OverdueOrders } from '../ports/order-moves.js';
+import type { OrderMoves } from '../ports/order-moves.js';
 import type { Job } from './job.js';
 
 export interface ExpireOrdersPorts {
-  readonly moves: Pick<OrderMoves, 'expireDue'> & OverdueOrders;
+  readonly moves: Pick<OrderMoves, 'expireDue'>;
   readonly meters: KeeperMeters;
 }
 
@@ -25,8 +25,6 @@ export function expireOrders({ moves, meters }: ExpireOrdersPorts, options: { re
         left -= ended;
         if (ended < step) break;
       }
-      const { orders, oldestMs } = await moves.overdue();
-      meters.overdue(orders, oldestMs);
     },
   };
 }

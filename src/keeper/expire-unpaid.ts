@@ -6,7 +6,7 @@ import type { Consumed } from './consume.js';
 
 export interface ExpireUnpaidPorts {
   readonly moves: Pick<OrderMoves, 'expire'>;
-  readonly orders: OrderStates;
+  readonly orders: Pick<OrderStates, 'statesOf'>;
   readonly meters: Pick<KeeperMeters, 'expired'>;
 }
 

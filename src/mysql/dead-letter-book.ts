@@ -139,6 +139,7 @@ function where(filter: DeadLetterFilter): { readonly sql: string; readonly value
   };
   if (filter.group !== undefined) add('consumer_group = ?', filter.group);
   if (filter.saleId !== undefined) add('sale_id = ?', filter.saleId);
+  if (filter.batchId !== undefined) add('batch_id = ?', filter.batchId);
   if (filter.reason !== undefined) add('reason = ?', filter.reason);
   if (filter.state !== undefined) add('state = ?', filter.state);
   if (filter.sinceMs !== undefined) add('created_at >= ?', new Date(filter.sinceMs));

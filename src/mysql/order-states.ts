@@ -13,5 +13,13 @@ export function createOrderStates(pool: MysqlPool): OrderStates {
       );
       return new Map(rows.map(({ id, state }) => [id, state]));
     },
+    async dueOf(orderIds): Promise<string[]> {
+      if (orderIds.length === 0) return [];
+      const rows = await pool.query<{ readonly id: string }>(
+        "SELECT id FROM orders WHERE id IN (?) AND state = 'pending_payment' AND expires_at <= UTC_TIMESTAMP(3)",
+        [orderIds],
+      );
+      return rows.map(({ id }) => id);
+    },
   };
 }

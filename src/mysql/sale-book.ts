@@ -1,7 +1,8 @@
 import { Bug } from '../domain/errors.js';
-import { SALE_STATES, SALE_TRANSITIONS, type NewSale, type Sale, type SaleState } from '../domain/sale.js';
-import type { SaleBook } from '../ports/sale-book.js';
-import type { MysqlPool } from './pool.js';
+import { SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../domain/sale.js';
+import { SYSTEM_ACTOR, type SaleBook } from '../ports/sale-book.js';
+import { insertAudit } from './audit-log.js';
+import type { MysqlPool, Statements } from './pool.js';
 
 interface SaleRow {
   readonly id: string;
@@ -23,35 +24,39 @@ const COLUMNS = 'id, sku, title, price_cents, stock, sold, limit_per_buyer, buck
 /** The sales, in MySQL. */
 export function createSaleBook(pool: MysqlPool): SaleBook {
   return {
-    create: (sale) => create(pool, sale),
+    create: (sale, actor = SYSTEM_ACTOR) => create(pool, sale, actor),
     find: (saleId) => find(pool, saleId),
     list: (filter) => list(pool, filter),
-    move: (saleId, to) => move(pool, saleId, to),
+    move: (saleId, to, actor = SYSTEM_ACTOR) => move(pool, saleId, to, actor),
   };
 }
 
-async function create(pool: MysqlPool, sale: NewSale): Promise<Sale> {
-  const { insertId } = await pool.execute(
-    'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at)' +
-      ' VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-    [
-      sale.sku,
-      sale.title,
-      sale.priceCents,
-      sale.stock,
-      sale.limitPerBuyer,
-      sale.buckets,
-      new Date(sale.opensAtMs),
-      new Date(sale.closesAtMs),
-    ],
-  );
-  const created = await find(pool, insertId);
-  if (created === null) throw new Bug(`sale ${insertId} vanished after its INSERT`);
-  return created;
+function create(pool: MysqlPool, sale: NewSale, actor: string): Promise<Sale> {
+  return pool.transaction(async (tx) => {
+    const { insertId } = await tx.execute(
+      'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at)' +
+        ' VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      [
+        sale.sku,
+        sale.title,
+        sale.priceCents,
+        sale.stock,
+        sale.limitPerBuyer,
+        sale.buckets,
+        new Date(sale.opensAtMs),
+        new Date(sale.closesAtMs),
+      ],
+    );
+    const created = await find(tx, insertId);
+    if (created === null) throw new Bug(`sale ${insertId} vanished after its INSERT`);
+    const action = saleAction('draft', 'draft');
+    await insertAudit(tx, { actor, action, subject: `sale:${insertId}`, before: null, after: created });
+    return created;
+  });
 }
 
-async function find(pool: MysqlPool, saleId: string): Promise<Sale | null> {
-  const [row] = await pool.query<SaleRow>(`SELECT ${COLUMNS} FROM sales WHERE id = ?`, [saleId]);
+async function find(sql: Statements, saleId: string): Promise<Sale | null> {
+  const [row] = await sql.query<SaleRow>(`SELECT ${COLUMNS} FROM sales WHERE id = ?`, [saleId]);
   return row === undefined ? null : saleOf(row);
 }
 
@@ -64,17 +69,29 @@ async function list(
   return (await pool.query<SaleRow>(sql, [states, max])).map(saleOf);
 }
 
-/** The UPDATE names the states it may leave; who was there before, or came second, reads the same answer. */
-async function move(
+/**
+ * The row is locked first, so that the audit says what this move has changed and not what another one did; who was
+ * there before, or came second, reads the same answer.
+ */
+function move(
   pool: MysqlPool,
   saleId: string,
   to: SaleState,
+  actor: string,
 ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
-  const from = SALE_STATES.filter((state) => SALE_TRANSITIONS[state].includes(to));
-  if (from.length > 0)
-    await pool.execute('UPDATE sales SET state = ? WHERE id = ? AND state IN (?)', [to, saleId, from]);
-  const sale = await find(pool, saleId);
-  return sale === null ? null : { sale, moved: sale.state === to };
+  return pool.transaction(async (tx) => {
+    const [row] = await tx.query<SaleRow>(`SELECT ${COLUMNS} FROM sales WHERE id = ? FOR UPDATE`, [saleId]);
+    if (row === undefined) return null;
+    const before = saleOf(row);
+    const mayMove = SALE_TRANSITIONS[before.state].includes(to);
+    if (!mayMove && before.state !== to) return { sale: before, moved: false };
+    if (mayMove) await tx.execute('UPDATE sales SET state = ? WHERE id = ?', [to, saleId]);
+    await insertAudit(tx, {
+      ...{ actor, action: saleAction(before.state, to), subject: `sale:${saleId}` },
+      ...{ before: { state: before.state }, after: { state: to } },
+    });
+    return { sale: { ...before, state: to }, moved: true };
+  });
 }
 
 const saleOf = (row: SaleRow): Sale => ({

@@ -1,8 +1,12 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChannelMeters } from '../ports/channel-meters.js';
 import type { HttpMeters } from '../ports/http-meters.js';
+import type { NewsMeters } from '../ports/news-meters.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
+import { FINDING_KINDS } from '../domain/sale-finding.js';
+import { JOB_STATES } from '../ports/compensation-book.js';
 import type { BatchVerdict, PurchaseMeters } from '../ports/purchase-meters.js';
+import type { ReconcileMeters } from '../ports/reconcile-meters.js';
 import type { BreakerState, WorkerMeters } from '../ports/worker-meters.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
@@ -108,6 +112,18 @@ export function createHttpMeters(registry: Registry): HttpMeters {
   };
 }
 
+/** The api: buyers who wait. */
+export function createNewsMeters(registry: Registry, streams: () => number): NewsMeters {
+  const found = new Counter({
+    name: 'seckill_awaited_changes_total',
+    help: 'Changes that a buyer waited for, by what told of them: news, or a look where none had come.',
+    labelNames: ['found_by'],
+    registers: [registry],
+  });
+  gauge(registry, 'seckill_event_streams', 'Streams of events that are open.', streams);
+  return { changeFound: (by) => found.labels(by).inc() };
+}
+
 const BREAKER_LEVELS: Record<BreakerState, number> = { closed: 0, half_open: 1, open: 2 };
 
 /** The worker. */
@@ -177,14 +193,10 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
     help: 'Age of the oldest batch that is not settled. Alert on it.',
     registers,
   });
-  const overdueOrders = new Gauge({
-    name: 'seckill_overdue_orders',
-    help: 'Unpaid orders past their deadline, after the last sweep.',
-    registers,
-  });
-  const overdueOldest = new Gauge({
-    name: 'seckill_overdue_oldest_seconds',
-    help: 'How long ago the oldest of them should have ended. Alert on it.',
+  const refundTries = new Counter({
+    name: 'seckill_refund_tries_total',
+    help: 'Tries to give money back by what the provider said.',
+    labelNames: ['outcome'],
     registers,
   });
   return {
@@ -193,20 +205,30 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
     settledLate: (batches) => settled.inc(batches),
     released: (requests) => released.inc(requests),
     expired: (orders) => expired.inc(orders),
-    overdue: (orders, oldestMs) => {
-      overdueOrders.set(orders);
-      overdueOldest.set(oldestMs / 1000);
-    },
     parked: (messages) => parked.inc(messages),
     pending: (batches, oldestMs) => {
       pendingBatches.set(batches);
       pendingOldest.set(oldestMs / 1000);
     },
     ...createRelayMeters(registry),
+    overdue: createOverdueMeter(registry),
+    refundTried: (outcome) => refundTries.labels(outcome).inc(),
   };
 }
 
-type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued'>;
+/** The keeper: what waits too long. */
+function createOverdueMeter(registry: Registry): KeeperMeters['overdue'] {
+  const level = (name: string, help: string): Gauge =>
+    new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
+  const counts = level('seckill_overdue', 'What waits in a state beyond its deadline.');
+  const oldest = level('seckill_overdue_oldest_seconds', 'How long ago the oldest of them should have ended.');
+  return (state, count, oldestMs) => {
+    counts.labels(state).set(count);
+    oldest.labels(state).set(oldestMs / 1000);
+  };
+}
+
+type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued' | 'newsTold'>;
 
 /** The keeper: the outbox, and the groups it works for. */
 function createRelayMeters(registry: Registry): RelayMeters {
@@ -226,7 +248,9 @@ function createRelayMeters(registry: Registry): RelayMeters {
     'verdict',
   ]);
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
+  const told = count('seckill_news_orders_total', 'Orders whose news were told to buyers who wait.');
   return {
+    newsTold: (number) => told.inc(number),
     relayed: (kind, result, number) => rows[result].labels(kind).inc(number),
     backlog: ({ kind, undone: number, oldestMs }) => {
       undone.labels(kind).set(number);
@@ -235,6 +259,41 @@ function createRelayMeters(registry: Registry): RelayMeters {
     removed: (number) => removed.inc(number),
     consumed: (group, verdict) => verdicts.labels(group, verdict).inc(),
     couponsIssued: (number) => coupons.inc(number),
+  };
+}
+
+/** The keeper: reconcile and compensation. */
+export function createReconcileMeters(registry: Registry): ReconcileMeters {
+  const registers = [registry];
+  const found = new Gauge({
+    name: 'seckill_reconcile_findings',
+    help: 'Findings of the last comparison of Redis and MySQL. Alert on any.',
+    labelNames: ['kind'],
+    registers,
+  });
+  const jobs = new Gauge({
+    name: 'seckill_compensation_jobs',
+    help: 'Compensation jobs by state. Alert on failed_final.',
+    labelNames: ['state'],
+    registers,
+  });
+  let lastRunMs: number | null = null;
+  new Gauge({
+    name: 'seckill_reconcile_last_run_seconds',
+    help: 'How long ago the last comparison ended; missing before the first one.',
+    registers,
+    collect() {
+      if (lastRunMs !== null) this.set((performance.now() - lastRunMs) / 1000);
+    },
+  });
+  return {
+    reconciled(findings) {
+      lastRunMs = performance.now();
+      for (const kind of FINDING_KINDS) found.labels(kind).set(findings[kind] ?? 0);
+    },
+    jobs(counts) {
+      for (const state of JOB_STATES) jobs.labels(state).set(counts[state]);
+    },
   };
 }
 

@@ -7,7 +7,8 @@ import type {
   StoredDeadLetter,
 } from '../ports/dead-letters.js';
 import { discardLetter, type DiscardAnswer, type DiscardPorts } from './discard-letter.js';
-import { replayLetter, type ReplayAnswer, type ReplayOptions, type ReplayPorts } from './replay-letter.js';
+import type { ReplayAnswer, ReplayOptions } from './replay-answer.js';
+import { replayLetter, type ReplayPorts } from './replay-letter.js';
 
 export interface DeadLetterDeskPorts extends ReplayPorts, DiscardPorts {
   readonly letters: Omit<DeadLetterBook, 'park'>;

@@ -1,13 +1,17 @@
 import { decodeBatch, type Batch } from '../domain/batch.js';
 import { assertNever } from '../domain/errors.js';
 import { isLive, type Order } from '../domain/order.js';
+import { GROUP_TOPICS, TOPICS, type Topic } from '../domain/topics.js';
 import type { Clock } from '../ports/clock.js';
-import type { DeadLetterBook, DeadLetterState } from '../ports/dead-letters.js';
+import type { DeadLetterBook, StoredDeadLetter } from '../ports/dead-letters.js';
 import type { OrderBook } from '../ports/order-book.js';
 import type { RedriveChannel } from '../ports/purchase-channel.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import { followUntil } from './follow-until.js';
+import { closeReplayed, type ReplayAnswer, type ReplayOptions } from './replay-answer.js';
+import { replayMessage, type ReplayMessagePorts } from './replay-message.js';
 
-export interface ReplayPorts {
+export interface ReplayPorts extends ReplayMessagePorts {
   readonly letters: Pick<DeadLetterBook, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
   readonly ledger: Pick<SettlementLedger, 'unpark' | 'settle'>;
   readonly book: Pick<OrderBook, 'findByPurchases'>;
@@ -15,39 +19,11 @@ export interface ReplayPorts {
   readonly clock: Clock;
 }
 
-export interface ReplayOptions {
-  /** Who asked for it; stands in the audit log. */
-  readonly actor: string;
-  /** How long a published batch is followed, ms. */
-  readonly waitMs: number;
-  /** Ends the wait early; the letter can be replayed again. */
-  readonly signal?: AbortSignal;
-}
+/** The topic of a letter's group, as far as we know the group. */
+const TOPIC_OF: ReadonlyMap<string, Topic> = new Map(Object.entries(GROUP_TOPICS));
 
 /**
- * - `replayed`: published, and every purchase of the batch has its row
- * - `already_recorded`: every purchase had its row before; the letter is `replayed`, nothing was published
- * - `unfinished`: published, but not recorded within the wait; the letter stays `parked` and may be replayed again
- * - `not_a_batch`: the body says nothing that could become orders; the letter stays `parked`
- * - `not_held`: the ledger holds no units for the batch, so it may not become orders; the letter stays `parked`
- * - `already_closed`: the letter was replayed or discarded before
- */
-export type ReplayAnswer =
-  | {
-      readonly outcome: 'replayed' | 'already_recorded' | 'unfinished' | 'not_a_batch' | 'not_held';
-      readonly note: string;
-    }
-  | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
-  | { readonly outcome: 'not_found' };
-
-/** A worker records within milliseconds; a busy one is asked less and less often. */
-const LOOK_FIRST_MS = 25;
-const LOOK_MAX_MS = 500;
-
-/**
- * Sends one parked batch to the workers again and follows it to its rows. Safe to repeat after a death at any point:
- * the batch is in `pending` before it is published (protocol rule 8), so it can't get lost, and rows that are there are
- * found before anything is published.
+ * Replays one parked letter: a batch goes to the workers again, what follows from orders to its own topic.
  * @throws OperationalError; the letter is still `parked` and may be replayed again
  */
 export async function replayLetter(
@@ -58,12 +34,30 @@ export async function replayLetter(
   const letter = await ports.letters.find(letterId);
   if (letter === null) return { outcome: 'not_found' };
   if (letter.state !== 'parked') return { outcome: 'already_closed', state: letter.state };
-  const kept = async (outcome: 'not_a_batch' | 'not_held' | 'unfinished', note: string): Promise<ReplayAnswer> => {
+  const topic = TOPIC_OF.get(letter.group);
+  if (topic === TOPICS.paymentDeadline || topic === TOPICS.orderEvent) {
+    return replayMessage(topic, letter, ports, options);
+  }
+  return replayBatch(letter, ports, options);
+}
+
+/**
+ * Sends one parked batch to the workers again and follows it to its rows. Safe to repeat after a death at any point:
+ * the batch is in `pending` before it is published (protocol rule 8), so it can't get lost, and rows that are there are
+ * found before anything is published.
+ * @throws OperationalError; the letter is still `parked` and may be replayed again
+ */
+async function replayBatch(
+  { letterId, body }: StoredDeadLetter,
+  ports: ReplayPorts,
+  options: ReplayOptions,
+): Promise<ReplayAnswer> {
+  const kept = async (outcome: 'unreadable' | 'not_held' | 'unfinished', note: string): Promise<ReplayAnswer> => {
     await ports.letters.keepParked(letterId, options.actor, note);
     return { outcome, note };
   };
-  const decoded = decodeBatch(letter.body);
-  if (decoded.outcome !== 'decoded') return kept('not_a_batch', `no batch, cannot be replayed: ${decoded.detail}`);
+  const decoded = decodeBatch(body);
+  if (decoded.outcome !== 'decoded') return kept('unreadable', `no batch, cannot be replayed: ${decoded.detail}`);
   const { batch } = decoded;
 
   const before = await rowsOf(batch, ports);
@@ -85,7 +79,12 @@ export async function replayLetter(
     default:
       return assertNever(word);
   }
-  const rows = await followed(batch, ports, options);
+  const rows = await followUntil(
+    () => rowsOf(batch, ports),
+    (found) => found !== null,
+    ports.clock,
+    options,
+  );
   if (rows !== null) return closed(letterId, batch, rows, 'replayed', ports, options);
   return kept('unfinished', `published again, not every purchase has its row yet`);
 }
@@ -94,18 +93,6 @@ export async function replayLetter(
 async function rowsOf(batch: Batch, { book }: ReplayPorts): Promise<Order[] | null> {
   const rows = await book.findByPurchases(batch.saleId, batch.purchases);
   return rows.length === batch.purchases.length ? rows : null;
-}
-
-async function followed(batch: Batch, ports: ReplayPorts, { waitMs, signal }: ReplayOptions): Promise<Order[] | null> {
-  const { clock } = ports;
-  const deadlineMs = clock.nowMs() + waitMs;
-  let pauseMs = LOOK_FIRST_MS;
-  for (;;) {
-    const rows = await rowsOf(batch, ports);
-    if (rows !== null || clock.nowMs() >= deadlineMs || signal?.aborted === true) return rows;
-    await clock.sleep(Math.min(pauseMs, deadlineMs - clock.nowMs()), signal);
-    pauseMs = Math.min(pauseMs * 2, LOOK_MAX_MS);
-  }
 }
 
 /** The ledger is told as well where a worker may not have done it: then the batch is in no list that a keeper reads. */
@@ -121,8 +108,5 @@ async function closed(
   if (outcome === 'already_recorded') await ledger.settle([{ batch, orders: live }]);
   const when = outcome === 'replayed' ? 'recorded' : 'had been recorded before';
   const note = `${when}: ${live.length} live, ${rows.length - live.length} ended`;
-  const moved = await letters.close(letterId, actor, 'replayed', note);
-  if (moved === 'done') return { outcome, note };
-  const now = await letters.find(letterId); // somebody else was faster
-  return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
+  return closeReplayed(letterId, outcome, note, letters, actor);
 }

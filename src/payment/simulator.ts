@@ -17,5 +17,9 @@ export function createPaymentSimulator(): PaymentProvider {
       const id = createHash('sha256').update(`${orderId}/${key}`).digest('base64url');
       return { outcome: 'succeeded', payment: { paymentId: `simulated-${id}`, amountCents } };
     },
+    async refund(_paymentId, _amountCents, key) {
+      if (key.startsWith(SIMULATED_DECLINE)) return { outcome: 'refused', detail: 'simulated' };
+      return { outcome: key.startsWith(SIMULATED_LOST_ANSWER) ? 'unknown' : 'refunded' };
+    },
   };
 }

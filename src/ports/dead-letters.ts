@@ -44,6 +44,7 @@ export interface StoredDeadLetter extends DeadLetterSummary {
 export interface DeadLetterFilter {
   readonly group?: string;
   readonly saleId?: string;
+  readonly batchId?: string;
   /** A batch id, or the request id of one of its purchases. Bodies are searched, so it is slow on a long list. */
   readonly key?: string;
   readonly reason?: DeadLetterReason;

@@ -2,6 +2,7 @@
 export const HTTP_ROUTES = [
   'purchase',
   'purchase_status',
+  'purchase_events',
   'sale',
   'order',
   'payment',

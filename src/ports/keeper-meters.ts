@@ -1,4 +1,6 @@
+import type { WatchedState } from '../domain/waiting-states.js';
 import type { OutboxBacklog, OutboxKind } from './outbox.js';
+import type { RefundOutcome } from './payment-provider.js';
 
 /** How one message that the keeper consumes ended. */
 export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';
@@ -14,8 +16,8 @@ export interface KeeperMeters {
   released(requests: number): void;
   /** Unpaid orders ended at their deadline. */
   expired(orders: number): void;
-  /** Unpaid orders past their deadline after a sweep, and how long the oldest one is, in ms. */
-  overdue(orders: number, oldestMs: number): void;
+  /** What waits in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
+  overdue(state: WatchedState, count: number, oldestMs: number): void;
   /** Messages parked in `dead_letters`. */
   parked(messages: number): void;
   /** Batches deducted and not settled, all sales together, and the age of the oldest one in ms. The alert to have. */
@@ -28,6 +30,10 @@ export interface KeeperMeters {
   removed(rows: number): void;
   /** One message of a group that the keeper works for. */
   consumed(group: string, verdict: ConsumeVerdict): void;
+  /** One try to give money back. */
+  refundTried(outcome: RefundOutcome['outcome']): void;
+  /** Orders whose buyers may have waited and were told. */
+  newsTold(orders: number): void;
   /** Coupons that paid orders earned. */
   couponsIssued(coupons: number): void;
 }

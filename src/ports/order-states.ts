@@ -7,4 +7,10 @@ export interface OrderStates {
    * @throws OperationalError mysql
    */
   statesOf(orderIds: readonly string[]): Promise<Map<string, OrderState>>;
+
+  /**
+   * Those of these orders that are unpaid and past their deadline, on the time of MySQL.
+   * @throws OperationalError mysql
+   */
+  dueOf(orderIds: readonly string[]): Promise<string[]>;
 }

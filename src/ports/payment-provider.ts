@@ -10,6 +10,14 @@ export type ChargeOutcome =
   | { readonly outcome: 'declined' }
   | { readonly outcome: 'unknown' };
 
+/**
+ * - `refunded`: the money of this payment is on its way back, now or since an earlier call
+ * - `refused`: the provider will not; `detail` is for a person
+ * - `unknown`: no answer in time; ask again with the same key
+ */
+export type RefundOutcome =
+  { readonly outcome: 'refunded' | 'unknown' } | { readonly outcome: 'refused'; readonly detail: string };
+
 /** Whoever moves the money. Which one it is, the configuration says. */
 export interface PaymentProvider {
   /**
@@ -19,4 +27,12 @@ export interface PaymentProvider {
    * @returns never rejects: what went wrong on the way is `unknown`
    */
   charge(orderId: string, amountCents: number, key: string): Promise<ChargeOutcome>;
+
+  /**
+   * Gives the money of a payment back, whole. Safe to repeat: one payment and key are one refund.
+   * @param amountCents what was paid, integer cents
+   * @param key the same at every try
+   * @returns never rejects: what went wrong on the way is `unknown`
+   */
+  refund(paymentId: string, amountCents: number, key: string): Promise<RefundOutcome>;
 }

@@ -1,9 +1,18 @@
 import type { NewSale, Sale, SaleState } from '../domain/sale.js';
 
-/** The sales as their owner keeps them, in MySQL. */
+/** Who is said to have done what no person asked for. */
+export const SYSTEM_ACTOR = 'system';
+
+/**
+ * The sales as their owner keeps them, in MySQL. Every change leaves a row in the audit log, in the same transaction:
+ * who, what, the sale before and after.
+ */
 export interface SaleBook {
-  /** @throws OperationalError mysql */
-  create(sale: NewSale): Promise<Sale>;
+  /**
+   * @param actor who asked for it; `system` when no person did
+   * @throws OperationalError mysql
+   */
+  create(sale: NewSale, actor?: string): Promise<Sale>;
 
   /** @throws OperationalError mysql */
   find(saleId: string): Promise<Sale | null>;
@@ -16,8 +25,10 @@ export interface SaleBook {
 
   /**
    * Moves a sale to `to` if it stands in a state that may go there (SALE_TRANSITIONS), or is there already.
+   * A repeat is audited too, since its caller brings the ledger into step once more; a refused move is not.
+   * @param actor who asked for it; `system` when no person did
    * @returns the sale as it now is and whether it is in `to`; null when there is no such sale
    * @throws OperationalError mysql
    */
-  move(saleId: string, to: SaleState): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
+  move(saleId: string, to: SaleState, actor?: string): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
 }

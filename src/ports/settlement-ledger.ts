@@ -76,6 +76,12 @@ export interface SettlementLedger {
   pendingSummary(ref: BucketRef): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
   /**
+   * How many batches wait for more than `afterMs`, and for how much more the oldest one does (0 when there is none).
+   * @throws OperationalError redis
+   */
+  latePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
+
+  /**
    * Takes a parked batch out of `pending`; its units stay held.
    * @throws OperationalError redis
    */

@@ -3,6 +3,7 @@ import { purchaseKey } from '../domain/purchase.js';
 import type { Sale } from '../domain/sale.js';
 import type { AuditedOrder, BookAudit, LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
 import type { Clock } from '../ports/clock.js';
+import { compareRequest } from './compare-request.js';
 
 export interface CheckPorts {
   readonly ledger: LedgerAudit;
@@ -153,15 +154,23 @@ class Audit {
     let lost = 0;
     for (const [key, entry] of this.#ledger.requests) {
       const row = this.#rows.get(key);
-      if (row === undefined) {
-        lost++;
-        this.#found('I3', `${key} is ${entry.state} in Redis and has no row`);
-      } else if (isLive(row.state) !== (entry.state === 'ordered')) {
-        this.#found('I5', `${key} is ${row.state} in MySQL and ${entry.state} in Redis`);
+      switch (compareRequest(entry, row)) {
+        case 'match':
+          break;
+        case 'leak':
+        case 'order_lost':
+          lost++;
+          this.#found('I3', `${key} is ${entry.state} in Redis and has no row`);
+          break;
+        case 'unsettled':
+        case 'unreleased':
+        case 'unheld':
+          this.#found('I5', `${key} is ${row?.state} in MySQL and ${entry.state} in Redis`);
       }
     }
     for (const [key, row] of this.#rows) {
-      if (isLive(row.state) && !this.#ledger.requests.has(key)) this.#found('I5', `${key} is unknown in Redis`);
+      if (this.#ledger.requests.has(key)) continue;
+      if (compareRequest(null, row) !== 'match') this.#found('I5', `${key} is unknown in Redis`);
     }
     return lost;
   }

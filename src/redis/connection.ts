@@ -86,6 +86,11 @@ export async function guarded<T>(what: string, call: () => Promise<T>): Promise<
   }
 }
 
+/** Resolves when the server answers. @throws OperationalError redis */
+export async function pingRedis({ redis }: RedisConnection): Promise<void> {
+  await guarded('ping', () => redis.ping());
+}
+
 function hostOf(url: string): string {
   try {
     return new URL(url).host;

@@ -28,3 +28,6 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
 
 export const cardKey = (saleId: string): string => `sk:card:${saleId}`;
 export const cardLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
+
+/** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
+export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;

@@ -1,11 +1,8 @@
-import type { Redis } from 'ioredis';
 import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
 import type { LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
-
-/** Fields per step; short enough not to hold Redis up. */
-const SCAN_COUNT = 2000;
+import { scanHash } from './scan-hash.js';
 
 /** Reads a bucket whole, for audits. */
 export function createLedgerAudit({ redis }: RedisConnection): LedgerAudit {
@@ -28,13 +25,4 @@ export function createLedgerAudit({ redis }: RedisConnection): LedgerAudit {
 
     pendingCount: (ref) => guarded('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
   };
-}
-
-async function* scanHash(redis: Redis, key: string): AsyncGenerator<[field: string, value: string]> {
-  let cursor = '0';
-  do {
-    const [next, pairs] = await redis.hscan(key, cursor, 'COUNT', SCAN_COUNT);
-    cursor = next;
-    for (let i = 0; i + 1 < pairs.length; i += 2) yield [pairs[i] as string, pairs[i + 1] as string];
-  } while (cursor !== '0');
 }

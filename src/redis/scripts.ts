@@ -2,7 +2,17 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 
-export const SCRIPT_NAMES = ['precheck', 'deduct', 'decide', 'settle', 'release', 'unpark', 'warm', 'gate'] as const;
+export const SCRIPT_NAMES = [
+  'precheck',
+  'deduct',
+  'decide',
+  'settle',
+  'release',
+  'unpark',
+  'warm',
+  'gate',
+  'adjust',
+] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
 const LUA_FOLDER = new URL('../../lua/', import.meta.url);

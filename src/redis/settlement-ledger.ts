@@ -52,6 +52,19 @@ export function createSettlementLedger({ redis, run }: RedisConnection): Settlem
       return { batches, oldestMs: oldest[1] === undefined ? 0 : Math.max(0, nowMs - Number(oldest[1])) };
     },
 
+    async latePending(ref, afterMs): Promise<{ batches: number; oldestMs: number }> {
+      const { pending } = bucketKeys(ref);
+      return guarded('count late batches', async () => {
+        const dueMs = (await redisNowMs(redis)) - afterMs;
+        const [batches, oldest] = await Promise.all([
+          redis.zcount(pending, 0, `(${dueMs}`),
+          redis.zrange(pending, '0', '0', 'WITHSCORES'),
+        ]);
+        const lateMs = oldest[1] === undefined ? 0 : dueMs - Number(oldest[1]);
+        return { batches, oldestMs: Math.max(0, lateMs) };
+      });
+    },
+
     async park(batch): Promise<void> {
       await guarded('park', () => redis.zrem(bucketKeys(batch).pending, batch.batchId));
     },

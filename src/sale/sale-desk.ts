@@ -24,7 +24,9 @@ export type DeskAnswer =
 
 /**
  * The life of a sale: draft → warm → open ⇄ paused → closed. MySQL moves first, then the ledger follows; every call
- * may be repeated, and a repeat brings a ledger that was left behind into step.
+ * may be repeated, and a repeat brings a ledger that was left behind into step. Each is in the audit log under the name
+ * of its actor, written with the change in MySQL: a change without its entry, or the other way round, cannot be. Should
+ * the ledger fail before or after it, the caller gets that error and repeats.
  */
 export class SaleDesk {
   readonly #ports: SaleDeskPorts;
@@ -34,8 +36,8 @@ export class SaleDesk {
   }
 
   /** @throws OperationalError mysql */
-  async create(sale: NewSale): Promise<Sale> {
-    return this.#ports.book.create(sale);
+  async create(sale: NewSale, actor: string): Promise<Sale> {
+    return this.#ports.book.create(sale, actor);
   }
 
   /** @throws OperationalError mysql */
@@ -53,28 +55,28 @@ export class SaleDesk {
    * A sale that has sold is never loaded again.
    * @throws OperationalError
    */
-  async warm(saleId: string): Promise<DeskAnswer> {
+  async warm(saleId: string, actor: string): Promise<DeskAnswer> {
     const sale = await this.#ports.book.find(saleId);
     if (sale === null) return { outcome: 'not_found' };
     if (sale.state !== 'draft' && sale.state !== 'warm') return { outcome: 'wrong_state', sale };
     await this.#ports.ledger.warm(sale);
-    return this.#moved(saleId, 'warm');
+    return this.#moved(saleId, 'warm', actor);
   }
 
-  async open(saleId: string): Promise<DeskAnswer> {
-    return this.#moveAndGate(saleId, 'open');
+  async open(saleId: string, actor: string): Promise<DeskAnswer> {
+    return this.#moveAndGate(saleId, 'open', actor);
   }
 
-  async pause(saleId: string): Promise<DeskAnswer> {
-    return this.#moveAndGate(saleId, 'paused');
+  async pause(saleId: string, actor: string): Promise<DeskAnswer> {
+    return this.#moveAndGate(saleId, 'paused', actor);
   }
 
-  async close(saleId: string): Promise<DeskAnswer> {
-    return this.#moveAndGate(saleId, 'closed');
+  async close(saleId: string, actor: string): Promise<DeskAnswer> {
+    return this.#moveAndGate(saleId, 'closed', actor);
   }
 
-  async #moveAndGate(saleId: string, state: 'open' | 'paused' | 'closed'): Promise<DeskAnswer> {
-    const answer = await this.#moved(saleId, state);
+  async #moveAndGate(saleId: string, state: 'open' | 'paused' | 'closed', actor: string): Promise<DeskAnswer> {
+    const answer = await this.#moved(saleId, state, actor);
     if (answer.outcome !== 'done') return answer;
     const gated = await this.#ports.ledger.gate(answer.sale, state);
     switch (gated) {
@@ -90,8 +92,8 @@ export class SaleDesk {
     }
   }
 
-  async #moved(saleId: string, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<DeskAnswer> {
-    const result = await this.#ports.book.move(saleId, state);
+  async #moved(saleId: string, state: 'warm' | 'open' | 'paused' | 'closed', actor: string): Promise<DeskAnswer> {
+    const result = await this.#ports.book.move(saleId, state, actor);
     if (result === null) return { outcome: 'not_found' };
     await this.#ports.cache.forget(saleId);
     return result.moved ? { outcome: 'done', sale: result.sale } : { outcome: 'wrong_state', sale: result.sale };

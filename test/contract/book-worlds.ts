@@ -136,7 +136,7 @@ export async function memoryWorld(): Promise<BookWorld & { readonly books: Memor
         releases: rows.flatMap((row) => (row.kind === 'release' && row.payload ? row.payload : [])),
       };
     },
-    auditOf: async (subject) => letters.audited.filter((entry) => entry.subject === subject),
+    auditOf: async (subject) => [...books.audited, ...letters.audited].filter((entry) => entry.subject === subject),
     async broken(saleId) {
       const sale = (await books.find(saleId)) as Sale;
       const live = books.allOrders.filter((o) => o.saleId === saleId && ['pending_payment', 'paid'].includes(o.state));

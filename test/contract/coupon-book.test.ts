@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { OrderState } from '../../src/domain/order.js';
 import { createCouponBook } from '../../src/mysql/coupon-book.js';
 import { migrate } from '../../src/mysql/migrate.js';
+import { createNewsRows } from '../../src/mysql/news-rows.js';
 import { createOrderStates } from '../../src/mysql/order-states.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
@@ -54,6 +55,34 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(results.reduce((sum, { issued }) => sum + issued, 0)).to.equal(3);
     expect(results.flatMap(({ unpaid }) => unpaid)).to.deep.equal([]);
     expect(await coupons(orderIds)).to.have.length(3);
+  });
+
+  it('which of some orders are unpaid and past their deadline', async () => {
+    const [due, paid, later, open] = (await ordersIn(
+      'pending_payment',
+      'paid',
+      'pending_payment',
+      'pending_payment',
+    )) as [...[string, string, string, string]];
+    const setDeadline = (ids: string[], sql: string) =>
+      pool.execute(`UPDATE orders SET expires_at = UTC_TIMESTAMP(3) ${sql} WHERE id IN (?)`, [ids]);
+    await setDeadline([due, paid], '- INTERVAL 1 SECOND');
+    await setDeadline([later], '+ INTERVAL 1 HOUR');
+    const found = await createOrderStates(pool).dueOf([due, paid, later, open, '1']);
+    // the keepers of later tests would trip over it: its sale counts nothing as sold
+    await pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
+    expect(found).to.deep.equal([due]);
+    expect(await createOrderStates(pool).dueOf([])).to.deep.equal([]);
+  });
+
+  it('how the orders stand that are there, with their buyers', async () => {
+    const [paid, expired] = (await ordersIn('paid', 'expired')) as [string, string];
+    const rows = await createNewsRows(pool).newsOf([expired, paid, '1']);
+    expect(rows).to.have.deep.members([
+      { orderId: paid, userId: 'u0', requestId: 'k1', state: 'paid', reason: null },
+      { orderId: expired, userId: 'u1', requestId: 'k1', state: 'expired', reason: null },
+    ]);
+    expect(await createNewsRows(pool).newsOf([])).to.deep.equal([]);
   });
 
   it('states of the orders that are there', async () => {

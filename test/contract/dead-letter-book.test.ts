@@ -58,6 +58,8 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ reason: 'undecodable' })).to.deep.equal([three.letterId]);
       expect(await idsOf({ state: 'parked' })).to.deep.equal([one.letterId, three.letterId]);
       expect(await idsOf({ key: one.batchId as string })).to.deep.equal([one.letterId]);
+      expect(await idsOf({ batchId: one.batchId as string })).to.deep.equal([one.letterId]);
+      expect(await idsOf({ batchId: 'key-one' }), 'no request').to.deep.equal([]);
       expect(await idsOf({ key: 'key-two' })).to.deep.equal([one.letterId]);
       expect(await idsOf({ key: 'key-one' }), 'a request, not the buyer of that name').to.deep.equal([one.letterId]);
       expect(await idsOf({ key: 'key_one' }), 'no wildcard').to.deep.equal([]);

@@ -67,7 +67,8 @@ for (const [name, createWorld] of [
       // The real broker gives an ack that it has taken two seconds to meet its checkpoint (PopReviveService): on a
       // machine that stalls for longer the message comes again, which no client can prevent.
       if (name === 'memory') expect(copies).to.deep.equal([[moved.body, 2]]);
-      else if (copies.length > 1) console.log(`      · the broker was late: ${copies.length - 1} copies of acked messages`);
+      else if (copies.length > 1)
+        console.log(`      · the broker was late: ${copies.length - 1} copies of acked messages`);
     });
   });
 }

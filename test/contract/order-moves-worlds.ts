@@ -3,11 +3,14 @@ import { composeOrderId } from '../../src/domain/order-id.js';
 import type { Order } from '../../src/domain/order.js';
 import type { NewSale, Sale } from '../../src/domain/sale.js';
 import { createOrderMoves } from '../../src/mysql/order-moves.js';
+import { createRefundBook } from '../../src/mysql/refund-book.js';
 import { silentLog } from '../../src/ports/log.js';
 import type { OrderMoves, OverdueOrders } from '../../src/ports/order-moves.js';
 import type { OrdersMoved } from '../../src/ports/outbox.js';
+import type { RefundBook } from '../../src/ports/refund-book.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
 import { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
+import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
 import { ownDatabase } from '../helpers/own-database.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type BookWorld } from './book-worlds.js';
@@ -23,6 +26,7 @@ export interface ToldPayment {
 /** The books with the moves of orders, and what these wrote. */
 export interface MovesWorld extends BookWorld {
   readonly moves: OrderMoves & OverdueOrders;
+  readonly refunds: RefundBook;
   payments(): Promise<ToldPayment[]>;
   moved(): Promise<OrdersMoved[]>;
   releases(): Promise<Release[]>;
@@ -40,6 +44,7 @@ async function mysqlMoves(): Promise<MovesWorld> {
   return {
     ...world,
     moves: createOrderMoves(pool, { clock: systemClock, log: silentLog }),
+    refunds: createRefundBook(pool),
     async payments() {
       const rows = await pool.query<{ id: string; order_id: string; cents: string; reason: string | null }>(
         'SELECT p.payment_id AS id, p.order_id, p.amount_cents AS cents, r.reason FROM payments p' +
@@ -66,6 +71,7 @@ async function memoryMoves(): Promise<MovesWorld> {
   return {
     ...world,
     moves,
+    refunds: new MemoryRefundBook(moves, world.clock),
     payments: async () => [...moves.payments.values()],
     moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),
     releases: async () => rows().flatMap((row) => (row.kind === 'release' ? (row.payload as readonly Release[]) : [])),

@@ -53,5 +53,29 @@ for (const [name, createWorld] of WORLDS) {
       expect(await moved('draft')).to.deep.equal(['closed', false]);
       expect(await world.sales.move('999999999999999999', 'warm')).to.equal(null);
     });
+
+    it('create and move: each leaves its row in the audit log, a repeat too; a refused move leaves none', async () => {
+      const created = await world.sales.create(newSale(), 'ann');
+      const { saleId } = created;
+      await world.sales.move(saleId, 'open', 'eve'); // not from a draft
+      await world.sales.move(saleId, 'warm', 'ann');
+      for (const to of ['open', 'open', 'paused', 'open', 'closed'] as const) await world.sales.move(saleId, to, 'bob');
+      await world.sales.move(saleId, 'closed');
+
+      const entries = await world.auditOf(`sale:${saleId}`);
+      expect(entries[0]).to.deep.include({ actor: 'ann', action: 'sale.created', before: null, after: created });
+      const shown = (state: unknown): unknown => (state as { state: string }).state;
+      expect(
+        entries.slice(1).map(({ actor, action, before, after }) => [actor, action, shown(before), shown(after)]),
+      ).to.deep.equal([
+        ['ann', 'sale.warmed', 'draft', 'warm'],
+        ['bob', 'sale.opened', 'warm', 'open'],
+        ['bob', 'sale.opened', 'open', 'open'],
+        ['bob', 'sale.paused', 'open', 'paused'],
+        ['bob', 'sale.resumed', 'paused', 'open'],
+        ['bob', 'sale.closed', 'open', 'closed'],
+        ['system', 'sale.closed', 'closed', 'closed'],
+      ]);
+    });
   });
 }

@@ -10,6 +10,28 @@ CREATE TABLE audit_log (
   KEY subject (subject,id)
 );
 
+CREATE TABLE compensation_jobs (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  kind varchar(32) COLLATE ascii_bin NOT NULL
+  subject varchar(160) COLLATE ascii_bin NOT NULL
+  sale_id bigint unsigned NOT NULL
+  batch_id varchar(64) COLLATE ascii_bin
+  user_id varchar(64) COLLATE ascii_bin
+  request_id varchar(64) COLLATE ascii_bin
+  detail varchar(1000) COLLATE utf8mb4_bin NOT NULL
+  state enum('pending','compensated','failed_final') COLLATE utf8mb4_bin NOT NULL DEFAULT pending
+  attempts int unsigned NOT NULL DEFAULT 0
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  last_error varchar(1000) COLLATE utf8mb4_bin
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  KEY batch (batch_id)
+  KEY due (state,available_at)
+  PRIMARY KEY (id)
+  KEY sale (sale_id,state)
+  UNIQUE KEY subject (subject,kind)
+);
+
 CREATE TABLE coupons (
   order_id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL
@@ -87,6 +109,27 @@ CREATE TABLE payments (
   PRIMARY KEY (payment_id)
 );
 
+CREATE TABLE reconcile_leases (
+  sale_id bigint unsigned NOT NULL
+  owner varchar(128) COLLATE utf8mb4_bin NOT NULL
+  leased_until datetime(3) NOT NULL
+  PRIMARY KEY (sale_id)
+);
+
+CREATE TABLE reconcile_runs (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  sale_id bigint unsigned
+  applied tinyint unsigned NOT NULL
+  actor varchar(128) COLLATE utf8mb4_bin NOT NULL
+  started_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  finished_at datetime(3)
+  outcome varchar(32) COLLATE ascii_bin
+  figures_json mediumtext COLLATE utf8mb4_bin
+  findings_json mediumtext COLLATE utf8mb4_bin
+  PRIMARY KEY (id)
+  KEY sale (sale_id,id)
+);
+
 CREATE TABLE refunds (
   payment_id varchar(64) COLLATE ascii_bin NOT NULL
   order_id bigint unsigned NOT NULL
@@ -95,6 +138,10 @@ CREATE TABLE refunds (
   state enum('due','refunded') COLLATE utf8mb4_bin NOT NULL DEFAULT due
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  attempts int unsigned NOT NULL DEFAULT 0
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  last_error varchar(1000) COLLATE utf8mb4_bin
+  KEY due (state,available_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
   KEY state (state,created_at)

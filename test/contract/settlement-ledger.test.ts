@@ -177,6 +177,17 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         expect(oldestMs).to.be.within(9, 60_000);
       });
 
+      it('says how many wait for too long, and for how much', async () => {
+        expect(await world.settlement.latePending(at(sale), 0)).to.deep.equal({ batches: 0, oldestMs: 0 });
+        await deducted('u1');
+        await world.elapse(300);
+        await deducted('u2');
+        const { batches, oldestMs } = await world.settlement.latePending(at(sale), 200);
+        expect(batches).to.equal(1);
+        expect(oldestMs).to.be.within(99, 60_000);
+        expect(await world.settlement.latePending(at(sale), 600_000)).to.deep.equal({ batches: 0, oldestMs: 0 });
+      });
+
       it('M8 a parked batch leaves `pending` and keeps its units; parking it again does no harm', async () => {
         const batch = await deducted('u1*2');
         await world.settlement.park(batch);

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { LedgerAnswer } from '../../src/domain/outcome.js';
+import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
 import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/ports/stock-ledger.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
@@ -82,6 +83,8 @@ const WARM = ['already_warm', 'warmed'] as const;
 const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleLedger['warm']>>> = true;
 const GATE = ['not_warmed', 'repairing', 'closed', 'gated'] as const;
 const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleLedger['gate']>>> = true;
+const ADJUST = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
+const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileLedger['adjust']>>> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
@@ -91,6 +94,7 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   unpark: UNPARK,
   warm: WARM,
   gate: GATE,
+  adjust: ADJUST,
   settle: [], // a number
 };
 
@@ -120,6 +124,7 @@ describe('guard: the header of a script is its contract', () => {
       unparkIsThePort,
       warmIsThePort,
       gateIsThePort,
+      adjustIsThePort,
     ];
     expect(proofs).not.to.include(false);
   });

@@ -3,12 +3,15 @@ import type { NewSale, Sale } from '../../src/domain/sale.js';
 import type { SaleDesk } from '../../src/sale/sale-desk.js';
 import type { TestStack } from './stack.js';
 
+/** Who opens the sales of tests. */
+const ACTOR = 'a-test';
+
 export type SaleParts = Partial<Omit<NewSale, 'buckets'>>;
 
 /** A sale in the book, not warmed: ten units, one a buyer, its window wide around now. */
 export function draftSale({ desk }: { readonly desk: Pick<SaleDesk, 'create'> }, parts: SaleParts = {}): Promise<Sale> {
   const nowMs = Date.now();
-  return desk.create({
+  const sale = {
     sku: `test-${randomBytes(6).toString('hex')}`,
     title: 'A thing in a test',
     priceCents: 1999,
@@ -18,14 +21,15 @@ export function draftSale({ desk }: { readonly desk: Pick<SaleDesk, 'create'> },
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
     ...parts,
-  });
+  };
+  return desk.create(sale, ACTOR);
 }
 
 /** The same, warmed and open. */
 export async function openSale(stack: Pick<TestStack, 'desk'>, parts: SaleParts = {}): Promise<Sale> {
   const { saleId } = await draftSale(stack, parts);
-  await stack.desk.warm(saleId);
-  const opened = await stack.desk.open(saleId);
+  await stack.desk.warm(saleId, ACTOR);
+  const opened = await stack.desk.open(saleId, ACTOR);
   if (opened.outcome !== 'done') throw new Error(`sale ${saleId} could not be opened: ${opened.outcome}`);
   return opened.sale;
 }

@@ -5,7 +5,7 @@ import { openSale } from '../helpers/open-sale.js';
 import type { Program } from '../helpers/programs.js';
 import { useSystem } from '../helpers/system.js';
 
-describe('a crowd on several api processes', () => {
+describe('load, then a full comparison: a crowd on several api processes', () => {
   let apis: Program[];
   const system = useSystem(async ({ programs }) => {
     const worker = programs.start('worker');

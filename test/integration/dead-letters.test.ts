@@ -2,6 +2,9 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { encodeOrderEvents } from '../../src/domain/order-event.js';
+import { encodePaymentDeadline } from '../../src/domain/payment-deadline.js';
+import { GROUPS, TOPICS } from '../../src/domain/topics.js';
 import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
@@ -13,13 +16,13 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../helpers/open-sale.js';
 import type { Program } from '../helpers/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { found } from '../helpers/until.js';
+import { found, until } from '../helpers/until.js';
 
 const LETTERS = 1000;
 /** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */
 const RUN_TIMEOUT_MS = 180_000;
 
-describe('dead letters, replayed and discarded', () => {
+describe('compensation: dead letters, replayed and discarded', () => {
   let api: Program;
   let admin: string;
   const system = useSystem(async ({ programs }) => {
@@ -120,6 +123,44 @@ describe('dead letters, replayed and discarded', () => {
     expect(figures).to.include({ sold: 1, rows: 2, failedRows: 1, unitsLeft: 9 });
     expect((await onLetter('GET', `/${replayId}`)).json).to.include({ state: 'replayed' });
     expect(await count("audit_log WHERE actor = 'root' AND subject = ?", `dead_letter:${discardId}`)).to.equal(1);
+  });
+
+  it('M8 letters of a deadline and of an event are replayed: the order ends, the coupon is given', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 10 });
+    const buyers = buyersOf(saleId);
+    const orderIds: string[] = [];
+    for (const user of ['ann', 'bob']) {
+      expect((await buyers.buy(user))?.status).to.equal(202);
+      orderIds.push(String((await buyers.status(user, 'k1', 20)).json.orderId));
+    }
+    const [unpaid, paid] = orderIds as [string, string];
+    await stack.mysql.execute("UPDATE orders SET state = 'paid', paid_at = UTC_TIMESTAMP(3) WHERE id = ?", [paid]);
+    await stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = ?', [
+      unpaid,
+    ]);
+    const book = createDeadLetterBook(stack.mysql);
+    const shared = { batchId: 'b1', saleId, reason: 'retries_exhausted', detail: 'given up', attempts: 17 } as const;
+    const deadline = encodePaymentDeadline({
+      batchId: 'b1',
+      saleId,
+      orders: [unpaid],
+      deadlineAtMs: Date.now() - 1000,
+    });
+    const event = encodeOrderEvents([{ eventId: '1-paid', type: 'order.paid', saleId, orders: [paid], atMs: 1 }]);
+    for (const [group, originTopic, body] of [
+      [GROUPS.expirer, TOPICS.paymentDeadline, deadline],
+      [GROUPS.coupon, TOPICS.orderEvent, event],
+    ] as const) {
+      await book.park({ messageId: randomBytes(16).toString('hex'), group, originTopic, body, ...shared });
+    }
+    const page = await onLetter('GET', `?saleId=${saleId}`);
+    const letters = (page.json.letters as { letterId: string }[]).map(({ letterId }) => letterId);
+    const replayed = await Promise.all(letters.map((letterId) => onLetter('POST', `/${letterId}/replay`)));
+    expect(replayed.map(({ json }) => json.outcome)).to.deep.equal(['replayed', 'replayed']);
+    expect((await buyers.order('ann', unpaid)).json.state).to.equal('expired');
+    await until('the coupon is there', async () => (await count('coupons WHERE order_id = ?', paid)) === 1, 30_000);
+    expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, unitsLeft: 9 });
   });
 
   it(`M8 a replay of ${LETTERS} letters that is killed, resumed, stopped and resumed: each an order, none twice`, async function () {

@@ -33,9 +33,10 @@ describe('orders that nobody pays', () => {
     await expectAllBack(stack, saleId, ORDERS);
     await until('the keeper says so', async () => {
       const { text } = await ask(`${keeper.probeUrl}/metrics`);
-      const metric = (name: string): number =>
-        Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
-      return metric('seckill_expired_orders_total') >= ORDERS && metric('seckill_overdue_orders') === 0;
+      const metric = (name: string, label = ''): number =>
+        Number(new RegExp(`^${name}\\{${label}[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+      const overdue = metric('seckill_overdue', 'state="pending_payment"');
+      return metric('seckill_expired_orders_total') >= ORDERS && overdue === 0;
     });
   });
 });

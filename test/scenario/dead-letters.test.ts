@@ -25,7 +25,7 @@ interface Letter {
   readonly body: string;
 }
 
-describe('messages that no worker can turn into orders', () => {
+describe('consumer faults: messages that no worker can turn into orders', () => {
   let api: Program;
   let workers: Program[];
   let channel: OpenRedriveChannel;

@@ -10,7 +10,7 @@ import { until } from '../helpers/until.js';
 const OUTAGE_MS = 20_000;
 const HEAL_MS = 30_000;
 
-describe('MySQL', () => {
+describe('database faults: MySQL', () => {
   let api: Program;
   let worker: Program;
   const system = useSystem(async ({ programs }) => {

@@ -12,6 +12,8 @@ import type { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import type { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
 import type { MemoryLedger } from '../helpers/memory/memory-ledger.js';
 import type { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
+import type { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import type { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
 import type { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
 import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import type { LifeWorld } from './engine/life.js';
@@ -43,6 +45,8 @@ export interface Site extends LifeWorld {
   readonly books: MemoryBooks;
   readonly moves: MemoryOrderMoves;
   readonly letters: MemoryDeadLetterBook;
+  readonly refunds: MemoryRefundBook;
+  readonly news: MemoryPurchaseNews;
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleCardCache;
   readonly broker: MemoryBroker;

@@ -8,6 +8,8 @@ import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
 import { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
+import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
 import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { Faults } from './engine/faults.js';
@@ -58,6 +60,8 @@ export class World implements Site {
   readonly books: MemoryBooks;
   readonly moves: MemoryOrderMoves;
   readonly letters: MemoryDeadLetterBook;
+  readonly refunds: MemoryRefundBook;
+  readonly news = new MemoryPurchaseNews();
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleCardCache;
   readonly broker: MemoryBroker;
@@ -98,6 +102,7 @@ export class World implements Site {
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
     this.moves = new MemoryOrderMoves(this.books);
+    this.refunds = new MemoryRefundBook(this.moves, clock);
     const { ledger, books, moves } = this;
     const servers: Servers = { stock: ledger, settlement: ledger, orders: books, outbox: books.outbox, moves };
     this.servers = { ...servers, ...mutant?.servers?.(servers, this) };
@@ -176,6 +181,9 @@ export class World implements Site {
     if (this.books.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
     const nowMs = this.scheduler.nowMs;
     if (this.books.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
+    for (const { paymentId, refund } of this.moves.payments.values()) {
+      if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
+    }
     if (this.letters.letters.some(({ state }) => state === 'parked')) return 'letters are parked';
     if (this.broker.openHalves.some((body) => this.#checkBacks?.hasForgotten(body) !== true))
       return 'half messages are open';

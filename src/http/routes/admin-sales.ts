@@ -16,10 +16,10 @@ const LIST_MAX = 200;
 /** The desk of the seller: create a sale and move it through its life. */
 export function mountAdminSales(router: Router, services: HttpServices): void {
   const { desk } = services;
-  const admin = (handler: Handler): Handler => asAdmin(services, handler);
+  const admin = (handler: AdminHandler): Handler => asAdmin(services, handler);
 
   router.mount('admin', '/admin/v1/sales', {
-    post: admin((exchange) => createSale(exchange, services)),
+    post: admin((exchange, { userId: actor }) => createSale(exchange, actor, services)),
     get: admin(async ({ req, res, replies }) => {
       const sales = await desk.list(LIST_MAX);
       replies.json(req, res, 200, 'found', { sales: sales.map(saleBody) });
@@ -37,18 +37,18 @@ export function mountAdminSales(router: Router, services: HttpServices): void {
     }),
   });
 
-  const moves: Record<string, (saleId: string) => Promise<DeskAnswer>> = {
-    warm: (saleId) => desk.warm(saleId),
-    open: (saleId) => desk.open(saleId),
-    pause: (saleId) => desk.pause(saleId),
-    resume: (saleId) => desk.open(saleId), // a paused sale opens the way a warm one does
-    close: (saleId) => desk.close(saleId),
+  const moves: Record<string, (saleId: string, actor: string) => Promise<DeskAnswer>> = {
+    warm: (...asked) => desk.warm(...asked),
+    open: (...asked) => desk.open(...asked),
+    pause: (...asked) => desk.pause(...asked),
+    resume: (...asked) => desk.open(...asked), // a paused sale opens the way a warm one does
+    close: (...asked) => desk.close(...asked),
   };
   for (const [verb, move] of Object.entries(moves)) {
     router.mount('admin', `/admin/v1/sales/{saleId}/${verb}`, {
-      post: admin(async (exchange) => {
+      post: admin(async (exchange, { userId: actor }) => {
         const saleId = saleIdIn(exchange);
-        if (saleId !== null) answerMove(exchange, verb, await move(saleId));
+        if (saleId !== null) answerMove(exchange, verb, await move(saleId, actor));
       }),
     });
   }
@@ -66,7 +66,7 @@ export function asAdmin(services: HttpServices, handler: AdminHandler): Handler 
   };
 }
 
-async function createSale({ req, res, replies }: Exchange, { desk }: HttpServices): Promise<void> {
+async function createSale({ req, res, replies }: Exchange, actor: string, { desk }: HttpServices): Promise<void> {
   if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
   const body = await new Promise<string | null>((resolve) => collectBody(req, resolve));
   if (body === null) return replies.problem(req, res, 'payload_too_large');
@@ -75,7 +75,7 @@ async function createSale({ req, res, replies }: Exchange, { desk }: HttpService
     const detail = `Wrong: ${read.map(({ field, message }) => `${field} ${message}`).join('; ')}.`;
     return replies.problem(req, res, 'bad_request', { detail, errors: read });
   }
-  const sale = await desk.create(read);
+  const sale = await desk.create(read, actor);
   replies.json(req, res, 201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
 }
 

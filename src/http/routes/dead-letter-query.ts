@@ -7,6 +7,7 @@ import {
   type DeadLetterPage,
 } from '../../ports/dead-letters.js';
 import type { FieldError } from '../problem.js';
+import { fieldErrors, queryLimit, queryTime } from './query-fields.js';
 
 export const LETTERS_LISTED_DEFAULT = 50;
 export const LETTERS_LISTED_MAX = 200;
@@ -16,10 +17,6 @@ const LETTER_ID = /^[1-9][0-9]{0,17}$/;
 export const isLetterId = (text: string): boolean => LETTER_ID.test(text);
 
 const oneOf = (words: readonly string[]): string => `must be one of ${words.join(', ')}`;
-const time = z.iso
-  .datetime({ offset: true, error: 'must be a time such as 2030-01-31T20:00:00Z' })
-  .transform((text) => Date.parse(text));
-const limit = `must be a whole number from 1 to ${LETTERS_LISTED_MAX}`;
 
 /** Everything stands in the address as text. An array (the same name twice) is no text. */
 const query = z.strictObject({
@@ -28,15 +25,10 @@ const query = z.strictObject({
   key: z.string('must be given once').refine(isId, 'must be an id').optional(),
   reason: z.enum(DEAD_LETTER_REASONS, oneOf(DEAD_LETTER_REASONS)).optional(),
   state: z.enum(DEAD_LETTER_STATES, oneOf(DEAD_LETTER_STATES)).optional(),
-  since: time.optional(),
-  until: time.optional(),
+  since: queryTime.optional(),
+  until: queryTime.optional(),
   after: z.string('must be given once').regex(LETTER_ID, 'must be the number of a letter').optional(),
-  limit: z
-    .string(limit)
-    .regex(/^[0-9]{1,3}$/, limit)
-    .transform(Number)
-    .pipe(z.number().min(1, limit).max(LETTERS_LISTED_MAX, limit))
-    .optional(),
+  limit: queryLimit(LETTERS_LISTED_MAX).optional(),
 });
 
 export type DeadLetterQuery = { readonly filter: DeadLetterFilter; readonly page: DeadLetterPage };
@@ -44,13 +36,7 @@ export type DeadLetterQuery = { readonly filter: DeadLetterFilter; readonly page
 /** Reads the query of GET /admin/v1/dead-letters, or says what is wrong, field by field. */
 export function readDeadLetterQuery(raw: unknown): DeadLetterQuery | readonly FieldError[] {
   const read = query.safeParse(raw);
-  if (!read.success) {
-    return read.error.issues.flatMap((issue) =>
-      issue.code === 'unrecognized_keys'
-        ? issue.keys.map((field) => ({ field: field.slice(0, 40), message: 'is not known here' }))
-        : [{ field: issue.path.join('.'), message: issue.message }],
-    );
-  }
+  if (!read.success) return fieldErrors(read.error);
   const { group, saleId, key, reason, state, since, until, after, limit: max = LETTERS_LISTED_DEFAULT } = read.data;
   return {
     filter: {

@@ -1,10 +1,11 @@
 import { assertNever } from '../../domain/errors.js';
 import type { DiscardAnswer } from '../../order/discard-letter.js';
-import type { ReplayAnswer } from '../../order/replay-letter.js';
+import type { ReplayAnswer } from '../../order/replay-answer.js';
 import { letterBody, summaryBody } from '../dead-letter-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';
 import { isLetterId, readDeadLetterQuery } from './dead-letter-query.js';
+import { wrongFields } from './query-fields.js';
 import type { Exchange, Handler, Router } from './router.js';
 
 /** How long a replay is followed before the answer says that it is not finished; many are a task for `seckill dlq`. */
@@ -19,8 +20,7 @@ export function mountDeadLetters(router: Router, services: HttpServices): void {
     get: admin(async ({ req, res, replies }) => {
       const read = readDeadLetterQuery({ ...req.query });
       if (!('page' in read)) {
-        const detail = `Wrong: ${read.map(({ field, message }) => `${field} ${message}`).join('; ')}.`;
-        return replies.problem(req, res, 'bad_request', { detail, errors: read });
+        return replies.problem(req, res, 'bad_request', { detail: wrongFields(read), errors: read });
       }
       const found = await letters.list(read.filter, read.page);
       const next = found.length < read.page.max ? null : (found.at(-1)?.letterId ?? null);
@@ -86,7 +86,7 @@ async function answerMove(
     case 'already_closed':
       if (answer.state === asked) return show(200); // a repeat
       return replies.problem(req, res, 'wrong_state', { detail: `The letter is ${answer.state}, for good.` });
-    case 'not_a_batch':
+    case 'unreadable':
     case 'not_held':
       return replies.problem(req, res, 'not_replayable', { detail: `This letter: ${answer.note}.` });
     case 'contended':

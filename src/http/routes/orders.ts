@@ -17,7 +17,9 @@ export function mountOrders(router: Router, services: HttpServices): void {
       }
       const order = await services.getOrder(orderId, who.userId);
       if (order === null) return replies.problem(req, res, 'order_not_found');
-      replies.json(req, res, 200, 'found', orderBody(order));
+      const refunds = await services.refundsOf(orderId);
+      const owed = refunds.map(({ amountCents, state, reason }) => ({ amountCents, state, reason }));
+      replies.json(req, res, 200, 'found', { ...orderBody(order), ...(owed.length > 0 ? { refunds: owed } : {}) });
     },
   });
 }

@@ -39,7 +39,7 @@ export function mountPurchases(router: Router, services: HttpServices, lifecycle
 }
 
 /** A poll ends early when its client has gone, and when the server drains. */
-function startPoll({ res }: Exchange, lifecycle: Lifecycle): AbortController {
+export function startPoll({ res }: Exchange, lifecycle: Lifecycle): AbortController {
   const poll = new AbortController();
   res.once('close', () => poll.abort());
   lifecycle.polls.add(poll);

@@ -1,10 +1,11 @@
 import { OperationalError } from '../../../src/domain/errors.js';
 import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/domain/order.js';
 import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
-import { SALE_TRANSITIONS, type NewSale, type Sale, type SaleState } from '../../../src/domain/sale.js';
+import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../../../src/domain/sale.js';
+import type { AuditEntry } from '../../../src/ports/audit-log.js';
 import type { Clock } from '../../../src/ports/clock.js';
 import type { NewOrder, OrderBook, SaleTerms, WriteOutcome, WritePlan } from '../../../src/ports/order-book.js';
-import type { SaleBook } from '../../../src/ports/sale-book.js';
+import { SYSTEM_ACTOR, type SaleBook } from '../../../src/ports/sale-book.js';
 import type { Release } from '../../../src/ports/settlement-ledger.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
@@ -21,6 +22,8 @@ const ID_MAX = 64;
 export class MemoryBooks implements OrderBook, SaleBook {
   readonly clock: Clock;
   readonly outbox: MemoryOutbox;
+  /** What the audit log has of the sales, oldest first. */
+  readonly audited: AuditEntry[] = [];
   readonly #sales = new Map<string, Sale>();
   #orders = new Map<string, Order>();
   readonly #faults: BooksFault[] = [];
@@ -127,10 +130,12 @@ export class MemoryBooks implements OrderBook, SaleBook {
     return this.#orders.get(orderId) ?? null;
   }
 
-  async create(sale: NewSale): Promise<Sale> {
+  async create(sale: NewSale, actor = SYSTEM_ACTOR): Promise<Sale> {
     const saleId = String(this.#nextSaleId++);
-    this.putSale({ ...sale, saleId, sold: 0, state: 'draft', epoch: 1 });
-    return this.#sales.get(saleId) as Sale;
+    const created: Sale = { ...sale, saleId, sold: 0, state: 'draft', epoch: 1 };
+    this.putSale(created);
+    this.audited.push({ actor, action: 'sale.created', subject: `sale:${saleId}`, before: null, after: created });
+    return created;
   }
 
   async find(saleId: string): Promise<Sale | null> {
@@ -144,12 +149,19 @@ export class MemoryBooks implements OrderBook, SaleBook {
     return found.sort((a, b) => Number(BigInt(b.saleId) - BigInt(a.saleId))).slice(0, max);
   }
 
-  async move(saleId: string, to: SaleState): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
+  async move(
+    saleId: string,
+    to: SaleState,
+    actor = SYSTEM_ACTOR,
+  ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
     const sale = this.#sales.get(saleId);
     if (sale === undefined) return null;
-    if (SALE_TRANSITIONS[sale.state].includes(to)) this.putSale({ ...sale, state: to });
-    const now = this.#sales.get(saleId) as Sale;
-    return { sale: now, moved: now.state === to };
+    const { state } = sale;
+    if (!SALE_TRANSITIONS[state].includes(to) && state !== to) return { sale, moved: false };
+    this.putSale({ ...sale, state: to });
+    const entry = { actor, action: saleAction(state, to), subject: `sale:${saleId}` };
+    this.audited.push({ ...entry, before: { state }, after: { state: to } });
+    return { sale: { ...sale, state: to }, moved: true };
   }
 
   #takenKey({ orders, terms }: WritePlan): 'order_id_taken' | 'row_exists' | null {

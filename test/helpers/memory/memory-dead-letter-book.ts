@@ -1,5 +1,6 @@
 import { decodeBatch } from '../../../src/domain/batch.js';
 import { OperationalError } from '../../../src/domain/errors.js';
+import type { AuditEntry } from '../../../src/ports/audit-log.js';
 import type { Clock } from '../../../src/ports/clock.js';
 import type {
   DeadLetter,
@@ -13,13 +14,7 @@ import type {
 import { ManualClock } from './manual-clock.js';
 
 /** A row of the audit log, as a test compares it. */
-export interface Audited {
-  readonly actor: string;
-  readonly action: string;
-  readonly subject: string;
-  readonly before: unknown;
-  readonly after: unknown;
-}
+export type Audited = AuditEntry;
 
 /** Dead letters in memory. */
 export class MemoryDeadLetterBook implements DeadLetterBook {
@@ -104,13 +99,14 @@ export class MemoryDeadLetterBook implements DeadLetterBook {
 }
 
 function matches(letter: StoredDeadLetter, filter: DeadLetterFilter): boolean {
-  const { group, saleId, key, reason, state, sinceMs, untilMs, replayBegun } = filter;
+  const { group, saleId, batchId, key, reason, state, sinceMs, untilMs, replayBegun } = filter;
   const same = <T>(wanted: T | undefined, has: T): boolean => wanted === undefined || wanted === has;
   return (
     same(group, letter.group) &&
     same<string | null>(saleId, letter.saleId) &&
     same(reason, letter.reason) &&
     same(state, letter.state) &&
+    same<string | null>(batchId, letter.batchId) &&
     same(replayBegun, letter.replayStartedAtMs !== null) &&
     (sinceMs === undefined || letter.parkedAtMs >= sinceMs) &&
     (untilMs === undefined || letter.parkedAtMs < untilMs) &&

@@ -240,6 +240,15 @@ export class MemoryLedger implements StockLedger, SaleLedger, SettlementLedger {
     return { batches: pending.length, oldestMs: oldest ? this.#now - oldest[1] : 0 };
   }
 
+  async latePending(ref: BucketRef, afterMs: number): Promise<{ batches: number; oldestMs: number }> {
+    this.#failOn('read_fails');
+    const late = this.bucket(ref)
+      .pendingOldestFirst()
+      .map(([, sinceMs]) => this.#now - sinceMs - afterMs)
+      .filter((lateMs) => lateMs > 0);
+    return { batches: late.length, oldestMs: late[0] ?? 0 };
+  }
+
   async park(batch: Batch): Promise<void> {
     this.bucket(batch).pending.delete(batch.batchId);
   }

@@ -5,6 +5,7 @@ import { cancelOrder, type CancelAnswer } from '../../../src/order/cancel.js';
 import { payOrder, type PayAnswer } from '../../../src/order/pay.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../../src/ports/purchase-channel.js';
+import type { FoundBy } from '../../../src/ports/news-meters.js';
 import type { StockLedger } from '../../../src/ports/stock-ledger.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
@@ -115,7 +116,9 @@ function openDoors(life: Life, site: Site): Doors {
     },
   });
   const gate = new PurchaseGate({ cards, flags, batcher });
-  const statuses = new GetPurchase({ cards, ledger, book: orders, clock });
+  const { news } = site;
+  const meters = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
+  const statuses = new GetPurchase({ cards, ledger, book: orders, clock, news, meters }, { lookMaxMs: 1_000 });
   const provider = createPaymentSimulator();
   return {
     purchase: async (userId, requestId, quantity) => {

@@ -1,22 +1,29 @@
-import { DEAD_LETTERS, GROUPS, TOPICS } from '../../../src/domain/topics.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../../src/domain/topics.js';
 import { collectDeadLetters } from '../../../src/keeper/collect-dead-letters.js';
 import { consume } from '../../../src/keeper/consume.js';
 import { expireOrders } from '../../../src/keeper/expire-orders.js';
 import { expireUnpaid } from '../../../src/keeper/expire-unpaid.js';
 import { keepRunning, type Job } from '../../../src/keeper/job.js';
 import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../../../src/keeper/publish-orders.js';
+import { payRefunds } from '../../../src/keeper/pay-refunds.js';
 import { redrive } from '../../../src/keeper/redrive.js';
 import { relayOutbox } from '../../../src/keeper/relay-outbox.js';
 import { releaseUnits } from '../../../src/keeper/release-units.js';
 import { settleRecorded } from '../../../src/keeper/settle-recorded.js';
+import { tellBuyers } from '../../../src/keeper/tell-buyers.js';
+import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { KeeperMeters } from '../../../src/ports/keeper-meters.js';
 import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { Life, NEVER_ABORTED } from '../engine/life.js';
 import { through } from '../engine/through.js';
 import { onBug, type Site } from '../site.js';
+import { newsRowsOf, orderStatesOf } from './book-reads.js';
 import { sourceOf } from './source.js';
 
 const RESTART_MAX_MS = 6_000;
+/** A receive waits for messages by itself. */
+const RECEIVE_EVERY_MS = 200;
+const REFUND_LEASE_MS = 10_000;
 const BATCHES_PER_RUN = 100;
 
 /** A keeper process with the jobs that the program has, but coupons, tidying and the watching ones. */
@@ -38,10 +45,12 @@ export class Keeper {
       scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
     });
     const meters = metersOf(this.#site);
-    for (const job of [...menders(life, this.#site, meters), ...relays(life, this.#site, meters)]) {
-      const everyMs = job.name.startsWith('co') ? 200 : shape.jobEveryMs; // these wait for messages by themselves
-      keepRunning(job, everyMs, NEVER_ABORTED, { clock: life.clock, log, meters }).catch(onBug(this.#site));
-    }
+    const keep = (jobs: readonly Job[], everyMs: number): void => {
+      const ports = { clock: life.clock, log, meters };
+      for (const job of jobs) keepRunning(job, everyMs, NEVER_ABORTED, ports).catch(onBug(this.#site));
+    };
+    keep([...menders(life, this.#site, meters), ...relays(life, this.#site, meters)], shape.jobEveryMs);
+    keep([...collectors(life, this.#site, meters), ...consumers(life, this.#site, meters)], RECEIVE_EVERY_MS);
   }
 }
 
@@ -50,35 +59,47 @@ function menders(life: Life, site: Site, meters: KeeperMeters): Job[] {
   const { clock } = life;
   const sales = through(life, 'mysql', books, ['list']);
   const book = through(life, 'mysql', books, ['findByPurchases']);
-  const moves = through(life, 'mysql', site.servers.moves, ['expire', 'expireDue', 'overdue']);
-  const letters = through(life, 'mysql', site.letters, ['park']);
-  const ledger = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle', 'park']);
+  const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
+  const ledger = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
-  const orders = through(life, 'mysql', { statesOf: statesIn(site) }, ['statesOf']);
-  const collectors = ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
-    const { topic, collector } = DEAD_LETTERS[group];
-    const source = sourceOf(life, site, { topic, group: collector, invisibleMs: shape.invisibleMs });
-    return collectDeadLetters({ source, letters, ledger, book, log, meters }, { group, topic });
-  });
-  const expirer = { topic: TOPICS.paymentDeadline, group: GROUPS.expirer };
+  const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
     settleRecorded({ sales, ledger, book, meters }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
     ...(site.rules.redrives
       ? [redrive({ sales, ledger, channel, clock, log, meters }, { afterMs: shape.redriveAfterMs, max: 50 })]
       : []),
     expireOrders({ moves, meters }, { max: 1_000 }),
-    ...collectors,
-    consume(
-      {
-        source: sourceOf(life, site, { ...expirer, invisibleMs: shape.invisibleMs }),
-        ready: () => life.call('mysql', 'probe', async () => undefined, []),
-        handle: expireUnpaid({ moves, orders, meters }),
-        letters: site.letters,
-        ...{ log, meters },
-      },
-      expirer,
-    ),
+    payRefunds({ refunds, provider: createPaymentSimulator(), meters, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
   ];
+}
+
+function collectors(life: Life, site: Site, meters: KeeperMeters): Job[] {
+  const { shape, log } = site;
+  const book = through(life, 'mysql', site.books, ['findByPurchases']);
+  const letters = through(life, 'mysql', site.letters, ['park']);
+  const ledger = through(life, 'redis', site.servers.settlement, ['settle', 'park']);
+  return ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
+    const { topic, collector } = DEAD_LETTERS[group];
+    const source = sourceOf(life, site, { topic, group: collector, invisibleMs: shape.invisibleMs });
+    return collectDeadLetters({ source, letters, ledger, book, log, meters }, { group, topic });
+  });
+}
+
+/** The groups that the keeper works for. */
+function consumers(life: Life, site: Site, meters: KeeperMeters): Job[] {
+  const { shape, log, letters } = site;
+  const moves = through(life, 'mysql', site.servers.moves, ['expire']);
+  const sender = through(life, 'redis', site.news, ['hasListeners', 'send']);
+  const ready = (): Promise<void> => life.call('mysql', 'probe', async () => undefined, []);
+  const works = [
+    { group: GROUPS.expirer, handle: expireUnpaid({ moves, orders: orderStatesOf(life, site), meters }) },
+    { group: GROUPS.notifier, handle: tellBuyers({ orders: newsRowsOf(life, site), sender, meters }) },
+  ];
+  return works.map(({ group, handle }) => {
+    const way = { group, topic: GROUP_TOPICS[group] };
+    const source = sourceOf(life, site, { ...way, invisibleMs: shape.invisibleMs });
+    return consume({ source, ready, handle, letters, log, meters }, way);
+  });
 }
 
 function relays(life: Life, site: Site, meters: KeeperMeters): Job[] {
@@ -100,12 +121,6 @@ function relays(life: Life, site: Site, meters: KeeperMeters): Job[] {
   ];
 }
 
-/** The read that MySQL has for it: where these orders stand. */
-function statesIn({ books }: Site) {
-  return async (orderIds: readonly string[]) =>
-    new Map(books.allOrders.filter(({ orderId }) => orderIds.includes(orderId)).map((o) => [o.orderId, o.state]));
-}
-
 function metersOf(site: Site): KeeperMeters {
   const some = (what: string) => (number: number) => {
     if (number > 0) site.count(`keeper: ${what}`);
@@ -125,6 +140,8 @@ function metersOf(site: Site): KeeperMeters {
     backlog: () => undefined,
     removed: () => undefined,
     consumed: (_, verdict) => site.count(`consumed: ${verdict}`),
+    refundTried: (outcome) => site.count(`refund: ${outcome}`),
+    newsTold: some('buyers told'),
     couponsIssued: () => undefined,
   };
 }

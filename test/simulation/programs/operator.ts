@@ -3,10 +3,12 @@ import { discardLetter } from '../../../src/order/discard-letter.js';
 import { createOrderIdMinter } from '../../../src/order/order-id-minter.js';
 import { replayLetter } from '../../../src/order/replay-letter.js';
 import { SaleDesk } from '../../../src/sale/sale-desk.js';
+import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { Life } from '../engine/life.js';
 import { through } from '../engine/through.js';
 import { SALE_ID } from '../shape.js';
 import { onBug, type Site } from '../site.js';
+import { orderStatesOf } from './book-reads.js';
 
 const RESTART_MAX_MS = 6_000;
 const LETTERS_EVERY_MS = 3_000;
@@ -46,7 +48,7 @@ export class Operator {
     const desk = new SaleDesk({ book, ledger, cache });
     await life.clock.sleep(afterMs);
     for (const verb of verbs) {
-      while (!(await tolerant(async () => void (await desk[verb](SALE_ID))))) await life.clock.sleep(500);
+      while (!(await tolerant(async () => void (await desk[verb](SALE_ID, ACTOR))))) await life.clock.sleep(500);
       site.count(`sale: ${verb}`);
       await life.clock.sleep(site.rng.range(50, 2_000));
     }
@@ -62,7 +64,8 @@ async function workOnLetters(life: Life, site: Site, owner: string): Promise<nev
   const book = through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']);
   const channel = through(life, 'rocketmq', site.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
-  const ports = { letters, ledger, book, channel, minter, clock };
+  const { deadlines, events } = memoryOrderChannels(site.broker); // letters of batches need neither
+  const ports = { letters, ledger, book, channel, minter, clock, deadlines, events, states: orderStatesOf(life, site) };
   const work = async (letterId: string): Promise<void> => {
     const answer = rng.chance(0.7)
       ? await replayLetter(letterId, ports, { actor: ACTOR, waitMs: FOLLOW_MS })

@@ -133,11 +133,12 @@ describe('fail points', () => {
     }
   });
 
-  it('C3 stop the keeper before a row is marked done, and after orders have ended', async () => {
+  it('C3 stop the keeper before a row is marked done, and after orders have ended or were given up', async () => {
     const before: Record<(typeof KEEPER_FAIL_POINTS)[number], string[]> = {
       outbox_after_publish: ['lease', 'mark'], // that of nothing, which is no step
       release_before_done: ['lease', 'mark', 'mark'],
       expire_after_commit: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire'],
+      compensate_after_row: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire', 'write'],
     };
     for (const point of KEEPER_FAIL_POINTS) {
       const done: string[] = [];
@@ -151,6 +152,7 @@ describe('fail points', () => {
         await released.markDone(['2']);
         await points.moves(given.moves).expire([]);
         await points.moves(given.moves).expire(['1']);
+        await points.compensated(given.book).write({} as never);
       };
       await stoppedAt(through(), done);
       expect(done, point).to.deep.equal(before[point]);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { workThroughLetters } from '../../../src/cli/dlq-work.js';
 import { OperationalError } from '../../../src/domain/errors.js';
-import type { ReplayAnswer } from '../../../src/order/replay-letter.js';
+import type { ReplayAnswer } from '../../../src/order/replay-answer.js';
 import { DeadLetterWorld } from '../order/dead-letter-world.js';
 
 const PACE = { perSecond: 1000, inFlightMax: 2 };
@@ -48,7 +48,7 @@ describe('dlq: working through letters', () => {
 
   const PARTLY: Record<string, ReplayAnswer> = {
     'a letter whose orders did not come': { outcome: 'unfinished', note: 'n' },
-    'a letter that is no batch': { outcome: 'not_a_batch', note: 'n' },
+    'a letter that is no batch': { outcome: 'unreadable', note: 'n' },
     'a letter without units': { outcome: 'not_held', note: 'n' },
     'a letter that was discarded': { outcome: 'already_closed', state: 'discarded' },
     'a letter that is none': { outcome: 'not_found' },

@@ -31,12 +31,13 @@ describe('admin sales', () => {
     calls = [];
     created = [];
     answer = { outcome: 'done', sale: SALE };
-    const move = (verb: string) => (saleId: string) => {
-      calls.push(`${verb} ${saleId}`);
+    const move = (verb: string) => (saleId: string, actor: string) => {
+      calls.push(`${actor}: ${verb} ${saleId}`);
       return Promise.resolve(answer);
     };
     const desk: HttpServices['desk'] = {
-      create: (sale) => {
+      create: (sale, actor) => {
+        calls.push(`${actor}: create`);
         created.push(sale);
         return Promise.resolve(SALE);
       },
@@ -74,6 +75,7 @@ describe('admin sales', () => {
   it('when a sale is created, then 201 with the sale, and times and buckets are read right', async () => {
     const { body } = await post('/admin/v1/sales').send(NEW).expect(201).expect('location', '/admin/v1/sales/7');
     expect(body).to.deep.equal(SALE_BODY);
+    expect(calls, 'in the name of the admin').to.deep.equal(['boss: create']);
     expect(created).to.deep.equal([
       {
         ...{ sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, limitPerBuyer: 2, buckets: 1 },
@@ -155,7 +157,8 @@ describe('admin sales', () => {
     for (const verb of ['warm', 'open', 'pause', 'resume', 'close']) {
       expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal(SALE_BODY);
     }
-    expect(calls).to.deep.equal(['warm 7', 'open 7', 'pause 7', 'open 7', 'close 7']);
+    const asked = ['warm 7', 'open 7', 'pause 7', 'open 7', 'close 7'];
+    expect(calls).to.deep.equal(asked.map((move) => `boss: ${move}`));
     await post('/admin/v1/sales/x/open').expect(400);
   });
 

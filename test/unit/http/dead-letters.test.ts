@@ -3,7 +3,7 @@ import request from 'supertest';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { DiscardAnswer } from '../../../src/order/discard-letter.js';
-import type { ReplayAnswer } from '../../../src/order/replay-letter.js';
+import type { ReplayAnswer } from '../../../src/order/replay-answer.js';
 import type { StoredDeadLetter } from '../../../src/ports/dead-letters.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
@@ -136,7 +136,7 @@ describe('admin dead letters', () => {
     const rows: [ReplayAnswer, number, string][] = [
       [{ outcome: 'already_recorded', note: 'n' }, 200, 'already_recorded'],
       [{ outcome: 'unfinished', note: 'n' }, 202, 'unfinished'],
-      [{ outcome: 'not_a_batch', note: 'no batch' }, 409, 'not_replayable'],
+      [{ outcome: 'unreadable', note: 'no batch' }, 409, 'not_replayable'],
       [{ outcome: 'not_held', note: 'not held' }, 409, 'not_replayable'],
       [{ outcome: 'already_closed', state: 'replayed' }, 200, 'already_closed'],
       [{ outcome: 'already_closed', state: 'discarded' }, 409, 'wrong_state'],

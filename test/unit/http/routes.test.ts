@@ -151,6 +151,14 @@ describe('routes', () => {
       expect(fake.bugs).to.deep.equal([]);
       await request(url).get("/v1/orders/1'").set('authorization', bearer()).expect(400);
     });
+
+    it('shows what is or was owed back, without the ids of the provider', async () => {
+      const owed = { amountCents: 1998, reason: 'order_expired', state: 'due' } as const;
+      const refundsOf = (orderId: string) => Promise.resolve([{ ...owed, orderId, paymentId: 'p1' }]);
+      const url = await serve({ getOrder: () => Promise.resolve(ORDER), refundsOf });
+      const { body } = await request(url).get('/v1/orders/99').set('authorization', bearer()).expect(200);
+      expect(body.refunds).to.deep.equal([owed]);
+    });
   });
 
   describe('probes', () => {

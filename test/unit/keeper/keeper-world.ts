@@ -21,13 +21,14 @@ export class KeeperWorld {
   readonly letters = new MemoryDeadLetterBook(this.clock);
   readonly counts = {
     ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
-    ...{ expired: 0, coupons: 0 },
+    ...{ expired: 0, coupons: 0, told: 0 },
   };
   readonly consumed: [string, string][] = [];
   readonly backlogs: OutboxBacklog[] = [];
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
-  overdue: [number, number] | null = null;
+  readonly overdue: Record<string, [number, number]> = {};
+  readonly refundTries: string[] = [];
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   #orders = 0;
@@ -38,13 +39,15 @@ export class KeeperWorld {
     settledLate: (batches) => (this.counts.settledLate += batches),
     released: (requests) => (this.counts.released += requests),
     expired: (orders) => (this.counts.expired += orders),
-    overdue: (orders, oldestMs) => (this.overdue = [orders, oldestMs]),
+    overdue: (state, count, oldestMs) => (this.overdue[state] = [count, oldestMs]),
     parked: (messages) => (this.counts.parked += messages),
     pending: (batches, oldestMs) => (this.pending = [batches, oldestMs]),
     relayed: (_, result, rows) => (this.counts[result] += rows),
     backlog: (backlog) => this.backlogs.push(backlog),
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
+    refundTried: (outcome) => this.refundTries.push(outcome),
+    newsTold: (orders) => (this.counts.told += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { Sale } from '../../../src/domain/sale.js';
 import type { LetterResult, Pace } from '../../../src/order/dead-letter-desk.js';
-import type { ReplayAnswer } from '../../../src/order/replay-letter.js';
+import type { ReplayAnswer } from '../../../src/order/replay-answer.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 
 const FAST: Pace = { perSecond: 1000, inFlightMax: 4 };

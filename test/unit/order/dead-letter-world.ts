@@ -9,6 +9,7 @@ import { createOrderIdMinter } from '../../../src/order/order-id-minter.js';
 import type { DeadLetter, StoredDeadLetter } from '../../../src/ports/dead-letters.js';
 import { silentLog } from '../../../src/ports/log.js';
 import type { RedriveChannel } from '../../../src/ports/purchase-channel.js';
+import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { KeeperWorld } from '../keeper/keeper-world.js';
 
@@ -23,7 +24,18 @@ export class DeadLetterWorld extends KeeperWorld {
   readonly desk = new DeadLetterDesk({
     ...{ letters: this.letters, ledger: this.ledger, book: this.books, channel: this.#channel() },
     ...{ minter: this.minter, clock: this.clock },
+    ...memoryOrderChannels(this.broker),
+    states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
   });
+
+  /** Unpaid orders past their deadline. */
+  dueOf(orderIds: readonly string[]): string[] {
+    const nowMs = this.clock.nowMs();
+    const due = this.books.allOrders.filter((order) => {
+      return order.state === 'pending_payment' && Number(order.expiresAtMs) <= nowMs;
+    });
+    return due.map(({ orderId }) => orderId).filter((orderId) => orderIds.includes(orderId));
+  }
 
   /** Deducts a batch and parks it, as a collector does. */
   async parkedBatch(sale: Sale, texts: readonly string[]): Promise<{ batch: Batch; letterId: string }> {

@@ -24,6 +24,7 @@ describe('pay and cancel', () => {
 
   const simulator = createPaymentSimulator();
   const provider: PaymentProvider = {
+    ...simulator,
     async charge(orderId, amountCents, key) {
       charged.push(`${orderId} ${key}`);
       await meanwhile();

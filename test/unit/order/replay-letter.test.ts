@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { Sale } from '../../../src/domain/sale.js';
-import type { ReplayAnswer } from '../../../src/order/replay-letter.js';
+import type { ReplayAnswer } from '../../../src/order/replay-answer.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 
@@ -110,7 +110,7 @@ describe('replay-letter', () => {
       ['{"v":99}', /version 99/],
     ] as const) {
       const letterId = await world.parkLetter(batch, { body, reason: 'undecodable' });
-      expect((await replay(letterId)).outcome).to.equal('not_a_batch');
+      expect((await replay(letterId)).outcome).to.equal('unreadable');
       expect(world.letter(letterId).note).to.match(why);
       expect(world.letter(letterId)).to.include({ state: 'parked', replays: 0 });
     }

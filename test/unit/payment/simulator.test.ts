@@ -34,4 +34,11 @@ describe('payment simulator', () => {
       expect(await simulator.charge('99', 1, 'unknown-1')).to.deep.equal({ outcome: 'unknown' });
     }
   });
+
+  it('gives back what is asked for, and stumbles over the keys that say so', async () => {
+    const refund = (key: string) => createPaymentSimulator().refund('p1', 100, key);
+    expect(await refund('p1')).to.deep.equal({ outcome: 'refunded' });
+    expect(await refund('decline-1')).to.deep.equal({ outcome: 'refused', detail: 'simulated' });
+    expect(await refund('unknown-1')).to.deep.equal({ outcome: 'unknown' });
+  });
 });

@@ -1,14 +1,26 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { Order } from '../../../src/domain/order.js';
+import type { Purchase } from '../../../src/domain/purchase.js';
 import { homeBucket, type Sale } from '../../../src/domain/sale.js';
+import type { FoundBy } from '../../../src/ports/news-meters.js';
 import type { Clock } from '../../../src/ports/clock.js';
-import { GetPurchase, statusOf, type PurchaseQuery } from '../../../src/purchase/get-purchase.js';
+import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purchase.js';
+import { statusOf } from '../../../src/purchase/read-purchase.js';
 import { SaleCards } from '../../../src/sale/sale-cards.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';
 import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+
+/** Lets everything that can go on go on. */
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+const LOOK_MAX_MS = 5000;
 
 describe('get-purchase', () => {
   let clock: ManualClock;
@@ -17,6 +29,8 @@ describe('get-purchase', () => {
   let sale: Sale;
   let reads: number;
   let never: AbortSignal;
+  let news: MemoryPurchaseNews;
+  let found: FoundBy[];
 
   beforeEach(async () => {
     clock = new ManualClock();
@@ -24,6 +38,8 @@ describe('get-purchase', () => {
     rows = [];
     reads = 0;
     never = new AbortController().signal;
+    news = new MemoryPurchaseNews();
+    found = [];
     sale = saleOf({ limitPerBuyer: 5 }, clock.nowMs());
     await ledger.warm(sale);
     await ledger.gate(sale, 'open');
@@ -34,23 +50,24 @@ describe('get-purchase', () => {
       { book: { find: async (saleId) => (saleId === sale.saleId ? sale : null) }, cache: cacheOf(), clock },
       { memoryTtlMs: 3_600_000, memoryMax: 10, lockMs: 1000 },
     );
-    return new GetPurchase({
+    const parts = {
       cards,
       ledger: {
-        findRequest: (...args) => {
+        findRequest: (...args: Parameters<MemoryLedger['findRequest']>) => {
           reads++;
           return ledger.findRequest(...args);
         },
       },
       book: {
-        findByPurchases: async (saleId, [purchase]) =>
+        findByPurchases: async (saleId: string, [purchase]: readonly Purchase[]) =>
           rows.filter(
             (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
           ),
       },
-      clock,
+      ...{ clock, news, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
       ...ports,
-    });
+    };
+    return new GetPurchase(parts, { lookMaxMs: LOOK_MAX_MS });
   };
   const cacheOf = (): MemorySaleCardCache => new MemorySaleCardCache(clock, { ttlMs: 60_000 });
   const query = (parts: Partial<PurchaseQuery> = {}): PurchaseQuery => ({
@@ -163,7 +180,8 @@ describe('get-purchase', () => {
         ...{ state: 'ordered', orderId: '101', quantity: 1 },
       });
       expect((await asked).status).to.equal('ordered');
-      expect(clock.nowMs() - startedMs).to.be.below(4000);
+      expect(clock.nowMs() - startedMs, 'at the next look').to.be.below(8000);
+      expect(found).to.deep.equal(['look']);
     });
 
     it('gives up when its time is over, not later', async () => {
@@ -173,10 +191,51 @@ describe('get-purchase', () => {
       expect(clock.nowMs() - startedMs).to.equal(3000);
     });
 
-    it('asks often at first, then every half second: ten seconds cost at most thirty reads', async () => {
+    it('looks soon at first, then rarely: thirty seconds without news cost at most thirteen reads', async () => {
       await hold();
-      await create().get(query({ waitMs: 10_000 }));
-      expect(reads).to.be.within(20, 30);
+      await create().get(query({ waitMs: 30_000 }));
+      expect(reads).to.be.within(8, 13);
+    });
+
+    it('news wake it at once and spare the question to MySQL', async () => {
+      await hold();
+      const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
+      await turns();
+      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
+        ...{ state: 'ordered', orderId: '101', quantity: 1 },
+      });
+      await news.send(sale.saleId, [rowOf({ requestId: 'k2' }), rowOf({ orderId: '101' })]);
+      expect(await asked, 'without a row in the book').to.deep.equal({
+        ...{ status: 'ordered', orderId: '101', orderState: 'pending_payment' },
+      });
+      expect([found, news.listening]).to.deep.equal([['news'], 0]);
+    });
+
+    it('I8 news that the ledger does not confirm are not told: the next look would take them back', async () => {
+      await hold();
+      const stepped = new SteppedClock(clock.nowMs());
+      const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
+      await turns();
+      const before = reads;
+      await news.send(sale.saleId, [rowOf()]); // the worker died before it settled
+      await turns();
+      expect(reads - before).to.equal(1);
+      stepped.advance(10_000);
+      expect(await asked).to.deep.equal({ status: 'pending' });
+    });
+
+    it('when the way of the news was broken, then it looks itself', async () => {
+      await hold();
+      const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
+      await turns();
+      const before = reads;
+      news.reconnect();
+      await turns();
+      expect(reads - before).to.equal(1);
+      rows.push(rowOf());
+      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.delete('u1/k1');
+      news.reconnect();
+      expect((await asked).status).to.equal('ordered');
     });
 
     it('S7 ends when the asker has gone', async () => {
@@ -190,7 +249,7 @@ describe('get-purchase', () => {
       await new Promise((resolve) => setImmediate(resolve));
       leaving.abort();
       expect((await asked).status).to.equal('pending');
-      expect(reads).to.be.at.most(2);
+      expect(reads).to.be.at.most(3);
     });
 
     it('S7 one waiter too many is answered at once; when others have gone, there is room again', async () => {

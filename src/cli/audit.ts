@@ -1,0 +1,71 @@
+import { Command } from 'commander';
+import { withAuditLog } from '../app/audit-session.js';
+import { loadConfig } from '../config/load.js';
+import { auditBody } from '../http/audit-body.js';
+import type { AuditFilter, StoredAuditEntry } from '../ports/audit-log.js';
+import { environment } from './environment.js';
+import { parseTime, parseWhole } from './options.js';
+import { printable } from './printable.js';
+
+interface ListFlags {
+  readonly subject?: string;
+  readonly actor?: string;
+  readonly action?: string;
+  readonly since?: number;
+  readonly before?: number;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+const LIST_DEFAULT = 50;
+const LIST_MAX = 10_000;
+
+const EXAMPLES = `
+Examples:
+  seckill audit list --subject sale:7
+  seckill audit list --actor root --since -1d --json
+  seckill audit list --action dead_letter.discarded`;
+
+export function auditCommand(): Command {
+  const audit = new Command('audit')
+    .description('who did what to sales and dead letters')
+    .addHelpText('after', EXAMPLES);
+  audit
+    .command('list')
+    .description('one line per action, newest first')
+    .option('--subject <kind:id>', 'what it was done to, such as sale:7')
+    .option('--actor <name>', 'who did it: the user id of an admin, or an account of this machine')
+    .option('--action <action>', 'such as sale.opened')
+    .option('--since <time>', 'done at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
+    .option('--before <auditId>', 'older than this entry', parseWhole(1, Number.MAX_SAFE_INTEGER))
+    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--json', 'one JSON line per entry')
+    .action(list);
+  return audit;
+}
+
+async function list({ json, limit, since, before, subject, actor, action }: ListFlags): Promise<void> {
+  const filter: AuditFilter = {
+    ...(subject === undefined ? {} : { subject }),
+    ...(actor === undefined ? {} : { actor }),
+    ...(action === undefined ? {} : { action }),
+    ...(since === undefined ? {} : { sinceMs: since }),
+  };
+  const page = { max: limit, ...(before === undefined ? {} : { beforeId: String(before) }) };
+  const config = loadConfig(['mysql'], environment());
+  const entries = await withAuditLog(config.mysql, (log) => log.list(filter, page));
+  if (!json) console.log(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
+  for (const entry of entries) console.log(json ? JSON.stringify(auditBody(entry)) : lineOf(entry));
+}
+
+function lineOf({ auditId, atMs, actor, action, subject, before, after }: StoredAuditEntry): string {
+  const change = `${JSON.stringify(before)} → ${JSON.stringify(after)}`;
+  return line(auditId, new Date(atMs).toISOString(), actor, action, subject, change);
+}
+
+const WIDTHS = [7, 24, 12, 26, 24];
+const line = (...cells: readonly string[]): string =>
+  cells
+    .map((cell, index) => printable(cell).padEnd(WIDTHS[index] ?? 0))
+    .join('  ')
+    .trimEnd();

@@ -1,0 +1,162 @@
+import { integer, word, type Keys } from '../key.js';
+
+// The periodic work.
+
+export const keeper = {
+  redriveAfterMs: integer({
+    env: 'REDRIVE_AFTER_MS',
+    doc: 'A batch deducted this long ago and not settled is published again; longer than a check-back takes.',
+    unit: 'ms',
+    fallback: 60000,
+    min: 1000,
+    max: 3600000,
+  }),
+  redriveMax: integer({
+    env: 'REDRIVE_MAX',
+    doc: 'Batches published again in one run, so that a slow worker is not stormed.',
+    unit: 'batches',
+    fallback: 100,
+    min: 1,
+    max: 10000,
+  }),
+  everyMs: integer({
+    env: 'KEEPER_EVERY_MS',
+    doc: 'Pause between two runs of a job.',
+    unit: 'ms',
+    fallback: 2000,
+    min: 50,
+    max: 600000,
+  }),
+  expireSweepEveryMs: integer({
+    env: 'EXPIRE_SWEEP_EVERY_MS',
+    doc: 'Pause between two sweeps of orders whose payment deadline has passed.',
+    unit: 'ms',
+    fallback: 2000,
+    min: 50,
+    max: 600000,
+  }),
+  outboxEveryMs: integer({
+    env: 'OUTBOX_EVERY_MS',
+    doc: 'Pause between two looks into the outbox: how late news of an order, and units that go back, may be.',
+    unit: 'ms',
+    fallback: 500,
+    min: 50,
+    max: 60000,
+  }),
+  outboxLeaseMs: integer({
+    env: 'OUTBOX_LEASE_MS',
+    doc: 'After this long another keeper takes the rows of one that died; longer than three tries of a send.',
+    unit: 'ms',
+    fallback: 20000,
+    min: 1000,
+    max: 600000,
+  }),
+  outboxKeepMs: integer({
+    env: 'OUTBOX_KEEP_MS',
+    doc: 'How long a done row of the outbox is kept, for people who look back.',
+    unit: 'ms',
+    fallback: 86400000,
+    min: 60000,
+    max: 2592000000,
+  }),
+} as const satisfies Keys;
+
+export const overdue = {
+  outboxMs: integer({
+    env: 'OVERDUE_OUTBOX_MS',
+    doc: 'An undone row of the outbox this old is overdue; longer than its relay needs after an outage.',
+    unit: 'ms',
+    fallback: 60000,
+    min: 1000,
+    max: 86400000,
+  }),
+  deadLetterMs: integer({
+    env: 'OVERDUE_DEAD_LETTER_MS',
+    doc: 'A dead letter parked this long ago is overdue: its units stay held until a person decides.',
+    unit: 'ms',
+    fallback: 3600000,
+    min: 1000,
+    max: 2592000000,
+  }),
+  refundMs: integer({
+    env: 'OVERDUE_REFUND_MS',
+    doc: 'Money owed back for this long is overdue.',
+    unit: 'ms',
+    fallback: 86400000,
+    min: 1000,
+    max: 2592000000,
+  }),
+  compensationMs: integer({
+    env: 'OVERDUE_COMPENSATION_MS',
+    doc: 'A compensation job that is due for this long is overdue: nobody works on it.',
+    unit: 'ms',
+    fallback: 600000,
+    min: 1000,
+    max: 86400000,
+  }),
+  saleMs: integer({
+    env: 'OVERDUE_SALE_MS',
+    doc: 'A sale that nobody has closed this long after its window is overdue.',
+    unit: 'ms',
+    fallback: 86400000,
+    min: 1000,
+    max: 2592000000,
+  }),
+} as const satisfies Keys;
+
+export const reconcile = {
+  everyMs: integer({
+    env: 'RECONCILE_EVERY_MS',
+    doc: 'Pause between two comparisons of Redis and MySQL by the keeper; 0 switches them off.',
+    unit: 'ms',
+    fallback: 300000,
+    min: 0,
+    max: 86400000,
+  }),
+  apply: word({
+    env: 'RECONCILE_APPLY',
+    doc: 'Whether the keeper makes compensation jobs of what it finds; else it only counts and tells.',
+    words: ['true', 'false'],
+    fallback: 'false',
+  }),
+  safeAgeMs: integer({
+    env: 'RECONCILE_SAFE_AGE_MS',
+    doc: 'What is younger may be on its way and is not judged; longer than a re-drive takes.',
+    unit: 'ms',
+    fallback: 120000,
+    min: 100,
+    max: 86400000,
+  }),
+  outboxAgeMs: integer({
+    env: 'RECONCILE_OUTBOX_AGE_MS',
+    doc: 'A promise in the outbox that is older and not kept is stuck.',
+    unit: 'ms',
+    fallback: 600000,
+    min: 1000,
+    max: 86400000,
+  }),
+  markerAgeMs: integer({
+    env: 'RECONCILE_MARKER_AGE_MS',
+    doc: 'Markers of a closed sale that are older go; longer than the broker keeps a half message (72 h).',
+    unit: 'ms',
+    fallback: 345600000,
+    min: 1000,
+    max: 2592000000,
+  }),
+  retryFirstMs: integer({
+    env: 'COMPENSATE_RETRY_FIRST_MS',
+    doc: 'Pause after the first attempt of a compensation; it doubles with each of the five.',
+    unit: 'ms',
+    fallback: 60000,
+    min: 10,
+    max: 3600000,
+  }),
+  leaseMs: integer({
+    env: 'COMPENSATE_LEASE_MS',
+    doc: 'After this long a compensation that a keeper took with it into its death is due again.',
+    unit: 'ms',
+    fallback: 60000,
+    min: 1000,
+    max: 3600000,
+  }),
+} as const satisfies Keys;

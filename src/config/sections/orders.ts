@@ -1,0 +1,117 @@
+import { integer, text, word, type Keys } from '../key.js';
+
+// What makes orders and what buyers hear of them.
+
+export const worker = {
+  loops: integer({
+    env: 'WORKER_LOOPS',
+    doc: 'Consume loops of one worker process and topic.',
+    unit: 'loops',
+    fallback: 2,
+    min: 1,
+    max: 32,
+  }),
+  receiveMax: integer({
+    env: 'WORKER_RECEIVE_MAX',
+    doc: 'Batches written in one MySQL transaction at most.',
+    unit: 'messages',
+    fallback: 16,
+    min: 1,
+    max: 32,
+  }),
+  invisibleMs: integer({
+    env: 'WORKER_INVISIBLE_MS',
+    doc: 'A received message comes again after this time if its worker died; renewed while it is being written.',
+    unit: 'ms',
+    fallback: 30000,
+    min: 10000,
+    max: 43200000,
+  }),
+  retryFirstMs: integer({
+    env: 'WORKER_RETRY_FIRST_MS',
+    doc: 'Pause before the second try of a batch that MySQL refuses; the next are 5, 15, 30 and 60 times as long.',
+    unit: 'ms',
+    fallback: 1000,
+    min: 10,
+    max: 60000,
+  }),
+} as const satisfies Keys;
+
+export const order = {
+  paymentWindowMs: integer({
+    env: 'ORDER_PAYMENT_WINDOW_MS',
+    doc: 'How long a buyer may take to pay.',
+    unit: 'ms',
+    fallback: 900000,
+    min: 1000,
+    max: 86400000,
+  }),
+  slotLeaseMs: integer({
+    env: 'ORDER_SLOT_LEASE_MS',
+    doc: 'How long a worker keeps its slot for order ids without renewing it.',
+    unit: 'ms',
+    fallback: 60000,
+    min: 5000,
+    max: 3600000,
+  }),
+} as const satisfies Keys;
+
+export const payment = {
+  provider: word({
+    env: 'PAYMENT_PROVIDER',
+    doc: 'Who takes the money of POST …/pay. `simulator` moves none and is refused where NODE_ENV is production.',
+    words: ['none', 'simulator'],
+    fallback: 'none',
+  }),
+  webhookSecret: text({
+    env: 'PAYMENT_WEBHOOK_SECRET',
+    doc: 'Signs what the payment provider tells; without it the webhook takes nothing.',
+    optional: true,
+    minLength: 32,
+    secret: true,
+    range: '32 characters or more',
+  }),
+} as const satisfies Keys;
+
+export const news = {
+  lookMaxMs: integer({
+    env: 'NEWS_LOOK_MAX_MS',
+    doc: 'A purchase that somebody waits for is looked at this often at least, also when no news of it come.',
+    unit: 'ms',
+    fallback: 5000,
+    min: 100,
+    max: 60000,
+  }),
+  streamsMax: integer({
+    env: 'EVENTS_STREAMS_MAX',
+    doc: 'Streams of events open at once; one more hears overloaded. Each is a connection.',
+    unit: 'streams',
+    fallback: 4000,
+    min: 0,
+    max: 100000,
+  }),
+  streamMaxMs: integer({
+    env: 'EVENTS_STREAM_MAX_MS',
+    doc: 'A stream ends after this and its client comes again.',
+    unit: 'ms',
+    fallback: 300000,
+    min: 100,
+    max: 3600000,
+  }),
+  heartbeatMs: integer({
+    env: 'EVENTS_HEARTBEAT_MS',
+    doc: 'Pause between two comments that keep a stream alive; below what proxies, and our own server, wait for.',
+    unit: 'ms',
+    fallback: 15000,
+    min: 100,
+    max: 30000,
+  }),
+  retryMs: integer({
+    env: 'EVENTS_RETRY_MS',
+    doc: 'How long a client whose stream has ended is asked to wait before it comes again.',
+    unit: 'ms',
+    fallback: 2000,
+    min: 100,
+    max: 60000,
+  }),
+} as const satisfies Keys;

@@ -1,0 +1,100 @@
+/**
+ * What a comparison of Redis and MySQL may find in a sale (P5 RC1 LEAK, RC2 OVER_SELL, and what else can be apart).
+ * - `leak`: Redis holds units for a request that has no row; its batch is neither young nor parked
+ * - `oversell`: more was sold, or is counted as sold, than there is; or the last guard had to refuse purchases
+ * - `drift`: units of the sale that neither are left in Redis nor counted for a buyer there (or the other way round)
+ * - `unsettled`: the order lives, and Redis still has its request `held`
+ * - `unreleased`: the row has ended, and Redis still keeps its units
+ * - `order_lost`: Redis says `ordered` (or `released`, so it was one), and there is no row
+ * - `unheld`: the order lives, and Redis holds nothing for it
+ * - `stale_marker`: markers of a closed sale that no check-back can ask for any more
+ * - `stuck_outbox`: a promise in the outbox that is old, or was tried too often, and is not kept
+ */
+export const FINDING_KINDS = [
+  'leak',
+  'oversell',
+  'drift',
+  'unsettled',
+  'unreleased',
+  'order_lost',
+  'unheld',
+  'stale_marker',
+  'stuck_outbox',
+] as const;
+export type FindingKind = (typeof FINDING_KINDS)[number];
+
+/** The kinds that a compensation job can mend; the others are told to a person. */
+export const COMPENSATED_KINDS = [
+  'leak',
+  'unsettled',
+  'unreleased',
+  'drift',
+  'stale_marker',
+  'stuck_outbox',
+] as const satisfies readonly FindingKind[];
+export type CompensatedKind = (typeof COMPENSATED_KINDS)[number];
+
+export const isCompensated = (kind: FindingKind): kind is CompensatedKind =>
+  COMPENSATED_KINDS.some((known) => known === kind);
+
+/** A request that the two books tell different things of. */
+interface RequestFinding {
+  readonly saleId: string;
+  readonly userId: string;
+  readonly requestId: string;
+  /** The batch that holds its units, or that wrote its row. */
+  readonly batchId: string | null;
+  /** Units. */
+  readonly quantity: number;
+}
+
+export type SaleFinding =
+  | (RequestFinding & { readonly kind: 'leak' | 'unsettled' | 'unreleased' | 'order_lost' | 'unheld' })
+  /** `why` for a person; units beyond the stock, or units of the purchases that were refused. */
+  | { readonly kind: 'oversell'; readonly saleId: string; readonly units: number; readonly why: string }
+  /** Stock in MySQL less units left less units counted for buyers; below 0 when Redis has too many. */
+  | { readonly kind: 'drift'; readonly saleId: string; readonly units: number }
+  | { readonly kind: 'stale_marker'; readonly saleId: string; readonly markers: number }
+  | {
+      readonly kind: 'stuck_outbox';
+      readonly saleId: string;
+      readonly outboxId: string;
+      readonly attempts: number;
+      /** Since its transaction, ms on the clock of MySQL. */
+      readonly ageMs: number;
+    };
+
+/** What a finding is about; of two jobs of one kind for one subject there is never more than one. */
+export function subjectOf(finding: SaleFinding): string {
+  if ('requestId' in finding) return `${finding.saleId}/${finding.userId}/${finding.requestId}`;
+  if (finding.kind === 'stuck_outbox') return `${finding.saleId}/outbox/${finding.outboxId}`;
+  return finding.saleId;
+}
+
+/** For a person, in one line. */
+export function describeFinding(finding: SaleFinding): string {
+  switch (finding.kind) {
+    case 'leak':
+      return `${finding.quantity} held for ${nameOf(finding)} by batch ${finding.batchId}, and no row`;
+    case 'unsettled':
+      return `${nameOf(finding)} is an order, Redis still says held`;
+    case 'unreleased':
+      return `the row of ${nameOf(finding)} has ended, Redis still keeps ${finding.quantity}`;
+    case 'order_lost':
+      return `Redis says that ${nameOf(finding)} became an order, and there is no row`;
+    case 'unheld':
+      return `${nameOf(finding)} is an order, Redis holds nothing for it`;
+    case 'oversell':
+      return finding.why;
+    case 'drift':
+      return finding.units > 0
+        ? `${finding.units} units are in neither book`
+        : `Redis has ${-finding.units} units that the sale does not have`;
+    case 'stale_marker':
+      return `${finding.markers} markers that nobody can ask for any more`;
+    case 'stuck_outbox':
+      return `outbox row ${finding.outboxId} after ${finding.attempts} tries and ${Math.round(finding.ageMs / 1000)} s`;
+  }
+}
+
+const nameOf = ({ userId, requestId }: RequestFinding): string => `${userId}/${requestId}`;

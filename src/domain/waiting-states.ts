@@ -1,0 +1,85 @@
+/** A state that waits for somebody, and must not wait for ever. */
+export interface WaitingState {
+  /** What waits. */
+  readonly waits: string;
+  /** When it has waited too long: a key of the configuration, or a column. */
+  readonly deadline: string;
+  /** Who ends it. */
+  readonly endedBy: string;
+  /** The label of `seckill_overdue` that counts those beyond the deadline. */
+  readonly watchedAs: WatchedState;
+}
+
+/** What the keeper counts beyond its deadline, one label each. */
+export const WATCHED_STATES = [
+  'batch_pending',
+  'pending_payment',
+  'outbox',
+  'dead_letter',
+  'refund',
+  'compensation',
+  'sale_over',
+] as const;
+export type WatchedState = (typeof WATCHED_STATES)[number];
+
+/**
+ * Every state of the system that waits, in one place. A state that is not here ends in the process that made it. What
+ * only the broker sees is watched by what it holds up: units in `pending`, unpaid orders, and, since its retries are
+ * bounded, dead letters.
+ */
+export const WAITING_STATES = {
+  half_open: {
+    waits: 'a half message that nobody committed or rolled back',
+    deadline: 'check interval of the broker, 10 s',
+    endedBy: 'check-back by any api; where units are held, also the re-drive',
+    watchedAs: 'batch_pending',
+  },
+  batch_pending: {
+    waits: 'units held in Redis, not recorded in MySQL',
+    deadline: 'REDRIVE_AFTER_MS',
+    endedBy: 'worker, then the re-drive of the keeper, then reconcile',
+    watchedAs: 'batch_pending',
+  },
+  delivery_retry: {
+    waits: 'a message that a consumer could not finish',
+    deadline: 'retries of its group',
+    endedBy: 'the broker: it delivers again, then makes it a dead letter, which the keeper parks',
+    watchedAs: 'batch_pending',
+  },
+  pending_payment: {
+    waits: 'an order that is not paid',
+    deadline: 'orders.expires_at',
+    endedBy: 'payment, cancel, deadline message, or the sweep of the keeper',
+    watchedAs: 'pending_payment',
+  },
+  outbox_undone: {
+    waits: 'a promise of a committed transaction: news, deadlines, units that go back',
+    deadline: 'OVERDUE_OUTBOX_MS',
+    endedBy: 'the relay of the keeper, which never gives up',
+    watchedAs: 'outbox',
+  },
+  dead_letter_parked: {
+    waits: 'a message that no attempt could handle; its units stay held',
+    deadline: 'OVERDUE_DEAD_LETTER_MS',
+    endedBy: 'a person: `seckill dlq replay` or `discard`',
+    watchedAs: 'dead_letter',
+  },
+  refund_due: {
+    waits: 'money that came for an order which could not take it',
+    deadline: 'OVERDUE_REFUND_MS',
+    endedBy: 'the keeper, through the payment provider; what that refuses needs a person',
+    watchedAs: 'refund',
+  },
+  compensation_pending: {
+    waits: 'a repair that was ordered and is due',
+    deadline: 'OVERDUE_COMPENSATION_MS',
+    endedBy: 'the compensation of the keeper: `compensated` or `failed_final`',
+    watchedAs: 'compensation',
+  },
+  sale_over: {
+    waits: 'a sale whose window has ended and that nobody has closed',
+    deadline: 'OVERDUE_SALE_MS',
+    endedBy: 'a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
+    watchedAs: 'sale_over',
+  },
+} as const satisfies Record<string, WaitingState>;

@@ -1,0 +1,33 @@
+import type { CompensationJob } from '../ports/compensation-book.js';
+import type { ReconcileRun } from '../ports/reconcile-runs.js';
+import type { SaleResult } from '../reconcile/reconcile-desk.js';
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** A compensation job as a program reads it: times in ISO 8601. */
+export function jobBody({ availableAtMs, createdAtMs, updatedAtMs, ...job }: CompensationJob): object {
+  return {
+    ...job,
+    availableAt: iso(availableAtMs),
+    createdAt: iso(createdAtMs),
+    updatedAt: iso(updatedAtMs),
+  };
+}
+
+export function runBody({ startedAtMs, finishedAtMs, ...run }: ReconcileRun): object {
+  return { ...run, startedAt: iso(startedAtMs), finishedAt: finishedAtMs === null ? null : iso(finishedAtMs) };
+}
+
+/** What a run says of one sale. */
+export function saleResultBody(result: SaleResult): object {
+  switch (result.outcome) {
+    case 'compared': {
+      const { match, ...report } = result.report;
+      return { outcome: match ? 'match' : 'findings', ...report, jobs: result.jobs.map(jobBody) };
+    }
+    case 'taken':
+      return { outcome: result.outcome, saleId: result.saleId, owner: result.owner, until: iso(result.untilMs) };
+    case 'not_found':
+      return result;
+  }
+}

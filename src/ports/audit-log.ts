@@ -1,0 +1,44 @@
+/** Something that a person, or a program of ours, did to the system. `before` and `after` are kept as JSON. */
+export interface AuditEntry {
+  /** The user id of an admin, or the name of the account at the keyboard. */
+  readonly actor: string;
+  /** `<kind>.<what was done>`, such as `sale.opened`. */
+  readonly action: string;
+  /** What it was done to, as `<kind>:<id>`. */
+  readonly subject: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** An entry as the log keeps it. */
+export interface StoredAuditEntry extends AuditEntry {
+  /** Number of its row, in decimal; grows with time. */
+  readonly auditId: string;
+  /** Unix ms on the clock of MySQL. */
+  readonly atMs: number;
+}
+
+/** Every condition that is there must hold. */
+export interface AuditFilter {
+  readonly subject?: string;
+  readonly actor?: string;
+  readonly action?: string;
+  /** Done at this time or later, Unix ms. */
+  readonly sinceMs?: number;
+}
+
+/** One page, newest entry first. */
+export interface AuditPage {
+  /** Entries older than this one; from the newest when absent. */
+  readonly beforeId?: string;
+  readonly max: number;
+}
+
+/**
+ * Who did what. Nothing is written through this port: an entry belongs into the MySQL transaction of the change it tells
+ * of, so the adapters of the books write it. What is not committed was not done, and no change is without its entry.
+ */
+export interface AuditLog {
+  /** @throws OperationalError mysql */
+  list(filter: AuditFilter, page: AuditPage): Promise<StoredAuditEntry[]>;
+}

@@ -1,0 +1,48 @@
+import { OperationalError } from '../domain/errors.js';
+import type { Order } from '../domain/order.js';
+import type { PurchaseStatus } from '../domain/outcome.js';
+import { homeBucket } from '../domain/sale.js';
+import type { OrderBook } from '../ports/order-book.js';
+import type { PurchaseRef } from '../ports/purchase-news.js';
+import type { StockLedger } from '../ports/stock-ledger.js';
+import type { SaleCards } from '../sale/sale-cards.js';
+
+export interface ReadPurchasePorts {
+  readonly cards: Pick<SaleCards, 'get'>;
+  readonly ledger: Pick<StockLedger, 'findRequest'>;
+  readonly book: Pick<OrderBook, 'findByPurchases'>;
+}
+
+/**
+ * How a purchase stands: Redis first, because a 202 is there before its row; then MySQL, the last word. News are the
+ * word of MySQL and spare the question, but not before Redis says the same: what was told may never be taken back by
+ * the next look, and after the death of a worker Redis may be seconds behind.
+ * @param told how its order stands by the news; null when nobody said
+ * @throws OperationalError redis or mysql
+ */
+export async function readPurchase(
+  { saleId, userId, requestId }: PurchaseRef,
+  told: PurchaseStatus | null,
+  { cards, ledger, book }: ReadPurchasePorts,
+): Promise<PurchaseStatus> {
+  const card = await cards.get(saleId);
+  const bucket = card.card === 'ready' ? homeBucket(userId, card.sale.buckets) : 0;
+  const entry = await ledger.findRequest({ saleId, bucket }, userId, requestId);
+  if (entry?.state === 'held') return { status: 'pending' };
+  if (told !== null) return told;
+  const [row] = await book.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
+  if (row) return statusOf(row);
+  // The ledger knows an order that the book has lost: reconcile writes it again, so nothing final is said yet.
+  if (entry !== null) return { status: 'pending' };
+  // Without the card nobody knows the buyer's bucket: "not found" could be said of a purchase that was accepted.
+  if (card.card === 'loading') throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
+  return { status: 'not_found' };
+}
+
+/** An order that was cancelled or expired is still an order: the buyer once had it, and hears how it ended. */
+export function statusOf(order: Pick<Order, 'orderId' | 'state' | 'reason'>): PurchaseStatus {
+  if (order.state === 'failed') {
+    return { status: 'failed', orderId: order.orderId, reason: order.reason ?? 'unknown' };
+  }
+  return { status: 'ordered', orderId: order.orderId, orderState: order.state };
+}

@@ -1,0 +1,173 @@
+import { Redis } from 'ioredis';
+import { decodeOrderNews, encodeOrderNews } from '../domain/order-news.js';
+import { purchaseKey } from '../domain/purchase.js';
+import type { Log } from '../ports/log.js';
+import type { HearNews, PurchaseNews, PurchaseNewsSender, PurchaseRef } from '../ports/purchase-news.js';
+import { guarded, type RedisConnection, type RedisOptions } from './connection.js';
+import { newsChannel } from './keys.js';
+
+/** The telling side, on the connection that the program has. A channel that nobody hears costs one short question. */
+export function createPurchaseNewsSender({ redis }: RedisConnection): PurchaseNewsSender {
+  return {
+    async hasListeners(saleId): Promise<boolean> {
+      const reply = await guarded('ask who listens', () => redis.pubsub('NUMSUB', newsChannel(saleId)));
+      return Number((reply as unknown[])[1]) > 0;
+    },
+    async send(saleId, news): Promise<void> {
+      await guarded('tell how orders stand', () => redis.publish(newsChannel(saleId), encodeOrderNews(news)));
+    },
+  };
+}
+
+export interface PurchaseNewsOptions extends RedisOptions {
+  /** A sale that nobody waits for any more stays subscribed for so long: the next buyer is often not far. */
+  readonly lingerMs?: number;
+}
+
+export type OpenPurchaseNews = PurchaseNews & {
+  /** Never rejects. */
+  close(): Promise<void>;
+};
+
+const LINGER_MS = 10_000;
+const RECONNECT_MAX_MS = 1000;
+/** A connection that only listens would not notice that the other end is gone. */
+const PING_EVERY_MS = 5000;
+
+/**
+ * The listening side: one connection of its own for the whole process, one subscription per sale. It connects in the
+ * background and reconnects for ever; until then nobody hears anything, which all who listen must bear anyway.
+ */
+export function openPurchaseNews(
+  { lingerMs = LINGER_MS, ...options }: PurchaseNewsOptions,
+  log: Log,
+): OpenPurchaseNews {
+  const redis = new Redis(options.url, {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    autoResubscribe: false, // done below, where it is known when the way is open
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: options.replyTimeoutMs,
+    connectTimeout: options.connectTimeoutMs,
+    retryStrategy: (attempt) => Math.min(50 * attempt, RECONNECT_MAX_MS),
+  });
+  const hall = new ListenerHall(redis, lingerMs, log);
+  let lastError = '';
+  redis.on('error', (error: Error) => {
+    if (error.message !== lastError) log.warn({ err: error }, 'redis connection error, of the news');
+    lastError = error.message;
+  });
+  redis.on('ready', () => {
+    lastError = '';
+    hall.subscribe(hall.saleIds);
+  });
+  redis.on('message', (channel: string, body: string) => hall.tell(channel, body));
+  const pinging = setInterval(() => {
+    if (redis.status === 'ready') redis.ping().catch(() => redis.disconnect(true));
+  }, PING_EVERY_MS);
+  pinging.unref();
+  redis.connect().catch(() => undefined); // the error was logged, the next try follows by itself
+  return {
+    listen: (purchase, hear) => hall.listen(purchase, hear),
+    async close(): Promise<void> {
+      clearInterval(pinging);
+      hall.close();
+      redis.disconnect();
+    },
+  };
+}
+
+/** Who listens for one sale: purchase → those who wait for it. */
+interface SaleListeners {
+  readonly byPurchase: Map<string, Set<HearNews>>;
+  /** Runs while nobody listens. */
+  ending: NodeJS.Timeout | null;
+}
+
+class ListenerHall {
+  readonly #redis: Redis;
+  readonly #lingerMs: number;
+  readonly #log: Log;
+  /** By channel. */
+  readonly #sales = new Map<string, SaleListeners & { readonly saleId: string }>();
+
+  constructor(redis: Redis, lingerMs: number, log: Log) {
+    this.#redis = redis;
+    this.#lingerMs = lingerMs;
+    this.#log = log;
+  }
+
+  get saleIds(): string[] {
+    return [...this.#sales.values()].map(({ saleId }) => saleId);
+  }
+
+  listen({ saleId, ...purchase }: PurchaseRef, hear: HearNews): () => void {
+    const channel = newsChannel(saleId);
+    let sale = this.#sales.get(channel);
+    if (sale === undefined) {
+      sale = { saleId, byPurchase: new Map(), ending: null };
+      this.#sales.set(channel, sale);
+      if (this.#redis.status === 'ready') this.subscribe([saleId]);
+    }
+    if (sale.ending !== null) clearTimeout(sale.ending);
+    sale.ending = null;
+    const { byPurchase } = sale;
+    const key = purchaseKey(purchase);
+    const listeners = byPurchase.get(key) ?? new Set();
+    byPurchase.set(key, listeners.add(hear));
+    const own = sale;
+    return () => {
+      if (!listeners.delete(hear) || listeners.size > 0) return;
+      byPurchase.delete(key);
+      if (byPurchase.size === 0) own.ending = this.#endLater(channel);
+    };
+  }
+
+  /** Every one of them hears of it when the way is open. A failure means a broken connection, and a new one asks again. */
+  subscribe(saleIds: readonly string[]): void {
+    if (saleIds.length === 0) return;
+    const channels = saleIds.map(newsChannel);
+    this.#redis.subscribe(...channels).then(
+      () => {
+        for (const channel of channels) this.#lookAll(channel);
+      },
+      (err: unknown) => {
+        this.#log.debug({ err }, 'news were not subscribed');
+        this.#redis.disconnect(true);
+      },
+    );
+  }
+
+  tell(channel: string, body: string): void {
+    const sale = this.#sales.get(channel);
+    if (sale === undefined) return;
+    const decoded = decodeOrderNews(body);
+    if (decoded.outcome !== 'decoded') {
+      this.#log.warn({ saleId: sale.saleId, detail: decoded.detail }, 'news that cannot be read');
+      return this.#lookAll(channel);
+    }
+    for (const news of decoded.news) {
+      for (const hear of sale.byPurchase.get(purchaseKey(news)) ?? []) hear(news);
+    }
+  }
+
+  close(): void {
+    for (const { ending } of this.#sales.values()) if (ending !== null) clearTimeout(ending);
+    this.#sales.clear();
+  }
+
+  #lookAll(channel: string): void {
+    for (const listeners of this.#sales.get(channel)?.byPurchase.values() ?? []) {
+      for (const hear of listeners) hear(null);
+    }
+  }
+
+  #endLater(channel: string): NodeJS.Timeout {
+    const timer = setTimeout(() => {
+      this.#sales.delete(channel);
+      if (this.#redis.status === 'ready') this.#redis.unsubscribe(channel).catch(() => this.#redis.disconnect(true));
+    }, this.#lingerMs);
+    return timer.unref();
+  }
+}

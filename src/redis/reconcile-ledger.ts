@@ -1,0 +1,106 @@
+import type { Redis } from 'ioredis';
+import { Bug } from '../domain/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
+import {
+  ADJUST_WORDS,
+  type Adjusted,
+  type BucketUnits,
+  type LedgerBatch,
+  type LedgerRequest,
+  type ReconcileLedger,
+} from '../ports/reconcile-ledger.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { bucketKeys, type BucketKeys } from './keys.js';
+import { scanHash, SCAN_COUNT } from './scan-hash.js';
+
+/** Reads and corrects a bucket for reconcile. */
+export function createReconcileLedger({ redis, run }: RedisConnection): ReconcileLedger {
+  return {
+    requests: (ref) => requestPages(redis, bucketKeys(ref).requests),
+
+    async entriesOf(ref, keys): Promise<(RequestEntry | null)[]> {
+      if (keys.length === 0) return [];
+      const texts = await guarded('read requests', () => redis.hmget(bucketKeys(ref).requests, ...keys));
+      return texts.map((text) => (text === null ? null : parseRequestEntry(text)));
+    },
+
+    batch: (ref, batchId) => guarded('read a batch', () => readBatch(redis, bucketKeys(ref), batchId)),
+    units: (ref, youngMs) => guarded('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
+
+    async adjust(ref, { read, wanted }): Promise<Adjusted> {
+      const { stock, sale } = bucketKeys(ref);
+      const said = await guarded('adjust', () => run('adjust', [stock, sale], [read, wanted]));
+      const word = ADJUST_WORDS.find((known) => known === said);
+      if (word === undefined) throw new Bug(`adjust answered the word ${String(said)}`);
+      return word;
+    },
+
+    async settledMarkers(ref, batchIds): Promise<string[]> {
+      if (batchIds.length === 0) return [];
+      const { tx, pending } = bucketKeys(ref);
+      const [markers, scores] = await guarded('read markers', () =>
+        Promise.all([
+          redis.mget(batchIds.map((batchId) => tx + batchId)),
+          Promise.all(batchIds.map((batchId) => redis.zscore(pending, batchId))),
+        ]),
+      );
+      const settled = (marker: string | null | undefined): boolean => marker === 'deducted' || marker === 'claimed';
+      return batchIds.filter((_, index) => settled(markers[index]) && scores[index] === null);
+    },
+
+    async removeMarkers(ref, batchIds): Promise<number> {
+      if (batchIds.length === 0) return 0;
+      const { tx } = bucketKeys(ref);
+      return guarded('remove markers', () => redis.unlink(batchIds.map((batchId) => tx + batchId)));
+    },
+  };
+}
+
+async function* requestPages(redis: Redis, key: string): AsyncGenerator<LedgerRequest[]> {
+  let page: LedgerRequest[] = [];
+  for await (const [field, text] of scanHash(redis, key)) {
+    const entry = parseRequestEntry(text);
+    if (entry !== null) page.push([field, entry]);
+    if (page.length < SCAN_COUNT) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
+async function readBatch(redis: Redis, { tx, pending }: BucketKeys, batchId: string): Promise<LedgerBatch> {
+  const [score, marker, nowMs] = await Promise.all([
+    redis.zscore(pending, batchId),
+    redis.get(tx + batchId),
+    redisNowMs(redis),
+  ]);
+  const start = marker?.indexOf('{') ?? -1;
+  const kind = /^[a-z]+/.exec(marker ?? '')?.[0];
+  return {
+    pendingMs: score === null ? null : Math.max(0, nowMs - Number(score)),
+    marker: kind === 'deducted' || kind === 'claimed' || kind === 'aborted' ? kind : null,
+    body: marker === null || start < 0 ? null : marker.slice(start),
+  };
+}
+
+/** A hash cannot be added up at one moment; the stock before and after says whether anything moved meanwhile. */
+async function readUnits(redis: Redis, keys: BucketKeys, youngMs: number): Promise<BucketUnits | null> {
+  const before = await redis.get(keys.stock);
+  if (before === null) return null;
+  const buyers = new Map<string, number>(); // a field may come twice
+  for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
+  let unitsOfBuyers = 0;
+  for (const units of buyers.values()) unitsOfBuyers += units;
+  const nowMs = await redisNowMs(redis);
+  const [pending, youngPending, after] = await Promise.all([
+    redis.zcard(keys.pending),
+    redis.zcount(keys.pending, `(${nowMs - youngMs}`, '+inf'),
+    redis.get(keys.stock),
+  ]);
+  return { unitsLeft: Number(before), unitsOfBuyers, moved: after !== before, pending, youngPending };
+}
+
+async function redisNowMs(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+}

@@ -1,0 +1,165 @@
+import { expect } from 'chai';
+import type { OrderNews } from '../../src/domain/order-news.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { PurchaseNews, PurchaseNewsSender } from '../../src/ports/purchase-news.js';
+import { connectRedis } from '../../src/redis/connection.js';
+import { newsChannel } from '../../src/redis/keys.js';
+import { createPurchaseNewsSender, openPurchaseNews } from '../../src/redis/purchase-news.js';
+import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import { freshSaleId } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { until } from '../helpers/until.js';
+
+interface NewsWorld {
+  readonly news: PurchaseNews;
+  readonly sender: PurchaseNewsSender;
+  /** The way is broken and comes back by itself. */
+  breakWay(): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function memoryWorld(): Promise<NewsWorld> {
+  const news = new MemoryPurchaseNews();
+  return { news, sender: news, breakWay: async () => news.reconnect(), close: async () => undefined };
+}
+
+const LINGER_MS = 50;
+
+async function redisWorld(): Promise<NewsWorld> {
+  const { REDIS_URL: url } = stackEnv();
+  const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
+  const proxy = await TcpProxy.open(new URL(url).host);
+  const through = new URL(url);
+  through.host = proxy.address;
+  const connection = await connectRedis({ url, ...times }, silentLog);
+  const news = openPurchaseNews({ url: through.href, ...times, lingerMs: LINGER_MS }, silentLog);
+  return {
+    news,
+    sender: createPurchaseNewsSender(connection),
+    breakWay: async () => proxy.reset(),
+    async close() {
+      await news.close();
+      await connection.close();
+      await proxy.close();
+    },
+  };
+}
+
+const newsOf = (requestId: string, parts: Partial<OrderNews> = {}): OrderNews => ({
+  ...{ userId: 'ann', requestId, orderId: '101', state: 'pending_payment', reason: null },
+  ...parts,
+});
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['redis', redisWorld],
+] as const) {
+  describe(`contract PurchaseNews on ${name}`, function () {
+    this.timeout(30_000);
+    let world: NewsWorld;
+    let saleId: string;
+    before(async () => {
+      world = await createWorld();
+    });
+    beforeEach(() => {
+      saleId = freshSaleId();
+    });
+    after(() => world?.close());
+
+    /** Listens, and waits until the way is open. */
+    async function listen(requestId: string, sale = saleId): Promise<{ heard: (OrderNews | null)[]; end: () => void }> {
+      const heard: (OrderNews | null)[] = [];
+      const purchase = { saleId: sale, userId: 'ann', requestId };
+      const end = world.news.listen(purchase, (told) => void heard.push(told));
+      await until('the way is open', () => world.sender.hasListeners(sale));
+      return { heard, end };
+    }
+    const told = (heard: readonly (OrderNews | null)[]): OrderNews[] => heard.filter((one) => one !== null);
+
+    it('a buyer hears of his own purchase, as it was told, and of no other', async () => {
+      const [first, second] = [await listen('k1'), await listen('k2')];
+      const elsewhere = await listen('k1', freshSaleId());
+      const failed = newsOf('k2', { orderId: '102', state: 'failed', reason: 'limit_reached' });
+      await world.sender.send(saleId, [newsOf('k1'), newsOf('k3'), failed, newsOf('k1', { userId: 'bob' })]);
+      await until('both have heard', () => told(first.heard).length > 0 && told(second.heard).length > 0);
+      expect(told(first.heard)).to.deep.equal([newsOf('k1')]);
+      expect(told(second.heard)).to.deep.equal([failed]);
+      expect(told(elsewhere.heard)).to.deep.equal([]);
+      for (const { end } of [first, second, elsewhere]) end();
+    });
+
+    it('the first of a sale is told to look when the way is open: what came before that was missed', async () => {
+      const { heard, end } = await listen('k1');
+      await until('he is told', () => heard.includes(null));
+      end();
+    });
+
+    it('one purchase may be waited for more than once; who has ended hears nothing', async () => {
+      const [first, second] = [await listen('k1'), await listen('k1')];
+      first.end();
+      first.end();
+      await world.sender.send(saleId, [newsOf('k1')]);
+      await until('the second has heard', () => told(second.heard).length === 1);
+      expect(told(first.heard)).to.deep.equal([]);
+      second.end();
+    });
+
+    it('says whether anybody listens, for the sale as a whole', async () => {
+      expect(await world.sender.hasListeners(saleId)).to.equal(false);
+      const [first, second] = [await listen('k1'), await listen('k2')];
+      first.end();
+      await new Promise((resolve) => setTimeout(resolve, 2 * LINGER_MS));
+      expect(await world.sender.hasListeners(saleId)).to.equal(true);
+      second.end();
+      await until('nobody listens any more', async () => !(await world.sender.hasListeners(saleId)));
+      const again = await listen('k3');
+      await world.sender.send(saleId, [newsOf('k3')]);
+      await until('a later one hears', () => told(again.heard).length === 1);
+      again.end();
+    });
+
+    it('telling where nobody listens is no error', async () => {
+      await world.sender.send(saleId, [newsOf('k1')]);
+    });
+
+    it('many at once, in one message', async () => {
+      const listeners = await Promise.all(Array.from({ length: 300 }, (_, index) => listen(`k${index}`)));
+      await world.sender.send(
+        saleId,
+        listeners.map((_, index) => newsOf(`k${index}`)),
+      );
+      await until('all have heard', () => listeners.every(({ heard }) => told(heard).length === 1));
+      for (const { end } of listeners) end();
+    });
+
+    it('R8 after a broken way everybody looks again, and hears what comes then', async () => {
+      const { heard, end } = await listen('k1');
+      await until('the way is open', () => name === 'memory' || heard.includes(null));
+      heard.length = 0;
+      await world.breakWay();
+      await until('he is told to look', () => heard.includes(null));
+      await world.sender.send(saleId, [newsOf('k1')]);
+      await until('he hears', () => told(heard).length === 1);
+      end();
+    });
+  });
+}
+
+describe('news in Redis', () => {
+  it('M7 a message that nobody can read makes everybody look', async () => {
+    const { REDIS_URL: url } = stackEnv();
+    const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
+    const connection = await connectRedis({ url, ...times }, silentLog);
+    const news = openPurchaseNews({ url, ...times }, silentLog);
+    const saleId = freshSaleId();
+    const heard: (OrderNews | null)[] = [];
+    news.listen({ saleId, userId: 'ann', requestId: 'k1' }, (told) => void heard.push(told));
+    await until('the way is open', () => heard.length === 1);
+    await connection.redis.publish(newsChannel(saleId), '{"v":9}');
+    await until('he looks', () => heard.length === 2);
+    expect(heard).to.deep.equal([null, null]);
+    await news.close();
+    await connection.close();
+  });
+});

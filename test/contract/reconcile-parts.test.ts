@@ -1,0 +1,245 @@
+import { expect } from 'chai';
+import type { Sale } from '../../src/domain/sale.js';
+import { composeOrderId } from '../../src/domain/order-id.js';
+import { createOutbox } from '../../src/mysql/outbox.js';
+import { createReconcileBook } from '../../src/mysql/reconcile-book.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { ReconcileBook } from '../../src/ports/reconcile-book.js';
+import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
+import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
+import type { SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
+import { connectRedis } from '../../src/redis/connection.js';
+import { createReconcileLedger } from '../../src/redis/reconcile-ledger.js';
+import { createSaleLedger } from '../../src/redis/sale-ledger.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import type { MemoryBooks } from '../helpers/memory/memory-books.js';
+import type { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
+import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
+import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/memory-reconcile.js';
+import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { memoryWorld, mysqlWorld, newSale, systemClock, type BookWorld } from './book-worlds.js';
+
+interface LedgerSide {
+  readonly read: ReconcileLedger;
+  readonly ledger: StockLedger & SaleLedger & SettlementLedger;
+  close(): Promise<void>;
+}
+
+const LEDGERS: [string, () => Promise<LedgerSide>][] = [
+  [
+    'memory',
+    async () => {
+      const ledger = new MemoryLedger({ clock: systemClock });
+      return { read: new MemoryReconcileLedger(ledger), ledger, close: async () => undefined };
+    },
+  ],
+  [
+    'redis',
+    async () => {
+      const url = stackEnv().REDIS_URL;
+      const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
+      const parts = [createStockLedger(connection, silentLog), createSaleLedger(connection)] as const;
+      const ledger = { ...parts[0], ...parts[1], ...createSettlementLedger(connection) };
+      return { read: createReconcileLedger(connection), ledger, close: () => connection.close() };
+    },
+  ],
+];
+
+for (const [name, createSide] of LEDGERS) {
+  describe(`contract ReconcileLedger on ${name}`, () => {
+    let side: LedgerSide;
+    let sale: Sale;
+    before(async () => {
+      side = await createSide();
+    });
+    beforeEach(async () => {
+      sale = saleOf({ stock: 100, limitPerBuyer: 10 });
+      await side.ledger.warm(sale);
+      await side.ledger.gate(sale, 'open');
+    });
+    after(() => side?.close());
+    const ref = () => ({ saleId: sale.saleId, bucket: 0 });
+    const deducted = async (...texts: string[]) => {
+      const batch = batchOf(sale, purchasesOf(...texts));
+      expect((await side.ledger.deduct(batch)).outcome).to.equal('deducted');
+      return batch;
+    };
+
+    it('gives every request in pages, and single entries', async () => {
+      const { batchId } = await deducted('u1*2', 'u2');
+      const pages = [];
+      for await (const page of side.read.requests(ref())) pages.push(...page);
+      const held = { state: 'held', batchId } as const;
+      expect(new Map(pages)).to.deep.equal(
+        new Map([
+          ['u1/k1', { ...held, quantity: 2 }],
+          ['u2/k1', { ...held, quantity: 1 }],
+        ]),
+      );
+      const entries = await side.read.entriesOf(ref(), ['u2/k1', 'nobody/k1']);
+      expect(entries).to.deep.equal([{ ...held, quantity: 1 }, null]);
+      expect(await side.read.entriesOf(ref(), [])).to.deep.equal([]);
+    });
+
+    it('knows of a batch how long it is pending, its marker and its body', async () => {
+      const batch = await deducted('u1');
+      const pending = await side.read.batch(ref(), batch.batchId);
+      expect(pending.pendingMs).to.be.within(0, 60_000);
+      expect(pending).to.include({ marker: 'deducted', body: batch.body });
+      await side.ledger.settle([{ batch, orders: [] }]);
+      const settled = { pendingMs: null, marker: 'deducted', body: null };
+      expect(await side.read.batch(ref(), batch.batchId)).to.deep.equal(settled);
+      await side.ledger.decide(batchOf(sale, [], 'aborted-batch'));
+      expect(await side.read.batch(ref(), 'aborted-batch')).to.include({ marker: 'aborted', body: null });
+      const unknown = { pendingMs: null, marker: null, body: null };
+      expect(await side.read.batch(ref(), 'no-batch')).to.deep.equal(unknown);
+    });
+
+    it('adds the units up, and says what is young', async () => {
+      await deducted('u1*2', 'u2');
+      const units = { unitsLeft: 97, unitsOfBuyers: 3, moved: false, pending: 1 };
+      expect(await side.read.units(ref(), 60_000)).to.deep.equal({ ...units, youngPending: 1 });
+      expect(await side.read.units(ref(), -60_000)).to.deep.equal({ ...units, youngPending: 0 });
+      expect(await side.read.units({ saleId: saleOf().saleId, bucket: 0 }, 1)).to.equal(null);
+    });
+
+    it('C5 adjusts only what is as it was read, in a sale that lets nobody in', async () => {
+      const adjust = (read: number, wanted: number) => side.read.adjust(ref(), { read, wanted });
+      expect(await adjust(100, 102)).to.equal('selling');
+      await side.ledger.gate(sale, 'paused');
+      expect(await adjust(99, 102)).to.equal('moved');
+      expect(await adjust(100, 102)).to.equal('adjusted');
+      expect((await side.read.units(ref(), 1))?.unitsLeft).to.equal(102);
+      const nowhere = { saleId: saleOf().saleId, bucket: 0 };
+      expect(await side.read.adjust(nowhere, { read: 1, wanted: 2 })).to.equal('not_warmed');
+    });
+
+    it('C7 names and removes markers of settled batches only', async () => {
+      const [settled, pending] = [await deducted('u1'), await deducted('u2')];
+      await side.ledger.settle([{ batch: settled, orders: [] }]);
+      await side.ledger.decide(batchOf(sale, [], 'aborted-batch'));
+      const all = [settled.batchId, pending.batchId, 'aborted-batch', 'no-batch'];
+      expect(await side.read.settledMarkers(ref(), all)).to.deep.equal([settled.batchId]);
+      expect(await side.read.removeMarkers(ref(), [settled.batchId, 'no-batch'])).to.equal(1);
+      expect(await side.read.settledMarkers(ref(), all)).to.deep.equal([]);
+      expect(await side.read.removeMarkers(ref(), [])).to.equal(0);
+    });
+  });
+}
+
+interface BookSide {
+  readonly world: BookWorld;
+  readonly read: ReconcileBook;
+  /** Leaves a promise of a release in the outbox. */
+  promise(saleId: string): Promise<string>;
+  keep(outboxId: string): Promise<void>;
+}
+
+const BOOKS: [string, () => Promise<BookSide>][] = [
+  [
+    'memory',
+    async () => {
+      const world = await memoryWorld();
+      const books: MemoryBooks = world.books;
+      const read = new MemoryReconcileBook(books, world.letters as MemoryDeadLetterBook);
+      return {
+        ...{ world, read },
+        promise: async (saleId) => books.outbox.add('release', 'b', [releaseIn(saleId)]),
+        keep: (outboxId) => books.outbox.markDone([outboxId]),
+      };
+    },
+  ],
+  [
+    'mysql',
+    async () => {
+      const world = await mysqlWorld();
+      const { pool } = world;
+      return {
+        ...{ world, read: createReconcileBook(pool, 2) },
+        promise: async (saleId) => {
+          const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'b', ?)";
+          return (await pool.execute(sql, [JSON.stringify([releaseIn(saleId)])])).insertId;
+        },
+        keep: (outboxId) => createOutbox(pool).markDone([outboxId]),
+      };
+    },
+  ],
+];
+
+const releaseIn = (saleId: string) => ({
+  ...{ saleId, bucket: 0, userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true },
+});
+
+for (const [name, createSide] of BOOKS) {
+  describe(`contract ReconcileBook on ${name}`, () => {
+    let side: BookSide;
+    let sale: Sale;
+    before(async () => {
+      side = await createSide();
+    });
+    beforeEach(async () => {
+      sale = await side.world.sales.create(newSale({ opensAtMs: Date.now() - 1000 }));
+    });
+    after(() => side?.world.close());
+
+    async function recorded(...texts: string[]): Promise<string[]> {
+      const batch = batchOf(sale, purchasesOf(...texts));
+      const orders = batch.purchases.map((purchase, index) => ({
+        ...{ batch, purchase, failure: index === 1 ? ('limit_reached' as const) : null },
+        orderId: composeOrderId(Date.now(), 254, `${purchase.userId}${sale.saleId}`, index),
+      }));
+      const terms = await side.world.orders.termsOf([sale.saleId]);
+      const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 60_000 };
+      expect((await side.world.orders.write(plan)).outcome).to.equal('written');
+      return orders.map(({ orderId }) => orderId);
+    }
+
+    it('finds rows by request, with their age', async () => {
+      const [first, second] = await recorded('u1', 'u2', 'u3');
+      const rows = await side.read.rowsOf(sale.saleId, [purchaseOf('u1'), purchaseOf('u2'), purchaseOf('u3/other')]);
+      const told = rows.map(({ orderId, state, reason }) => ({ orderId, state, reason }));
+      expect(told).to.have.deep.members([
+        { orderId: first, state: 'pending_payment', reason: null },
+        { orderId: second, state: 'failed', reason: 'limit_reached' },
+      ]);
+      for (const { ageMs } of rows) expect(ageMs).to.be.within(0, 60_000);
+      expect(await side.read.rowsOf(sale.saleId, [])).to.deep.equal([]);
+    });
+
+    it('walks the rows of the sale, window by window', async () => {
+      const ids = await recorded('u1', 'u2', 'u3', 'u4', 'u5');
+      const seen: string[] = [];
+      for await (const rows of side.read.agedOrders(sale)) seen.push(...rows.map(({ orderId }) => orderId));
+      expect(seen.sort()).to.deep.equal(ids.sort());
+    });
+
+    it('names batches with a parked letter', async () => {
+      const batch = batchOf(sale, purchasesOf('u1'));
+      await side.world.letters.park({
+        ...{ messageId: batch.batchId, group: 'seckill-order-writer', originTopic: 'seckill-purchase', detail: 'x' },
+        ...{ saleId: sale.saleId, batchId: batch.batchId, body: batch.body, reason: 'retries_exhausted', attempts: 8 },
+      });
+      const other = batchOf(sale, purchasesOf('u2'));
+      const parked = await side.read.parkedBatches([batch.batchId, other.batchId]);
+      expect([...parked]).to.deep.equal([batch.batchId]);
+      expect((await side.read.parkedBatches([])).size).to.equal(0);
+    });
+
+    it('names promises that are old or were tried often, until they are kept', async () => {
+      const outboxId = await side.promise(sale.saleId);
+      const stuck = (olderThanMs: number, attemptsMin: number) =>
+        side.read.stuckRows(sale.saleId, { olderThanMs, attemptsMin }, 10);
+      expect(await stuck(60_000, 5)).to.deep.equal([]);
+      const [old] = await stuck(0, 5);
+      expect(old).to.include({ outboxId, attempts: 0 });
+      expect((await stuck(60_000, 0)).map((row) => row.outboxId)).to.deep.equal([outboxId]);
+      expect(await side.read.stuckRows(`${sale.saleId}1`, { olderThanMs: 0, attemptsMin: 0 }, 10)).to.deep.equal([]);
+      expect([await side.read.undoneReleases(sale.saleId), await side.read.isKept(outboxId)]).to.deep.equal([1, false]);
+      await side.keep(outboxId);
+      expect([await side.read.undoneReleases(sale.saleId), await side.read.isKept(outboxId)]).to.deep.equal([0, true]);
+      expect(await stuck(0, 0)).to.deep.equal([]);
+    });
+  });
+}

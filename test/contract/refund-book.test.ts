@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import type { LeasedRefund } from '../../src/ports/refund-book.js';
+import { MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-moves-worlds.js';
+
+const LEASE_MS = 60_000;
+
+for (const [name, createWorld] of MOVES_WORLDS) {
+  describe(`contract RefundBook on ${name}`, function () {
+    this.timeout(30_000);
+    let world: MovesWorld;
+    // a world for each test: what is due is asked of all orders together
+    beforeEach(async () => {
+      world = await createWorld();
+    });
+    afterEach(() => world?.close());
+
+    /** An order that was cancelled before its money came, once for each text. @returns payment ids, oldest first */
+    async function owed(...texts: string[]): Promise<{ paymentIds: string[]; orderIds: string[] }> {
+      const { orders } = await ordersIn(world, texts);
+      const paymentIds: string[] = [];
+      for (const order of orders) {
+        await world.moves.cancel(order.orderId);
+        const payment = paymentOf(order);
+        expect(await world.moves.pay(order.orderId, payment)).to.equal('refund_due');
+        paymentIds.push(payment.paymentId);
+      }
+      return { paymentIds, orderIds: orders.map(({ orderId }) => orderId) };
+    }
+    const idsOf = (leased: readonly LeasedRefund[]): string[] => leased.map(({ paymentId }) => paymentId);
+
+    it('lends each refund once, with what is owed, and again when its lease is over', async () => {
+      const { paymentIds, orderIds } = await owed('ann', 'bob*2', 'eve');
+      const first = await world.refunds.lease(2, 200);
+      const rest = await world.refunds.lease(2, 200);
+      expect([...idsOf(first), ...idsOf(rest)]).to.have.members(paymentIds);
+      expect(first).to.have.length(2);
+      const [bob] = [...first, ...rest].filter(({ orderId }) => orderId === orderIds[1]);
+      expect(bob).to.include({ paymentId: paymentIds[1], amountCents: 2 * 1999, attempts: 1 });
+      expect(await world.refunds.lease(5, 200)).to.deep.equal([]);
+      await world.clock.sleep(250);
+      const again = await world.refunds.lease(5, LEASE_MS);
+      expect(again.map(({ attempts }) => attempts)).to.deep.equal([2, 2, 2]);
+    });
+
+    it('of many who lease at once each refund goes to one', async () => {
+      const { paymentIds } = await owed(...Array.from({ length: 12 }, (_, index) => `u${index}`));
+      const all = await Promise.all(Array.from({ length: 6 }, () => world.refunds.lease(4, LEASE_MS)));
+      const rest = await world.refunds.lease(12, LEASE_MS); // what was passed over because others were taking it
+      expect(idsOf([...all.flat(), ...rest])).to.have.members(paymentIds);
+    });
+
+    it('what is refunded stays so and is due no more; an order shows its refunds', async () => {
+      const { paymentIds, orderIds } = await owed('ann', 'bob');
+      const [paymentId, other] = paymentIds as [string, string];
+      await world.refunds.lease(5, 50);
+      await world.refunds.markRefunded(paymentId);
+      await world.refunds.markRefunded(paymentId);
+      await world.refunds.postpone(paymentId, 0, 'too late');
+      await world.clock.sleep(80);
+      expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
+      const shared = { amountCents: 1999, reason: 'order_cancelled' };
+      const [ann, bob] = orderIds as [string, string];
+      expect(await world.refunds.refundsOf(ann)).to.deep.equal([
+        { paymentId, orderId: ann, state: 'refunded', ...shared },
+      ]);
+      expect(await world.refunds.refundsOf(bob)).to.deep.equal([
+        { paymentId: other, orderId: bob, state: 'due', ...shared },
+      ]);
+      expect(await world.refunds.refundsOf('12x')).to.deep.equal([]);
+    });
+
+    it('what was postponed comes when its time has come', async () => {
+      const { paymentIds } = await owed('ann');
+      await world.refunds.lease(1, LEASE_MS);
+      await world.refunds.postpone(paymentIds[0] as string, 200, 'x'.repeat(2000));
+      expect(await world.refunds.lease(1, LEASE_MS)).to.deep.equal([]);
+      await world.clock.sleep(250);
+      expect((await world.refunds.lease(1, LEASE_MS)).map(({ attempts }) => attempts)).to.deep.equal([2]);
+    });
+  });
+}

@@ -1,0 +1,45 @@
+import { expect } from 'chai';
+import { createTraceBroker } from '../../src/cli/trace-broker.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { found } from '../helpers/until.js';
+import { freshBatch, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+
+describe('trace broker', () => {
+  let world: BrokerWorld;
+  before(async () => {
+    world = await rocketmqWorld();
+  });
+  after(() => world?.close());
+
+  it('finds half, committed and published-again messages of a batch, and none of another', async () => {
+    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR);
+    const channel = await world.purchaseChannel(async () => 'no_answer');
+    const redrives = await world.redriveChannel();
+    const [batch, other] = [freshBatch(), freshBatch()];
+    const startMs = Date.now() - 5_000;
+    const half = await channel.sendHalf(batch);
+    if (typeof half === 'string') throw new Error(`the half message: ${half}`);
+    // The broker indexes behind its log.
+    const kinds = (wanted: number) =>
+      found(`${wanted} messages`, async () => {
+        const messages = await broker.messagesOf(batch.batchId);
+        for (const { storedAtMs } of messages) expect(storedAtMs).to.be.within(startMs, Date.now() + 5_000);
+        return messages.length === wanted ? messages.map(({ kind }) => kind) : null;
+      });
+    expect(await kinds(1)).to.deep.equal(['half']);
+    await half.commit();
+    await redrives.publish(batch);
+    expect(await kinds(3)).to.deep.equal(['half', 'committed', 'redriven']);
+    expect(await broker.messagesOf(other.batchId)).to.deep.equal([]);
+  });
+
+  it('says so when nobody answers, or the cluster is another', async () => {
+    const failure = (broker: ReturnType<typeof createTraceBroker>): Promise<string> =>
+      broker.messagesOf('b1').then(
+        () => 'an answer',
+        (error: Error) => error.message,
+      );
+    expect(await failure(createTraceBroker('127.0.0.1:1'))).to.contain('ECONNREFUSED');
+    expect(await failure(createTraceBroker(stackEnv().NAMESRV_ADDR, 'elsewhere'))).to.contain('no broker');
+  });
+});

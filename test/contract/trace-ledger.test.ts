@@ -1,0 +1,65 @@
+import { expect } from 'chai';
+import { silentLog } from '../../src/ports/log.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createSaleLedger } from '../../src/redis/sale-ledger.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createTraceLedger } from '../../src/redis/trace-ledger.js';
+import { batchOf, freshBatchId, purchasesOf, saleOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+describe('trace ledger', () => {
+  let redis: RedisConnection;
+  before(async () => {
+    redis = await connectRedis({ url: stackEnv().REDIS_URL, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
+  });
+  after(() => redis?.close());
+
+  const openSale = async (stock = 100) => {
+    const sale = saleOf({ stock });
+    const desk = createSaleLedger(redis);
+    await desk.warm(sale);
+    await desk.gate(sale, 'open');
+    return { sale, ref: { saleId: sale.saleId, bucket: 0 } };
+  };
+
+  it('a batch: pending with its body, settled without, aborted, parked, never seen', async () => {
+    const { sale, ref } = await openSale();
+    const [stock, settlement, trace] = [
+      createStockLedger(redis, silentLog),
+      createSettlementLedger(redis),
+      createTraceLedger(redis),
+    ];
+    const batch = batchOf(sale, purchasesOf('u1*2', 'u2'));
+    expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal({ marker: null, body: null, pendingSinceMs: null });
+    expect((await stock.deduct(batch)).outcome).to.equal('deducted');
+    const pending = await trace.readBatch(ref, batch.batchId);
+    expect(pending).to.deep.include({ marker: 'deducted', body: batch.body });
+    const [seconds] = await redis.redis.time();
+    expect(pending.pendingSinceMs).to.be.within((Number(seconds) - 60) * 1000, (Number(seconds) + 1) * 1000);
+    expect([await trace.unitsOf(ref, 'u1'), await trace.unitsOf(ref, 'u3')]).to.deep.equal([2, 0]);
+
+    await settlement.park(batch);
+    const parked = { marker: 'deducted', body: batch.body, pendingSinceMs: null };
+    expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal(parked);
+    await settlement.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '42' }] }]);
+    expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal({ ...parked, body: null });
+
+    const other = batchOf(sale, purchasesOf('u9'), freshBatchId());
+    expect(await stock.decide(other)).to.equal('aborted');
+    expect((await trace.readBatch(ref, other.batchId)).marker).to.equal('aborted');
+  });
+
+  it('the buyers of a request id, whole words only, however many other requests there are', async () => {
+    const { sale, ref } = await openSale(5000);
+    const many = Array.from({ length: 900 }, (_, index) => `u${index}/k${index}`);
+    const alike = ['ann/k1x', 'bob/xk1', 'k1/other', 'cid/K1'];
+    const stock = createStockLedger(redis, silentLog);
+    expect((await stock.deduct(batchOf(sale, purchasesOf(...many, ...alike)))).outcome).to.equal('deducted');
+    expect((await stock.deduct(batchOf(sale, purchasesOf('dan/k1')))).outcome).to.equal('deducted');
+    const trace = createTraceLedger(redis);
+    expect(await trace.buyersOf(ref, 'k1', 10)).to.have.members(['u1', 'dan']);
+    expect(await trace.buyersOf(ref, 'k1', 1)).to.have.length(1);
+    expect(await trace.buyersOf(ref, 'nobody', 10)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { SCHEMA } from '../../src/config/schema.js';
+import type { Key } from '../../src/config/key.js';
+import { WAITING_STATES, WATCHED_STATES } from '../../src/domain/waiting-states.js';
+import {
+  createChannelMeters,
+  createHttpMeters,
+  createKeeperMeters,
+  createPurchaseMeters,
+  createWorkerMeters,
+} from '../../src/observability/metrics.js';
+
+const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+/** Every name that a program publishes, those that Prometheus makes of a histogram among them. */
+async function published(): Promise<Set<string>> {
+  const registry = new Registry();
+  createPurchaseMeters(registry, () => ({ waiting: 0, inFlight: 0 }));
+  createChannelMeters(registry);
+  createHttpMeters(registry);
+  createWorkerMeters(registry);
+  createKeeperMeters(registry);
+  const metrics = await registry.getMetricsAsJSON();
+  return new Set(
+    metrics.flatMap(({ name, type }) =>
+      String(type) === 'histogram' ? ['_bucket', '_count', '_sum'].map((end) => `${name}${end}`) : [name],
+    ),
+  );
+}
+
+describe('guard: every state that waits has a deadline, an end and an alert', () => {
+  it('deploy/prometheus/alerts.yml names only metrics that a program publishes', async () => {
+    const known = await published();
+    const named = [...read('deploy/prometheus/alerts.yml').matchAll(/\bseckill_[a-z_]+/g)].map(([name]) => name);
+    expect(named).to.have.length.above(WATCHED_STATES.length);
+    for (const name of named) expect([...known], name).to.include(name);
+  });
+
+  it('every watched state has an alert, and no alert is for another', () => {
+    const labels = [...read('deploy/prometheus/alerts.yml').matchAll(/seckill_overdue\{state="(\w+)"\}/g)];
+    expect(labels.map(([, state]) => state)).to.have.members([...WATCHED_STATES]);
+  });
+
+  it('docs/architecture.md has the table of src/domain/waiting-states.ts', () => {
+    const page = read('docs/architecture.md');
+    for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {
+      expect(page).to.contain(`| \`${state}\` | ${waits} | ${deadline} | ${endedBy} | \`${watchedAs}\` |`);
+    }
+  });
+
+  it('a deadline that looks like a key of the configuration is one', () => {
+    const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
+    const envs = keys.map(({ env }) => env);
+    for (const { deadline } of Object.values(WAITING_STATES)) {
+      if (/^[A-Z_]+$/.test(deadline)) expect(envs).to.include(deadline);
+    }
+  });
+});

@@ -1,0 +1,97 @@
+import { request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { until } from './until.js';
+
+export interface HeardEvent {
+  readonly id: string;
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** A client of one `text/event-stream`. It does not come again by itself. */
+export class EventStreamClient {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly events: HeardEvent[] = [];
+  comments = 0;
+  retryMs: number | null = null;
+  ended = false;
+  /** What came as an answer that is no stream. */
+  text = '';
+  readonly #response: IncomingMessage;
+
+  private constructor(response: IncomingMessage) {
+    this.#response = response;
+    this.status = response.statusCode ?? 0;
+    this.headers = response.headers;
+    response.setEncoding('utf8');
+    let rest = '';
+    response.on('data', (chunk: string) => {
+      this.text += chunk;
+      const blocks = (rest + chunk).split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) this.#take(block);
+    });
+    response.on('error', () => undefined);
+    response.on('close', () => (this.ended = true));
+  }
+
+  /** @throws when no answer begins within `timeoutMs` */
+  static open(
+    url: string,
+    { token, lastEventId }: { readonly token?: string; readonly lastEventId?: string },
+    timeoutMs = 10_000,
+  ): Promise<EventStreamClient> {
+    return new Promise((resolve, reject) => {
+      const headers = {
+        Connection: 'keep-alive', // as browsers ask: whether it closes is for the server to say
+        ...(token === undefined ? {} : { Authorization: token.startsWith('Bearer ') ? token : `Bearer ${token}` }),
+        ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
+      };
+      const asked = request(url, { headers, agent: false });
+      const timer = setTimeout(() => asked.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+      asked.on('error', reject);
+      asked.on('response', (response) => {
+        clearTimeout(timer);
+        resolve(new EventStreamClient(response));
+      });
+      asked.end();
+    });
+  }
+
+  get words(): string[] {
+    return this.events.map(({ event }) => event);
+  }
+
+  /** Waits until this word was heard. */
+  heard(word: string, timeoutMs = 20_000): Promise<void> {
+    return until(
+      `the stream says ${word} (it said ${this.words.join()})`,
+      () => this.words.includes(word),
+      timeoutMs,
+      10,
+    );
+  }
+
+  end(timeoutMs = 20_000): Promise<void> {
+    return until(`the stream ends (it said ${this.words.join()})`, () => this.ended, timeoutMs, 10);
+  }
+
+  close(): void {
+    this.#response.destroy();
+  }
+
+  #take(block: string): void {
+    const fields = new Map(
+      block.split('\n').map((line): [string, string] => {
+        const colon = line.indexOf(':');
+        return [line.slice(0, colon), line.slice(colon + 1).trimStart()];
+      }),
+    );
+    if (fields.has('')) this.comments++;
+    if (fields.has('retry')) this.retryMs = Number(fields.get('retry'));
+    const [id = '', event, data] = ['id', 'event', 'data'].map((name) => fields.get(name));
+    if (event !== undefined && data !== undefined) {
+      this.events.push({ id, event, data: JSON.parse(data) as Record<string, unknown> });
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import type { OrderNews } from '../../../src/domain/order-news.js';
+import { purchaseKey } from '../../../src/domain/purchase.js';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { HearNews, PurchaseNews, PurchaseNewsSender, PurchaseRef } from '../../../src/ports/purchase-news.js';
+
+/** News in memory: the listening and the telling side. The way is open at once. */
+export class MemoryPurchaseNews implements PurchaseNews, PurchaseNewsSender {
+  /** What was told, by sale. */
+  readonly sent: [string, readonly OrderNews[]][] = [];
+  /** While true, whoever tells gets an error. */
+  broken = false;
+  readonly #listeners = new Map<string, Set<HearNews>>();
+
+  listen(purchase: PurchaseRef, hear: HearNews): () => void {
+    const key = `${purchase.saleId}/${purchaseKey(purchase)}`;
+    const own = (told: OrderNews | null): void => hear(told);
+    const isFirst = !this.#isHeard(purchase.saleId);
+    const listeners = this.#listeners.get(key) ?? new Set();
+    this.#listeners.set(key, listeners.add(own));
+    queueMicrotask(() => {
+      if (isFirst && listeners.has(own)) own(null);
+    });
+    return () => {
+      listeners.delete(own);
+      if (listeners.size === 0) this.#listeners.delete(key);
+    };
+  }
+
+  async hasListeners(saleId: string): Promise<boolean> {
+    this.#failIfBroken();
+    return this.#isHeard(saleId);
+  }
+
+  async send(saleId: string, news: readonly OrderNews[]): Promise<void> {
+    this.#failIfBroken();
+    this.sent.push([saleId, news]);
+    for (const told of news) {
+      for (const hear of this.#listeners.get(`${saleId}/${purchaseKey(told)}`) ?? []) hear(told);
+    }
+  }
+
+  /** The way was broken and is open again. */
+  reconnect(): void {
+    for (const listeners of this.#listeners.values()) for (const hear of listeners) hear(null);
+  }
+
+  get listening(): number {
+    return [...this.#listeners.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  #isHeard(saleId: string): boolean {
+    return [...this.#listeners.keys()].some((key) => key.startsWith(`${saleId}/`));
+  }
+
+  #failIfBroken(): void {
+    if (this.broken) throw new OperationalError('redis', 'ordered by the test', { retryable: true });
+  }
+}

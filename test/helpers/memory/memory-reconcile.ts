@@ -1,0 +1,148 @@
+import type { RequestEntry } from '../../../src/domain/outcome.js';
+import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
+import type { Sale } from '../../../src/domain/sale.js';
+import type { AgedOrder, ReconcileBook, StuckLimits, StuckRow } from '../../../src/ports/reconcile-book.js';
+import type {
+  Adjusted,
+  BucketUnits,
+  LedgerBatch,
+  LedgerRequest,
+  ReconcileLedger,
+} from '../../../src/ports/reconcile-ledger.js';
+import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import type { MemoryBooks } from './memory-books.js';
+import type { MemoryDeadLetterBook } from './memory-dead-letter-book.js';
+import type { MemoryLedger } from './memory-ledger.js';
+
+/** The ledger in memory, as reconcile reads it. */
+export class MemoryReconcileLedger implements ReconcileLedger {
+  /** Runs before entries are read once more: what a test lets happen between two looks. */
+  onLook: () => void | Promise<void> = () => undefined;
+  readonly #ledger: MemoryLedger;
+
+  constructor(ledger: MemoryLedger) {
+    this.#ledger = ledger;
+  }
+
+  async *requests(ref: BucketRef): AsyncGenerator<LedgerRequest[]> {
+    const all = [...this.#ledger.bucket(ref).requests];
+    if (all.length > 0) yield all;
+  }
+
+  async entriesOf(ref: BucketRef, keys: readonly string[]): Promise<(RequestEntry | null)[]> {
+    await this.onLook();
+    return keys.map((key) => this.#ledger.bucket(ref).requests.get(key) ?? null);
+  }
+
+  async batch(ref: BucketRef, batchId: string): Promise<LedgerBatch> {
+    const bucket = this.#ledger.bucket(ref);
+    const sinceMs = bucket.pending.get(batchId);
+    const marker = bucket.marker(batchId, this.#now);
+    return {
+      pendingMs: sinceMs === undefined ? null : this.#now - sinceMs,
+      marker: marker?.kind ?? null,
+      body: marker === null || marker.kind === 'aborted' ? null : marker.body,
+    };
+  }
+
+  async units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null> {
+    const bucket = this.#ledger.bucket(ref);
+    if (bucket.sale === null) return null;
+    const since = [...bucket.pending.values()];
+    return {
+      unitsLeft: bucket.unitsLeft,
+      unitsOfBuyers: [...bucket.unitsByBuyer().values()].reduce((sum, units) => sum + units, 0),
+      moved: false,
+      pending: since.length,
+      youngPending: since.filter((sinceMs) => sinceMs > this.#now - youngMs).length,
+    };
+  }
+
+  async adjust(ref: BucketRef, { read, wanted }: { read: number; wanted: number }): Promise<Adjusted> {
+    const bucket = this.#ledger.bucket(ref);
+    if (bucket.sale === null) return 'not_warmed';
+    if (bucket.sale.state === 'open' || bucket.sale.state === 'repair') return 'selling';
+    if (bucket.unitsLeft !== read) return 'moved';
+    bucket.unitsLeft = wanted;
+    return 'adjusted';
+  }
+
+  async settledMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]> {
+    const bucket = this.#ledger.bucket(ref);
+    return batchIds.filter((batchId) => {
+      const marker = bucket.marker(batchId, this.#now);
+      return marker !== null && marker.kind !== 'aborted' && marker.body === null && !bucket.pending.has(batchId);
+    });
+  }
+
+  async removeMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<number> {
+    const { markers } = this.#ledger.bucket(ref);
+    return batchIds.filter((batchId) => markers.delete(batchId)).length;
+  }
+
+  get #now(): number {
+    return this.#ledger.clock.nowMs();
+  }
+}
+
+/** The book in memory, as reconcile reads it. A row is as old as it is there: moves leave no trace here. */
+export class MemoryReconcileBook implements ReconcileBook {
+  readonly #books: MemoryBooks;
+  readonly #letters: MemoryDeadLetterBook;
+
+  constructor(books: MemoryBooks, letters: MemoryDeadLetterBook) {
+    this.#books = books;
+    this.#letters = letters;
+  }
+
+  findSale(saleId: string): Promise<Sale | null> {
+    return this.#books.find(saleId);
+  }
+
+  async rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]> {
+    const wanted = new Set(purchases.map(purchaseKey));
+    return this.#rows(saleId).filter((row) => wanted.has(purchaseKey(row)));
+  }
+
+  async *agedOrders({ saleId }: Sale): AsyncGenerator<AgedOrder[]> {
+    const rows = this.#rows(saleId);
+    if (rows.length > 0) yield rows;
+  }
+
+  async undoneReleases(saleId: string): Promise<number> {
+    const undone = this.#undone(saleId).filter(({ kind }) => kind === 'release');
+    return undone.length;
+  }
+
+  async parkedBatches(batchIds: readonly string[]): Promise<Set<string>> {
+    const parked = this.#letters.letters.filter(({ state }) => state === 'parked').map(({ batchId }) => batchId);
+    return new Set(batchIds.filter((batchId) => parked.includes(batchId)));
+  }
+
+  async stuckRows(saleId: string, { olderThanMs, attemptsMin }: StuckLimits, max: number): Promise<StuckRow[]> {
+    const nowMs = this.#books.clock.nowMs();
+    return this.#undone(saleId)
+      .map(({ id, attempts, createdAtMs }) => ({ outboxId: id, attempts, ageMs: nowMs - createdAtMs }))
+      .filter(({ attempts, ageMs }) => ageMs >= olderThanMs || attempts >= attemptsMin)
+      .slice(0, max);
+  }
+
+  async isKept(outboxId: string): Promise<boolean> {
+    return !this.#books.outboxRows.some((row) => row.id === outboxId && row.doneAtMs === null);
+  }
+
+  #undone(saleId: string) {
+    const named = `"saleId":"${saleId}"`;
+    return this.#books.outboxRows.filter((row) => row.doneAtMs === null && JSON.stringify(row.payload).includes(named));
+  }
+
+  #rows(saleId: string): AgedOrder[] {
+    const nowMs = this.#books.clock.nowMs();
+    return this.#books.allOrders
+      .filter((order) => order.saleId === saleId)
+      .map(({ orderId, userId, requestId, batchId, quantity, state, reason, createdAtMs }) => ({
+        ...{ orderId, userId, requestId, batchId, quantity, state, reason },
+        ageMs: nowMs - createdAtMs,
+      }));
+  }
+}

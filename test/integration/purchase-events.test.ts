@@ -1,0 +1,111 @@
+import { expect } from 'chai';
+import { Buyers } from '../helpers/buyers.js';
+import { EventStreamClient } from '../helpers/event-stream-client.js';
+import { ask } from '../helpers/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../helpers/until.js';
+
+/** Longer than any test: what comes sooner, news have brought. */
+const NO_LOOKS = { NEWS_LOOK_MAX_MS: '60000' };
+/** Soon enough for a test. */
+const LOOKS = { NEWS_LOOK_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
+const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
+/** The first looks come after 50 ms, then 3, 9, 27 and 81 times as long: from the fourth on there is time for news. */
+const FIRST_LOOKS_MS = 2_100;
+
+describe('news to the buyer, from two api processes', () => {
+  let first: Program;
+  let second: Program;
+  let worker: Program;
+  let keeper: Program;
+  const system = useSystem(async ({ programs }) => {
+    [first, second, worker, keeper] = await Promise.all([
+      programs.start('api', { env: { ...NO_LOOKS, ...PAYMENTS } }),
+      programs.start('api', { env: { ...LOOKS, ...PAYMENTS } }),
+      programs.start('worker'),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' } }),
+    ]);
+  });
+
+  const buyersOf = (saleId: string, api: Program): Buyers =>
+    new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const listen = (buyers: Buyers, userId: string, api: Program, lastEventId?: string): Promise<EventStreamClient> =>
+    EventStreamClient.open(`${api.url}/v1/sales/${buyers.saleId}/purchases/k1/events`, {
+      token: buyers.token(userId),
+      ...(lastEventId === undefined ? {} : { lastEventId }),
+    });
+  const pay = async (buyers: Buyers, userId: string, orderId: unknown, api: Program): Promise<void> => {
+    const url = `${api.url}/v1/orders/${String(orderId)}/pay`;
+    expect((await ask(url, { method: 'POST', token: buyers.token(userId) })).status).to.equal(200);
+  };
+  const foundByNews = async (api: Program): Promise<number> => {
+    const { text } = await ask(`${api.url}/metrics`);
+    return Number(/^seckill_awaited_changes_total\{found_by="news"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
+  };
+
+  it('pending, ordered, paid: told at one api of what another one accepted, each once, and with an end', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const [here, there] = [buyersOf(saleId, first), buyersOf(saleId, second)];
+    worker.signal('SIGSTOP');
+    expect((await there.buy('ann'))?.status).to.equal(202);
+    const stream = await listen(here, 'ann', first);
+    expect([stream.status, stream.headers['content-type']]).to.deep.equal([200, 'text/event-stream']);
+    const poll = here.status('ann', 'k1', 25);
+    expect((await listen(here, 'bob', first)).status, 'not his').to.equal(404);
+    await new Promise((resolve) => setTimeout(resolve, FIRST_LOOKS_MS));
+    expect(stream.words).to.deep.equal(['pending']);
+    const before = await foundByNews(first);
+    worker.signal('SIGCONT');
+    await stream.heard('ordered');
+    expect((await poll).json.status, 'the long poll wakes as well').to.equal('ordered');
+    expect((await foundByNews(first)) - before, 'stream and poll were told, neither has looked').to.equal(2);
+
+    const { orderId } = stream.events[1]?.data ?? {};
+    await pay(there, 'ann', orderId, second);
+    await stream.heard('paid');
+    await stream.end();
+    expect(stream.events.map(({ id }) => id)).to.deep.equal(['pending', 'ordered', 'paid']);
+    expect(stream.events.at(-1)?.data).to.deep.equal({
+      ...{ requestId: 'k1', saleId, status: 'ordered', orderId, orderState: 'paid' },
+    });
+    const again = await listen(here, 'ann', first, 'ordered');
+    await again.end();
+    expect(again.words, 'only what was not seen').to.deep.equal(['paid']);
+    expect((await listen(here, 'ann', first, 'paid')).status).to.equal(204);
+    expect(await expectInvariants(system.stack, saleId)).to.include({ sold: 1, rows: 1 });
+  });
+
+  it('with the keeper killed the stream still tells everything: by looks, over several connections', async () => {
+    await keeper.crash();
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const buyers = buyersOf(saleId, second);
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    const stream = await listen(buyers, 'ann', second);
+    await stream.heard('ordered');
+    await stream.end();
+    expect(stream.retryMs).to.equal(100);
+    const next = await listen(buyers, 'ann', second, 'ordered');
+    await pay(buyers, 'ann', stream.events.at(-1)?.data.orderId, second);
+    await next.end();
+    expect(next.words).to.deep.equal(['paid']);
+  });
+
+  it('T13 SIGTERM ends open streams at once', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const buyers = buyersOf(saleId, first);
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    const stream = await listen(buyers, 'ann', first);
+    await stream.heard('pending');
+    const streams = async (): Promise<string | undefined> =>
+      /^seckill_event_streams\{[^}]*\} (\S+)$/m.exec((await ask(`${first.url}/metrics`)).text)?.[1];
+    await until('it is counted', async () => (await streams()) === '1');
+    const startedMs = Date.now();
+    const stopped = first.stop();
+    await stream.end();
+    expect(Date.now() - startedMs).to.be.below(5000);
+    expect((await stopped).code).to.equal(0);
+  });
+});

@@ -1,0 +1,158 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { userInfo } from 'node:os';
+import type { Batch } from '../../src/domain/batch.js';
+import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
+import { silentLog } from '../../src/ports/log.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { Buyers } from '../helpers/buyers.js';
+import { runCommand, type CommandEnd } from '../helpers/command.js';
+import { ask } from '../helpers/http-client.js';
+import { openSale } from '../helpers/open-sale.js';
+import type { Program } from '../helpers/programs.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { useSystem } from '../helpers/system.js';
+import { found } from '../helpers/until.js';
+
+interface Trace {
+  readonly userId: string;
+  readonly state: string;
+  readonly sentence: string;
+  readonly steps: readonly {
+    readonly at: string | null;
+    readonly source: string;
+    readonly what: string;
+    readonly detail: string;
+  }[];
+}
+
+describe('trace of a purchase', () => {
+  let api: Program;
+  const system = useSystem(async ({ programs }) => {
+    // Nothing is published again, so that what a test leaves pending stays so.
+    const env = { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', REDRIVE_AFTER_MS: '600000' };
+    [api] = await Promise.all([
+      programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
+      programs.start('worker'),
+      programs.start('keeper', { env }),
+    ]);
+  });
+
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const seckill = (...args: string[]): Promise<CommandEnd> => runCommand(args, system.stack.env);
+  const byHttp = async (id: string, query = ''): Promise<{ status: number; traces: Trace[]; detail: unknown }> => {
+    const token = buyersOf('1').token('root', ['admin']);
+    const { status, json } = await ask(`${api.url}/admin/v1/requests/${id}${query}`, { token });
+    return { status, traces: (json.purchases ?? []) as Trace[], detail: json.detail };
+  };
+  const words = ({ steps }: Trace): string[] => steps.map(({ what }) => what);
+
+  async function ordered(buyers: Buyers, userId: string, requestId: string): Promise<string> {
+    expect((await buyers.buy(userId, { requestId }))?.status).to.equal(202);
+    const { json } = await buyers.status(userId, requestId, 20);
+    expect(json.status).to.equal('ordered');
+    return String(json.orderId);
+  }
+  const move = async (buyers: Buyers, userId: string, orderId: string, verb: 'pay' | 'cancel'): Promise<void> => {
+    const token = buyers.token(userId);
+    const { status, text } = await ask(`${api.url}/v1/orders/${orderId}/${verb}`, { method: 'POST', token });
+    expect(status, text).to.equal(200);
+  };
+  async function deducted(saleId: string, ...texts: string[]): Promise<Batch> {
+    const batch = batchOf({ saleId }, purchasesOf(...texts));
+    const verdict = await createStockLedger(system.stack.redis, silentLog).deduct(batch);
+    expect(verdict).to.deep.equal({ outcome: 'deducted' });
+    return batch;
+  }
+  const fresh = (): string => `k-${randomBytes(6).toString('hex')}`;
+
+  it('of one that is ordered and paid, one that was released, and one that was refused', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 2 });
+    const buyers = buyersOf(saleId);
+    const [key, cancelledKey, refusedKey] = [fresh(), fresh(), fresh()];
+    const paidId = await ordered(buyers, 'ann', key);
+    await move(buyers, 'ann', paidId, 'pay');
+    const cancelledId = await ordered(buyers, 'bob', cancelledKey);
+    expect((await buyers.buy('cid', { requestId: refusedKey }))?.json.code).to.equal('sold_out');
+
+    const [refused, paid] = await Promise.all([
+      seckill('trace', refusedKey, '--sale', saleId, '--user', 'cid'),
+      found('the trace of the paid order', async () => {
+        const { traces } = await byHttp(paidId);
+        return traces[0]?.sentence.includes('nothing is left to do') ? traces[0] : null; // its coupon has come
+      }),
+    ]);
+    expect(refused.code).to.equal(1);
+    expect(refused.stderr).to.contain(refusedKey).and.to.contain('Asked now for one unit, it would hear sold_out.');
+    expect(paid).to.include({ userId: 'ann', saleId, requestId: key, state: 'paid' });
+    expect(words(paid)).to.include.members([
+      ...['recorded', 'payment', 'paid', 'coupon', 'promised', 'kept', 'marker', 'request', 'sale', 'not_asked'],
+    ]);
+    const atMs = paid.steps.map(({ at }) => (at === null ? Infinity : Date.parse(at)));
+    expect(atMs).to.deep.equal(atMs.toSorted((a, b) => a - b));
+
+    await move(buyers, 'bob', cancelledId, 'cancel');
+    const released = await found('the units to be back', async () => {
+      const { traces } = await byHttp(cancelledKey, `?saleId=${saleId}`);
+      return traces[0]?.sentence.includes('nothing is left to do') ? traces[0] : null;
+    });
+    expect(released.state).to.equal('cancelled');
+    expect(released.steps.find(({ what }) => what === 'request')?.detail).to.equal(`released:${cancelledId}:1`);
+    const command = await seckill('trace', key, '--json');
+    expect([command.code, command.lines.length], command.stderr).to.deep.equal([0, 1]);
+    const [line] = command.lines as unknown as Trace[];
+    const sources = (trace?: Trace) => trace?.steps.filter(({ source }) => source !== 'broker');
+    const [again] = (await byHttp(paidId)).traces; // the units of the other have come back since
+    expect(sources(line)).to.deep.equal(sources(again));
+    expect(words(line as Trace)).to.include.members(['half_stored', 'committed']);
+  });
+
+  it('of one that is pending and of one that is parked; an id that two buyers used gives both', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 10 });
+    const key = fresh();
+    const [pending, parked] = [await deducted(saleId, `ann/${key}`), await deducted(saleId, `bob/${key}`)];
+    await createDeadLetterBook(stack.mysql).park({
+      ...{ messageId: randomBytes(16).toString('hex'), group: 'seckill-order-writer', saleId, body: parked.body },
+      ...{ originTopic: 'seckill-purchase', batchId: parked.batchId, reason: 'retries_exhausted', attempts: 8 },
+      detail: 'the consumer group gave up on it',
+    });
+    await createSettlementLedger(stack.redis).park(parked);
+
+    const { traces } = await byHttp(key);
+    expect(traces.map(({ userId, state }) => `${userId} ${state}`)).to.have.members(['ann pending', 'bob parked']);
+    const [ofAnn] = (await byHttp(key, '?userId=ann')).traces;
+    expect(ofAnn?.sentence).to.match(/^Held since .* s, not recorded: a worker records it, else the keeper/);
+    expect(words(ofAnn as Trace).slice(0, 2)).to.have.members(['batch_formed', 'deducted']);
+    const [ofBob] = (await byHttp(parked.batchId)).traces;
+    expect(ofBob?.sentence).to.match(/^Parked as dead letter \d+ .*seckill dlq replay/);
+    expect((await byHttp(pending.batchId, '?userId=eve')).status).to.equal(404);
+
+    const [shown, audit] = await Promise.all([
+      seckill('trace', pending.batchId),
+      seckill('audit', 'list', '--subject', `sale:${saleId}`, '--json'),
+    ]);
+    expect([shown.code, shown.stdout], shown.stderr).to.satisfy(([code, text]: [number, string]) => {
+      return (
+        code === 0 && text.includes(`Request ${key} of buyer ann in sale ${saleId}`) && text.includes('Held since')
+      );
+    });
+    expect(audit.lines.map(({ action }) => action)).to.deep.equal(['sale.opened', 'sale.warmed', 'sale.created']);
+  });
+
+  it('what an admin and what a command does to a sale is audited in their names', async () => {
+    const token = buyersOf('1').token('root', ['admin']);
+    const { saleId } = await openSale(system.stack);
+    const post = (verb: string) => ask(`${api.url}/admin/v1/sales/${saleId}/${verb}`, { method: 'POST', token });
+    expect((await post('pause')).status).to.equal(200);
+    expect((await post('resume')).status).to.equal(200);
+    expect((await seckill('sale', 'close', saleId)).code).to.equal(0);
+    const { json } = await ask(`${api.url}/admin/v1/audit?subject=sale:${saleId}&limit=3`, { token });
+    const entries = json.entries as { actor: string; action: string; before: unknown; after: unknown }[];
+    expect(entries.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
+      ...[`${userInfo().username} sale.closed`, 'root sale.resumed', 'root sale.paused'],
+    ]);
+    expect(entries[2]).to.deep.include({ before: { state: 'open' }, after: { state: 'paused' } });
+  });
+});

@@ -1,0 +1,53 @@
+import { expect } from 'chai';
+import type { LedgerSaleState } from '../../src/domain/sale.js';
+import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+
+describe('lua/adjust-2.lua', () => {
+  let bench: ScriptBench;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  after(() => bench?.close());
+
+  const adjust = ({ keys }: SaleBench, read: number, wanted: number): Promise<unknown> =>
+    bench.connection.run('adjust', [keys.stock, keys.sale], [read, wanted]);
+
+  for (const state of ['warm', 'paused', 'closed'] satisfies LedgerSaleState[]) {
+    it(`C5 adjusted: a sale that is ${state} gets the units it should have, and nothing else moves`, async () => {
+      const sale = await bench.sale({ stock: 10 }, state);
+      const before = await sale.snapshot();
+      expect(await adjust(sale, 10, 12)).to.equal('adjusted');
+      expect(await sale.snapshot()).to.deep.equal({ ...before, unitsLeft: 12 });
+      expect(await adjust(sale, 12, 0)).to.equal('adjusted');
+      expect((await sale.snapshot()).unitsLeft).to.equal(0);
+    });
+  }
+
+  it('moved: a stock that is not as it was read stays, so a repeat changes nothing', async () => {
+    const sale = await bench.sale({ stock: 10 }, 'closed');
+    expect(await adjust(sale, 9, 12)).to.equal('moved');
+    expect(await adjust(sale, 10, 12)).to.equal('adjusted');
+    expect(await adjust(sale, 10, 12)).to.equal('moved');
+    expect((await sale.snapshot()).unitsLeft).to.equal(12);
+  });
+
+  for (const state of ['open', 'repair'] satisfies LedgerSaleState[]) {
+    it(`C5 selling: never while the sale is in ${state}, whether the stock is as it was read or not`, async () => {
+      const sale = await bench.sale({ stock: 10 }, state);
+      expect(await adjust(sale, 10, 12)).to.equal('selling');
+      expect(await adjust(sale, 9, 12)).to.equal('selling');
+      expect((await sale.snapshot()).unitsLeft).to.equal(10);
+    });
+  }
+
+  it('not_warmed: without stock or without sale nothing is made', async () => {
+    const sale = await bench.sale({ stock: 10 }, 'closed');
+    await sale.redis.del(sale.keys.stock);
+    expect(await adjust(sale, 0, 12)).to.equal('not_warmed');
+    expect(await sale.redis.exists(sale.keys.stock)).to.equal(0);
+    await sale.redis.set(sale.keys.stock, '10');
+    await sale.redis.del(sale.keys.sale);
+    expect(await adjust(sale, 10, 12)).to.equal('not_warmed');
+    expect(await sale.redis.get(sale.keys.stock)).to.equal('10');
+  });
+});

@@ -1,0 +1,174 @@
+import { expect } from 'chai';
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import { PassThrough } from 'node:stream';
+import request from 'supertest';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { PurchaseStatus } from '../../../src/domain/outcome.js';
+import { EventStream } from '../../../src/http/event-stream.js';
+import type { FollowAnswer, FollowQuery } from '../../../src/purchase/follow-purchase.js';
+import { stepOf, type PurchaseStep } from '../../../src/purchase/purchase-step.js';
+import { EventStreamClient } from '../../helpers/event-stream-client.js';
+import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+
+const PATH = '/v1/sales/7/purchases/k1/events';
+const ORDERED: PurchaseStatus = { status: 'ordered', orderId: '101', orderState: 'pending_payment' };
+const TIMES = { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 1500 };
+
+describe('events of a purchase over HTTP', () => {
+  let server: Started;
+  let asked: FollowQuery[];
+  let closed: number;
+  /** Steps that the purchase makes; null: it ends. */
+  let make: (status: PurchaseStatus | null) => void;
+  let clients: EventStreamClient[];
+
+  const serve = async (answer?: FollowAnswer['outcome'] | Error, times = TIMES): Promise<FakeServices> => {
+    [asked, closed, clients] = [[], 0, []];
+    const waiting: (PurchaseStep | null)[] = [];
+    const wakes = new Set<() => void>();
+    const wake = (): void => wakes.forEach((one) => one());
+    make = (status) => {
+      waiting.push(status === null ? null : stepOf(status));
+      wake();
+    };
+    async function* steps({ signal }: FollowQuery): AsyncGenerator<PurchaseStep> {
+      signal.addEventListener('abort', () => wake());
+      while (!signal.aborted) {
+        const step = waiting.shift();
+        if (step === null) return;
+        if (step !== undefined) yield step;
+        else await new Promise<void>((resolve) => wakes.add(resolve));
+      }
+    }
+    const open = async (query: FollowQuery): Promise<FollowAnswer> => {
+      asked.push(query);
+      if (answer instanceof Error) throw answer;
+      if (answer !== undefined && answer !== 'following') return { outcome: answer };
+      return { outcome: 'following', steps: () => steps(query), close: () => void closed++ };
+    };
+    const fake = new FakeServices({ followPurchase: { open }, streamTimes: times });
+    server = await startServer(fake);
+    return fake;
+  };
+  const listen = async (lastEventId?: string): Promise<EventStreamClient> => {
+    const options = { token: bearer(), ...(lastEventId === undefined ? {} : { lastEventId }) };
+    const client = await EventStreamClient.open(server.url + PATH, options);
+    clients.push(client);
+    return client;
+  };
+  afterEach(async () => {
+    for (const client of clients) client.close();
+    await server.stop();
+  });
+
+  it('a stream: its head, then an event per step with the body of the GET, then its end', async () => {
+    const fake = await serve();
+    const client = await listen();
+    expect(client.status).to.equal(200);
+    expect(client.headers).to.include({
+      ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+      connection: 'close',
+    });
+    make({ status: 'pending' });
+    await client.heard('pending');
+    make(ORDERED);
+    make({ ...ORDERED, orderState: 'paid' });
+    make(null);
+    await client.end();
+    expect(client.retryMs).to.equal(1500);
+    expect(client.events).to.deep.equal([
+      { id: 'pending', event: 'pending', data: { requestId: 'k1', saleId: '7', status: 'pending' } },
+      { id: 'ordered', event: 'ordered', data: { requestId: 'k1', saleId: '7', ...ORDERED } },
+      { id: 'paid', event: 'paid', data: { requestId: 'k1', saleId: '7', ...ORDERED, orderState: 'paid' } },
+    ]);
+    expect([closed, fake.counted]).to.deep.equal([1, ['purchase_events stream']]);
+  });
+
+  it('asks for the buyer of the token, and for what he has not seen; an odd Last-Event-ID is none', async () => {
+    await serve();
+    for (const lastEventId of [undefined, 'ordered', 'toString']) await listen(lastEventId);
+    expect(asked.map(({ userId, saleId, requestId, seen }) => [userId, saleId, requestId, seen])).to.deep.equal([
+      ['u1', '7', 'k1', null],
+      ['u1', '7', 'k1', 'ordered'],
+      ['u1', '7', 'k1', null],
+    ]);
+  });
+
+  for (const [answer, status, code] of [
+    ['not_found', 404, 'purchase_not_found'],
+    ['overloaded', 503, 'overloaded'],
+    [new OperationalError('redis', 'gone', { retryable: true }), 503, 'unavailable'],
+  ] as const) {
+    it(`S7 R8 ${code}: ${status} before any stream`, async () => {
+      await serve(answer);
+      const { body } = await request(server.url).get(PATH).set('authorization', bearer()).expect(status);
+      expect(body.code).to.equal(code);
+    });
+  }
+
+  it('whoever has seen the end hears 204, and an EventSource comes no more', async () => {
+    await serve('ended');
+    const { text } = await request(server.url).get(PATH).set('authorization', bearer()).expect(204);
+    expect(text).to.equal('');
+  });
+
+  it('S4 no token: 401; an odd address: 400; nothing is followed', async () => {
+    await serve();
+    await request(server.url).get(PATH).expect(401);
+    await request(server.url).get('/v1/sales/x/purchases/k1/events').set('authorization', bearer()).expect(400);
+    await request(server.url).head(PATH).set('authorization', bearer()).expect(200);
+    expect([asked.length, closed]).to.deep.equal([1, 1]);
+  });
+
+  it('is kept alive by comments and ends after its longest time', async () => {
+    await serve(undefined, { ...TIMES, heartbeatMs: 20, streamMaxMs: 200 });
+    const client = await listen();
+    await client.end();
+    expect(client.comments).to.be.within(1, 10);
+    expect(asked[0]?.signal.aborted).to.equal(true);
+  });
+
+  it('T13 a drain ends it at once', async () => {
+    await serve();
+    const client = await listen();
+    const startedMs = Date.now();
+    await server.drain(8000);
+    expect(Date.now() - startedMs).to.be.below(2000);
+    await client.end();
+    expect(closed).to.equal(1);
+  });
+
+  it('S7 when its client goes, then nobody follows any more', async () => {
+    await serve();
+    (await listen()).close();
+    await until(() => closed === 1);
+  });
+});
+
+describe('event-stream', () => {
+  /** A response whose client reads nothing. */
+  function slowResponse(): { res: ServerResponse; req: IncomingMessage } {
+    const socket = Object.assign(new PassThrough({ highWaterMark: 16 }), { setNoDelay: () => socket });
+    const req = { method: 'GET', httpVersionMajor: 1, httpVersionMinor: 1, headers: {}, socket } as never;
+    const res = new ServerResponse(req);
+    res.assignSocket(socket as never);
+    return { res, req };
+  }
+
+  it('S7 a reader who takes nothing is cut off at the next heartbeat, and nothing is kept for him', async () => {
+    const { res, req } = slowResponse();
+    const stream = new EventStream(req, res, { heartbeatMs: 10, streamMaxMs: 60_000, retryMs: 1 }, () => undefined);
+    await until(() => res.destroyed);
+    stream.send({ id: 'paid', event: 'paid', data: {} });
+    stream.end();
+  });
+
+  it('S7 nor is anything written behind a full socket', () => {
+    const { res, req } = slowResponse();
+    const stream = new EventStream(req, res, { heartbeatMs: 60_000, streamMaxMs: 60_000, retryMs: 1 }, () => undefined);
+    for (let i = 0; i < 3 && !res.destroyed; i++)
+      stream.send({ id: 'x', event: 'x', data: { text: 'x'.repeat(40_000) } });
+    expect(res.destroyed).to.equal(true);
+    stream.end();
+  });
+});

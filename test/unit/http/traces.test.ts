@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { TraceQuery } from '../../../src/trace/trace-ports.js';
+import type { TraceAnswer } from '../../../src/trace/trace-purchase.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+const FOUND: TraceAnswer = {
+  outcome: 'found',
+  more: true,
+  traces: [
+    {
+      request: { userId: 'u1', saleId: '7', requestId: 'k1' },
+      standing: { state: 'paid', sentence: 'It is paid.' },
+      steps: [
+        { atMs: Date.UTC(2030, 0, 1), source: 'mysql', what: 'paid', detail: 'order 42' },
+        { atMs: null, source: 'redis', what: 'request', detail: 'none' },
+      ],
+    },
+  ],
+};
+
+describe('admin trace', () => {
+  let server: Started;
+  let asked: TraceQuery[];
+  let answer: TraceAnswer;
+
+  beforeEach(async () => {
+    asked = [];
+    answer = FOUND;
+    const trace = async (query: TraceQuery): Promise<TraceAnswer> => {
+      asked.push(query);
+      return answer;
+    };
+    server = await startServer(new FakeServices({ trace: { trace } }));
+  });
+  afterEach(() => server.stop());
+
+  const get = (path: string, token = bearer('boss', ['admin'])): request.Test =>
+    request(server.url).get(`/admin/v1/requests/${path}`).set('authorization', token);
+
+  it('S5 only an admin may look at the purchases of others', async () => {
+    await request(server.url).get('/admin/v1/requests/k1').expect(401);
+    await get('k1', bearer('u1')).expect(403);
+    expect(asked).to.deep.equal([]);
+  });
+
+  it('gives the steps and the sentence, and hands on what narrows it', async () => {
+    const { body } = await get('k1?saleId=7&userId=u1').expect(200);
+    expect(asked).to.deep.equal([{ id: 'k1', saleId: '7', userId: 'u1' }]);
+    expect(body).to.deep.equal({
+      more: true,
+      purchases: [
+        {
+          ...{ userId: 'u1', saleId: '7', requestId: 'k1', state: 'paid', sentence: 'It is paid.' },
+          steps: [
+            { at: '2030-01-01T00:00:00.000Z', source: 'mysql', what: 'paid', detail: 'order 42' },
+            { at: null, source: 'redis', what: 'request', detail: 'none' },
+          ],
+        },
+      ],
+    });
+  });
+
+  it('what no store knows is 404 with the reason', async () => {
+    answer = { outcome: 'not_found', why: 'Nobody knows it.' };
+    const { body } = await get('k1').expect(404);
+    expect([body.code, body.detail]).to.deep.equal(['purchase_not_found', 'Nobody knows it.']);
+  });
+
+  it('S6 wrong ids are 400', async () => {
+    for (const path of ['a%20b', 'k1?saleId=x', 'k1?userId=a%2Fb', 'k1?who=1', 'k1?userId=a&userId=b']) {
+      expect((await get(path).expect(400)).body.code).to.equal('bad_request');
+    }
+    expect(asked).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,106 @@
+import { expect } from 'chai';
+import { encodeOrderEvents, type OrderEvent } from '../../../src/domain/order-event.js';
+import { encodePaymentDeadline } from '../../../src/domain/payment-deadline.js';
+import type { Sale } from '../../../src/domain/sale.js';
+import { GROUPS, TOPICS } from '../../../src/domain/topics.js';
+import type { ReplayAnswer } from '../../../src/order/replay-answer.js';
+import { DeadLetterWorld } from './dead-letter-world.js';
+
+const WAIT_MS = 10_000;
+const WINDOW_MS = 900_000;
+const EVENT: OrderEvent = { eventId: '1-paid', type: 'order.paid', saleId: '7', orders: ['1', '2'], atMs: 1 };
+
+describe('replay-message', () => {
+  let world: DeadLetterWorld;
+  let sale: Sale;
+  beforeEach(async () => {
+    world = new DeadLetterWorld();
+    sale = await world.openSale();
+  });
+
+  const park = async (group: string, body: string): Promise<string> => {
+    const messageId = `m${world.letters.letters.length}`;
+    await world.letters.park({
+      ...{ messageId, group, originTopic: 'whatever', saleId: sale.saleId, batchId: null, body },
+      ...{ reason: 'retries_exhausted', detail: 'given up', attempts: 17 },
+    });
+    return world.letters.letters.at(-1)?.letterId ?? '';
+  };
+  const replay = (letterId: string): Promise<ReplayAnswer> =>
+    world.desk.replay(letterId, { actor: 'ann', waitMs: WAIT_MS });
+  const actions = (): string[] => world.letters.audited.map(({ action }) => action);
+
+  /** Orders of one batch and the deadline that speaks of them. */
+  async function deadlineOf(...users: string[]): Promise<{ orders: string[]; body: string; deadlineAtMs: number }> {
+    const batch = await world.deducted(sale, users);
+    const orders = await world.recorded(batch);
+    const deadlineAtMs = world.clock.nowMs() + WINDOW_MS;
+    const { batchId, saleId } = batch;
+    return { orders, deadlineAtMs, body: encodePaymentDeadline({ batchId, saleId, orders, deadlineAtMs }) };
+  }
+
+  for (const group of [GROUPS.coupon, GROUPS.notifier]) {
+    it(`M8 events that ${group} gave up are published again, and the letter has its end`, async () => {
+      const body = encodeOrderEvents([EVENT, { ...EVENT, eventId: '2-failed', type: 'order.failed' }]);
+      const letterId = await park(group, body);
+      expect(await replay(letterId)).to.deep.equal({ outcome: 'replayed', note: 'published again: 2 events' });
+      expect(world.broker.published(TOPICS.orderEvent)).to.deep.equal([body]);
+      expect(world.letter(letterId)).to.include({ state: 'replayed', replays: 1 });
+      expect(actions()).to.deep.equal(['dead_letter.replay_begun', 'dead_letter.replayed']);
+      expect(await replay(letterId)).to.deep.equal({ outcome: 'already_closed', state: 'replayed' });
+      expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
+    });
+  }
+
+  it('M8 a deadline is published for now and followed until none of its orders is overdue', async () => {
+    const { orders, body } = await deadlineOf('u1', 'u2');
+    const letterId = await park(GROUPS.expirer, body);
+    world.clock.advance(WINDOW_MS + 1);
+    const dueOf = world.dueOf.bind(world);
+    let looks = 0;
+    world.dueOf = (orderIds) => {
+      if (++looks === 3) for (const orderId of orders) world.books.endOrder(orderId, 'expired');
+      return dueOf(orderIds);
+    };
+    const publishedAtMs = world.clock.nowMs();
+    expect(await replay(letterId)).to.deep.equal({
+      ...{ outcome: 'replayed', note: 'published again: none of 2 orders is overdue' },
+    });
+    expect(looks).to.equal(3);
+    const [published = ''] = world.broker.published(TOPICS.paymentDeadline);
+    expect(JSON.parse(published)).to.deep.equal({ ...JSON.parse(body), deadlineAt: publishedAtMs });
+    expect(world.letter(letterId).state).to.equal('replayed');
+  });
+
+  it('when nobody ends its orders within the wait, then it stays parked and may be replayed', async () => {
+    const { body } = await deadlineOf('u1', 'u2');
+    const letterId = await park(GROUPS.expirer, body);
+    world.clock.advance(WINDOW_MS + 1);
+    const beforeMs = world.clock.nowMs();
+    expect((await replay(letterId)).outcome).to.equal('unfinished');
+    expect(world.clock.nowMs() - beforeMs).to.equal(WAIT_MS);
+    expect(world.letter(letterId)).to.include({ state: 'parked', replays: 1 });
+    expect(world.letter(letterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
+  });
+
+  it('a deadline whose time has not come keeps it: before it would only be a dead letter once more', async () => {
+    const { body, deadlineAtMs } = await deadlineOf('u1');
+    expect((await replay(await park(GROUPS.expirer, body))).outcome).to.equal('replayed');
+    const expirer = world.broker.source(TOPICS.paymentDeadline, GROUPS.expirer);
+    expect(await expirer.receive(1), 'not yet').to.deep.equal([]);
+    world.clock.advance(WINDOW_MS);
+    const [delivery] = await expirer.receive(1);
+    expect(JSON.parse(delivery?.body ?? '')).to.include({ deadlineAt: deadlineAtMs });
+  });
+
+  it('M7 what nobody can read is not published, and the letter says why', async () => {
+    for (const group of [GROUPS.expirer, GROUPS.coupon]) {
+      const letterId = await park(group, '{"v":99}');
+      expect((await replay(letterId)).outcome).to.equal('unreadable');
+      expect(world.letter(letterId)).to.include({ state: 'parked', replays: 0 });
+      expect(world.letter(letterId).note).to.contain('version 99');
+    }
+    expect(world.broker.published(TOPICS.orderEvent)).to.deep.equal([]);
+    expect(world.broker.published(TOPICS.paymentDeadline)).to.deep.equal([]);
+  });
+});

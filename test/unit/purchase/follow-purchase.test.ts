@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { RequestEntry } from '../../../src/domain/outcome.js';
+import type { Order, OrderState } from '../../../src/domain/order.js';
+import type { FoundBy } from '../../../src/ports/news-meters.js';
+import { FollowPurchase, type FollowAnswer } from '../../../src/purchase/follow-purchase.js';
+import type { StepWord } from '../../../src/purchase/purchase-step.js';
+import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';
+import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
+import { saleOf } from '../../helpers/sales.js';
+
+const LOOK_MAX_MS = 5000;
+const sale = saleOf();
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 8; turn++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe('follow-purchase', () => {
+  let clock: SteppedClock;
+  let news: MemoryPurchaseNews;
+  let entry: RequestEntry | null;
+  let row: Order | null;
+  let fault: OperationalError | null;
+  let found: FoundBy[];
+  let leaving: AbortController;
+  let follow: FollowPurchase;
+
+  beforeEach(() => {
+    clock = new SteppedClock();
+    news = new MemoryPurchaseNews();
+    [entry, row, fault, found] = [{ state: 'held', batchId: 'b1', quantity: 1 }, null, null, []];
+    leaving = new AbortController();
+    const ports = {
+      cards: { get: async () => ({ card: 'ready', sale }) as const },
+      ledger: {
+        findRequest: async () => {
+          if (fault !== null) throw fault;
+          return entry;
+        },
+      },
+      book: { findByPurchases: async () => (row === null ? [] : [row]) },
+      ...{ clock, news, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
+    };
+    follow = new FollowPurchase(ports, { followersMax: 2, lookMaxMs: LOOK_MAX_MS });
+  });
+
+  const rowOf = (state: OrderState): Order => ({
+    ...{ orderId: '101', userId: 'u1', saleId: sale.saleId, requestId: 'k1', batchId: 'b1', quantity: 1 },
+    ...{ amountCents: 1, state, reason: null, createdAtMs: 1, expiresAtMs: 2, paidAtMs: null },
+  });
+  /** As a worker, a payment or a sweep leaves it. */
+  const become = (state: OrderState): Order => {
+    row = { ...rowOf(state), reason: state === 'failed' ? 'discarded' : null };
+    entry = { state: 'ordered', orderId: '101', quantity: 1 };
+    return row;
+  };
+  const open = (seen: StepWord | null = null): Promise<FollowAnswer> =>
+    follow.open({ saleId: sale.saleId, userId: 'u1', requestId: 'k1', seen, signal: leaving.signal });
+  /** Words as they come. */
+  const followed = async (seen: StepWord | null = null): Promise<{ words: string[]; ended: () => boolean }> => {
+    const answer = await open(seen);
+    if (answer.outcome !== 'following') throw new Error(answer.outcome);
+    const words: string[] = [];
+    let over = false;
+    void (async () => {
+      for await (const { word } of answer.steps()) words.push(word);
+      over = true;
+    })();
+    await turns();
+    return { words, ended: () => over };
+  };
+
+  it('tells the present step, then each as it is made, and ends behind the last one', async () => {
+    const { words, ended } = await followed();
+    expect(words).to.deep.equal(['pending']);
+    await news.send(sale.saleId, [become('pending_payment')]);
+    await turns();
+    expect([words, ended()]).to.deep.equal([['pending', 'ordered'], false]);
+    await news.send(sale.saleId, [become('paid')]);
+    await turns();
+    expect([words, ended()]).to.deep.equal([['pending', 'ordered', 'paid'], true]);
+    expect([found, news.listening, follow.following]).to.deep.equal([['news', 'news'], 0, 0]);
+  });
+
+  for (const state of ['cancelled', 'expired', 'failed'] as const) {
+    it(`ends with ${state}`, async () => {
+      const { words, ended } = await followed();
+      await news.send(sale.saleId, [become(state)]);
+      await turns();
+      expect([words, ended()]).to.deep.equal([['pending', state], true]);
+    });
+  }
+
+  it('news that come twice, or late, are told once and never take anything back', async () => {
+    const { words } = await followed();
+    const ordered = become('pending_payment');
+    for (let copies = 0; copies < 3; copies++) await news.send(sale.saleId, [ordered]);
+    await turns();
+    await news.send(sale.saleId, [become('paid')]);
+    await news.send(sale.saleId, [ordered]);
+    await turns();
+    expect(words).to.deep.equal(['pending', 'ordered', 'paid']);
+  });
+
+  it('whoever comes again hears only what he has not seen', async () => {
+    become('pending_payment');
+    const { words } = await followed('ordered');
+    expect(words).to.deep.equal([]);
+    await news.send(sale.saleId, [become('paid')]);
+    await turns();
+    expect(words).to.deep.equal(['paid']);
+    expect((await followed('pending')).words).to.deep.equal(['paid']);
+    expect((await open('paid')).outcome).to.equal('ended');
+    expect(follow.following).to.equal(0);
+  });
+
+  it('M1 without any news a look finds it, not later than the longest pause', async () => {
+    const { words } = await followed();
+    for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
+      clock.advance(1000);
+      await turns();
+    }
+    become('expired');
+    for (let waitedMs = 0; waitedMs < LOOK_MAX_MS; waitedMs += 1000) {
+      clock.advance(1000);
+      await turns();
+    }
+    expect(words).to.deep.equal(['pending', 'expired']);
+    expect(found).to.deep.equal(['look']);
+  });
+
+  it('R8 D1 an outage while it waits is waited out; at the start it is a fault', async () => {
+    const { words } = await followed();
+    fault = new OperationalError('redis', 'gone', { retryable: true });
+    news.reconnect();
+    await turns();
+    expect(await open().catch((error: unknown) => error)).to.equal(fault);
+    fault = null;
+    become('paid');
+    news.reconnect();
+    await turns();
+    expect(words).to.deep.equal(['pending', 'paid']);
+    expect(follow.following).to.equal(0);
+  });
+
+  it('S7 one too many is refused; one who leaves makes room', async () => {
+    const [first] = [await followed(), await followed()];
+    expect((await open()).outcome).to.equal('overloaded');
+    leaving.abort();
+    await turns();
+    expect([first.ended(), follow.following, news.listening]).to.deep.equal([true, 0, 0]);
+  });
+
+  it('what nobody knows is not followed', async () => {
+    entry = null;
+    expect((await open()).outcome).to.equal('not_found');
+    expect(follow.following).to.equal(0);
+  });
+});

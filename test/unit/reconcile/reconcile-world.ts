@@ -1,0 +1,76 @@
+import { createOrderIdMinter } from '../../../src/order/order-id-minter.js';
+import { silentLog } from '../../../src/ports/log.js';
+import { ReconcileDesk, type ReconcileOptions, type SaleResult } from '../../../src/reconcile/reconcile-desk.js';
+import { MemoryCompensationBook } from '../../helpers/memory/memory-compensation-book.js';
+import { MemoryReconcileBook, MemoryReconcileLedger } from '../../helpers/memory/memory-reconcile.js';
+import { MemoryReconcileRuns } from '../../helpers/memory/memory-reconcile-runs.js';
+import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
+import { DeadLetterWorld } from '../order/dead-letter-world.js';
+
+export const OPTIONS: ReconcileOptions = {
+  ...{ safeAgeMs: 120_000, markerAgeMs: 86_400_000, outboxAgeMs: 600_000 },
+  ...{ retryFirstMs: 60_000, leaseMs: 60_000 },
+};
+
+/** Reconcile with everything around it in memory, and a worker that does what a test says. */
+export class ReconcileWorld extends DeadLetterWorld {
+  readonly jobs = new MemoryCompensationBook(this.clock);
+  readonly runsBook = new MemoryReconcileRuns(this.clock);
+  readonly read = new MemoryReconcileLedger(this.ledger);
+  readonly reconcile: ReconcileDesk;
+
+  constructor() {
+    super();
+    const { ledger, read } = this;
+    const slots = new MemoryWorkerSlots(this.clock);
+    const minter = createOrderIdMinter({ slots, clock: this.clock, log: silentLog }, { owner: 'r', leaseMs: 60_000 });
+    const both = {
+      settle: ledger.settle.bind(ledger),
+      release: ledger.release.bind(ledger),
+      requests: read.requests.bind(read),
+      entriesOf: read.entriesOf.bind(read),
+      batch: read.batch.bind(read),
+      units: read.units.bind(read),
+      adjust: read.adjust.bind(read),
+      settledMarkers: read.settledMarkers.bind(read),
+      removeMarkers: read.removeMarkers.bind(read),
+    };
+    const inner = this.broker.redriveChannel();
+    this.reconcile = new ReconcileDesk(
+      {
+        ...{ ledger: both, book: new MemoryReconcileBook(this.books, this.letters), jobs: this.jobs },
+        ...{ runs: this.runsBook, sales: this.books, outbox: this.books.outbox, clock: this.clock, log: silentLog },
+        fail: { book: this.books, minter, clock: this.clock },
+        channel: {
+          publish: async (batch) => {
+            await inner.publish(batch);
+            await this.onPublish(batch);
+          },
+        },
+      },
+      OPTIONS,
+    );
+  }
+
+  /** @returns what was found, as `kind user` or `kind units` */
+  async found(saleId: string, apply = false): Promise<string[]> {
+    const results: SaleResult[] = [];
+    await this.reconcile.run({ saleId, apply, waitMs: 0, actor: 'ann' }, (result) => results.push(result));
+    const [result] = results;
+    if (result?.outcome !== 'compared') throw new Error(`not compared: ${result?.outcome}`);
+    return result.report.findings.map((one) => {
+      const detail = 'userId' in one ? one.userId : 'units' in one ? String(one.units) : '';
+      return `${one.kind} ${detail}`.trimEnd();
+    });
+  }
+
+  /** News of orders were published, so that only what a test leaves in the outbox is stuck. */
+  async publishNews(): Promise<void> {
+    await this.books.outbox.markDone(this.books.outbox.undone('batch_recorded').map(({ id }) => id));
+  }
+
+  /** Works off what is due, as a keeper does. */
+  async compensate(): Promise<void> {
+    await this.reconcile.compensate('keeper');
+  }
+}
