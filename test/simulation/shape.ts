@@ -22,6 +22,11 @@ export interface Shape {
   readonly settleAfterMs: number;
   /** Pause between two runs of a job of the keeper. */
   readonly jobEveryMs: number;
+  /** Whether the keepers compare the books and mend what is apart, while faults go on; null: they do not. */
+  readonly reconcileEveryMs: number | null;
+  /** What is younger is not judged. */
+  readonly safeAgeMs: number;
+  readonly compensateFirstMs: number;
   readonly outboxLeaseMs: number;
   /** Retries of a batch before it is a dead letter. The real groups have 5; with fewer, dead letters are seen. */
   readonly retriesMax: number;
@@ -63,6 +68,9 @@ export function drawShape(rng: Rng): Shape {
     redriveAfterMs: rng.pick([3_000, 15_000]),
     settleAfterMs: rng.pick([1_000, 5_000]),
     jobEveryMs: rng.pick([1_200, 4_000]),
+    reconcileEveryMs: rng.chance(0.25) ? rng.pick([1_500, 6_000]) : null,
+    safeAgeMs: rng.pick([1_000, 8_000, 30_000]),
+    compensateFirstMs: rng.pick([200, 3_000]),
     outboxLeaseMs: rng.pick([2_000, 10_000]),
     retriesMax: rng.pick([0, 0, 1, 5]),
     retryFirstMs: rng.pick([100, 1_000]),

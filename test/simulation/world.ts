@@ -5,10 +5,12 @@ import type { Log } from '../../src/ports/log.js';
 import type { Clock } from '../../src/ports/clock.js';
 import { MemoryBooks } from '../helpers/memory/memory-books.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
+import { MemoryCompensationBook } from '../helpers/memory/memory-compensation-book.js';
 import { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
 import { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
 import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
 import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
@@ -62,6 +64,8 @@ export class World implements Site {
   readonly letters: MemoryDeadLetterBook;
   readonly refunds: MemoryRefundBook;
   readonly news = new MemoryPurchaseNews();
+  readonly compensations: MemoryCompensationBook;
+  readonly runs: MemoryReconcileRuns;
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleCardCache;
   readonly broker: MemoryBroker;
@@ -102,6 +106,8 @@ export class World implements Site {
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
     this.moves = new MemoryOrderMoves(this.books);
+    this.compensations = new MemoryCompensationBook(clock);
+    this.runs = new MemoryReconcileRuns(clock);
     this.refunds = new MemoryRefundBook(this.moves, clock);
     const { ledger, books, moves } = this;
     const servers: Servers = { stock: ledger, settlement: ledger, orders: books, outbox: books.outbox, moves };
@@ -184,6 +190,7 @@ export class World implements Site {
     for (const { paymentId, refund } of this.moves.payments.values()) {
       if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
     }
+    if (this.compensations.jobs.some(({ state }) => state === 'pending')) return 'compensations are pending';
     if (this.letters.letters.some(({ state }) => state === 'parked')) return 'letters are parked';
     if (this.broker.openHalves.some((body) => this.#checkBacks?.hasForgotten(body) !== true))
       return 'half messages are open';

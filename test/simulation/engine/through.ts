@@ -21,6 +21,23 @@ export function through<T extends object, K extends keyof T & string>(
   return reached as Pick<T, K>;
 }
 
+/** The same for a method that gives pages: they are read in one call. */
+export function streamed<A extends unknown[], T>(
+  life: Life,
+  dependency: Dependency,
+  method: string,
+  read: (...args: A) => AsyncIterable<T>,
+): (...args: A) => AsyncGenerator<T> {
+  return async function* (...args: A): AsyncGenerator<T> {
+    const pages: T[] = [];
+    const readAll = async (): Promise<void> => {
+      for await (const page of read(...args)) pages.push(page);
+    };
+    await life.call(dependency, method, readAll, args);
+    yield* pages;
+  };
+}
+
 /** A port with some of its methods replaced; the others work on the port itself. */
 export function replaced<T extends object>(port: T, methods: Partial<T>): T {
   return new Proxy(port, {

@@ -15,7 +15,7 @@ import { placeBatch } from '../../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleCards } from '../../../src/sale/sale-cards.js';
 import { Life, NEVER_ABORTED } from '../engine/life.js';
-import { through } from '../engine/through.js';
+import { streamed, through } from '../engine/through.js';
 import { SALE_ID } from '../shape.js';
 import { onBug, type Site } from '../site.js';
 
@@ -158,14 +158,7 @@ function stockLedgerOf(life: Life, site: Site): StockLedger {
   );
   return {
     ...reached,
-    async *acceptedKeys(ref) {
-      const all: string[] = [];
-      const read = async (): Promise<void> => {
-        for await (const chunk of stock.acceptedKeys(ref)) all.push(...chunk);
-      };
-      await life.call('redis', 'acceptedKeys', read, [ref]);
-      yield all;
-    },
+    acceptedKeys: streamed(life, 'redis', 'acceptedKeys', (ref) => stock.acceptedKeys(ref)),
   };
 }
 
