@@ -42,7 +42,7 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-const ARRIVAL_WAIT_MS = 5_000;
+const ARRIVAL_WAIT_MS = 8_000;
 const REST_LOOK_EVERY_MS = 400;
 /** The longest that may be left after the faults: retries of a minute, several times, and loans and leases between. */
 const HEAL_MAX_MS = 30 * 60_000;

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Batch } from '../../../src/domain/batch.js';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/domain/outcome.js';
@@ -14,7 +15,7 @@ import { GetPurchase } from '../../../src/purchase/get-purchase.js';
 import { placeBatch } from '../../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleCards } from '../../../src/sale/sale-cards.js';
-import { Life, NEVER_ABORTED } from '../engine/life.js';
+import { Life } from '../engine/life.js';
 import { streamed, through } from '../engine/through.js';
 import { SALE_ID } from '../shape.js';
 import { onBug, type Site } from '../site.js';
@@ -118,6 +119,8 @@ function openDoors(life: Life, site: Site): Doors {
   const gate = new PurchaseGate({ cards, flags, batcher });
   const { news } = site;
   const meters = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
+  const { signal } = new AbortController(); // nobody hangs up: a client that has gone is not noticed here
+  setMaxListeners(0, signal);
   const statuses = new GetPurchase({ cards, ledger, book: orders, clock, news, meters }, { lookMaxMs: 1_000 });
   const provider = createPaymentSimulator();
   return {
@@ -125,8 +128,7 @@ function openDoors(life: Life, site: Site): Doors {
       if (gate.refuseEarly(SALE_ID, userId, requestId) !== null) return { outcome: 'sold_out' };
       return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, trace: '' });
     },
-    status: (userId, requestId, waitMs) =>
-      statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal: NEVER_ABORTED }),
+    status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { book: orders, moves, provider, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { book: orders, moves }),
     checkBack: site.rules.checkBack(createCheckBack({ ledger, log })),

@@ -43,7 +43,9 @@ export class CheckBacks {
   #run(): void {
     const { site, onEnd } = this.#parts;
     const { faults, scheduler, broker } = site;
-    if (!faults.isAway('rocketmq', scheduler.nowMs)) void broker.runChecks().then(onEnd);
+    if (!faults.isAway('rocketmq', scheduler.nowMs)) {
+      void broker.runChecks().then((asked) => (asked > 0 ? onEnd() : undefined));
+    }
     this.#later();
   }
 
