@@ -17,18 +17,19 @@ export const CALL_FAULTS = [
 ] as const;
 export type CallFault = (typeof CALL_FAULTS)[number];
 
-/** What can befall a message on its way. */
-export const BROKER_FAULTS = [
+/** What can befall a message on its way, or a transaction among others. */
+export const OTHER_FAULTS = [
   'message_repeated', // published once more by nobody, now or much later
   'message_lost', // of the writers only: every other message has nobody who could send it again
   'delivery_unheard', // lent to a worker who never hears of it: its time runs out, and an attempt is gone
   'messages_reordered',
   'half_forgotten', // the broker has given up asking for it, and no commit arrived
   'check_back_unheard', // the answer of the process never arrives
+  'deadlocked', // the writer transaction is rolled back and says so, again and again
 ] as const;
-export type BrokerFault = (typeof BROKER_FAULTS)[number];
+export type OtherFault = (typeof OTHER_FAULTS)[number];
 
-export type Fault = CallFault | BrokerFault;
+export type Fault = CallFault | OtherFault;
 export type Fate = Exclude<CallFault, 'delayed' | 'away'> | null;
 
 /** How likely each one is, per call or per message; most runs have a few of them, so that each is seen alone too. */
@@ -43,18 +44,8 @@ interface Outage {
 /** Calls that a run may pick on: there half of them fail. Names of port methods. */
 const TARGETS = [
   ...(['sendHalf', 'commit', 'rollback', 'deduct', 'decide', 'precheck', 'settle', 'release', 'write'] as const),
-  ...([
-    'ack',
-    'publish',
-    'receive',
-    'receive',
-    'park',
-    'unpark',
-    'lease',
-    'markDone',
-    'cancel',
-    'findByPurchases',
-  ] as const),
+  ...(['ack', 'publish', 'receive', 'receive', 'lease', 'markDone', 'cancel', 'findByPurchases'] as const),
+  ...(['park', 'unpark', 'beginReplay', 'close', 'add', 'done'] as const),
 ] as const;
 const TARGET_FATES = ['failed', 'reply_lost', 'late', 'crashed_before', 'crashed_after', 'stalled'] as const;
 const TARGET_RATE = 0.5;
@@ -97,6 +88,7 @@ export class Faults {
       messages_reordered: rate(0.5, 1),
       half_forgotten: rate(0.15, 0.3, 0.8),
       check_back_unheard: rate(0.2, 0.5),
+      deadlocked: rate(0.1, 0.3, 0.9),
     };
     this.#target = rng.chance(0.4) ? { call: rng.pick(TARGETS), fate: rng.pick(TARGET_FATES) } : null;
     this.#trigger = rng.chance(0.25)
@@ -162,7 +154,7 @@ export class Faults {
     return kind < 0.97 ? this.#rng.range(20, 1_500) : this.#rng.range(1_500, 20_000);
   }
 
-  befalls(fault: BrokerFault): boolean {
+  befalls(fault: OtherFault): boolean {
     if (this.#healed || !this.#rng.chance(this.#rates[fault])) return false;
     this.note(fault);
     return true;

@@ -6,7 +6,7 @@ import { WorkerLoop } from '../../../src/order/worker-loop.js';
 import type { OrderBook } from '../../../src/ports/order-book.js';
 import { silentWorkerMeters, type WorkerMeters } from '../../../src/ports/worker-meters.js';
 import { Life } from '../engine/life.js';
-import { through } from '../engine/through.js';
+import { replaced, through } from '../engine/through.js';
 import { onBug, type Site } from '../site.js';
 import { sourceOf } from './source.js';
 
@@ -111,11 +111,9 @@ async function keepLease(life: Life, minter: OrderIdMinter, everyMs: number): Pr
 }
 
 function orderBookOf(life: Life, site: Site): OrderBook {
-  const methods = ['termsOf', 'write', 'findByPurchases', 'liveBuyers', 'findOrder'] as const;
-  return through(life, 'mysql', site.servers.orders, methods, {
-    write: (surely) => {
-      if (surely && site.rng.chance(0.4)) return { outcome: 'again' }; // a deadlock rolls back and says so
-      throw new OperationalError('mysql', 'write: no answer', { retryable: true });
-    },
+  const { orders } = site.servers;
+  const book: OrderBook = replaced(orders, {
+    write: async (plan) => (site.faults.befalls('deadlocked') ? { outcome: 'again' } : orders.write(plan)),
   });
+  return through(life, 'mysql', book, ['termsOf', 'write', 'findByPurchases', 'liveBuyers', 'findOrder']);
 }
