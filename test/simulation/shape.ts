@@ -47,10 +47,10 @@ export interface Shape {
 export const SALE_ID = '7';
 
 export function drawShape(rng: Rng): Shape {
-  const chaosMs = rng.pick([500, 2_000, 6_000, 20_000]);
+  const chaosMs = rng.pick([500, 2_000, 6_000, 15_000]);
   return {
     sale: drawSale(rng, chaosMs),
-    apis: rng.range(1, 3),
+    apis: rng.pick([1, 2, 2, 3]),
     workers: rng.range(1, 2),
     keepers: rng.chance(0.4) ? 2 : 1,
     buyers: rng.range(2, 4),

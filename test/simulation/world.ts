@@ -169,9 +169,11 @@ export class World implements Site {
   };
 
   arrival(topic: string, group: string): Promise<void> {
-    if (this.broker.unfinished(topic, group) > 0) return Promise.resolve();
+    const { nowMs } = this.scheduler;
+    const waitMs = Math.min(ARRIVAL_WAIT_MS, (this.broker.nextMs(topic, group) ?? Infinity) - nowMs);
+    if (waitMs <= 0) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = this.scheduler.after(ARRIVAL_WAIT_MS, resolve);
+      const timer = this.scheduler.after(waitMs, resolve);
       this.#waiting.push({ topic, group, timer, resolve });
     });
   }
@@ -222,7 +224,7 @@ export class World implements Site {
   #news(): void {
     this.#waiting = this.#waiting.filter(({ topic, group, timer, resolve }) => {
       if (timer.atMs <= this.scheduler.nowMs) return false; // it went with empty hands
-      if (this.broker.unfinished(topic, group) === 0) return true;
+      if ((this.broker.nextMs(topic, group) ?? Infinity) > this.scheduler.nowMs) return true;
       timer.cancelled = true;
       resolve();
       return false;

@@ -80,6 +80,15 @@ export class MemoryBroker {
     return this.#group(topic, group).unfinished;
   }
 
+  /** When a receive of the group would bring something next, Unix ms; null while there is nothing that could come. */
+  nextMs(topic: string, group: string): number | null {
+    let next = this.#group(topic, group).nextMs;
+    for (const { topic: of, dueMs } of this.#delayed) {
+      if (of === topic) next = next === null ? dueMs : Math.min(next, dueMs);
+    }
+    return next;
+  }
+
   purchaseChannel(checkBack: CheckBack, topic: string = TOPICS.purchase): PurchaseChannel & { close(): Promise<void> } {
     this.#checkBacks.add(checkBack);
     let open = true;
