@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,9 +20,12 @@ const STACK_DIR = join(REPO, '.stack-test');
 /** Folders that need no server: they run while the stack of the others boots. */
 const BARE = ['unit', 'guard'];
 const ON_STACK = ['contract', 'lua', 'integration', 'scenario'];
-const FOLDERS = [...BARE, ...ON_STACK];
-/** Their files share no name, so they run beside each other. */
+/** They need none of ours either, and run while the contract suites wait for the timers of the broker. */
+const BESIDE_CONTRACT = ['newcomer'];
+const FOLDERS = [...BARE, ...BESIDE_CONTRACT, ...ON_STACK];
+/** Their files share no name, so they run beside each other; those that wait longest begin. */
 const PARALLEL = new Set(['contract']);
+const BEGIN_WITH = ['purchase-channel', 'delivery-source', 'rocketmq-connection', 'held-delivery', 'order-channels'];
 
 interface Counts {
   readonly passed: number;
@@ -47,10 +50,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 const startedMs = Date.now();
 const chosen = (folders: readonly string[]): string[] =>
   folders.filter((folder) => wanted.length === 0 || wanted.includes(folder));
-const [bare, onStack] = [chosen(BARE), chosen(ON_STACK)];
+const [bare, beside, onStack] = [chosen(BARE), chosen(BESIDE_CONTRACT), chosen(ON_STACK)];
 const bareEnd = runFolders(bare, process.env);
 if (onStack.length > 0) await runOnStack(onStack, bareEnd);
-await bareEnd;
+else await bareEnd.then(() => runFolders(beside, process.env));
 const { passed, failed, skipped, failures } = counts;
 // said again where it is seen: hundreds of lines may stand between a failure and the end
 for (const { title, reason } of failures) console.log(`FAILED ${title}\n  ${reason.split('\n')[0]}`);
@@ -79,7 +82,9 @@ async function runOnStack(folders: readonly string[], before: Promise<void>): Pr
   try {
     await Promise.all([boot(stack), build()]);
     await before;
-    await runFolders(folders, { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir });
+    const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
+    await Promise.all([runFolders(folders.slice(0, 1), env), runUnseen(beside)]);
+    await runFolders(folders.slice(1), env);
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
     addFailure('the stack of the tests', error.message);
@@ -116,34 +121,58 @@ function holdNews(busy: Promise<void>): (line: string) => void {
   };
 }
 
-async function runFolders(folders: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+/** @param output where mocha writes: a file descriptor, or to the terminal */
+async function runFolders(
+  folders: readonly string[],
+  env: NodeJS.ProcessEnv,
+  output: number | 'inherit' = 'inherit',
+): Promise<void> {
   for (const folder of folders) {
     const files = testFiles(folder);
     if (stopping.signal.aborted || files.length === 0) continue;
-    console.log(`\n== ${folder}`);
-    add(await runMocha(files, PARALLEL.has(folder) ? ['--parallel', '--jobs', '4'] : [], env));
+    if (output === 'inherit') console.log(`\n== ${folder}`);
+    add(await runMocha(files, PARALLEL.has(folder) ? ['--parallel', '--jobs', '5'] : [], env, output));
   }
+}
+
+/** Runs beside others; what it wrote is shown at its end. */
+async function runUnseen(folders: readonly string[]): Promise<void> {
+  const logFolder = mkdtempSync(join(tmpdir(), 'seckill-beside-'));
+  for (const folder of folders) {
+    const logFile = join(logFolder, folder);
+    const output = openSync(logFile, 'a');
+    await runFolders([folder], process.env, output);
+    closeSync(output);
+    console.log(`\n== ${folder}, ran beside\n${readFileSync(logFile, 'utf8')}`);
+  }
+  rmSync(logFolder, { recursive: true, force: true });
 }
 
 function testFiles(folder: string): string[] {
   const path = join(REPO, 'test', folder);
   if (!existsSync(path)) return [];
   const names = readdirSync(path, { recursive: true, encoding: 'utf8' });
+  const rank = (name: string): number => (BEGIN_WITH.includes(name.slice(0, -'.test.ts'.length)) ? 0 : 1);
   return names
     .filter((name) => name.endsWith('.test.ts'))
-    .sort()
+    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
     .map((name) => join('test', folder, name));
 }
 
 /** One process per folder: a test that kills or leaks cannot reach the next folder. */
-async function runMocha(files: readonly string[], options: readonly string[], env: NodeJS.ProcessEnv): Promise<Counts> {
+async function runMocha(
+  files: readonly string[],
+  options: readonly string[],
+  env: NodeJS.ProcessEnv,
+  output: number | 'inherit',
+): Promise<Counts> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
   const countFile = join(folder, 'counts.json');
   // not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
   const mocha = join(REPO, 'node_modules/mocha/lib/cli/cli.js');
   const reporter = join(REPO, 'test/helpers/counting-reporter.cjs');
   const args = ['--import', 'tsx', mocha, '--reporter', reporter, ...options, ...mochaArgs, ...files];
-  const code = await runChild(args, { ...env, SECKILL_TEST_COUNTS: countFile });
+  const code = await runChild(args, { ...env, SECKILL_TEST_COUNTS: countFile }, output);
   try {
     return JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
   } catch {
@@ -155,8 +184,12 @@ async function runMocha(files: readonly string[], options: readonly string[], en
 }
 
 /** @returns its exit code */
-async function runChild(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number | null> {
-  const child = spawn(process.execPath, args, { cwd: REPO, env, stdio: ['ignore', 'inherit', 'inherit'] });
+async function runChild(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  output: number | 'inherit' = 'inherit',
+): Promise<number | null> {
+  const child = spawn(process.execPath, args, { cwd: REPO, env, stdio: ['ignore', output, output] });
   children.add(child);
   const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
   children.delete(child);

@@ -34,7 +34,9 @@ export function workerCommand(): Command {
 
 export function keeperCommand(): Command {
   return new Command('keeper')
-    .description('re-drive, settle, release and collect dead letters until SIGTERM or Ctrl-C')
+    .description(
+      'publish, expire, re-drive, settle, reconcile, refund and collect dead letters until SIGTERM or Ctrl-C',
+    )
     .option('--metrics-port <port>', 'port of /metrics and /readyz (default: METRICS_PORT or a free one)', parsePort)
     .action(async ({ metricsPort }: { metricsPort?: string }) => {
       const env = withValue(environment(), 'METRICS_PORT', metricsPort);

@@ -25,8 +25,9 @@ Examples:
   seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch
   seckill trace -- -9QmT0yq4cM2nUo1bWv8kA     an id that begins with -
 
-Reads Redis, MySQL and, with NAMESRV_ADDR, the broker; changes nothing. Without --user an id that several buyers used shows all of them, and one that
-nobody holds any more is looked for in the whole table of orders, which takes a while. Exit codes: 0 found, 1 not.`;
+Reads Redis, MySQL and, with NAMESRV_ADDR, the broker; changes nothing. No store keeps check-backs, deliveries and the
+time of settle. Without --user an id that several buyers used shows all of them, and one that nobody holds any more is
+looked for in the whole table of orders, which takes a while. Exit codes: 0 found, 1 not.`;
 
 export function traceCommand(): Command {
   return new Command('trace')

@@ -97,9 +97,14 @@ function loadsOf<K extends OutboxKind>(
   rows: readonly Promised<K>[],
   gather: RelayOutboxPorts<K>['gather'],
 ): (readonly Promised<K>[])[] {
-  if (gather === undefined) return rows.map((row) => [row]);
-  const tried = rows.filter(({ attempts }) => attempts > 1);
-  return [...gather(rows.filter(({ attempts }) => attempts === 1)), ...tried.map((row) => [row])];
+  const alone = rows.map((row) => [row]);
+  if (gather === undefined) return alone;
+  try {
+    const fresh = gather(rows.filter(({ attempts }) => attempts === 1));
+    return [...fresh, ...alone.filter(([row]) => row !== undefined && row.attempts > 1)];
+  } catch {
+    return alone; // one of them is not what it should be: alone, it fails alone
+  }
 }
 
 /** With jitter: two keepers that failed together should not come back together. */

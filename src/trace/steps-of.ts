@@ -50,6 +50,9 @@ function ledgerSteps({ sale, buyerUnits, entry, batch }: LedgerEvidence): TraceS
     }
     if (pendingSinceMs !== null) steps.push(at(pendingSinceMs, 'redis', 'deducted', `${batchId} waits in pending`));
     steps.push(at(null, 'redis', 'marker', `${batchId}: ${marker ?? 'none'}`));
+    if (marker === 'deducted' && body === null && pendingSinceMs === null) {
+      steps.push(at(null, 'redis', 'settled', `${batchId} has left pending; nobody keeps when`));
+    }
   }
   steps.push(at(null, 'redis', 'request', entry === null ? 'none' : formatRequestEntry(entry)));
   if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];

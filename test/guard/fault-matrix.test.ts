@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readdirSync, readFileSync } from 'node:fs';
 
 const ROOT = new URL('../../', import.meta.url);
-const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'scenario'];
+const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'scenario', 'newcomer'];
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
 
 /** Titles of tests by the folder that holds them. */

@@ -10,6 +10,10 @@ const BUYERS = userIds(5);
 /** The least the broker takes: what a dead worker held comes again after it, and after a time-out of MySQL twice. */
 const WORKER_ENV = { WORKER_INVISIBLE_MS: '10000', MYSQL_QUERY_TIMEOUT_MS: '5000' };
 
+/** Points behind the COMMIT. */
+const LEAVES_ROWS = new Set(['worker_after_commit', 'worker_after_settle']);
+const WORKERS_MAX = 4;
+
 /** What a worker left behind that was killed at a fail point. */
 interface Death {
   readonly saleId: string;
@@ -38,19 +42,27 @@ describe('a worker that is killed between two steps of recording', () => {
 
   async function killAt(point: string): Promise<Death> {
     const { stack, programs } = system;
-    const [{ saleId }, worker] = await Promise.all([
-      openSale(stack, { stock: STOCK }),
-      programs.start('worker', { env: { ...WORKER_ENV, FAILPOINT: point } }),
-    ]);
+    const { saleId } = await openSale(stack, { stock: STOCK });
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
     for (const answer of await buyers.rush(BUYERS, BUYERS.length)) expect(answer?.status).to.equal(202);
-    expect(await worker.ended(30_000), point).to.deep.equal({ code: null, signal: 'SIGKILL' });
-    expect(worker.log).to.contain(`"failPoint":"${point}"`);
-    const [row] = await stack.mysql.query<{ rows: string }>('SELECT COUNT(*) AS `rows` FROM orders WHERE sale_id = ?', [
-      saleId,
-    ]);
-    const pending = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
-    return { saleId, buyers, rows: Number(row?.rows), pending };
+    for (let workers = 1; ; workers++) {
+      const worker = await programs.start('worker', { env: { ...WORKER_ENV, FAILPOINT: point } });
+      expect(await worker.ended(30_000), point).to.deep.equal({ code: null, signal: 'SIGKILL' });
+      expect(worker.log).to.contain(`"failPoint":"${point}"`);
+      const rows = await rowsOf(saleId);
+      const pending = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+      // A message that an earlier test has left may be what killed it; then ours is there for the next worker.
+      const ours = rows > 0 || !LEAVES_ROWS.has(point);
+      if (ours || workers === WORKERS_MAX) return { saleId, buyers, rows, pending };
+    }
+  }
+
+  async function rowsOf(saleId: string): Promise<number> {
+    const [row] = await system.stack.mysql.query<{ rows: string }>(
+      'SELECT COUNT(*) AS `rows` FROM orders WHERE sale_id = ?',
+      [saleId],
+    );
+    return Number(row?.rows);
   }
 
   async function expectOneOrderEach(point: string): Promise<void> {

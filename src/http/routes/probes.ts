@@ -1,4 +1,4 @@
-import { OPENAPI } from '../openapi.js';
+import { OPENAPI } from '../openapi/document.js';
 import type { Lifecycle } from '../respond.js';
 import type { HttpServices, ReadyReport } from '../services.js';
 import type { Router } from './router.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createApp } from '../../../src/http/app.js';
-import { OPENAPI } from '../../../src/http/openapi.js';
+import { OPENAPI } from '../../../src/http/openapi/document.js';
 import { PURCHASE_PATH } from '../../../src/http/purchase-request.js';
 import { newLifecycle } from '../../../src/http/respond.js';
 import { FakeServices } from './http-harness.js';

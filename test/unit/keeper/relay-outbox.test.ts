@@ -103,6 +103,15 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a]);
   });
 
+  it('a row that cannot be gathered with the others holds none of them up', async () => {
+    const ids = add(2);
+    await run(() => {
+      throw new TypeError('payload.orders is undefined');
+    });
+    expect(kept).to.deep.equal(ids);
+    expect(outbox.undone('orders_moved')).to.deep.equal([]);
+  });
+
   it('during an outage one run tries one lot, not the whole backlog', async () => {
     for (const id of add(MAX * 3)) failing.add(id);
     await run();

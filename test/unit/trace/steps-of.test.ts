@@ -43,7 +43,8 @@ describe('trace: the time line', () => {
     expect(lines(evidence)).to.deep.equal([
       ...['0.1 mysql recorded', '0.1 mysql promised', '0.6 mysql kept', '4.99 mysql payment', '5 mysql paid'],
       ...['5 mysql promised', '6 mysql coupon'],
-      ...['now redis marker', 'now redis request', 'now redis sale', 'now mysql promised', 'now broker not_asked'],
+      ...['now redis marker', 'now redis settled', 'now redis request', 'now redis sale', 'now mysql promised'],
+      'now broker not_asked',
     ]);
   });
 

@@ -1,0 +1,15 @@
+import { deadLetterPaths } from './dead-letters.js';
+import { operationPaths } from './operations.js';
+import { orderPaths } from './orders.js';
+import { purchasePaths } from './purchases.js';
+import { reconcilePaths } from './reconcile.js';
+import { salePaths } from './sales.js';
+import { schemas } from './schemas.js';
+
+/** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
+export const OPENAPI = {
+  openapi: '3.1.0',
+  info: { title: 'Seckill', version: '1', description: 'A flash sale: sells exactly its stock.' },
+  paths: { ...purchasePaths, ...salePaths, ...orderPaths, ...deadLetterPaths, ...reconcilePaths, ...operationPaths },
+  components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
+};

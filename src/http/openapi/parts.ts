@@ -1,0 +1,51 @@
+import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from '../problem.js';
+
+export const text = { type: 'string' } as const;
+export const time = { type: 'string', format: 'date-time' } as const;
+export const count = { type: 'integer', minimum: 0 } as const;
+export const id = { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' } as const;
+export const orNull = (schema: { readonly type: string }): object => ({ ...schema, type: [schema.type, 'null'] });
+
+export const object = (properties: Record<string, object>, required = Object.keys(properties)): object => ({
+  type: 'object',
+  ...{ properties, required },
+});
+export const json = (description: string, schema: object): object => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+export const ref = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
+export const body = (schema: object, required: boolean): object => ({
+  required,
+  content: { 'application/json': { schema } },
+});
+
+/** One response per status; its description names every code that comes with it. */
+export function problems(...codes: ProblemCode[]): Record<string, object> {
+  const byStatus = new Map<number, ProblemCode[]>();
+  for (const code of codes) {
+    const { status } = PROBLEMS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const content = { [PROBLEM_TYPE]: { schema: ref('Problem') } };
+  return Object.fromEntries(
+    [...byStatus].map(([status, words]) => [String(status), { description: words.join(', '), content }]),
+  );
+}
+
+export const parameter = (
+  place: 'path' | 'query' | 'header',
+  name: string,
+  schema: object,
+  required = true,
+): object => ({
+  ...{ name, in: place, required, schema },
+});
+export const SALE_ID = parameter('path', 'saleId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
+export const BEARER = [{ bearer: [] }];
+export const COMMON = ['bad_request', 'internal', 'unavailable'] as const;
+export const ADMIN = ['unauthorized', 'forbidden', ...COMMON] as const;
+
+export const filterBy = (name: string, schema: object): object => parameter('query', name, schema, false);
+export const ROWS = filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 });
+export const list = (items: string): object => ({ type: 'array', items: ref(items) });

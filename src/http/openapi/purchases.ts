@@ -1,0 +1,65 @@
+import { QUANTITY_MAX } from '../../domain/purchase.js';
+import { STEP_RANKS } from '../../purchase/purchase-step.js';
+import { BEARER, body, COMMON, id, json, object, parameter, problems, ref, SALE_ID, text } from './parts.js';
+
+const purchase = {
+  operationId: 'buy',
+  summary: 'Buy. Make the key once per purchase and keep it: every retry with it is safe.',
+  security: BEARER,
+  parameters: [SALE_ID, parameter('header', 'Idempotency-Key', id), parameter('header', 'traceparent', text, false)],
+  requestBody: body(
+    object({ quantity: { type: 'integer', minimum: 1, maximum: QUANTITY_MAX, default: 1 } }, []),
+    false,
+  ),
+  responses: {
+    200: json('asked before: the order is there, or how it ended', ref('Purchase')),
+    202: json('the units are held for this buyer; see Location', ref('Purchase')),
+    ...problems(
+      ...([...COMMON, 'unauthorized', 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
+      ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'outcome_unknown'] as const),
+      ...(['payload_too_large', 'unsupported_media_type'] as const),
+    ),
+  },
+};
+
+const purchaseStatus = {
+  operationId: 'readPurchase',
+  summary: 'Where a purchase stands; waits up to `wait` seconds while it is pending.',
+  security: BEARER,
+  parameters: [
+    SALE_ID,
+    parameter('path', 'requestId', id),
+    parameter('query', 'wait', { type: 'integer', minimum: 0, maximum: 30 }, false),
+  ],
+  responses: {
+    200: json('the purchase', ref('Purchase')),
+    ...problems(...COMMON, 'unauthorized', 'purchase_not_found'),
+  },
+};
+
+const purchaseEvents = {
+  operationId: 'followPurchase',
+  summary: 'The purchase as a stream of events, from where it stands to its end. Come again with Last-Event-ID.',
+  security: BEARER,
+  parameters: [
+    SALE_ID,
+    parameter('path', 'requestId', id),
+    parameter('header', 'Last-Event-ID', { enum: Object.keys(STEP_RANKS) }, false),
+  ],
+  responses: {
+    200: {
+      description:
+        'id and event: `pending`, `ordered`, then `paid`, `cancelled` or `expired`, or `failed`; data: the purchase as' +
+        ' JSON. The stream ends behind the last one, or after a time, with `retry`.',
+      content: { 'text/event-stream': { schema: text } },
+    },
+    204: { description: 'Last-Event-ID was the end: nothing more will come' },
+    ...problems(...COMMON, 'unauthorized', 'purchase_not_found', 'overloaded'),
+  },
+};
+
+export const purchasePaths = {
+  '/v1/sales/{saleId}/purchases': { post: purchase },
+  '/v1/sales/{saleId}/purchases/{requestId}': { get: purchaseStatus },
+  '/v1/sales/{saleId}/purchases/{requestId}/events': { get: purchaseEvents },
+};
