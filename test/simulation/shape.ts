@@ -68,7 +68,7 @@ export function drawShape(rng: Rng): Shape {
     redriveAfterMs: rng.pick([3_000, 15_000]),
     settleAfterMs: rng.pick([1_000, 5_000]),
     jobEveryMs: rng.pick([2_000, 5_000]),
-    reconcileEveryMs: rng.chance(0.25) ? rng.pick([500, 4_000]) : null,
+    reconcileEveryMs: rng.chance(0.15) ? rng.pick([500, 4_000]) : null,
     safeAgeMs: rng.pick([1_000, 8_000, 30_000]),
     compensateFirstMs: rng.pick([50, 2_000]),
     outboxLeaseMs: rng.pick([2_000, 10_000]),
