@@ -137,8 +137,9 @@ interface BatcherParts {
 function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
+      const askedMs = clock.nowMs();
       const placed = await placeBatch(ref, purchases, trace, reply, place);
-      flags.observe(ref, placed.unitsLeft);
+      flags.observe(ref, placed.unitsLeft, askedMs);
       return placed;
     },
     clock,

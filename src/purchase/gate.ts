@@ -8,7 +8,7 @@ import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface GateParts {
   readonly cards: SaleCards;
-  readonly flags: SoldOutFlags;
+  readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
 }
 

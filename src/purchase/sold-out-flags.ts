@@ -47,12 +47,16 @@ export class SoldOutFlags {
     if (flag === undefined) return false;
     const restMs = flag.untilMs - this.#ports.clock.nowMs();
     if (restMs <= 0) return false;
-    if (restMs <= this.#options.lifeMs / 2 && !flag.busy) void this.#whileBusy(flag, ref, this.#renew);
+    if (restMs <= this.#options.lifeMs / 2 && !flag.busy)
+      void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.nowMs());
     return !flag.keys.has(key);
   }
 
-  /** What precheck has just seen. Null says nothing: a bucket that is not loaded is not sold out. */
-  observe(ref: BucketRef, unitsLeft: number | null): void {
+  /**
+   * What precheck has seen. Null says nothing: a bucket that is not loaded is not sold out.
+   * @param seenMs when precheck was asked: its answer may have been long on its way; default now
+   */
+  observe(ref: BucketRef, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
     if (unitsLeft === null) return;
     const name = nameOf(ref);
     const flag = this.#flags.get(name);
@@ -63,7 +67,7 @@ export class SoldOutFlags {
     if (flag?.busy || (flag && flag.untilMs > this.#ports.clock.nowMs())) return;
     const armed = flag ?? { keys: new Set<string>(), untilMs: 0, busy: false };
     this.#flags.set(name, armed);
-    void this.#whileBusy(armed, ref, this.#arm);
+    void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
 
   /** The look of one purchase for all. What is not plainly sold out gets no longer life: precheck finds the word. */
@@ -90,10 +94,11 @@ export class SoldOutFlags {
     flag: Flag,
     ref: BucketRef,
     look: (ref: BucketRef, flag: Flag, seenMs: number) => Promise<void>,
+    seenMs: number,
   ): Promise<void> {
     flag.busy = true;
     try {
-      await look(ref, flag, this.#ports.clock.nowMs());
+      await look(ref, flag, seenMs);
     } catch (err) {
       this.#ports.log.warn({ err, saleId: ref.saleId }, 'the sold-out flag could not be armed; Redis refuses instead');
     } finally {

@@ -24,8 +24,8 @@ export interface MemoryBrokerOptions {
   readonly clock?: Clock;
   /** Half messages older than this are asked for; default 10000, as in our broker. */
   readonly transactionTimeOutMs?: number;
-  /** Retries before a message is dead; default 5, as for the writer groups. */
-  readonly retryMaxTimes?: number;
+  /** Retries before a message of a group is dead; default 5, as for the writer groups. */
+  readonly retryMaxTimes?: (group: string) => number;
 }
 
 interface Half {
@@ -56,7 +56,7 @@ export class MemoryBroker {
     this.clock = options.clock ?? new ManualClock();
     this.#options = {
       transactionTimeOutMs: options.transactionTimeOutMs ?? 10_000,
-      retryMaxTimes: options.retryMaxTimes ?? WRITER_RETRIES_MAX,
+      retryMaxTimes: options.retryMaxTimes ?? (() => WRITER_RETRIES_MAX),
     };
   }
 
@@ -78,6 +78,15 @@ export class MemoryBroker {
   /** Messages of the topic that the group has neither acked nor lost to the dead letters. */
   unfinished(topic: string, group: string): number {
     return this.#group(topic, group).unfinished;
+  }
+
+  /** When a receive of the group would bring something next, Unix ms; null while there is nothing that could come. */
+  nextMs(topic: string, group: string): number | null {
+    let next = this.#group(topic, group).nextMs;
+    for (const { topic: of, dueMs } of this.#delayed) {
+      if (of === topic) next = next === null ? dueMs : Math.min(next, dueMs);
+    }
+    return next;
   }
 
   purchaseChannel(checkBack: CheckBack, topic: string = TOPICS.purchase): PurchaseChannel & { close(): Promise<void> } {
@@ -228,9 +237,10 @@ export class MemoryBroker {
     let view = this.#groups.get(key);
     if (!view) {
       const deadLetters = this.#topic(`%DLQ%${group}`);
-      const firstAttempt = this.#options.retryMaxTimes + 3; // as the real broker counts on
+      const retryMaxTimes = this.#options.retryMaxTimes(group);
+      const firstAttempt = retryMaxTimes + 3; // as the real broker counts on
       const bury = (message: StoredMessage): void => void deadLetters.push({ ...message, firstAttempt });
-      view = new MemoryGroup(this.#topic(topic), this.#options.retryMaxTimes, bury);
+      view = new MemoryGroup(this.#topic(topic), retryMaxTimes, bury);
       this.#groups.set(key, view);
     }
     return view;

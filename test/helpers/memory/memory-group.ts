@@ -74,6 +74,14 @@ export class MemoryGroup {
     return renewed.receipt;
   }
 
+  /** When the next message can be taken, Unix ms: 0 for one that nobody has had yet, null when there is none at all. */
+  get nextMs(): number | null {
+    if (this.#nextIndex < this.#log.length) return 0;
+    let next: number | null = null;
+    for (const { untilMs } of this.#loans.values()) next = next === null ? untilMs : Math.min(next, untilMs);
+    return next;
+  }
+
   /** Messages of the topic that are neither acked nor dead. */
   get unfinished(): number {
     return this.#loans.size + this.#log.length - this.#nextIndex;

@@ -9,7 +9,8 @@ export const SLOT_GRACE_MS = 5000;
 /** Slots in memory, leased on the injected clock. */
 export class MemoryWorkerSlots implements WorkerSlots {
   readonly #clock: Clock;
-  readonly #slots = Array.from({ length: WORKER_SLOTS }, () => ({ owner: null as string | null, untilMs: -Infinity }));
+  /** Those that were ever taken. */
+  readonly #slots: { owner: string | null; untilMs: number }[] = [];
   /** While true, every call fails. */
   broken = false;
 
@@ -22,6 +23,7 @@ export class MemoryWorkerSlots implements WorkerSlots {
     const nowMs = this.#clock.nowMs();
     let slot = this.#slots.findIndex((one) => one.owner === owner);
     if (slot < 0) slot = this.#slots.findIndex((one) => one.untilMs + SLOT_GRACE_MS < nowMs);
+    if (slot < 0 && this.#slots.length < WORKER_SLOTS) slot = this.#slots.length;
     if (slot < 0) throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
     this.#slots[slot] = { owner, untilMs: nowMs + leaseMs };
     return { slot, validUntilMs: nowMs + leaseMs };

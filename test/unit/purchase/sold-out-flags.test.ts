@@ -56,6 +56,21 @@ describe('sold-out flags', () => {
     expect(ledger.calls.acceptedKeys).to.equal(0);
   });
 
+  it('T8 a zero whose answer was long on its way is believed no longer for it', async () => {
+    const askedMs = clock.nowMs();
+    clock.advance(LIFE_MS - 10);
+    flags.observe(ref, 0, askedMs);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1'), 'within its life').to.equal(true);
+    clock.advance(10); // units that went back meanwhile may have been won by this buyer, through another process
+    expect(flags.refuses(ref, 'loser/k1'), 'after it').to.equal(false);
+
+    clock.advance(LIFE_MS);
+    flags.observe(ref, 0, askedMs);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1'), 'too old from the start').to.equal(false);
+  });
+
   it('(P1 SOLD_OUT) refuses once zero was seen and the winners are known, not earlier', async () => {
     flags.observe(ref, 0);
     expect(flags.refuses(ref, 'loser/k1'), 'the winners are not known yet').to.equal(false);

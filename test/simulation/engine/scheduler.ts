@@ -1,0 +1,95 @@
+import type { Rng } from './rng.js';
+
+/** Something that will happen, unless it is cancelled before. */
+export interface Timer {
+  /** Virtual Unix ms. */
+  readonly atMs: number;
+  cancelled: boolean;
+}
+
+interface Event extends Timer {
+  /** Decides, by the seed, who is first of those due in the same millisecond. */
+  readonly tie: number;
+  readonly act: () => void;
+}
+
+/** The begin of every run, Unix ms; any will do that is later than the epoch of the order ids. */
+export const START_MS = Date.UTC(2026, 0, 1);
+
+/** Virtual time: it stands still while something happens and jumps to the next thing that is due. */
+export class Scheduler {
+  readonly #rng: Rng;
+  readonly #heap: Event[] = [];
+  #nowMs = START_MS;
+  #happened = 0;
+
+  constructor(rng: Rng) {
+    this.#rng = rng;
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** Since the begin. */
+  get passedMs(): number {
+    return this.#nowMs - START_MS;
+  }
+
+  /** How much has happened. */
+  get happened(): number {
+    return this.#happened;
+  }
+
+  after(delayMs: number, act: () => void): Timer {
+    const atMs = this.#nowMs + Math.ceil(Math.max(0, delayMs)); // a clock of whole milliseconds, as ours
+    const event = { atMs, tie: this.#rng.next(), act, cancelled: false };
+    this.#push(event);
+    return event;
+  }
+
+  /** Lets the next thing happen. @returns false when there is none */
+  step(): boolean {
+    for (;;) {
+      const event = this.#pop();
+      if (event === undefined) return false;
+      if (event.cancelled) continue;
+      this.#nowMs = event.atMs;
+      this.#happened++;
+      event.act();
+      return true;
+    }
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap;
+    let at = heap.push(event) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (isBefore(heap[parent] as Event, event)) break;
+      heap[at] = heap[parent] as Event;
+      at = parent;
+    }
+    heap[at] = event;
+  }
+
+  #pop(): Event | undefined {
+    const heap = this.#heap;
+    const [first] = heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) child++;
+      if (isBefore(last, heap[child] as Event)) break;
+      heap[at] = heap[child] as Event;
+      at = child;
+    }
+    heap[at] = last;
+    return first;
+  }
+}
+
+const isBefore = (a: Event, b: Event): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.tie < b.tie);

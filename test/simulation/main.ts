@@ -1,0 +1,106 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Part, PartDone } from './child.js';
+import { inSimulatedTime } from './engine/simulated-time.js';
+import { MUTANTS } from './mutants.js';
+import { hashOf, simulate } from './run.js';
+import { emptyTally, listed, merge, type Tally } from './tally.js';
+
+const USAGE = `npm run simulate -- [--runs 20000] [--from 1] [--jobs 2] [--json]
+npm run simulate -- --seed 4711 [--trace] [--mutant name]`;
+
+/** Seeds of one part: some seconds of work, so that progress is seen and the jobs end together. */
+const PART_RUNS = 500;
+const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
+
+const { values: flags } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '20000' },
+    from: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: '2' },
+    json: { type: 'boolean', default: false },
+    seed: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+    mutant: { type: 'string' },
+  },
+});
+process.exitCode = flags.seed === undefined ? await many() : await one(numberIn(flags.seed));
+
+/** One run, in words if they are wanted or if it broke a promise. */
+async function one(seed: number): Promise<number> {
+  const mutant = MUTANTS.find(({ name }) => name === flags.mutant) ?? null;
+  if (flags.mutant !== undefined && mutant === null) {
+    console.error(`no such mutant; there are: ${MUTANTS.map(({ name }) => name).join(', ')}`);
+    return 2;
+  }
+  const { violation, lines } = await inSimulatedTime(() => simulate(seed, { traced: true, mutant }));
+  if (flags.trace || violation !== null) console.log(lines.join('\n'));
+  console.log(`seed ${seed}: ${violation === null ? 'all promises kept' : `${violation.code} ${violation.what}`}`);
+  console.log(`${lines.length} lines, trace ${hashOf(lines)}`);
+  return violation === null ? 0 : 1;
+}
+
+async function many(): Promise<number> {
+  const [runs, from, jobs] = [numberIn(flags.runs), numberIn(flags.from), numberIn(flags.jobs)];
+  const startedMs = Date.now();
+  const all = emptyTally();
+  const parts = partsOf(from, runs);
+  await Promise.all(Array.from({ length: jobs }, () => work(parts, all, runs)));
+  const tookMs = Date.now() - startedMs;
+  if (flags.json) console.log(JSON.stringify({ from, tookMs, ...all }));
+  else print(all, tookMs);
+  for (const { seed } of all.broken.slice(0, 1)) console.error(`see it: npm run simulate -- --seed ${seed}`);
+  return all.brokenRuns === 0 && all.runs === runs ? 0 : 1;
+}
+
+function partsOf(from: number, runs: number): Part[] {
+  const parts: Part[] = [];
+  for (let done = 0; done < runs; done += PART_RUNS) {
+    parts.push({ from: from + done, runs: Math.min(PART_RUNS, runs - done) });
+  }
+  return parts;
+}
+
+/** One child process works through parts until none is left. */
+function work(parts: Part[], all: Tally, runs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const child = fork(CHILD);
+    const next = (): void => {
+      const part = parts.shift();
+      if (part === undefined) child.disconnect();
+      else child.send(part);
+    };
+    child.on('message', ({ tally }: PartDone) => {
+      merge(all, tally);
+      for (const { seed, code, what } of tally.broken) console.error(`seed ${seed}: ${code} ${what}`);
+      console.error(`${all.runs} of ${runs} runs, ${all.brokenRuns} broke a promise`);
+      next();
+    });
+    child.on('exit', () => resolve());
+    stopWith(child);
+    next();
+  });
+}
+
+/** A child does not outlive its parent. */
+function stopWith(child: ChildProcess): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal));
+}
+
+function print({ runs, events, virtualMs, brokenRuns, broken, faults, hits, counts }: Tally, tookMs: number): void {
+  console.log(`faults that bit: ${listed(faults)}`);
+  console.log(`calls they hit: ${listed(hits)}`);
+  console.log(`what came of it: ${listed(counts)}`);
+  for (const { seed, code, what } of broken) console.log(`seed ${seed}: ${code} ${what}`);
+  const each = `${(tookMs / runs).toFixed(2)} ms and ${Math.round(events / runs)} events each`;
+  console.log(`${runs} runs, ${each}, ${Math.round(virtualMs / 3_600_000)} h of virtual time`);
+  console.log(brokenRuns === 0 ? 'every promise was kept' : `${brokenRuns} runs broke a promise`);
+}
+
+function numberIn(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  console.error(`not a whole number from 1: ${text}\n${USAGE}`);
+  process.exit(2);
+}

@@ -1,0 +1,149 @@
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../../src/domain/topics.js';
+import { collectDeadLetters } from '../../../src/keeper/collect-dead-letters.js';
+import { consume } from '../../../src/keeper/consume.js';
+import { expireOrders } from '../../../src/keeper/expire-orders.js';
+import { expireUnpaid } from '../../../src/keeper/expire-unpaid.js';
+import { keepRunning, type Job } from '../../../src/keeper/job.js';
+import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../../../src/keeper/publish-orders.js';
+import { payRefunds } from '../../../src/keeper/pay-refunds.js';
+import { redrive } from '../../../src/keeper/redrive.js';
+import { relayOutbox } from '../../../src/keeper/relay-outbox.js';
+import { releaseUnits } from '../../../src/keeper/release-units.js';
+import { settleRecorded } from '../../../src/keeper/settle-recorded.js';
+import { tellBuyers } from '../../../src/keeper/tell-buyers.js';
+import { createPaymentSimulator } from '../../../src/payment/simulator.js';
+import type { KeeperMeters } from '../../../src/ports/keeper-meters.js';
+import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
+import { Life, NEVER_ABORTED } from '../engine/life.js';
+import { through } from '../engine/through.js';
+import { onBug, type Site } from '../site.js';
+import { newsRowsOf, orderStatesOf } from './book-reads.js';
+import { reconcilers } from './reconciler.js';
+import { sourceOf } from './source.js';
+
+const RESTART_MAX_MS = 6_000;
+/** A receive waits for messages by itself. */
+const RECEIVE_EVERY_MS = 200;
+const REFUND_LEASE_MS = 10_000;
+const BATCHES_PER_RUN = 100;
+
+/** A keeper process with the jobs that the program has, but coupons, tidying and the watching ones. */
+export class Keeper {
+  readonly #site: Site;
+  readonly #name: string;
+
+  constructor(site: Site, name: string) {
+    this.#site = site;
+    this.#name = name;
+    this.start();
+  }
+
+  start(): void {
+    const { scheduler, rng, shape, log } = this.#site;
+    const life = new Life(this.#site, this.#name);
+    life.onDeath(() => {
+      this.#site.count('process: keeper died');
+      scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
+    });
+    const meters = metersOf(this.#site);
+    const keep = (jobs: readonly Job[], everyMs: number): void => {
+      const ports = { clock: life.clock, log, meters };
+      for (const job of jobs) keepRunning(job, everyMs, NEVER_ABORTED, ports).catch(onBug(this.#site));
+    };
+    keep([...menders(life, this.#site, meters), ...relays(life, this.#site, meters)], shape.jobEveryMs);
+    if (shape.reconcileEveryMs !== null) keep(reconcilers(life, this.#site), shape.reconcileEveryMs);
+    keep([...collectors(life, this.#site, meters), ...consumers(life, this.#site, meters)], RECEIVE_EVERY_MS);
+  }
+}
+
+function menders(life: Life, site: Site, meters: KeeperMeters): Job[] {
+  const { shape, books, log, broker } = site;
+  const { clock } = life;
+  const sales = through(life, 'mysql', books, ['list']);
+  const book = through(life, 'mysql', books, ['findByPurchases']);
+  const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
+  const ledger = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
+  const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
+  const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
+  return [
+    settleRecorded({ sales, ledger, book, meters }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
+    ...(site.rules.redrives
+      ? [redrive({ sales, ledger, channel, clock, log, meters }, { afterMs: shape.redriveAfterMs, max: 50 })]
+      : []),
+    expireOrders({ moves, meters }, { max: 1_000 }),
+    payRefunds({ refunds, provider: createPaymentSimulator(), meters, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
+  ];
+}
+
+function collectors(life: Life, site: Site, meters: KeeperMeters): Job[] {
+  const { shape, log } = site;
+  const book = through(life, 'mysql', site.books, ['findByPurchases']);
+  const letters = through(life, 'mysql', site.letters, ['park']);
+  const ledger = through(life, 'redis', site.servers.settlement, ['settle', 'park']);
+  return ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
+    const { topic, collector } = DEAD_LETTERS[group];
+    const source = sourceOf(life, site, { topic, group: collector, invisibleMs: shape.invisibleMs });
+    return collectDeadLetters({ source, letters, ledger, book, log, meters }, { group, topic });
+  });
+}
+
+/** The groups that the keeper works for. */
+function consumers(life: Life, site: Site, meters: KeeperMeters): Job[] {
+  const { shape, log, letters } = site;
+  const moves = through(life, 'mysql', site.servers.moves, ['expire']);
+  const sender = through(life, 'redis', site.news, ['hasListeners', 'send']);
+  const ready = (): Promise<void> => life.call('mysql', 'probe', async () => undefined, []);
+  const works = [
+    { group: GROUPS.expirer, handle: expireUnpaid({ moves, orders: orderStatesOf(life, site), meters }) },
+    { group: GROUPS.notifier, handle: tellBuyers({ orders: newsRowsOf(life, site), sender, meters }) },
+  ];
+  return works.map(({ group, handle }) => {
+    const way = { group, topic: GROUP_TOPICS[group] };
+    const source = sourceOf(life, site, { ...way, invisibleMs: shape.invisibleMs });
+    return consume({ source, ready, handle, letters, log, meters }, way);
+  });
+}
+
+function relays(life: Life, site: Site, meters: KeeperMeters): Job[] {
+  const { shape, log } = site;
+  const outbox = through(life, 'mysql', site.servers.outbox, ['lease', 'markDone', 'postpone']);
+  const ledger = through(life, 'redis', site.servers.settlement, ['release']);
+  const memory = memoryOrderChannels(site.broker);
+  const deadlines = through(life, 'rocketmq', memory.deadlines, ['publish']);
+  const events = through(life, 'rocketmq', memory.events, ['publish']);
+  const ports = { outbox, log, meters };
+  const lease = { max: 64, leaseMs: shape.outboxLeaseMs };
+  return [
+    relayOutbox(
+      { ...ports, keep: publishRecorded({ deadlines, events }), gather: gatherRecorded },
+      { ...lease, kind: 'batch_recorded' },
+    ),
+    relayOutbox({ ...ports, keep: publishMoved({ events }), gather: gatherMoved }, { ...lease, kind: 'orders_moved' }),
+    relayOutbox({ ...ports, keep: releaseUnits({ ledger, meters }) }, { ...lease, kind: 'release' }),
+  ];
+}
+
+function metersOf(site: Site): KeeperMeters {
+  const some = (what: string) => (number: number) => {
+    if (number > 0) site.count(`keeper: ${what}`);
+  };
+  return {
+    jobRan: (_, result) => site.count(`job: ${result}`),
+    redriven: some('re-driven'),
+    settledLate: some('settled late'),
+    released: some('released'),
+    expired: some('expired'),
+    overdue: () => undefined,
+    parked: some('parked'),
+    pending: () => undefined,
+    relayed: (kind, result, rows) => {
+      if (rows > 0) site.count(`relay: ${kind} ${result}`);
+    },
+    backlog: () => undefined,
+    removed: () => undefined,
+    consumed: (_, verdict) => site.count(`consumed: ${verdict}`),
+    refundTried: (outcome) => site.count(`refund: ${outcome}`),
+    newsTold: some('buyers told'),
+    couponsIssued: () => undefined,
+  };
+}

@@ -1,0 +1,92 @@
+import { OperationalError } from '../../../src/domain/errors.js';
+import { discardLetter } from '../../../src/order/discard-letter.js';
+import { createOrderIdMinter } from '../../../src/order/order-id-minter.js';
+import { replayLetter } from '../../../src/order/replay-letter.js';
+import { SaleDesk } from '../../../src/sale/sale-desk.js';
+import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
+import { Life } from '../engine/life.js';
+import { through } from '../engine/through.js';
+import { SALE_ID } from '../shape.js';
+import { onBug, type Site } from '../site.js';
+import { orderStatesOf } from './book-reads.js';
+
+const RESTART_MAX_MS = 6_000;
+const LETTERS_EVERY_MS = 3_000;
+const FOLLOW_MS = 2_000;
+const ACTOR = 'operator';
+
+/** Whoever runs the system: replays or discards dead letters, and moves the sale. */
+export class Operator {
+  readonly #site: Site;
+  #starts = 0;
+
+  constructor(site: Site) {
+    this.#site = site;
+    this.start();
+    const { shape, rng } = site;
+    if (shape.pauses) void this.#move(rng.range(1, shape.chaosMs), ['pause', 'open']).catch(onBug(site));
+    if (shape.closes) void this.#move(rng.range(1, shape.chaosMs), ['close']).catch(onBug(site));
+  }
+
+  start(): void {
+    const { scheduler, rng } = this.#site;
+    const life = new Life(this.#site, 'operator');
+    life.onDeath(() => {
+      this.#site.count('process: operator died');
+      scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
+    });
+    void workOnLetters(life, this.#site, `operator-${++this.#starts}`).catch(onBug(this.#site));
+  }
+
+  /** From a desk of its own, again and again until it is done. */
+  async #move(afterMs: number, verbs: readonly ('pause' | 'open' | 'close')[]): Promise<void> {
+    const site = this.#site;
+    const life = new Life(site, 'owner');
+    const ledger = through(life, 'redis', site.ledger, ['warm', 'gate']);
+    const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
+    const book = through(life, 'mysql', site.books, ['create', 'find', 'list', 'move']);
+    const desk = new SaleDesk({ book, ledger, cache });
+    await life.clock.sleep(afterMs);
+    for (const verb of verbs) {
+      while (!(await tolerant(async () => void (await desk[verb](SALE_ID, ACTOR))))) await life.clock.sleep(500);
+      site.count(`sale: ${verb}`);
+      await life.clock.sleep(site.rng.range(50, 2_000));
+    }
+  }
+}
+
+async function workOnLetters(life: Life, site: Site, owner: string): Promise<never> {
+  const { rng, shape, log } = site;
+  const { clock } = life;
+  const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
+  const letters = through(life, 'mysql', site.letters, ['find', 'beginReplay', 'close', 'keepParked']);
+  const ledger = through(life, 'redis', site.servers.settlement, ['unpark', 'settle']);
+  const book = through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']);
+  const channel = through(life, 'rocketmq', site.broker.redriveChannel(), ['publish']);
+  const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
+  const { deadlines, events } = memoryOrderChannels(site.broker); // letters of batches need neither
+  const ports = { letters, ledger, book, channel, minter, clock, deadlines, events, states: orderStatesOf(life, site) };
+  const work = async (letterId: string): Promise<void> => {
+    const answer = rng.chance(0.7)
+      ? await replayLetter(letterId, ports, { actor: ACTOR, waitMs: FOLLOW_MS })
+      : await discardLetter(letterId, ports, { actor: ACTOR });
+    site.count(`letter: ${answer.outcome}`);
+  };
+  for (;;) {
+    await clock.sleep(rng.range(1, LETTERS_EVERY_MS));
+    for (const { letterId, state } of site.letters.letters) {
+      if (state === 'parked') await tolerant(() => work(letterId));
+    }
+  }
+}
+
+/** False when a dependency failed: it has to be done again. */
+async function tolerant(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (error instanceof OperationalError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,81 @@
+import { createOrderIdMinter } from '../../../src/order/order-id-minter.js';
+import type { ReconcileBook } from '../../../src/ports/reconcile-book.js';
+import type { ReconcileLedger } from '../../../src/ports/reconcile-ledger.js';
+import { ReconcileDesk } from '../../../src/reconcile/reconcile-desk.js';
+import { compensateJob, reconcileJob } from '../../../src/reconcile/reconcile-jobs.js';
+import type { ReconcileMeters } from '../../../src/ports/reconcile-meters.js';
+import type { Job } from '../../../src/keeper/job.js';
+import { MemoryReconcileBook, MemoryReconcileLedger } from '../../helpers/memory/memory-reconcile.js';
+import type { Life } from '../engine/life.js';
+import { streamed, through } from '../engine/through.js';
+import type { Site } from '../site.js';
+
+/** Only what a loss of data could bring about: here every one of them would be a false alarm. */
+const IMPOSSIBLE = ['oversell', 'drift', 'order_lost', 'unheld', 'stale_marker'] as const;
+const MARKER_AGE_MS = 4 * 24 * 3_600_000;
+
+/** Reconcile and compensation, as the keeper runs them. */
+export function reconcilers(life: Life, site: Site): Job[] {
+  const { shape, log, broker } = site;
+  const { clock } = life;
+  const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
+  const owner = `reconcile-${site.rng.range(1, 1_000_000_000)}`;
+  const desk = new ReconcileDesk(
+    {
+      ledger: { ...through(life, 'redis', site.servers.settlement, ['settle', 'release']), ...ledgerOf(life, site) },
+      book: bookOf(life, site),
+      jobs: through(life, 'mysql', site.compensations, [
+        ...(['add', 'list', 'find', 'byRequest', 'byBatch', 'counts', 'claim'] as const),
+        ...(['done', 'failed', 'postpone', 'retry', 'announce'] as const),
+      ]),
+      runs: through(life, 'mysql', site.runs, ['lease', 'free', 'begin', 'end', 'list']),
+      sales: through(life, 'mysql', site.books, ['list']),
+      outbox: through(life, 'mysql', site.servers.outbox, ['postpone']),
+      fail: {
+        book: through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']),
+        minter: createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs }),
+        clock,
+      },
+      channel: through(life, 'rocketmq', broker.redriveChannel(), ['publish']),
+      ...{ clock, log },
+    },
+    {
+      ...{ safeAgeMs: shape.safeAgeMs, markerAgeMs: MARKER_AGE_MS, outboxAgeMs: shape.safeAgeMs },
+      ...{ retryFirstMs: shape.compensateFirstMs, leaseMs: shape.outboxLeaseMs },
+    },
+  );
+  const meters = metersOf(site);
+  return [reconcileJob({ desk, meters }, { apply: true }), compensateJob({ desk, meters })];
+}
+
+function ledgerOf(life: Life, { ledger }: Site): ReconcileLedger {
+  const read = new MemoryReconcileLedger(ledger);
+  return {
+    ...through(life, 'redis', read, ['entriesOf', 'batch', 'units', 'adjust', 'settledMarkers', 'removeMarkers']),
+    requests: streamed(life, 'redis', 'requests', (ref) => read.requests(ref)),
+  };
+}
+
+function bookOf(life: Life, { books, letters }: Site): ReconcileBook {
+  const read = new MemoryReconcileBook(books, letters);
+  return {
+    ...through(life, 'mysql', read, [
+      ...(['findSale', 'rowsOf', 'undoneReleases', 'parkedBatches', 'stuckRows', 'isKept'] as const),
+    ]),
+    agedOrders: streamed(life, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
+  };
+}
+
+function metersOf(site: Site): ReconcileMeters {
+  return {
+    reconciled: (findings) => {
+      for (const kind of Object.keys(findings)) site.count(`finding: ${kind}`);
+      const impossible = IMPOSSIBLE.find((kind) => (findings[kind] ?? 0) > 0);
+      if (impossible !== undefined) site.fail('FALSE ALARM', `reconcile found ${impossible}, and nothing was lost`);
+    },
+    jobs: (counts) => {
+      if (counts.compensated > 0) site.count('compensation: compensated');
+      if (counts.failed_final > 0) site.count('compensation: failed_final');
+    },
+  };
+}

@@ -1,0 +1,218 @@
+import { decodeOrderEvents } from '../../src/domain/order-event.js';
+import { isLive, mayMove, type OrderState } from '../../src/domain/order.js';
+import type { PurchaseOutcome, PurchaseStatus } from '../../src/domain/outcome.js';
+import { purchaseKey, type Purchase } from '../../src/domain/purchase.js';
+import { homeBucket, type Sale } from '../../src/domain/sale.js';
+import { TOPICS } from '../../src/domain/topics.js';
+import { checkSale, type Heard } from '../../src/reconcile/check-sale.js';
+import { compareSale } from '../../src/reconcile/compare-sale.js';
+import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/memory-reconcile.js';
+import { memoryAudit } from '../helpers/memory/memory-audit.js';
+import { SALE_ID } from './shape.js';
+import type { Site } from './site.js';
+
+/** Nothing is too young to be judged, and no marker so old that it may go. */
+const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity };
+
+type BatchWord = 'deducted' | 'aborted';
+
+/** Words that mean: you get nothing. Nobody who has heard a yes may hear one of them for the same key and quantity. */
+const NO_UNITS: readonly string[] = ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'];
+
+/** Why a purchase may end as failed while Redis loses nothing: somebody gave it up. */
+const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
+
+/** The promises of docs/architecture.md, looked at whenever something has happened, and when all is at rest. */
+export class Promises {
+  readonly #site: Site;
+  readonly #opLog = new Map<string, Heard>();
+  /** `userId/requestId*quantity` → time of its first yes. */
+  readonly #yesAtMs = new Map<string, number>();
+  /** When units went back for the last time. */
+  #givenBackMs = -Infinity;
+  readonly #batchWords = new Map<string, BatchWord>();
+  readonly #states = new Map<string, OrderState>();
+  readonly #told = new Map<string, OrderState>();
+
+  constructor(site: Site) {
+    this.#site = site;
+  }
+
+  /** What a buyer hears of one try that began at `sinceMs`; null: nothing. */
+  heard({ userId, requestId, quantity }: Purchase, answer: PurchaseOutcome | null, sinceMs: number): void {
+    const key = purchaseKey({ userId, requestId });
+    const word = answer?.outcome ?? 'outcome_unknown';
+    const heard: Heard =
+      word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
+    const before = this.#opLog.get(key) ?? heard;
+    this.#opLog.set(key, before === 'ok' || heard === 'ok' ? 'ok' : before === heard ? heard : 'unknown');
+    const wish = `${key}*${quantity}`;
+    const yesAtMs = this.#yesAtMs.get(wish);
+    if (heard === 'ok') {
+      if (!this.#bucketOf(userId).requests.has(key)) this.#site.fail('I3', `${key}: a yes without units`);
+      if (yesAtMs === undefined) this.#yesAtMs.set(wish, this.#site.scheduler.nowMs);
+    }
+    if (yesAtMs !== undefined && yesAtMs < sinceMs && NO_UNITS.includes(word) && !this.#isExcused(word, sinceMs)) {
+      this.#site.fail('I3', `${key}: ${word} after a yes`);
+    }
+  }
+
+  /** A sold-out flag knows who won until it was armed. Units that went back since may have been won in its life. */
+  #isExcused(word: string, sinceMs: number): boolean {
+    return word === 'sold_out' && this.#givenBackMs >= sinceMs - this.#site.shape.soldOutLifeMs;
+  }
+
+  /** What a buyer sees who asks how his purchase stands. He asks only after a yes. */
+  seen(who: Omit<Purchase, 'quantity'>, { status }: PurchaseStatus): void {
+    if (status === 'not_found') this.#site.fail('I3', `${purchaseKey(who)}: not found after a yes`);
+  }
+
+  /** A buyer was told that his order is paid or cancelled. */
+  ended(orderId: string, state: 'paid' | 'cancelled'): void {
+    this.#told.set(orderId, state);
+  }
+
+  /** After every call that acted. */
+  look(call: string, args: readonly unknown[], value: unknown): void {
+    switch (call) {
+      case 'deduct':
+      case 'decide':
+        this.#noteWord(args[0] as { batchId: string }, typeof value === 'string' ? value : wordOf(value));
+        return this.#lookAtLedger();
+      case 'release':
+        if ((value as string[]).includes('released')) this.#givenBackMs = this.#site.scheduler.nowMs;
+        return this.#lookAtLedger();
+      case 'settle':
+        return this.#lookAtLedger();
+      case 'commit':
+      case 'rollback':
+        return this.lookAtEnd(call, args[0] as { batchId: string });
+      case 'write':
+      case 'pay':
+      case 'cancel':
+      case 'expire':
+      case 'expireDue':
+        return this.#lookAtBook();
+      default:
+    }
+  }
+
+  /** The first writer of a marker wins, for ever. */
+  #noteWord({ batchId }: { batchId: string }, word: string): void {
+    const now: BatchWord | null =
+      word === 'deducted' || word === 'already_deducted' ? 'deducted' : isAbort(word) ? 'aborted' : null;
+    if (now === null) return;
+    const before = this.#batchWords.get(batchId) ?? now;
+    if (before !== now) this.#site.fail('MARKER', `batch ${batchId.slice(0, 4)} was ${before} and is ${now}`);
+    this.#batchWords.set(batchId, now);
+  }
+
+  /** A half message is committed where its batch is deducted, and rolled back where it never will be (rule 2). */
+  lookAtEnd(end: 'commit' | 'rollback', { batchId }: { batchId: string }): void {
+    const word = this.#batchWords.get(batchId);
+    if (word !== (end === 'commit' ? 'deducted' : 'aborted')) {
+      this.#site.fail('MARKER', `${end} of batch ${batchId.slice(0, 4)}, which is ${word ?? 'not decided'}`);
+    }
+  }
+
+  /** I1 and I4 on the side of the ledger: every unit is left, held or ordered, at any moment. */
+  #lookAtLedger(): void {
+    const { ledger, shape } = this.#site;
+    const { stock, buckets, limitPerBuyer } = shape.sale;
+    for (let index = 0; index < buckets; index++) {
+      const bucket = ledger.bucket({ saleId: SALE_ID, bucket: index });
+      let units = bucket.unitsLeft;
+      for (const entry of bucket.requests.values()) if (entry.state !== 'released') units += entry.quantity;
+      const loaded = Math.ceil((stock - index) / buckets);
+      if (bucket.unitsLeft < 0) this.#site.fail('I1', `${bucket.unitsLeft} units left in Redis`);
+      if (units !== loaded) this.#site.fail('I4', `Redis has ${units} units of ${loaded}`);
+      for (const [userId, held] of bucket.unitsByBuyer()) {
+        if (held > limitPerBuyer) this.#site.fail('I2', `${userId} holds ${held} units in Redis`);
+      }
+    }
+  }
+
+  /** I1 and I2 on the side of the book; and while Redis loses nothing, no purchase fails but those that somebody gave up. */
+  #lookAtBook(): void {
+    const { books, shape } = this.#site;
+    const { stock, limitPerBuyer } = shape.sale;
+    const byBuyer = new Map<string, number>();
+    const keys = new Set<string>();
+    let live = 0;
+    for (const order of books.allOrders) {
+      const key = purchaseKey(order);
+      if (keys.has(key)) this.#site.fail('I2', `${key} has two rows`);
+      keys.add(key);
+      if (order.reason !== null && !GIVEN_UP.includes(order.reason)) this.#site.fail('I3', `${key}: ${order.reason}`);
+      const before = this.#states.get(order.orderId) ?? order.state;
+      if (before !== order.state && !mayMove(before, order.state)) {
+        this.#site.fail('ARROW', `${key} went from ${before} to ${order.state}`);
+      }
+      this.#states.set(order.orderId, order.state);
+      if (!isLive(order.state)) continue;
+      live += order.quantity;
+      byBuyer.set(order.userId, (byBuyer.get(order.userId) ?? 0) + order.quantity);
+    }
+    const sold = books.saleOf(SALE_ID)?.sold ?? 0;
+    if (sold > stock) this.#site.fail('I1', `sold ${sold} of ${stock}`);
+    if (sold !== live) this.#site.fail('I1', `sold says ${sold}, live orders have ${live} units`);
+    for (const [userId, units] of byBuyer) {
+      if (units > limitPerBuyer) this.#site.fail('I2', `${userId} has ${units} live units`);
+    }
+  }
+
+  /** Everything, once nothing is under way any more. */
+  async lookAtRest(): Promise<void> {
+    this.#lookAtLedger();
+    this.#lookAtBook();
+    const { ledger, books, moves } = this.#site;
+    const { findings } = await checkSale(SALE_ID, memoryAudit(ledger, books), this.#opLog);
+    const [first] = findings;
+    if (first !== undefined) this.#site.fail(first.invariant, first.detail);
+    await this.#reconcile();
+    for (const [orderId, state] of this.#told) {
+      const order = books.allOrders.find((one) => one.orderId === orderId);
+      if (order?.state !== state) this.#site.fail('TOLD', `${orderId} was told ${state} and is ${order?.state}`);
+    }
+    for (const { paymentId, orderId, refund } of moves.payments.values()) {
+      const state = books.allOrders.find((one) => one.orderId === orderId)?.state;
+      if (refund === null && state !== 'paid')
+        this.#site.fail('MONEY', `${paymentId} was taken, its order is ${state}`);
+    }
+    this.#lookAtNews();
+  }
+
+  /** Reconcile comes to the same end by a way of its own. */
+  async #reconcile(): Promise<void> {
+    const { ledger, books, letters } = this.#site;
+    const ports = { ledger: new MemoryReconcileLedger(ledger), book: new MemoryReconcileBook(books, letters) };
+    const report = await compareSale(books.saleOf(SALE_ID) as Sale, ports, AT_REST);
+    if (!report.match) this.#site.fail('RECONCILE', JSON.stringify(report.findings));
+  }
+
+  /** What a row promised was told: every order, and every move of one. */
+  #lookAtNews(): void {
+    const { broker, books } = this.#site;
+    const told = new Set<string>();
+    for (const body of broker.published(TOPICS.orderEvent)) {
+      const decoded = decodeOrderEvents(body);
+      if (decoded.outcome !== 'decoded') return this.#site.fail('NEWS', decoded.detail);
+      for (const { type, orders } of decoded.events) for (const orderId of orders) told.add(`${type} ${orderId}`);
+    }
+    for (const { orderId, state } of books.allOrders) {
+      const expected = state === 'failed' ? ['order.failed'] : ['order.created'];
+      if (state !== 'failed' && state !== 'pending_payment') expected.push(`order.${state}`);
+      for (const type of expected) {
+        if (!told.has(`${type} ${orderId}`)) this.#site.fail('NEWS', `nobody was told of ${type} ${orderId}`);
+      }
+    }
+  }
+
+  #bucketOf(userId: string) {
+    const { ledger, shape } = this.#site;
+    return ledger.bucket({ saleId: SALE_ID, bucket: homeBucket(userId, shape.sale.buckets) });
+  }
+}
+
+const wordOf = (value: unknown): string => (value as { outcome: string }).outcome;
+const isAbort = (word: string): boolean => word === 'aborted' || word === 'refused';

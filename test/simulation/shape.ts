@@ -1,0 +1,104 @@
+import type { Sale } from '../../src/domain/sale.js';
+import type { BatcherOptions } from '../../src/purchase/batcher.js';
+import type { Rng } from './engine/rng.js';
+import { START_MS } from './engine/scheduler.js';
+
+/** How large a run is and how it is set up, drawn from its seed. Small, so that many of them fit into a test. */
+export interface Shape {
+  readonly sale: Sale;
+  readonly apis: number;
+  readonly workers: number;
+  readonly keepers: number;
+  readonly buyers: number;
+  readonly batch: BatcherOptions;
+  /** Faults happen for so long, from the begin; then the run heals. */
+  readonly chaosMs: number;
+  /** All purchases begin within this time. */
+  readonly rushMs: number;
+  readonly paymentWindowMs: number;
+  /** Half messages older than this are asked for. */
+  readonly checkAfterMs: number;
+  readonly redriveAfterMs: number;
+  readonly settleAfterMs: number;
+  /** Pause between two runs of a job of the keeper. */
+  readonly jobEveryMs: number;
+  /** Whether the keepers compare the books and mend what is apart, while faults go on; null: they do not. */
+  readonly reconcileEveryMs: number | null;
+  /** What is younger is not judged. */
+  readonly safeAgeMs: number;
+  readonly compensateFirstMs: number;
+  readonly outboxLeaseMs: number;
+  /** Retries of a batch before it is a dead letter. The real groups have 5; with fewer, dead letters are seen. */
+  readonly retriesMax: number;
+  readonly retryFirstMs: number;
+  readonly invisibleMs: number;
+  /** Renewal of deliveries that are being written; absent: a slow transaction outlives its loans. */
+  readonly renewMs: number | null;
+  readonly slotLeaseMs: number;
+  readonly soldOutLifeMs: number;
+  /** What buyers do with their orders. */
+  readonly cancels: number;
+  readonly pays: number;
+  /** What the owner does to the sale meanwhile. */
+  readonly pauses: boolean;
+  readonly closes: boolean;
+}
+
+export const SALE_ID = '7';
+
+export function drawShape(rng: Rng): Shape {
+  const chaosMs = rng.pick([500, 2_000, 6_000, 15_000]);
+  return {
+    sale: drawSale(rng, chaosMs),
+    apis: rng.pick([1, 2, 2, 3]),
+    workers: rng.range(1, 2),
+    keepers: rng.chance(0.4) ? 2 : 1,
+    buyers: rng.range(2, 4),
+    batch: {
+      sizeMax: rng.pick([1, 2, 4]),
+      inFlightMax: rng.pick([1, 2]),
+      queueMax: rng.pick([2, 100]),
+      waitMaxMs: rng.pick([500, 5_000]),
+      roundsMax: rng.pick([2, 6]),
+    },
+    chaosMs,
+    rushMs: rng.pick([1, 20, 1_500]),
+    paymentWindowMs: rng.pick([1_500, 6_000, 900_000]),
+    checkAfterMs: rng.pick([200, 2_000, 10_000]),
+    redriveAfterMs: rng.pick([3_000, 15_000]),
+    settleAfterMs: rng.pick([1_000, 5_000]),
+    jobEveryMs: rng.pick([2_000, 5_000]),
+    reconcileEveryMs: rng.chance(0.15) ? rng.pick([500, 4_000]) : null,
+    safeAgeMs: rng.pick([1_000, 8_000, 30_000]),
+    compensateFirstMs: rng.pick([50, 2_000]),
+    outboxLeaseMs: rng.pick([2_000, 10_000]),
+    retriesMax: rng.pick([0, 0, 1, 5]),
+    retryFirstMs: rng.pick([100, 1_000]),
+    invisibleMs: 10_000,
+    renewMs: rng.chance(0.5) ? 3_000 : null,
+    slotLeaseMs: rng.pick([9_000, 60_000]),
+    soldOutLifeMs: rng.pick([100, 2_000]),
+    cancels: rng.pick([0, 0.5]),
+    pays: rng.pick([0, 0.5]),
+    pauses: rng.chance(0.1),
+    closes: rng.chance(0.1),
+  };
+}
+
+function drawSale(rng: Rng, chaosMs: number): Sale {
+  const buckets = rng.chance(0.15) ? 2 : 1;
+  return {
+    saleId: SALE_ID,
+    sku: 'sku-1',
+    title: 'A thing',
+    priceCents: 1999,
+    stock: rng.range(1, 5),
+    sold: 0,
+    limitPerBuyer: rng.range(1, 2),
+    buckets,
+    opensAtMs: START_MS - 1,
+    closesAtMs: START_MS + (rng.chance(0.1) ? Math.round(chaosMs / 2) : 24 * 3_600_000),
+    state: 'open',
+    epoch: 1,
+  };
+}

@@ -1,0 +1,249 @@
+import { OperationalError } from '../../src/domain/errors.js';
+import type { Order } from '../../src/domain/order.js';
+import { DEAD_LETTERS, GROUPS, GROUP_TOPICS } from '../../src/domain/topics.js';
+import type { Log } from '../../src/ports/log.js';
+import type { Clock } from '../../src/ports/clock.js';
+import { MemoryBooks } from '../helpers/memory/memory-books.js';
+import { MemoryBroker } from '../helpers/memory/memory-broker.js';
+import { MemoryCompensationBook } from '../helpers/memory/memory-compensation-book.js';
+import { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
+import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
+import { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
+import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
+import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
+import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
+import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
+import { Faults } from './engine/faults.js';
+import { describe } from './engine/life.js';
+import { Rng } from './engine/rng.js';
+import { Scheduler, START_MS, type Timer } from './engine/scheduler.js';
+import { THE_RULES, type Mutant } from './mutants.js';
+import { Api } from './programs/api.js';
+import { Buyers } from './programs/buyer.js';
+import { CheckBacks } from './programs/check-backs.js';
+import { Keeper } from './programs/keeper.js';
+import { Operator } from './programs/operator.js';
+import { Worker } from './programs/worker.js';
+import { Promises } from './promises.js';
+import { drawShape, SALE_ID, type Shape } from './shape.js';
+import type { Rules, Servers, Site } from './site.js';
+
+export interface Violation {
+  readonly code: string;
+  readonly what: string;
+}
+
+/** A receive that waits for a message of its group. */
+interface Waiter {
+  readonly topic: string;
+  readonly group: string;
+  readonly timer: Timer;
+  readonly resolve: () => void;
+}
+
+const ARRIVAL_WAIT_MS = 8_000;
+const REST_LOOK_EVERY_MS = 400;
+/** The longest that may be left after the faults: retries of a minute, several times, and loans and leases between. */
+const HEAL_MAX_MS = 30 * 60_000;
+/** Groups whose messages are all worked off when the run is at rest. */
+const WORKED_OFF = [GROUPS.writer, GROUPS.redriveWriter].flatMap((group) => [
+  { topic: GROUP_TOPICS[group] as string, group: group as string },
+  { topic: DEAD_LETTERS[group].topic as string, group: DEAD_LETTERS[group].collector as string },
+]);
+
+/** One run: servers in memory, programs around them, faults between them, all from one seed. */
+export class World implements Site {
+  readonly rng: Rng;
+  readonly scheduler: Scheduler;
+  readonly shape: Shape;
+  readonly faults: Faults;
+  readonly ledger: MemoryLedger;
+  readonly books: MemoryBooks;
+  readonly moves: MemoryOrderMoves;
+  readonly letters: MemoryDeadLetterBook;
+  readonly refunds: MemoryRefundBook;
+  readonly news = new MemoryPurchaseNews();
+  readonly compensations: MemoryCompensationBook;
+  readonly runs: MemoryReconcileRuns;
+  readonly slots: MemoryWorkerSlots;
+  readonly cache: MemorySaleCardCache;
+  readonly broker: MemoryBroker;
+  readonly servers: Servers;
+  readonly rules: Rules;
+  readonly late = { requests: 0 };
+  readonly counts = new Map<string, number>();
+  readonly lines: string[] = [];
+  readonly trace: Site['trace'];
+  violation: Violation | null = null;
+  #over = false;
+  #apis: readonly Api[] = [];
+  #buyers: Buyers | null = null;
+  #promises: Promises | null = null;
+  #checkBacks: CheckBacks | null = null;
+  #waiting: Waiter[] = [];
+
+  constructor(seed: number, { traced, mutant }: { readonly traced: boolean; readonly mutant: Mutant | null }) {
+    this.rng = new Rng(seed);
+    this.scheduler = new Scheduler(this.rng);
+    this.shape = drawShape(this.rng);
+    this.faults = new Faults(this.rng, START_MS, this.shape.chaosMs);
+    this.trace = traced ? (who, line) => this.#tell(who, line) : null;
+    const clock: Clock = {
+      nowMs: () => this.scheduler.nowMs,
+      sleep: (ms) => new Promise((resolve) => void this.scheduler.after(ms, resolve)),
+    };
+    this.ledger = new MemoryLedger({ clock });
+    this.books = new MemoryBooks({ clock });
+    this.letters = new MemoryDeadLetterBook(clock);
+    this.slots = new MemoryWorkerSlots(clock);
+    this.cache = new MemorySaleCardCache(clock, { ttlMs: 2_000 });
+    const { checkAfterMs, retriesMax } = this.shape;
+    const writers: readonly string[] = [GROUPS.writer, GROUPS.redriveWriter];
+    this.broker = new MemoryBroker({
+      clock,
+      transactionTimeOutMs: checkAfterMs,
+      retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
+    });
+    this.moves = new MemoryOrderMoves(this.books);
+    this.compensations = new MemoryCompensationBook(clock);
+    this.runs = new MemoryReconcileRuns(clock);
+    this.refunds = new MemoryRefundBook(this.moves, clock);
+    const { ledger, books, moves } = this;
+    const servers: Servers = { stock: ledger, settlement: ledger, orders: books, outbox: books.outbox, moves };
+    this.servers = { ...servers, ...mutant?.servers?.(servers, this) };
+    this.rules = { ...THE_RULES, ...mutant?.rules?.(this) };
+  }
+
+  /** Lets the programs begin. */
+  async open(): Promise<void> {
+    const { sale, apis, workers, keepers, chaosMs } = this.shape;
+    this.trace?.('world', describe({ ...this.shape, sale: undefined }).slice(0, -1));
+    this.books.putSale(sale);
+    await this.ledger.warm(sale);
+    await this.ledger.gate(sale, 'open');
+    const promises = new Promises(this);
+    this.#promises = promises;
+    this.#checkBacks = new CheckBacks({
+      site: this,
+      apis: () => this.#apis,
+      onAnswer: (answer, batch) => promises.lookAtEnd(answer, batch),
+      onEnd: () => this.#news(),
+    });
+    this.#apis = Array.from({ length: apis }, (_, index) => new Api(this, `api-${index + 1}`));
+    for (let worker = 1; worker <= workers; worker++) new Worker(this, `worker-${worker}`);
+    for (let keeper = 1; keeper <= keepers; keeper++) new Keeper(this, `keeper-${keeper}`);
+    if (keepers > 1) this.count('process: two keepers');
+    new Operator(this);
+    this.#buyers = new Buyers(this, this.#apis, promises);
+    this.scheduler.after(chaosMs, () => this.#heal());
+  }
+
+  get over(): boolean {
+    return this.#over || this.violation !== null;
+  }
+
+  acted(call: string, args: readonly unknown[], value: unknown): void {
+    this.#promises?.look(call, args, value);
+    if (call === 'deduct' || call === 'decide') this.count(`${call}: ${wordOf(value)}`);
+    if (call === 'commit' || call === 'publish') this.#news();
+  }
+
+  count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+
+  fail(code: string, what: string): void {
+    this.violation ??= { code, what };
+    this.trace?.('world', `BROKEN ${code}: ${what}`);
+  }
+
+  readonly log: Log = {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (fields) => this.#lookAtError(fields),
+    error: (fields, message) => {
+      this.#lookAtError(fields);
+      this.count(`log: ${message}`);
+    },
+  };
+
+  arrival(topic: string, group: string): Promise<void> {
+    const { nowMs } = this.scheduler;
+    const waitMs = Math.min(ARRIVAL_WAIT_MS, (this.broker.nextMs(topic, group) ?? Infinity) - nowMs);
+    if (waitMs <= 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.scheduler.after(waitMs, resolve);
+      this.#waiting.push({ topic, group, timer, resolve });
+    });
+  }
+
+  /** What keeps the run from being at rest; null when nothing does. */
+  whatIsLeft(): string | null {
+    if (!this.faults.healed) return 'faults';
+    if (this.late.requests > 0) return 'requests are on their way';
+    if ((this.#buyers?.busy ?? 0) > 0) return 'buyers wait';
+    for (let bucket = 0; bucket < this.shape.sale.buckets; bucket++) {
+      if (this.ledger.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
+    }
+    if (this.books.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
+    const nowMs = this.scheduler.nowMs;
+    if (this.books.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
+    for (const { paymentId, refund } of this.moves.payments.values()) {
+      if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
+    }
+    if (this.compensations.jobs.some(({ state }) => state === 'pending')) return 'compensations are pending';
+    if (this.letters.letters.some(({ state }) => state === 'parked')) return 'letters are parked';
+    if (this.broker.openHalves.some((body) => this.#checkBacks?.hasForgotten(body) !== true))
+      return 'half messages are open';
+    for (const { topic, group } of WORKED_OFF) {
+      if (this.broker.unfinished(topic, group) > 0) return `messages of ${group} are left`;
+    }
+    return null;
+  }
+
+  #heal(): void {
+    this.faults.heal();
+    this.trace?.('world', 'no more faults');
+    const untilMs = this.scheduler.nowMs + HEAL_MAX_MS;
+    const look = (): void => {
+      const left = this.whatIsLeft();
+      if (left === null) return void this.#end();
+      if (this.scheduler.nowMs >= untilMs) this.fail('REST', `after ${HEAL_MAX_MS / 60_000} minutes ${left}`);
+      this.scheduler.after(REST_LOOK_EVERY_MS, look);
+    };
+    look();
+  }
+
+  async #end(): Promise<void> {
+    await this.#promises?.lookAtRest();
+    for (const { state } of this.books.allOrders) this.count(`order: ${state}`);
+    this.#over = true;
+  }
+
+  #news(): void {
+    this.#waiting = this.#waiting.filter(({ topic, group, timer, resolve }) => {
+      if (timer.atMs <= this.scheduler.nowMs) return false; // it went with empty hands
+      if ((this.broker.nextMs(topic, group) ?? Infinity) > this.scheduler.nowMs) return true;
+      timer.cancelled = true;
+      resolve();
+      return false;
+    });
+  }
+
+  #lookAtError(fields: object): void {
+    const error = 'err' in fields ? fields.err : null;
+    if (error instanceof Error && !(error instanceof OperationalError)) this.fail('BUG', error.stack ?? error.message);
+  }
+
+  #tell(who: string, line: string): void {
+    const seconds = ((this.scheduler.nowMs - START_MS) / 1000).toFixed(3);
+    this.lines.push(`${seconds.padStart(9)} s  ${who.padEnd(9)} ${line}`);
+  }
+}
+
+const isOverdue = ({ state, expiresAtMs }: Order, nowMs: number): boolean =>
+  state === 'pending_payment' && expiresAtMs !== null && expiresAtMs <= nowMs;
+
+const wordOf = (value: unknown): string =>
+  typeof value === 'string' ? value : ((value as { outcome?: string } | undefined)?.outcome ?? 'done');
