@@ -21,7 +21,7 @@ const STACK_DIR = join(REPO, '.stack-test');
 const BARE = ['unit', 'guard'];
 const ON_STACK = ['contract', 'lua', 'integration', 'scenario'];
 /** They need none of ours either, and run while the contract suites wait for the timers of the broker. */
-const BESIDE_CONTRACT = ['newcomer'];
+const BESIDE_CONTRACT = ['newcomer', 'simulation'];
 const FOLDERS = [...BARE, ...BESIDE_CONTRACT, ...ON_STACK];
 /** Their files share no name, so they run beside each other; those that wait longest begin. */
 const PARALLEL = new Set(['contract']);
