@@ -132,7 +132,8 @@ export class RequestJudge {
     if (kind === 'match' || kind !== compareRequest(await read(), row)) return;
     if (kind === 'leak') {
       const pendingMs = batch?.pendingMs ?? null;
-      const served = pendingMs === null ? undefined : { pendingMs, hasBody: batch?.body != null };
+      const hasBody = typeof batch?.body === 'string';
+      const served = pendingMs === null ? undefined : { pendingMs, hasBody };
       if (this.#isServed(served) || this.#isParked(parked)) return;
     } else if (this.#isYoung(row)) return;
     this.#notes.found({

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { OperationalError } from '../domain/errors.js';
-import { subjectOf, type FindingKind, type SaleFinding } from '../domain/sale-finding.js';
+import type { FindingKind, SaleFinding } from '../domain/sale-finding.js';
 import type { Sale } from '../domain/sale.js';
 import type { CompensationJob, JobFilter, JobPage, Retried } from '../ports/compensation-book.js';
 import type { ReconcileRun, ReconcileRuns, RunOutcome, SaleLease } from '../ports/reconcile-runs.js';

@@ -195,6 +195,15 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     ]);
   });
 
+  it('a long sale that closed after many newer ones is not forgotten', async () => {
+    for (let sales = 0; sales < 501; sales++) {
+      world.books.putSale({ ...sale, saleId: `9${sale.saleId}${sales}`, state: 'closed', closesAtMs: 1 });
+    }
+    world.books.putSale({ ...sale, state: 'closed' });
+    const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    expect(run.salesCompared).to.equal(1);
+  });
+
   it('C1 who was too slow to keep the right to a sale stops, and says that it is taken', async () => {
     const { lease } = world.runsBook;
     let asked = 0;
