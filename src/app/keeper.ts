@@ -17,7 +17,7 @@ import { createSaleBook } from '../mysql/sale-book.js';
 import { createKeeperMeters, createReconcileMeters, createRegistry } from '../observability/metrics.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
-import { compensateJob, reconcileJob } from '../reconcile/reconcile-jobs.js';
+import { compensateJob, reconcileJob, tidyRuns } from '../reconcile/reconcile-jobs.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
 import { keeperFailPoints, type KeeperFailPoints } from './fail-points.js';
@@ -40,6 +40,8 @@ const EXPIRED_PER_RUN = 20_000;
 const SETTLE_AFTER_MS = 5000;
 /** A failed receive is tried again after this; a good one waits for messages by itself. */
 const COLLECT_EVERY_MS = 200;
+/** Removing old records is not urgent. */
+const TIDY_RUNS_EVERY_MS = 60_000;
 
 /**
  * The keeper: the periodic work that mends what a death left behind.
@@ -92,12 +94,14 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
 
 /** Compensations are worked off also where the keeper does not look for new ones: a person may have ordered them. */
 function planReconcile(
-  { reconcile: { everyMs, apply }, keeper }: KeeperConfig,
-  parts: Parameters<typeof reconcileJob>[0] & Parameters<typeof compensateJob>[0],
+  { reconcile: { everyMs, keepMs, apply }, keeper }: KeeperConfig,
+  parts: Parameters<typeof reconcileJob>[0] &
+    Parameters<typeof compensateJob>[0] & { desk: Parameters<typeof tidyRuns>[0] },
 ): PlannedJob[] {
   const compensations = { everyMs: keeper.everyMs, job: compensateJob(parts) };
-  if (everyMs === 0) return [compensations];
-  return [compensations, { everyMs, job: reconcileJob(parts, { apply: apply === 'true' }) }];
+  const tidy = { everyMs: TIDY_RUNS_EVERY_MS, job: tidyRuns(parts.desk, { keepMs }) };
+  if (everyMs === 0) return [compensations, tidy];
+  return [compensations, tidy, { everyMs, job: reconcileJob(parts, { apply: apply === 'true' }) }];
 }
 
 interface JobParts {

@@ -1,11 +1,11 @@
 import { describeFinding } from '../domain/sale-finding.js';
 import type { CompensationJob } from '../ports/compensation-book.js';
 import type { ReconcileRun } from '../ports/reconcile-runs.js';
-import type { SaleResult } from '../reconcile/reconcile-desk.js';
+import type { SaleResult } from '../reconcile/run-tally.js';
 
 const FINDINGS_SHOWN = 20;
 
-const SALE_WIDTHS = [18, 10, 9, 9, 9, 9, 10, 8];
+const SALE_WIDTHS = [18, 10, 9, 9, 9, 9, 10, 8, 8];
 const JOB_WIDTHS = [8, 13, 13, 18, 8, 24];
 const RUN_WIDTHS = [8, 24, 18, 8, 10, 16];
 
@@ -16,7 +16,9 @@ const line = (cells: readonly string[], widths: readonly number[]): string =>
     .trimEnd();
 
 export function printSaleHeading(): void {
-  console.log(line(['sale', 'outcome', 'stock', 'sold', 'left', 'buyers', 'difference', 'young'], SALE_WIDTHS));
+  console.log(
+    line(['sale', 'outcome', 'stock', 'sold', 'left', 'buyers', 'difference', 'young', 'waiting'], SALE_WIDTHS),
+  );
 }
 
 export function printSale(result: SaleResult): void {
@@ -27,12 +29,15 @@ export function printSale(result: SaleResult): void {
       const until = new Date(result.untilMs).toISOString();
       return console.log(line([result.saleId, 'taken', `${result.owner} reconciles it, until ${until}`], SALE_WIDTHS));
     }
+    case 'failed':
+      return console.log(line([result.saleId, 'failed', result.error.message], SALE_WIDTHS));
     case 'compared': {
-      const { saleId, match, figures, findings, counts } = result.report;
-      const { stock, sold, unitsLeft, unitsOfBuyers, difference, moving, young } = figures;
+      const { saleId, outcome, figures, findings, counts } = result.report;
+      const { stock, sold, unitsLeft, unitsOfBuyers, difference, moving, young, waiting, unseen } = figures;
       const apart = moving === 1 ? `${difference} moving` : String(difference);
       const cells = [stock, sold, unitsLeft, unitsOfBuyers].map(String);
-      console.log(line([saleId, match ? 'match' : 'findings', ...cells, apart, String(young)], SALE_WIDTHS));
+      console.log(line([saleId, outcome, ...cells, apart, String(young), String(waiting)], SALE_WIDTHS));
+      if (unseen > 0) console.log(`  ${unseen} more that differ were not looked at: run it again`);
       for (const finding of findings.slice(0, FINDINGS_SHOWN)) {
         console.log(`  ${finding.kind.padEnd(13)} ${describeFinding(finding)}`);
       }

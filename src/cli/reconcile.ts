@@ -6,7 +6,8 @@ import { COMPENSATED_KINDS, type CompensatedKind } from '../domain/sale-finding.
 import { jobBody, runBody, saleResultBody } from '../http/reconcile-bodies.js';
 import { createLog } from '../observability/log.js';
 import { JOB_STATES, type JobState } from '../ports/compensation-book.js';
-import { isMended, type ReconcileDesk, type SaleResult } from '../reconcile/reconcile-desk.js';
+import type { ReconcileDesk } from '../reconcile/reconcile-desk.js';
+import type { SaleResult } from '../reconcile/run-tally.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';
@@ -53,7 +54,7 @@ Examples:
   seckill reconcile runs
 
 It is safe on a sale that is selling: nothing young is judged, and nothing is judged on one look.
-Exit codes: 0 the books match (or everything was mended), 1 there are findings, or a part could not be done, 2 used wrongly.`;
+Exit codes: 0 the books match (or everything was mended), 1 there are findings, or not everything was compared, 2 used wrongly.`;
 
 export function reconcileCommand(): Command {
   const reconcile = new Command('reconcile').description('compare Redis and MySQL, and mend what differs');
@@ -108,9 +109,7 @@ async function reconcileSales(desk: ReconcileDesk, { sale, apply = false, wait, 
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   process.once('SIGINT', stop).once('SIGTERM', stop);
-  let unfinished = 0;
   const show = (result: SaleResult): void => {
-    if (result.outcome !== 'compared' || !isMended(result.report, result.jobs)) unfinished++;
     if (json) console.log(JSON.stringify(saleResultBody(result)));
     else printSale(result);
   };
@@ -120,7 +119,7 @@ async function reconcileSales(desk: ReconcileDesk, { sale, apply = false, wait, 
   process.off('SIGINT', stop).off('SIGTERM', stop);
   if (json) console.log(JSON.stringify(result));
   else console.error(`${result.salesCompared} sales compared: ${result.outcome}.`);
-  if (unfinished > 0 || stopping.signal.aborted) process.exitCode = EXIT_PARTLY;
+  if (result.outcome !== 'match') process.exitCode = EXIT_PARTLY;
 }
 
 async function listJobs(desk: ReconcileDesk, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {

@@ -1,7 +1,12 @@
 /**
  * What a comparison of Redis and MySQL may find in a sale (P5 RC1 LEAK, RC2 OVER_SELL, and what else can be apart).
- * - `leak`: Redis holds units for a request that has no row; its batch is neither young nor parked
+ * - `leak`: Redis holds units for a request that has no row, and nobody will write one: its batch is neither served by
+ *   the re-drive nor parked
+ * - `overdue`: batches that the re-drive serves, and no worker records, for far too long
+ * - `not_loaded`: a sale that may have sold, and Redis does not have all of it
  * - `oversell`: more was sold, or is counted as sold, than there is; or the last guard had to refuse purchases
+ * - `miscount`: a count does not agree with what it counts: `sales.sold` with the live rows, the units of the buyers in
+ *   Redis with the requests that hold them
  * - `drift`: units of the sale that neither are left in Redis nor counted for a buyer there (or the other way round)
  * - `unsettled`: the order lives, and Redis still has its request `held`
  * - `unreleased`: the row has ended, and Redis still keeps its units
@@ -12,7 +17,10 @@
  */
 export const FINDING_KINDS = [
   'leak',
+  'overdue',
+  'not_loaded',
   'oversell',
+  'miscount',
   'drift',
   'unsettled',
   'unreleased',
@@ -50,8 +58,14 @@ interface RequestFinding {
 
 export type SaleFinding =
   | (RequestFinding & { readonly kind: 'leak' | 'unsettled' | 'unreleased' | 'order_lost' | 'unheld' })
-  /** `why` for a person; units beyond the stock, or units of the purchases that were refused. */
-  | { readonly kind: 'oversell'; readonly saleId: string; readonly units: number; readonly why: string }
+  /**
+   * `why` for a person. Units beyond the stock, or of the purchases that were refused; for a miscount those that the
+   * count has too many, below 0 when it has too few.
+   */
+  | { readonly kind: 'oversell' | 'miscount'; readonly saleId: string; readonly units: number; readonly why: string }
+  | { readonly kind: 'not_loaded'; readonly saleId: string }
+  /** The oldest of them was deducted so long ago, on Redis time. */
+  | { readonly kind: 'overdue'; readonly saleId: string; readonly requests: number; readonly oldestMs: number }
   /** Stock in MySQL less units left less units counted for buyers; below 0 when Redis has too many. */
   | { readonly kind: 'drift'; readonly saleId: string; readonly units: number }
   | { readonly kind: 'stale_marker'; readonly saleId: string; readonly markers: number }
@@ -85,7 +99,12 @@ export function describeFinding(finding: SaleFinding): string {
     case 'unheld':
       return `${nameOf(finding)} is an order, Redis holds nothing for it`;
     case 'oversell':
+    case 'miscount':
       return finding.why;
+    case 'not_loaded':
+      return 'Redis does not have this sale, or not all of its buckets';
+    case 'overdue':
+      return `${finding.requests} accepted purchases are not recorded, for up to ${Math.round(finding.oldestMs / 1000)} s`;
     case 'drift':
       return finding.units > 0
         ? `${finding.units} units are in neither book`

@@ -6,8 +6,8 @@ export interface WaitingState {
   readonly deadline: string;
   /** Who ends it. */
   readonly endedBy: string;
-  /** The label of `seckill_overdue` that counts those beyond the deadline. */
-  readonly watchedAs: WatchedState;
+  /** The label of `seckill_overdue` that counts those beyond the deadline; or reconcile, whose findings count them. */
+  readonly watchedAs: WatchedState | 'reconcile';
 }
 
 /** What the keeper counts beyond its deadline, one label each. */
@@ -37,7 +37,7 @@ export const WAITING_STATES = {
   batch_pending: {
     waits: 'units held in Redis, not recorded in MySQL',
     deadline: 'REDRIVE_AFTER_MS',
-    endedBy: 'worker, then the re-drive of the keeper, then reconcile',
+    endedBy: 'worker, else the re-drive of the keeper, which never gives up',
     watchedAs: 'batch_pending',
   },
   delivery_retry: {
@@ -75,6 +75,18 @@ export const WAITING_STATES = {
     deadline: 'OVERDUE_COMPENSATION_MS',
     endedBy: 'the compensation of the keeper: `compensated` or `failed_final`',
     watchedAs: 'compensation',
+  },
+  stray: {
+    waits: 'units held by a batch that is neither in `pending` nor parked',
+    deadline: 'RECONCILE_EVERY_MS',
+    endedBy: 'reconcile, where it may act (`--apply`, `RECONCILE_APPLY`): an order, or `failed` and the units go back',
+    watchedAs: 'reconcile',
+  },
+  books_apart: {
+    waits: 'what reconcile only tells: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
+    deadline: 'RECONCILE_EVERY_MS',
+    endedBy: 'a person: `seckill reconcile` and `seckill trace` say what is apart',
+    watchedAs: 'reconcile',
   },
   sale_over: {
     waits: 'a sale whose window has ended and that nobody has closed',

@@ -1,6 +1,6 @@
 import type { CompensationJob } from '../ports/compensation-book.js';
 import type { ReconcileRun } from '../ports/reconcile-runs.js';
-import type { SaleResult } from '../reconcile/reconcile-desk.js';
+import type { SaleResult } from '../reconcile/run-tally.js';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
@@ -22,12 +22,13 @@ export function runBody({ startedAtMs, finishedAtMs, ...run }: ReconcileRun): ob
 export function saleResultBody(result: SaleResult): object {
   switch (result.outcome) {
     case 'compared': {
-      const { match, ...report } = result.report;
-      return { outcome: match ? 'match' : 'findings', ...report, jobs: result.jobs.map(jobBody) };
+      return { ...result.report, jobs: result.jobs.map(jobBody) };
     }
     case 'taken':
       return { outcome: result.outcome, saleId: result.saleId, owner: result.owner, until: iso(result.untilMs) };
     case 'not_found':
       return result;
+    case 'failed':
+      return { outcome: result.outcome, saleId: result.saleId, detail: result.error.message };
   }
 }

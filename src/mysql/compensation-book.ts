@@ -60,8 +60,8 @@ export function createCompensationBook(pool: MysqlPool): CompensationBook {
     async postpone(jobId, delayMs, error, attempt): Promise<void> {
       await pool.execute(
         'UPDATE compensation_jobs SET available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, last_error = ?,' +
-          " attempts = IF(attempts > ?, attempts - ?, 0) WHERE id = ? AND state = 'pending'",
-        [Math.round(delayMs * 1000), cut(error), ...(attempt === 'counts' ? [0, 0] : [1, 1]), jobId],
+          " attempts = attempts + ? WHERE id = ? AND state = 'pending'",
+        [Math.round(delayMs * 1000), cut(error), attempt === 'counts' ? 1 : 0, jobId],
       );
     },
     retry: (jobId, actor) => pool.transaction((tx) => retry(tx, jobId, actor)),
@@ -139,16 +139,15 @@ async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
 async function claimDue(tx: Transaction, { max, leaseMs, saleId }: Claim): Promise<CompensationJob[]> {
   const rows = await tx.query<JobRow>(
     `SELECT ${COLUMNS} FROM compensation_jobs WHERE state = 'pending' AND available_at <= UTC_TIMESTAMP(3)` +
-      `${saleId === undefined ? '' : ' AND sale_id = ?'} ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED`,
+      `${saleId === undefined ? '' : ' AND sale_id = ?'} ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED`,
     [...(saleId === undefined ? [] : [saleId]), max],
   );
   if (rows.length === 0) return [];
   await tx.execute(
-    'UPDATE compensation_jobs SET attempts = attempts + 1,' +
-      ' available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id IN (?)',
+    'UPDATE compensation_jobs SET available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id IN (?)',
     [leaseMs * 1000, rows.map(({ id }) => id)],
   );
-  return rows.map((row) => ({ ...jobOf(row), attempts: row.attempts + 1 }));
+  return rows.map(jobOf);
 }
 
 async function end(
@@ -175,9 +174,8 @@ async function end(
 async function retry(tx: Transaction, jobId: string, actor: string): Promise<Retried> {
   const before = await lock(tx, jobId);
   if (before === undefined) return 'not_found';
-  const { kind, state, attempts } = before;
+  const { state, attempts } = before;
   if (state === 'compensated') return 'compensated';
-  if (state === 'failed_final' && kind === 'leak') return 'not_retryable';
   await tx.execute(
     "UPDATE compensation_jobs SET state = 'pending', attempts = 0, available_at = UTC_TIMESTAMP(3) WHERE id = ?",
     [jobId],

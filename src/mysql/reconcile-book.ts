@@ -2,7 +2,7 @@ import { lowestOrderIdAt } from '../domain/order-id.js';
 import { purchaseKey, type Purchase } from '../domain/purchase.js';
 import type { Sale } from '../domain/sale.js';
 import { OUTBOX_KINDS } from '../ports/outbox.js';
-import type { AgedOrder, ReconcileBook, StuckLimits, StuckRow } from '../ports/reconcile-book.js';
+import type { AgedOrder, MintedWindow, ReconcileBook, StuckLimits, StuckRow } from '../ports/reconcile-book.js';
 import { createBookAudit } from './book-audit.js';
 import type { OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';
@@ -11,6 +11,8 @@ import type { MysqlPool } from './pool.js';
 const WINDOW_ROWS = 10_000;
 /** How far the clock of a worker may be behind when it mints the id of the first order. */
 const CLOCK_SKEW_MS = 3_600_000;
+/** Above every order id: they have 63 bits. */
+const ID_MAX = '9223372036854775807';
 
 type AgedRow = Pick<OrderRow, 'id' | 'user_id' | 'request_id' | 'batch_id' | 'quantity' | 'state' | 'reason'> & {
   readonly age_us: string;
@@ -26,7 +28,7 @@ export function createReconcileBook(pool: MysqlPool, windowRows: number = WINDOW
   return {
     ...{ findSale, undoneReleases },
     rowsOf: (saleId, purchases) => rowsOf(pool, saleId, purchases),
-    agedOrders: (sale) => agedOrders(pool, sale, windowRows),
+    agedOrders: (sale, window = {}) => agedOrders(pool, sale, window, windowRows),
     parkedBatches: (batchIds) => parkedBatches(pool, batchIds),
     stuckRows: (saleId, limits, max) => stuckRows(pool, saleId, limits, max),
     async isKept(outboxId): Promise<boolean> {
@@ -55,12 +57,20 @@ async function rowsOf(
  * Walks the primary key, window by window, from the first id that an order of this sale can have: there is no index by
  * sale, which every insert of a rush would pay for. Ids go beyond 2^53, so they are compared as integers.
  */
-async function* agedOrders(pool: MysqlPool, sale: Sale, windowRows: number): AsyncGenerator<readonly AgedOrder[]> {
-  let last = lowestOrderIdAt(sale.opensAtMs - CLOCK_SKEW_MS);
+async function* agedOrders(
+  pool: MysqlPool,
+  sale: Sale,
+  { fromMs = sale.opensAtMs - CLOCK_SKEW_MS, toMs }: MintedWindow,
+  windowRows: number,
+): AsyncGenerator<readonly AgedOrder[]> {
+  const stop = toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs);
+  const first = BigInt(lowestOrderIdAt(fromMs));
+  let last = String(first > 0n ? first - 1n : first);
   for (;;) {
     const [window] = await pool.query<{ readonly end: string | null }>(
-      'SELECT MAX(id) AS end FROM (SELECT id FROM orders WHERE id > CAST(? AS UNSIGNED) ORDER BY id LIMIT ?) AS next',
-      [last, windowRows],
+      'SELECT MAX(id) AS end FROM (SELECT id FROM orders' +
+        ' WHERE id > CAST(? AS UNSIGNED) AND id < CAST(? AS UNSIGNED) ORDER BY id LIMIT ?) AS next',
+      [last, stop, windowRows],
     );
     const end = window?.end ?? null;
     if (end === null) return;

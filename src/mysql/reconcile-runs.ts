@@ -39,6 +39,11 @@ export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
         [outcome, JSON.stringify(figures), JSON.stringify(findings.slice(0, FINDINGS_KEPT)), runId],
       );
     },
+    async removeOld(keepMs, max): Promise<number> {
+      const sql =
+        'DELETE FROM reconcile_runs WHERE started_at < UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND ORDER BY id LIMIT ?';
+      return (await pool.execute(sql, [keepMs * 1000, max])).affectedRows;
+    },
     async list({ saleId }, max): Promise<ReconcileRun[]> {
       const where = saleId === undefined ? '' : 'WHERE sale_id = ? ';
       const rows = await pool.query<RunRow>(`SELECT * FROM reconcile_runs ${where}ORDER BY id DESC LIMIT ?`, [

@@ -1,6 +1,6 @@
 import { Bug } from '../domain/errors.js';
 import { SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../domain/sale.js';
-import { SYSTEM_ACTOR, type SaleBook } from '../ports/sale-book.js';
+import { SYSTEM_ACTOR, type SaleBook, type SaleFilter } from '../ports/sale-book.js';
 import { insertAudit } from './audit-log.js';
 import type { MysqlPool, Statements } from './pool.js';
 
@@ -60,12 +60,10 @@ async function find(sql: Statements, saleId: string): Promise<Sale | null> {
   return row === undefined ? null : saleOf(row);
 }
 
-async function list(
-  pool: MysqlPool,
-  { states = SALE_STATES, max }: { readonly states?: readonly SaleState[]; readonly max: number },
-): Promise<Sale[]> {
+async function list(pool: MysqlPool, { states = SALE_STATES, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
   if (states.length === 0) return [];
-  const sql = `SELECT ${COLUMNS} FROM sales WHERE state IN (?) ORDER BY id DESC LIMIT ?`;
+  const by = order === 'newest' ? 'id DESC' : 'closes_at DESC, id DESC';
+  const sql = `SELECT ${COLUMNS} FROM sales WHERE state IN (?) ORDER BY ${by} LIMIT ?`;
   return (await pool.query<SaleRow>(sql, [states, max])).map(saleOf);
 }
 

@@ -277,13 +277,13 @@ export function createReconcileMeters(registry: Registry): ReconcileMeters {
     labelNames: ['state'],
     registers,
   });
-  let lastRunMs: number | null = null;
+  let lastRunMs = performance.now();
   new Gauge({
     name: 'seckill_reconcile_last_run_seconds',
-    help: 'How long ago the last comparison ended; missing before the first one.',
+    help: 'How long ago the last comparison ended; before the first one, how long ago the program started.',
     registers,
     collect() {
-      if (lastRunMs !== null) this.set((performance.now() - lastRunMs) / 1000);
+      this.set((performance.now() - lastRunMs) / 1000);
     },
   });
   return {

@@ -26,7 +26,7 @@ export interface CompensationJob extends NewCompensationJob {
   /** Decimal; grows with time. */
   readonly jobId: string;
   readonly state: JobState;
-  /** How often it was claimed. */
+  /** How often it was tried without success; an outage is no attempt. */
   readonly attempts: number;
   /** When it is due; while somebody works on it, when it is due again if that one dies. */
   readonly availableAtMs: number;
@@ -61,9 +61,8 @@ export type JobEnd = 'done' | 'not_pending' | 'not_found';
 /**
  * - `retried`: it is pending and due now, with all its attempts before it
  * - `compensated`: there is nothing to do
- * - `not_retryable`: its end is written down for good (the row of its purchase is `failed`)
  */
-export type Retried = 'retried' | 'compensated' | 'not_retryable' | 'not_found';
+export type Retried = 'retried' | 'compensated' | 'not_found';
 
 /** How many jobs a claim takes, and for how long. */
 export interface Claim {
@@ -111,7 +110,7 @@ export interface CompensationBook {
   counts(): Promise<Readonly<Record<JobState, number>>>;
 
   /**
-   * Pending jobs that are due, oldest first; each counts an attempt and is ours for `leaseMs`.
+   * Pending jobs that are due, those first that are due for longest; each is ours for `leaseMs`. No attempt counts yet.
    * @throws OperationalError mysql; some may have been claimed, so they come after `leaseMs`
    */
   claim(claim: Claim): Promise<CompensationJob[]>;
@@ -130,7 +129,7 @@ export interface CompensationBook {
 
   /**
    * Makes a claimed job due again in `delayMs`, and says what it met. One that has ended stays as it is.
-   * @param attempt `given_back`: it could not be made, so it does not count
+   * @param attempt `counts`: one was made, without success; `given_back`: it could not be made
    * @throws OperationalError mysql
    */
   postpone(jobId: string, delayMs: number, error: string, attempt: 'counts' | 'given_back'): Promise<void>;

@@ -22,6 +22,12 @@ export interface StuckLimits {
   readonly attemptsMin: number;
 }
 
+/** Orders by the time at which their ids were minted, Unix ms: from the first one, before the second one. */
+export interface MintedWindow {
+  readonly fromMs?: number;
+  readonly toMs?: number;
+}
+
 /** The book as a comparison with a live sale reads it. */
 export interface ReconcileBook {
   /** @throws OperationalError mysql */
@@ -35,9 +41,10 @@ export interface ReconcileBook {
 
   /**
    * Every row of the sale that was written after it was opened, in chunks.
+   * @param window only those minted in it
    * @throws OperationalError mysql
    */
-  agedOrders(sale: Sale): AsyncIterable<readonly AgedOrder[]>;
+  agedOrders(sale: Sale, window?: MintedWindow): AsyncIterable<readonly AgedOrder[]>;
 
   /**
    * Releases of this sale that are promised and not done.

@@ -14,6 +14,14 @@ export interface LedgerBatch {
   readonly body: string | null;
 }
 
+/** A batch that is in `pending`. */
+export interface PendingAge {
+  /** Since its deduct, ms. */
+  readonly pendingMs: number;
+  /** Whether its marker has what a re-drive sends. */
+  readonly hasBody: boolean;
+}
+
 export interface BucketUnits {
   readonly unitsLeft: number;
   /** Units held or ordered, all buyers together. */
@@ -52,6 +60,12 @@ export interface ReconcileLedger {
 
   /** @throws OperationalError redis */
   batch(ref: BucketRef, batchId: string): Promise<LedgerBatch>;
+
+  /**
+   * Those of the batches that are in `pending`; the others are missing.
+   * @throws OperationalError redis
+   */
+  pendingAmong(ref: BucketRef, batchIds: readonly string[]): Promise<ReadonlyMap<string, PendingAge>>;
 
   /**
    * @param youngMs how old a batch must be to count as no longer on its way

@@ -1,11 +1,15 @@
 import type { SaleFinding } from '../domain/sale-finding.js';
 
 /**
- * - `match`: nothing was found
+ * - `match`: nothing was found, and everything was compared
  * - `findings`: something was found
+ * - `partly`: nothing was found, but not everything was compared: a sale was taken by another run or failed, the run was
+ *   ended early, or a sale has more candidates than one run looks at
+ * - `none`: nothing was compared at all
  * - `failed`: a dependency failed, so the run says nothing
  */
-export type RunOutcome = 'match' | 'findings' | 'failed';
+export const RUN_OUTCOMES = ['match', 'findings', 'partly', 'none', 'failed'] as const;
+export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
 /** A run that has ended. Times in Unix ms on the clock of MySQL. */
 export interface ReconcileRun {
@@ -60,6 +64,13 @@ export interface ReconcileRuns {
 
   /** @throws OperationalError mysql */
   end(runId: string, result: RunResult): Promise<void>;
+
+  /**
+   * Removes the records of runs that began longer ago.
+   * @returns how many
+   * @throws OperationalError mysql
+   */
+  removeOld(keepMs: number, max: number): Promise<number>;
 
   /**
    * Newest first.

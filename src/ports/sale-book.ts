@@ -3,6 +3,12 @@ import type { NewSale, Sale, SaleState } from '../domain/sale.js';
 /** Who is said to have done what no person asked for. */
 export const SYSTEM_ACTOR = 'system';
 
+export interface SaleFilter {
+  readonly states?: readonly SaleState[];
+  readonly max: number;
+  readonly order?: 'newest' | 'closed_last';
+}
+
 /**
  * The sales as their owner keeps them, in MySQL. Every change leaves a row in the audit log, in the same transaction:
  * who, what, the sale before and after.
@@ -18,10 +24,10 @@ export interface SaleBook {
   find(saleId: string): Promise<Sale | null>;
 
   /**
-   * Sales, newest first.
+   * Sales, newest first; or, by the end of their window, those first that end last.
    * @throws OperationalError mysql
    */
-  list(filter: { readonly states?: readonly SaleState[]; readonly max: number }): Promise<Sale[]>;
+  list(filter: SaleFilter): Promise<Sale[]>;
 
   /**
    * Moves a sale to `to` if it stands in a state that may go there (SALE_TRANSITIONS), or is there already.

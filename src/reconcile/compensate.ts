@@ -5,7 +5,7 @@ import type { Log } from '../ports/log.js';
 import type { Outbox } from '../ports/outbox.js';
 import type { ReconcileBook } from '../ports/reconcile-book.js';
 import type { ReconcileLedger } from '../ports/reconcile-ledger.js';
-import { staleMarkers } from './compare-sale.js';
+import { buyersTooMany } from './count-held.js';
 import { measureDrift } from './measure-drift.js';
 import {
   FOLLOW_MAX_MS,
@@ -14,6 +14,7 @@ import {
   type RepairPass,
   type RepairRequestPorts,
 } from './repair-request.js';
+import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
 
 export interface CompensatePorts extends RepairRequestPorts {
   readonly jobs: CompensationBook;
@@ -34,17 +35,19 @@ export interface CompensateOptions {
 
 /** Attempts before a job is given up. */
 export const ATTEMPTS_MAX = 5;
-/** Jobs claimed together. */
+/** Jobs of one pass. */
 const JOBS_MAX = 100;
 
 const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
 
 /**
  * Works off compensation jobs that are due, one after the other. One that cannot be done is tried again, at growing
- * intervals; after the last attempt a purchase without a row becomes `failed` and its units go back.
+ * intervals; after the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed
+ * when its turn comes, and an attempt counts when it was made: a keeper that dies takes at most one with it, and no
+ * attempt of it.
  * @param saleId only jobs of this sale
  * @returns how many jobs were claimed
- * @throws OperationalError mysql
+ * @throws OperationalError mysql; whatever one job threw that is no outage, after the others had their turn
  */
 export async function compensate(
   ports: CompensatePorts,
@@ -52,19 +55,30 @@ export async function compensate(
   actor: string,
   saleId?: string,
 ): Promise<number> {
-  const { jobs } = ports;
-  const claimed = await jobs.claim({
-    max: JOBS_MAX,
-    leaseMs: options.leaseMs,
-    ...(saleId === undefined ? {} : { saleId }),
-  });
+  const claim = { max: 1, leaseMs: options.leaseMs, ...(saleId === undefined ? {} : { saleId }) };
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
-  let away: string | null = null; // an outage that one has met would only cost the others their time-outs
-  for (const job of claimed) {
-    if (away === null) away = await compensateOne(job, ports, options, { actor, pass });
-    else await jobs.postpone(job.jobId, options.retryFirstMs, away, 'given_back');
+  const bugs: unknown[] = [];
+  const claimed = new Set<string>();
+  while (claimed.size < JOBS_MAX) {
+    const [job] = await ports.jobs.claim(claim);
+    if (job === undefined) break;
+    if (claimed.has(job.jobId)) {
+      // Due once more already: the next pass publishes it anew.
+      await ports.jobs.postpone(job.jobId, 0, job.lastError ?? '', 'given_back');
+      break;
+    }
+    claimed.add(job.jobId);
+    try {
+      // An outage that one has met would only cost the others their time-outs: they stay due.
+      if (await meetsOutage(job, ports, options, { actor, pass })) break;
+    } catch (error) {
+      if (error instanceof OperationalError) throw error;
+      bugs.push(error);
+      await ports.jobs.postpone(job.jobId, pauseMsOf(job, options), String(error), 'given_back');
+    }
   }
-  return claimed.length;
+  if (bugs.length > 0) throw bugs[0];
+  return claimed.size;
 }
 
 interface Work {
@@ -72,17 +86,20 @@ interface Work {
   readonly pass: RepairPass;
 }
 
-/** @returns what a dependency said that failed; null when none did */
-async function compensateOne(
+const pauseMsOf = ({ attempts }: CompensationJob, { retryFirstMs }: CompensateOptions): number =>
+  retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
+
+/** Works on one job. @returns whether a dependency failed, so that nothing can be said of it */
+async function meetsOutage(
   job: CompensationJob,
   ports: CompensatePorts,
   options: CompensateOptions,
   work: Work,
-): Promise<string | null> {
+): Promise<boolean> {
   const { jobs, log } = ports;
   const { jobId, kind, saleId, attempts } = job;
-  const last = attempts > ATTEMPTS_MAX;
-  const pauseMs = options.retryFirstMs * 2 ** (Math.min(attempts, ATTEMPTS_MAX) - 1);
+  const last = attempts >= ATTEMPTS_MAX;
+  const pauseMs = pauseMsOf(job, options);
   let repair: Repair;
   try {
     repair = await repairOf(job, last, ports, options, work);
@@ -91,7 +108,7 @@ async function compensateOne(
     const { message } = error;
     await jobs.postpone(jobId, pauseMs, message, 'given_back');
     log.warn({ jobId, kind, saleId, error: message }, 'not compensated, a part of the system failed');
-    return message;
+    return true;
   }
   const { note } = repair;
   const fields = { jobId, kind, saleId, attempts, note };
@@ -105,7 +122,7 @@ async function compensateOne(
     await jobs.failed(jobId, work.actor, note);
     log.warn(fields, 'compensation given up');
   }
-  return null;
+  return false;
 }
 
 async function repairOf(
@@ -148,10 +165,13 @@ async function adjustUnits(
   if (units === null) return later('the sale is not loaded');
   if (units.difference === 0) return { outcome: 'done', note: 'nothing is missing any more' };
   if (units.moving) return later('units are on their way', false);
+  const tooMany = await buyersTooMany(sale, ports, options);
+  if (tooMany === null) return later('units moved while they were counted', false);
+  if (tooMany !== 0) return later('the buyers do not agree with their requests: a person has to look');
   const read = Math.max(...units.buckets);
   const bucket = units.buckets.indexOf(read);
-  const wanted = Math.max(0, read + units.difference);
-  if (wanted === read) return later('too many units were given away; none is left to be taken back');
+  const wanted = read + units.difference;
+  if (wanted < 0) return later(`${-units.difference} units are to be taken back, and no bucket has so many left`);
   // Redis is no part of the transaction: what is about to be done is written down before it is done.
   await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
   const word = await ports.ledger.adjust({ saleId: sale.saleId, bucket }, { read, wanted });
@@ -161,7 +181,7 @@ async function adjustUnits(
 
 async function removeMarkers(sale: Sale, ports: CompensatePorts, options: CompensateOptions): Promise<Repair> {
   let removed = 0;
-  for await (const rows of ports.book.agedOrders(sale)) {
+  for await (const rows of rowsOfSale(sale, ports.book)) {
     for (let bucket = 0; bucket < sale.buckets; bucket++) {
       const ref = { saleId: sale.saleId, bucket };
       const mine = rows.filter(({ userId }) => homeBucket(userId, sale.buckets) === bucket);

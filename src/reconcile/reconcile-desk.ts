@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { OperationalError } from '../domain/errors.js';
-import { subjectOf, type FindingKind, type SaleFinding } from '../domain/sale-finding.js';
+import type { FindingKind, SaleFinding } from '../domain/sale-finding.js';
 import type { Sale } from '../domain/sale.js';
 import type { CompensationJob, JobFilter, JobPage, Retried } from '../ports/compensation-book.js';
-import type { ReconcileRun, ReconcileRuns, RunOutcome } from '../ports/reconcile-runs.js';
+import type { ReconcileRun, ReconcileRuns, RunOutcome, SaleLease } from '../ports/reconcile-runs.js';
 import type { SaleBook } from '../ports/sale-book.js';
-import { compareSale, FINDINGS_MAX, type CompareLimits, type SaleReport } from './compare-sale.js';
+import { compareSale, type CompareLimits } from './compare-sale.js';
 import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
 import { jobsOf } from './jobs-of.js';
+import { RunTally, type SaleResult } from './run-tally.js';
 
 export interface ReconcileDeskPorts extends CompensatePorts {
   readonly runs: ReconcileRuns;
@@ -29,16 +30,6 @@ export interface ReconcileRequest {
   readonly signal?: AbortSignal;
 }
 
-/**
- * - `compared`: here is what was found, and the jobs that were made of it
- * - `taken`: somebody else reconciles this sale right now
- * - `not_found`: there is no such sale
- */
-export type SaleResult =
-  | { readonly outcome: 'compared'; readonly report: SaleReport; readonly jobs: readonly CompensationJob[] }
-  | { readonly outcome: 'taken'; readonly saleId: string; readonly owner: string; readonly untilMs: number }
-  | { readonly outcome: 'not_found'; readonly saleId: string };
-
 export interface ReconcileResult {
   readonly runId: string;
   /** `match` also when everything that was found is mended. */
@@ -47,17 +38,33 @@ export interface ReconcileResult {
   readonly salesCompared: number;
   /** Sales that somebody else reconciles right now. */
   readonly salesTaken: number;
+  /** Sales that could not be compared, because a part of the system failed. */
+  readonly salesFailed: number;
 }
 
+/** `not_retryable`: its end is written down for good, in the row of its purchase. */
+export type JobRetried = Retried | 'not_retryable';
+
 /** More sales at once are no use of this system. */
-const LIVE_SALES_MAX = 10_000;
-const CLOSED_SALES_MAX = 500;
+const SALES_MAX = 10_000;
 /** What a sale had under way when it closed has ended by then, and its markers are removed. */
 const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
 /** The right to a sale, kept from page to page. */
 const SALE_LEASE_MS = 60_000;
 const FOLLOW_EVERY_MS = 200;
 const JOBS_PAGE = 500;
+/** When so many sales in a row could not be compared, it is an outage, and the others would only meet it too. */
+const FAILURES_IN_A_ROW_MAX = 3;
+
+/** Somebody else reconciles the sale: we were too slow to keep our right to it. */
+class LeaseLost extends Error {
+  readonly lease: Extract<SaleLease, { readonly outcome: 'taken' }>;
+
+  constructor(lease: Extract<SaleLease, { readonly outcome: 'taken' }>) {
+    super('somebody else reconciles the sale now');
+    this.lease = lease;
+  }
+}
 
 /** Compares the books of sales, makes jobs of what it finds, and shows what became of them. */
 export class ReconcileDesk {
@@ -71,7 +78,8 @@ export class ReconcileDesk {
 
   /**
    * @param onSale told of each sale as it ends
-   * @throws OperationalError; the run is noted as `failed`
+   * @throws OperationalError when the one sale that was asked for, or the system as a whole, cannot be compared; the run
+   *   is noted as `failed`
    */
   async run(
     request: ReconcileRequest,
@@ -80,21 +88,26 @@ export class ReconcileDesk {
     const { runs } = this.#ports;
     const { saleId = null, apply: applied, actor } = request;
     const runId = await runs.begin({ saleId, applied, actor });
-    const tally = new Tally();
+    const tally = new RunTally();
     try {
-      for (const id of saleId === null ? await this.#recentSales() : [saleId]) {
+      const ids = saleId === null ? await this.#recentSales() : [saleId];
+      for (const id of ids) {
         if (request.signal?.aborted === true) break;
-        const result = await this.#runSale(id, request);
+        const result = await this.#trySale(id, request);
+        if (result.outcome === 'failed' && (saleId !== null || tally.failedInARow + 1 >= FAILURES_IN_A_ROW_MAX)) {
+          throw result.error;
+        }
         tally.add(result);
         onSale(result);
       }
+      tally.wanted = ids.length;
     } catch (error) {
       if (error instanceof OperationalError) await this.#endAsFailed(runId, tally);
       throw error;
     }
-    const { outcome, figures, findings, counts, salesCompared, salesTaken } = tally;
+    const { outcome, figures, findings, counts, salesCompared, salesTaken, salesFailed } = tally;
     await runs.end(runId, { outcome, figures, findings });
-    return { runId, outcome, counts, salesCompared, salesTaken };
+    return { runId, outcome, counts, salesCompared, salesTaken, salesFailed };
   }
 
   /** Works off jobs that are due. @returns how many; @throws OperationalError mysql */
@@ -117,9 +130,23 @@ export class ReconcileDesk {
     return this.#ports.jobs.counts();
   }
 
-  /** @throws OperationalError mysql */
-  retry(jobId: string, actor: string): Promise<Retried> {
-    return this.#ports.jobs.retry(jobId, actor);
+  /**
+   * Gives a job a new run of attempts; not one whose purchase was given up: its row says so for good.
+   * @throws OperationalError mysql
+   */
+  async retry(jobId: string, actor: string): Promise<JobRetried> {
+    const { jobs, book } = this.#ports;
+    const job = await jobs.find(jobId);
+    if (job?.kind === 'leak' && job.state === 'failed_final' && job.userId !== null && job.requestId !== null) {
+      const [row] = await book.rowsOf(job.saleId, [{ userId: job.userId, requestId: job.requestId }]);
+      if (row?.reason === 'compensation_failed') return 'not_retryable';
+    }
+    return jobs.retry(jobId, actor);
+  }
+
+  /** Removes the records of runs that began longer ago. @returns how many; @throws OperationalError mysql */
+  removeOldRuns(keepMs: number, max: number): Promise<number> {
+    return this.#ports.runs.removeOld(keepMs, max);
   }
 
   /** @throws OperationalError mysql */
@@ -129,10 +156,21 @@ export class ReconcileDesk {
 
   async #recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
-    const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_SALES_MAX });
-    const closed = await sales.list({ states: ['closed'], max: CLOSED_SALES_MAX });
+    const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
+    const closed = await sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
     const recently = closed.filter(({ closesAtMs }) => closesAtMs >= clock.nowMs() - CLOSED_RECENTLY_MS);
     return [...live, ...recently].map(({ saleId }) => saleId);
+  }
+
+  async #trySale(saleId: string, request: ReconcileRequest): Promise<SaleResult> {
+    try {
+      return await this.#runSale(saleId, request);
+    } catch (error) {
+      if (error instanceof LeaseLost) return { ...error.lease, saleId };
+      if (!(error instanceof OperationalError)) throw error;
+      this.#ports.log.warn({ saleId, error: error.message }, 'a sale was not compared, a part of the system failed');
+      return { outcome: 'failed', saleId, error };
+    }
   }
 
   async #runSale(saleId: string, request: ReconcileRequest): Promise<SaleResult> {
@@ -140,12 +178,14 @@ export class ReconcileDesk {
     const sale = await book.findSale(saleId);
     if (sale === null) return { outcome: 'not_found', saleId };
     const owner = `${request.actor.slice(0, 64)}-${randomBytes(6).toString('hex')}`;
-    const lease = await runs.lease(saleId, owner, SALE_LEASE_MS);
-    if (lease.outcome === 'taken') return { ...lease, saleId };
-    const keepLease = async (): Promise<void> => void (await runs.lease(saleId, owner, SALE_LEASE_MS));
+    const takeLease = async (): Promise<void> => {
+      const lease = await runs.lease(saleId, owner, SALE_LEASE_MS);
+      if (lease.outcome === 'taken') throw new LeaseLost(lease);
+    };
+    await takeLease();
     try {
-      const report = await compareSale(sale, this.#ports, this.#options, keepLease);
-      const jobs = request.apply ? await this.#apply(sale, report.findings, request, keepLease) : [];
+      const report = await compareSale(sale, this.#ports, this.#options, takeLease);
+      const jobs = request.apply ? await this.#apply(sale, report.findings, request, takeLease) : [];
       return { outcome: 'compared', report, jobs };
     } finally {
       await runs.free(saleId, owner);
@@ -186,7 +226,7 @@ export class ReconcileDesk {
   }
 
   /** The fault that ended the run may keep this from being written too; then the run stays without an end. */
-  async #endAsFailed(runId: string, tally: Tally): Promise<void> {
+  async #endAsFailed(runId: string, tally: RunTally): Promise<void> {
     try {
       await this.#ports.runs.end(runId, { outcome: 'failed', figures: tally.figures, findings: tally.findings });
     } catch (error) {
@@ -194,48 +234,4 @@ export class ReconcileDesk {
       this.#ports.log.warn({ runId, error: error.message }, 'the end of a reconcile run was not noted');
     }
   }
-}
-
-/** Figures of a sale that make sense added up. */
-const SUMMED = ['requests', 'rows', 'young', 'parked', 'moving'] as const;
-
-/** Adds up the sales of one run. */
-class Tally {
-  readonly counts: Partial<Record<FindingKind, number>> = {};
-  readonly findings: SaleFinding[] = [];
-  salesCompared = 0;
-  salesTaken = 0;
-  #open = 0;
-  readonly #sums = { requests: 0, rows: 0, young: 0, parked: 0, moving: 0 };
-
-  add(result: SaleResult): void {
-    if (result.outcome === 'taken') this.salesTaken++;
-    if (result.outcome !== 'compared') return;
-    const { report, jobs } = result;
-    this.salesCompared++;
-    for (const name of SUMMED) this.#sums[name] += report.figures[name];
-    for (const [kind, count] of Object.entries(report.counts)) {
-      this.counts[kind as FindingKind] = (this.counts[kind as FindingKind] ?? 0) + count;
-    }
-    this.findings.push(...report.findings.slice(0, FINDINGS_MAX - this.findings.length));
-    if (!isMended(report, jobs)) this.#open++;
-  }
-
-  get outcome(): RunOutcome {
-    return this.#open === 0 ? 'match' : 'findings';
-  }
-
-  get figures(): Record<string, number> {
-    const { salesCompared, salesTaken } = this;
-    return { salesCompared, salesTaken, ...this.#sums };
-  }
-}
-
-/** Whether nothing was found, or every single finding has a job that is compensated. */
-export function isMended({ counts, findings }: SaleReport, jobs: readonly CompensationJob[]): boolean {
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const mended = new Set(
-    jobs.filter(({ state }) => state === 'compensated').map(({ kind, subject }) => `${kind} ${subject}`),
-  );
-  return all === findings.length && findings.every((one) => mended.has(`${one.kind} ${subjectOf(one)}`));
 }

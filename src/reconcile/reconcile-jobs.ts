@@ -11,8 +11,28 @@ export function reconcileJob(
   return {
     name: 'reconcile',
     async runOnce(): Promise<void> {
-      const { counts } = await desk.run({ apply, waitMs: 0, actor: ACTOR });
+      const { counts, salesFailed } = await desk.run({ apply, waitMs: 0, actor: ACTOR });
       meters.reconciled(counts);
+      if (salesFailed > 0) throw new Error(`${salesFailed} sales were not compared: their warnings say why`);
+    },
+  };
+}
+
+/** Runs that go in one step; their findings may be large. */
+const RUNS_PER_STEP = 100;
+const STEPS_MAX = 20;
+
+/** Removes the records of runs that are old. */
+export function tidyRuns(
+  desk: Pick<ReconcileDesk, 'removeOldRuns'>,
+  { keepMs }: { readonly keepMs: number },
+): { readonly name: string; runOnce(): Promise<void> } {
+  return {
+    name: 'tidy-runs',
+    async runOnce(): Promise<void> {
+      for (let steps = 1; steps <= STEPS_MAX; steps++) {
+        if ((await desk.removeOldRuns(keepMs, RUNS_PER_STEP)) < RUNS_PER_STEP) return;
+      }
     },
   };
 }

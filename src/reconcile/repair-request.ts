@@ -13,7 +13,7 @@ import type { BucketRef } from '../ports/stock-ledger.js';
 
 export interface RepairRequestPorts {
   readonly ledger: Pick<ReconcileLedger, 'entriesOf' | 'batch'> & Pick<SettlementLedger, 'settle' | 'release'>;
-  readonly book: Pick<ReconcileBook, 'rowsOf'>;
+  readonly book: Pick<ReconcileBook, 'rowsOf' | 'parkedBatches'>;
   readonly channel: RedriveChannel;
   readonly fail: FailPorts;
   readonly clock: Clock;
@@ -81,6 +81,8 @@ export async function repairRequest(
   if (entry.state !== 'held') return later('Redis says that it became an order, and there is no row');
 
   const known = await ports.ledger.batch(ref, entry.batchId);
+  const others = await inOtherHands(ref, entry.batchId, known, ports);
+  if (others !== null) return later(others, false);
   const alone = batchOfOne(sale, ref, entry, request);
   if (aim.last) return giveUp(ref, alone, known, ports);
   // Its units are held, whatever the message said: an aborted batch holds none, so such an entry is not of its making.
@@ -92,6 +94,23 @@ export async function repairRequest(
   if (await follow(saleId, request, ports, pass.followMs)) return repairRequest(sale, request, ports, aim, pass);
   pass.followMs = 0;
   return later('published again, no row yet');
+}
+
+/**
+ * Who else is in charge of a batch: the re-drive, which never gives up, or whoever decides on its dead letter. A replay
+ * puts the batch back into `pending` before its letter is decided, so `pending` is looked at before and after it.
+ */
+async function inOtherHands(
+  ref: BucketRef,
+  batchId: string,
+  known: LedgerBatch,
+  { ledger, book }: Pick<RepairRequestPorts, 'ledger' | 'book'>,
+): Promise<string | null> {
+  const served = ({ pendingMs, body }: LedgerBatch): boolean => pendingMs !== null && body !== null;
+  const redriven = 'its batch is in pending, the re-drive serves it';
+  if (served(known)) return redriven;
+  if ((await book.parkedBatches([batchId])).has(batchId)) return 'its letter is parked: replay or discard it';
+  return served(await ledger.batch(ref, batchId)) ? redriven : null;
 }
 
 /** There is a row: the ledger is to say what it says. */
@@ -116,6 +135,8 @@ async function tellLedger(
   const rows = await ports.book.rowsOf(sale.saleId, batch.purchases);
   if (rows.length < batch.purchases.length) {
     // Settling would take the body from those that are still to be recorded.
+    const others = await inOtherHands(ref, entry.batchId, known, ports);
+    if (others !== null) return later(others, false);
     if (!published.has(batch.body)) await ports.channel.publish(batch);
     published.add(batch.body);
     return later('others of its batch have no row yet, published again');

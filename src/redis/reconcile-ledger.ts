@@ -7,11 +7,17 @@ import {
   type BucketUnits,
   type LedgerBatch,
   type LedgerRequest,
+  type PendingAge,
   type ReconcileLedger,
 } from '../ports/reconcile-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { scanHash, SCAN_COUNT } from './scan-hash.js';
+
+/** A bounded reply, and far below any reply time-out. */
+const BATCHES_PER_PIPELINE = 500;
+/** Of a marker, so much tells whether a body follows its kind. */
+const MARKER_HEAD_END = 15;
 
 /** Reads and corrects a bucket for reconcile. */
 export function createReconcileLedger({ redis, run }: RedisConnection): ReconcileLedger {
@@ -25,6 +31,8 @@ export function createReconcileLedger({ redis, run }: RedisConnection): Reconcil
     },
 
     batch: (ref, batchId) => guarded('read a batch', () => readBatch(redis, bucketKeys(ref), batchId)),
+    pendingAmong: (ref, batchIds) =>
+      guarded('look for batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
     units: (ref, youngMs) => guarded('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
 
     async adjust(ref, { read, wanted }): Promise<Adjusted> {
@@ -81,6 +89,28 @@ async function readBatch(redis: Redis, { tx, pending }: BucketKeys, batchId: str
     marker: kind === 'deducted' || kind === 'claimed' || kind === 'aborted' ? kind : null,
     body: marker === null || start < 0 ? null : marker.slice(start),
   };
+}
+
+/** The bodies stay where they are: of a page of requests they would be megabytes. */
+async function pendingAmong(
+  redis: Redis,
+  { tx, pending }: BucketKeys,
+  batchIds: readonly string[],
+): Promise<Map<string, PendingAge>> {
+  const found = new Map<string, PendingAge>();
+  for (let start = 0; start < batchIds.length; start += BATCHES_PER_PIPELINE) {
+    const slice = batchIds.slice(start, start + BATCHES_PER_PIPELINE);
+    const [scores, nowMs] = await Promise.all([redis.zmscore(pending, ...slice), redisNowMs(redis)]);
+    const waiting = slice.flatMap((batchId, index) => {
+      const score = scores[index] ?? null;
+      return score === null ? [] : [{ batchId, pendingMs: Math.max(0, nowMs - Number(score)) }];
+    });
+    const heads = await Promise.all(waiting.map(({ batchId }) => redis.getrange(tx + batchId, 0, MARKER_HEAD_END)));
+    for (const [index, { batchId, pendingMs }] of waiting.entries()) {
+      found.set(batchId, { pendingMs, hasBody: heads[index]?.includes('{') === true });
+    }
+  }
+  return found;
 }
 
 /** A hash cannot be added up at one moment; the stock before and after says whether anything moved meanwhile. */

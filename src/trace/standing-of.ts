@@ -8,7 +8,7 @@ import type { PurchaseEvidence } from './evidence.js';
  * Where a purchase stands: the state of its order, or, without one,
  * - `pending`: units are held and a worker, or the re-drive, will record it
  * - `parked`: units are held until somebody replays or discards its dead letter
- * - `stray`: units are held and nothing will end that but reconcile
+ * - `stray`: units are held and nothing will end that but reconcile, which tells it, and mends it where it may
  * - `unrecorded`: the ledger knows an order that the book does not have
  * - `unknown`: only a dead letter or a job tells of it
  */
@@ -50,7 +50,7 @@ function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAft
     const held = `Held since ${seconds(ageMs)}, not recorded:`;
     const next =
       batch.body === null
-        ? 'its batch has no body left, so it cannot be published again; reconcile decides.'
+        ? 'its batch has no body left, so it cannot be published again; reconcile tells it, and mends it where it may.'
         : ageMs < redriveAfterMs
           ? `a worker records it, else the keeper publishes it again at ${seconds(redriveAfterMs)}.`
           : 'the keeper publishes it again, at growing pauses, until a worker records it.';
@@ -113,13 +113,16 @@ function* afterthoughts({ ledger: { entry }, book, letters, jobs }: PurchaseEvid
     if (parked !== undefined) yield `Dead letter ${parked.letterId} of its batch is still parked.`;
   }
   for (const { paymentId, state } of refunds) {
-    if (state === 'due') yield `The money of payment ${paymentId} is owed back: somebody has to pay it.`;
+    if (state === 'due') yield `The money of payment ${paymentId} is owed back: ${REFUND_NEXT}`;
   }
   for (const { jobId, state, availableAtMs } of jobs) {
     if (state === 'pending') yield `Compensation job ${jobId} is due at ${iso(availableAtMs)}.`;
     if (state === 'failed_final') yield `Compensation job ${jobId} was given up: a person has to look.`;
   }
 }
+
+const REFUND_NEXT =
+  'the keeper asks the provider, again and again; a person is needed where the row says `refused`, or without a provider.';
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 /** A length of time for a person; tenths only where they matter. */

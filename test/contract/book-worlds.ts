@@ -13,6 +13,7 @@ import type { BatchRecorded } from '../../src/ports/outbox.js';
 import type { SaleBook } from '../../src/ports/sale-book.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
 import type { WorkerSlots } from '../../src/ports/worker-slots.js';
+import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryBooks } from '../helpers/memory/memory-books.js';
 import { MemoryDeadLetterBook, type Audited } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
@@ -113,9 +114,10 @@ export async function mysqlWorld(
   };
 }
 
-export async function memoryWorld(): Promise<BookWorld & { readonly books: MemoryBooks }> {
-  const books = new MemoryBooks();
-  const { clock } = books;
+export async function memoryWorld(
+  clock: Clock = new ManualClock(),
+): Promise<BookWorld & { readonly books: MemoryBooks }> {
+  const books = new MemoryBooks({ clock });
   const letters = new MemoryDeadLetterBook(clock);
   return {
     books,
@@ -148,7 +150,7 @@ export async function memoryWorld(): Promise<BookWorld & { readonly books: Memor
 }
 
 export const WORLDS = [
-  ['memory', memoryWorld],
+  ['memory', () => memoryWorld()],
   ['mysql', mysqlWorld],
 ] as const;
 

@@ -1,14 +1,16 @@
 import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
 import type { Sale } from '../../src/domain/sale.js';
-import { composeOrderId } from '../../src/domain/order-id.js';
+import { composeOrderId, explainOrderId } from '../../src/domain/order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createReconcileBook } from '../../src/mysql/reconcile-book.js';
 import { silentLog } from '../../src/ports/log.js';
-import type { ReconcileBook } from '../../src/ports/reconcile-book.js';
+import type { MintedWindow, ReconcileBook } from '../../src/ports/reconcile-book.js';
 import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
 import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
 import { connectRedis } from '../../src/redis/connection.js';
+import { bucketKeys } from '../../src/redis/keys.js';
 import { createReconcileLedger } from '../../src/redis/reconcile-ledger.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
@@ -24,6 +26,8 @@ import { memoryWorld, mysqlWorld, newSale, systemClock, type BookWorld } from '.
 interface LedgerSide {
   readonly read: ReconcileLedger;
   readonly ledger: StockLedger & SaleLedger & SettlementLedger;
+  /** Takes the marker of a batch away. */
+  bare(batch: Batch): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -32,7 +36,11 @@ const LEDGERS: [string, () => Promise<LedgerSide>][] = [
     'memory',
     async () => {
       const ledger = new MemoryLedger({ clock: systemClock });
-      return { read: new MemoryReconcileLedger(ledger), ledger, close: async () => undefined };
+      return {
+        ...{ read: new MemoryReconcileLedger(ledger), ledger },
+        bare: async (batch) => void ledger.bucket(batch).markers.delete(batch.batchId),
+        close: async () => undefined,
+      };
     },
   ],
   [
@@ -42,7 +50,11 @@ const LEDGERS: [string, () => Promise<LedgerSide>][] = [
       const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
       const parts = [createStockLedger(connection, silentLog), createSaleLedger(connection)] as const;
       const ledger = { ...parts[0], ...parts[1], ...createSettlementLedger(connection) };
-      return { read: createReconcileLedger(connection), ledger, close: () => connection.close() };
+      return {
+        ...{ read: createReconcileLedger(connection), ledger },
+        bare: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
+        close: () => connection.close(),
+      };
     },
   ],
 ];
@@ -97,6 +109,22 @@ for (const [name, createSide] of LEDGERS) {
       expect(await side.read.batch(ref(), 'no-batch')).to.deep.equal(unknown);
     });
 
+    it('says of many batches which are in pending, for how long, and whether a re-drive can serve them', async () => {
+      const [whole, bare, settled] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
+      await side.ledger.settle([{ batch: settled, orders: [] }]);
+      await side.bare(bare);
+      const found = await side.read.pendingAmong(ref(), [
+        ...[whole, bare, settled].map(({ batchId }) => batchId),
+        'none',
+      ]);
+      expect([...found].map(([batchId, { hasBody }]) => [batchId, hasBody])).to.have.deep.members([
+        [whole.batchId, true],
+        [bare.batchId, false],
+      ]);
+      for (const { pendingMs } of found.values()) expect(pendingMs).to.be.within(0, 60_000);
+      expect((await side.read.pendingAmong(ref(), [])).size).to.equal(0);
+    });
+
     it('adds the units up, and says what is young', async () => {
       await deducted('u1*2', 'u2');
       const units = { unitsLeft: 97, unitsOfBuyers: 3, moved: false, pending: 1 };
@@ -141,7 +169,7 @@ const BOOKS: [string, () => Promise<BookSide>][] = [
   [
     'memory',
     async () => {
-      const world = await memoryWorld();
+      const world = await memoryWorld(systemClock);
       const books: MemoryBooks = world.books;
       const read = new MemoryReconcileBook(books, world.letters as MemoryDeadLetterBook);
       return {
@@ -213,6 +241,21 @@ for (const [name, createSide] of BOOKS) {
       const seen: string[] = [];
       for await (const rows of side.read.agedOrders(sale)) seen.push(...rows.map(({ orderId }) => orderId));
       expect(seen.sort()).to.deep.equal(ids.sort());
+    });
+
+    it('walks the rows that were minted in a window', async () => {
+      const [first = ''] = await recorded('u1');
+      const countIn = async (window: MintedWindow): Promise<number> => {
+        let rows = 0;
+        for await (const chunk of side.read.agedOrders(sale, window)) rows += chunk.length;
+        return rows;
+      };
+      const { atMs } = explainOrderId(first);
+      expect(await countIn({ toMs: atMs - 60_000 })).to.equal(0);
+      expect(await countIn({ toMs: atMs + 60_000 })).to.equal(1);
+      expect(await countIn({ fromMs: atMs - 60_000 })).to.equal(1);
+      expect(await countIn({ fromMs: atMs + 60_000 })).to.equal(0);
+      expect(await countIn({ fromMs: 0 })).to.equal(1);
     });
 
     it('names batches with a parked letter', async () => {

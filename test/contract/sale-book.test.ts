@@ -32,6 +32,13 @@ for (const [name, createWorld] of WORLDS) {
       const warm = (await world.sales.list({ states: ['warm'], max: 1000 })).map(({ saleId }) => saleId);
       expect(warm).to.include(first.saleId).and.not.include(second.saleId);
       expect(await world.sales.list({ max: 1 })).to.have.length(1);
+      const far = Date.now() + 10 * 365 * 24 * 3_600_000;
+      const last = await world.sales.create(newSale({ closesAtMs: far + 1 }));
+      await world.sales.create(newSale({ closesAtMs: far }));
+      const [closedLast] = await world.sales.list({ states: ['draft'], max: 1, order: 'closed_last' });
+      expect(closedLast?.closesAtMs).to.be.at.least(last.closesAtMs);
+      const ends = (await world.sales.list({ max: 50, order: 'closed_last' })).map(({ closesAtMs }) => closesAtMs);
+      expect(ends).to.deep.equal([...ends].sort((a, b) => b - a));
       expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
     });
 

@@ -9,6 +9,7 @@ import {
   createHttpMeters,
   createKeeperMeters,
   createPurchaseMeters,
+  createReconcileMeters,
   createWorkerMeters,
 } from '../../src/observability/metrics.js';
 
@@ -22,6 +23,7 @@ async function published(): Promise<Set<string>> {
   createHttpMeters(registry);
   createWorkerMeters(registry);
   createKeeperMeters(registry);
+  createReconcileMeters(registry);
   const metrics = await registry.getMetricsAsJSON();
   return new Set(
     metrics.flatMap(({ name, type }) =>
@@ -41,6 +43,19 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
   it('every watched state has an alert, and no alert is for another', () => {
     const labels = [...read('deploy/prometheus/alerts.yml').matchAll(/seckill_overdue\{state="(\w+)"\}/g)];
     expect(labels.map(([, state]) => state)).to.have.members([...WATCHED_STATES]);
+  });
+
+  it('what reconcile watches has an alert: what it finds, what it gives up, and whether it runs', () => {
+    const watched = Object.values(WAITING_STATES).map(({ watchedAs }) => watchedAs);
+    expect(watched).to.include('reconcile');
+    const rules = read('deploy/prometheus/alerts.yml');
+    for (const metric of [
+      'reconcile_findings',
+      'compensation_jobs{state="failed_final"}',
+      'reconcile_last_run_seconds',
+    ]) {
+      expect(rules).to.contain(`seckill_${metric}`);
+    }
   });
 
   it('docs/architecture.md has the table of src/domain/waiting-states.ts', () => {

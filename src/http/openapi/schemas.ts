@@ -1,6 +1,7 @@
 import { ORDER_STATES, FAILURE_REASONS } from '../../domain/order.js';
 import { COMPENSATED_KINDS, FINDING_KINDS } from '../../domain/sale-finding.js';
 import { JOB_STATES } from '../../ports/compensation-book.js';
+import { RUN_OUTCOMES } from '../../ports/reconcile-runs.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../ports/dead-letters.js';
 import { SALE_STATES } from '../../domain/sale.js';
 import { STANDINGS } from '../../trace/standing-of.js';
@@ -93,7 +94,7 @@ export const schemas = {
     },
   }),
   SaleReport: object({
-    ...{ runId: text, outcome: { enum: ['match', 'findings'] }, saleId: text },
+    ...{ runId: text, outcome: { enum: ['match', 'findings', 'partly'] }, saleId: text, more: { type: 'boolean' } },
     figures: { type: 'object', additionalProperties: { type: 'integer' } },
     counts: { type: 'object', additionalProperties: count },
     findings: { type: 'array', items: { $ref: '#/components/schemas/SaleFinding' } },
@@ -102,7 +103,7 @@ export const schemas = {
   SaleFinding: object({ kind: { enum: FINDING_KINDS }, saleId: text }),
   ReconcileRun: object({
     ...{ runId: text, saleId: orNull(text), applied: { type: 'boolean' }, actor: text },
-    ...{ startedAt: time, finishedAt: orNull(time), outcome: { enum: ['match', 'findings', 'failed', null] } },
+    ...{ startedAt: time, finishedAt: orNull(time), outcome: { enum: [...RUN_OUTCOMES, null] } },
     figures: { type: 'object', additionalProperties: { type: 'integer' } },
     findings: { type: 'array', items: { $ref: '#/components/schemas/SaleFinding' } },
   }),

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { assertNever } from '../../domain/errors.js';
 import { isSaleId } from '../../domain/ids.js';
-import type { Retried } from '../../ports/compensation-book.js';
-import type { SaleResult } from '../../reconcile/reconcile-desk.js';
+import type { JobRetried } from '../../reconcile/reconcile-desk.js';
+import type { SaleResult } from '../../reconcile/run-tally.js';
 import { jobBody, runBody, saleResultBody } from '../reconcile-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';
@@ -82,14 +82,13 @@ function queryIn<T>({ req, res, replies }: Exchange, schema: z.ZodType<T>): T | 
 function answerRun({ req, res, replies }: Exchange, runId: string, result: SaleResult): void {
   switch (result.outcome) {
     case 'compared':
-      return replies.json(req, res, 200, result.report.match ? 'match' : 'findings', {
-        runId,
-        ...saleResultBody(result),
-      });
+      return replies.json(req, res, 200, result.report.outcome, { runId, ...saleResultBody(result) });
     case 'taken':
       return replies.problem(req, res, 'reconcile_running', { detail: `${result.owner} reconciles this sale.` });
     case 'not_found':
       return replies.problem(req, res, result.outcome);
+    case 'failed':
+      throw result.error;
     default:
       return assertNever(result);
   }
@@ -98,7 +97,7 @@ function answerRun({ req, res, replies }: Exchange, runId: string, result: SaleR
 async function answerRetry(
   { req, res, replies }: Exchange,
   jobId: string,
-  outcome: Retried,
+  outcome: JobRetried,
   { reconcile }: HttpServices,
 ): Promise<void> {
   switch (outcome) {

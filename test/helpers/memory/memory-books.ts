@@ -5,7 +5,7 @@ import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState }
 import type { AuditEntry } from '../../../src/ports/audit-log.js';
 import type { Clock } from '../../../src/ports/clock.js';
 import type { NewOrder, OrderBook, SaleTerms, WriteOutcome, WritePlan } from '../../../src/ports/order-book.js';
-import { SYSTEM_ACTOR, type SaleBook } from '../../../src/ports/sale-book.js';
+import { SYSTEM_ACTOR, type SaleBook, type SaleFilter } from '../../../src/ports/sale-book.js';
 import type { Release } from '../../../src/ports/settlement-ledger.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
@@ -143,10 +143,12 @@ export class MemoryBooks implements OrderBook, SaleBook {
     return this.#sales.get(saleId) ?? null;
   }
 
-  async list({ states, max }: { readonly states?: readonly SaleState[]; readonly max: number }): Promise<Sale[]> {
+  async list({ states, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
     this.#failOn('read_fails');
     const found = [...this.#sales.values()].filter(({ state }) => states === undefined || states.includes(state));
-    return found.sort((a, b) => Number(BigInt(b.saleId) - BigInt(a.saleId))).slice(0, max);
+    const newer = (a: Sale, b: Sale): number => Number(BigInt(b.saleId) - BigInt(a.saleId));
+    const endsLater = (a: Sale, b: Sale): number => b.closesAtMs - a.closesAtMs || newer(a, b);
+    return found.sort(order === 'newest' ? newer : endsLater).slice(0, max);
   }
 
   async move(

@@ -59,8 +59,9 @@ export class MemoryCompensationBook implements CompensationBook {
       (job) => job.state === 'pending' && job.availableAtMs <= nowMs && (saleId === undefined || job.saleId === saleId),
     );
     return due
+      .sort((a, b) => a.availableAtMs - b.availableAtMs)
       .slice(0, max)
-      .map(({ jobId, attempts }) => this.#change(jobId, { attempts: attempts + 1, availableAtMs: nowMs + leaseMs }));
+      .map(({ jobId }) => this.#change(jobId, { availableAtMs: nowMs + leaseMs }));
   }
 
   async done(jobId: string, actor: string, note: string): Promise<JobEnd> {
@@ -74,16 +75,15 @@ export class MemoryCompensationBook implements CompensationBook {
   async postpone(jobId: string, delayMs: number, error: string, attempt: 'counts' | 'given_back'): Promise<void> {
     const job = await this.find(jobId);
     if (job?.state !== 'pending') return;
-    const attempts = attempt === 'counts' ? job.attempts : Math.max(0, job.attempts - 1);
+    const attempts = attempt === 'counts' ? job.attempts + 1 : job.attempts;
     this.#change(jobId, { availableAtMs: this.#clock.nowMs() + delayMs, lastError: error, attempts });
   }
 
   async retry(jobId: string, actor: string): Promise<Retried> {
     const job = await this.find(jobId);
     if (job === null) return 'not_found';
-    const { kind, state, attempts } = job;
+    const { state, attempts } = job;
     if (state === 'compensated') return 'compensated';
-    if (state === 'failed_final' && kind === 'leak') return 'not_retryable';
     this.#change(jobId, { state: 'pending', attempts: 0, availableAtMs: this.#clock.nowMs() });
     this.#audit(jobId, actor, 'compensation.retried', { state, attempts }, { state: 'pending', attempts: 0 });
     return 'retried';

@@ -36,6 +36,12 @@ export class MemoryReconcileRuns implements ReconcileRuns {
     this.runs = this.runs.map((run) => (run.runId === runId ? { ...run, ...result, finishedAtMs } : run));
   }
 
+  async removeOld(keepMs: number, max: number): Promise<number> {
+    const old = this.runs.filter(({ startedAtMs }) => startedAtMs < this.#clock.nowMs() - keepMs).slice(0, max);
+    this.runs = this.runs.filter((run) => !old.includes(run));
+    return old.length;
+  }
+
   async list({ saleId }: { saleId?: string }, max: number): Promise<ReconcileRun[]> {
     const found = this.runs.filter((run) => saleId === undefined || run.saleId === saleId);
     return found.reverse().slice(0, max);

@@ -1,12 +1,19 @@
 import type { RequestEntry } from '../../../src/domain/outcome.js';
 import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
 import type { Sale } from '../../../src/domain/sale.js';
-import type { AgedOrder, ReconcileBook, StuckLimits, StuckRow } from '../../../src/ports/reconcile-book.js';
+import type {
+  AgedOrder,
+  MintedWindow,
+  ReconcileBook,
+  StuckLimits,
+  StuckRow,
+} from '../../../src/ports/reconcile-book.js';
 import type {
   Adjusted,
   BucketUnits,
   LedgerBatch,
   LedgerRequest,
+  PendingAge,
   ReconcileLedger,
 } from '../../../src/ports/reconcile-ledger.js';
 import type { BucketRef } from '../../../src/ports/stock-ledger.js';
@@ -18,6 +25,10 @@ import type { MemoryLedger } from './memory-ledger.js';
 export class MemoryReconcileLedger implements ReconcileLedger {
   /** Runs before entries are read once more: what a test lets happen between two looks. */
   onLook: () => void | Promise<void> = () => undefined;
+  /** Runs before units are added up; may throw. */
+  onMeasure: () => void | Promise<void> = () => undefined;
+  /** What somebody has added to the units of the buyers by hand. */
+  buyersAstray = 0;
   readonly #ledger: MemoryLedger;
 
   constructor(ledger: MemoryLedger) {
@@ -45,13 +56,24 @@ export class MemoryReconcileLedger implements ReconcileLedger {
     };
   }
 
+  async pendingAmong(ref: BucketRef, batchIds: readonly string[]): Promise<Map<string, PendingAge>> {
+    const found = new Map<string, PendingAge>();
+    for (const batchId of batchIds) {
+      const { pendingMs, body } = await this.batch(ref, batchId);
+      if (pendingMs !== null) found.set(batchId, { pendingMs, hasBody: body !== null });
+    }
+    return found;
+  }
+
   async units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null> {
+    await this.onMeasure();
     const bucket = this.#ledger.bucket(ref);
     if (bucket.sale === null) return null;
     const since = [...bucket.pending.values()];
+    const unitsOfBuyers = [...bucket.unitsByBuyer().values()].reduce((sum, units) => sum + units, 0);
     return {
       unitsLeft: bucket.unitsLeft,
-      unitsOfBuyers: [...bucket.unitsByBuyer().values()].reduce((sum, units) => sum + units, 0),
+      unitsOfBuyers: unitsOfBuyers + this.buyersAstray,
       moved: false,
       pending: since.length,
       youngPending: since.filter((sinceMs) => sinceMs > this.#now - youngMs).length,
@@ -104,8 +126,13 @@ export class MemoryReconcileBook implements ReconcileBook {
     return this.#rows(saleId).filter((row) => wanted.has(purchaseKey(row)));
   }
 
-  async *agedOrders({ saleId }: Sale): AsyncGenerator<AgedOrder[]> {
-    const rows = this.#rows(saleId);
+  async *agedOrders({ saleId }: Sale, { fromMs = 0, toMs = Infinity }: MintedWindow = {}): AsyncGenerator<AgedOrder[]> {
+    const minted = new Map(this.#books.allOrders.map(({ orderId, createdAtMs }) => [orderId, createdAtMs]));
+    const isIn = ({ orderId }: AgedOrder): boolean => {
+      const atMs = minted.get(orderId) ?? 0;
+      return atMs >= fromMs && atMs < toMs;
+    };
+    const rows = this.#rows(saleId).filter(isIn);
     if (rows.length > 0) yield rows;
   }
 

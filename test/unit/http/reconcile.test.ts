@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import request from 'supertest';
+import type { Order } from '../../../src/domain/order.js';
 import type { Sale } from '../../../src/domain/sale.js';
-import { OPTIONS, ReconcileWorld } from '../reconcile/reconcile-world.js';
+import { ReconcileWorld } from '../reconcile/reconcile-world.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 describe('admin reconcile', () => {
@@ -35,8 +36,7 @@ describe('admin reconcile', () => {
   });
 
   it('a dry run tells what it found; with apply it makes jobs in the name of who asked, and follows them', async () => {
-    await world.deducted(sale, ['u1']);
-    world.clock.advance(OPTIONS.safeAgeMs);
+    await world.stray(sale, ['u1']);
     world.onPublish = (batch) => world.work(batch);
     const dry = await post(`/sales/${sale.saleId}`).expect(200);
     expect(dry.body).to.deep.include({ runId: '1', outcome: 'findings', counts: { leak: 1 }, jobs: [] });
@@ -66,7 +66,10 @@ describe('admin reconcile', () => {
   it('jobs are listed by page and retried; what is given up for good is a wrong state', async () => {
     const job = { saleId: '7', batchId: null, userId: null, requestId: null, detail: 'x' };
     await world.jobs.add([{ ...job, kind: 'drift', subject: '7' }], 'ann');
-    await world.jobs.add([{ ...job, kind: 'leak', subject: '7/u1/k1' }], 'ann');
+    await world.jobs.add([{ ...job, kind: 'leak', subject: '7/u1/k1', userId: 'u1', requestId: 'k1' }], 'ann');
+    const [row] = await world.recorded(await world.deducted(sale, ['u1']), ['u1']);
+    const order = world.books.allOrders.find(({ orderId }) => orderId === row) as Order;
+    world.books.putOrder({ ...order, saleId: '7', reason: 'compensation_failed' });
     const page = await get('/jobs?saleId=7&state=pending&limit=1').expect(200);
     expect([page.body.jobs.length, page.body.next]).to.deep.equal([1, '1']);
     expect((await get('/jobs?after=1&kind=leak').expect(200)).body.jobs[0]).to.include({ jobId: '2', kind: 'leak' });

@@ -82,6 +82,19 @@ describe('keeper: the buckets it looks into', () => {
     expect(asked).to.have.deep.members(expected.flat());
     expect(found).to.have.deep.members(expected[1] ?? []);
   });
+
+  it('of those that are over, the ones that ended last, however early they were made', async () => {
+    const world = new KeeperWorld();
+    const nowMs = world.clock.nowMs();
+    const state = 'closed';
+    world.books.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long one
+    for (let id = 2; id <= 10_001; id++) {
+      world.books.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
+    }
+    const ledger = { withPending: async (refs: readonly BucketRef[]) => [...refs] };
+    const saleIds = (await pendingBuckets({ sales: world.books, ledger })).map(({ saleId }) => saleId);
+    expect(saleIds).to.include('1').and.not.include('10001');
+  });
 });
 
 describe('keeper: watch-pending', () => {

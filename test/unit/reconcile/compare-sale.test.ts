@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { Order } from '../../../src/domain/order.js';
 import type { Sale } from '../../../src/domain/sale.js';
 import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
 
@@ -14,12 +16,98 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
   const found = (): Promise<string[]> => world.found(sale.saleId);
 
   it('C5 a batch is judged when it is old: then it is a leak', async () => {
-    await world.deducted(sale, ['u1', 'u2*2']);
+    const { batchId } = await world.deducted(sale, ['u1', 'u2*2']);
     expect(await found()).to.deep.equal([]);
     expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'match' });
     expect(world.runsBook.runs[0]?.figures).to.include({ requests: 2, young: 2 });
     age();
+    expect(await found(), 'the re-drive serves it').to.deep.equal([]);
+    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'match' });
+    expect(world.runsBook.runs.at(-1)?.figures).to.include({ young: 0, waiting: 2 });
+    age(OPTIONS.waitingMaxMs);
+    expect(await found()).to.deep.equal(['overdue 2']);
+    expect(world.jobs.jobs).to.deep.equal([]);
+    bucket().markers.delete(batchId); // now no re-drive can
     expect(await found()).to.deep.equal(['leak u1', 'leak u2']);
+  });
+
+  it('C5 in a rush nobody on his way is looked at alone; more candidates than a run may look at are left', async () => {
+    for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
+    let looks = 0;
+    world.read.onLook = () => void looks++;
+    expect(await found()).to.deep.equal([]);
+    expect([looks, world.runsBook.runs[0]?.figures.young]).to.deep.equal([0, 50]);
+
+    const other = await world.openSale({ stock: 1000 });
+    for (let user = 0; user < OPTIONS.looksMax + 7; user++) {
+      await world.stray(other, [`u${user}`]);
+    }
+    looks = 0;
+    const left = await world.found(other.saleId);
+    expect([left.length, world.runsBook.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.looksMax, 7]);
+    expect(looks).to.equal(3 * OPTIONS.looksMax);
+  });
+
+  it('R5 a sale that Redis has lost is never a match', async () => {
+    await world.work(await world.deducted(sale, ['u1']));
+    bucket().sale = null;
+    expect(await found()).to.deep.equal(['not_loaded']);
+    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'findings' });
+    for (const state of ['warm', 'paused', 'closed'] as const) {
+      world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
+      expect(await found(), state).to.deep.equal(['not_loaded']);
+    }
+  });
+
+  it('D6 a count of orders that stands still and is wrong is told, in either direction', async () => {
+    await world.work(await world.deducted(sale, ['u1*2']));
+    await world.publishNews();
+    const counted = world.books.saleOf(sale.saleId) as Sale;
+    world.books.putSale({ ...counted, sold: 3 });
+    expect(await found()).to.deep.equal(['miscount 1']);
+    world.books.putSale({ ...counted, sold: 1 });
+    expect(await found()).to.deep.equal(['miscount -1']);
+    world.books.putSale(counted);
+    expect(await found()).to.deep.equal([]);
+  });
+
+  it('D6 buyers that do not agree with their requests are told, and make no drift', async () => {
+    await world.work(await world.deducted(sale, ['u1*2']));
+    await world.publishNews();
+    world.read.buyersAstray = -2;
+    expect(await found()).to.deep.equal(['miscount -2']);
+    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'findings' });
+    await world.found(sale.saleId, true);
+    expect(world.jobs.jobs).to.deep.equal([]);
+  });
+
+  it('D6 purchases that the last guard refused are told for a day, and longer while the stock does not agree', async () => {
+    const batch = await world.deducted(sale, ['u1*2']);
+    const [orderId = ''] = await world.recorded(batch, ['u1']);
+    const row = world.books.allOrders.find((order) => order.orderId === orderId) as Order;
+    world.books.putOrder({ ...row, reason: 'oversold_guard' });
+    const release = { saleId: sale.saleId, bucket: 0, userId: 'u1', requestId: 'k1', orderId, batchId: batch.batchId };
+    await world.ledger.release([{ ...release, withUnits: true }]);
+    await world.ledger.settle([{ batch, orders: [] }]);
+    await world.books.outbox.markDone(world.books.outboxRows.map(({ id }) => id));
+    expect(await found()).to.deep.equal(['oversell 2']);
+    age(24 * 3_600_000);
+    expect(await found()).to.deep.equal([]);
+    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'match' });
+    bucket().unitsLeft++;
+    expect(await found()).to.have.members(['drift -1', 'oversell 2']);
+  });
+
+  it('rows that were written long after a sale has closed are found all the same', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    world.books.putSale({ ...sale, state: 'closed' });
+    world.clock.advance(sale.closesAtMs - world.clock.nowMs() + 30 * 3_600_000);
+    await world.work(batch); // a replay by hand
+    await world.publishNews();
+    bucket().requests.delete('u1/k1');
+    bucket().unitsLeft++;
+    age();
+    expect(await found()).to.deep.equal(['unheld u1']);
   });
 
   it('a batch that nobody can find in pending is a leak at once, but not one whose letter is parked', async () => {
@@ -32,8 +120,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
 
   for (const look of [2, 3]) {
     it(`C5 what look ${look} explains is no finding`, async () => {
-      const batch = await world.deducted(sale, ['u1']);
-      age();
+      const batch = await world.stray(sale, ['u1']);
       let looks = 0;
       world.read.onLook = async () => {
         if (++looks === look) await world.work(batch); // a worker, between our looks
@@ -100,7 +187,59 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     const results: string[] = [];
     const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
     const run = await world.reconcile.run(request, ({ outcome }) => results.push(outcome));
-    expect([results, run.salesTaken]).to.deep.equal([['taken'], 1]);
+    expect([results, run.salesTaken, run.outcome]).to.deep.equal([['taken'], 1, 'none']);
+    await world.openSale();
+    const all = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann' });
+    expect([all.salesCompared, all.outcome, world.runsBook.runs.at(-1)?.outcome]).to.deep.equal([
+      ...[1, 'partly', 'partly'],
+    ]);
+  });
+
+  it('a long sale that closed after many newer ones is not forgotten', async () => {
+    for (let sales = 0; sales < 501; sales++) {
+      world.books.putSale({ ...sale, saleId: `9${sale.saleId}${sales}`, state: 'closed', closesAtMs: 1 });
+    }
+    world.books.putSale({ ...sale, state: 'closed' });
+    const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    expect(run.salesCompared).to.equal(1);
+  });
+
+  it('C1 who was too slow to keep the right to a sale stops, and says that it is taken', async () => {
+    const { lease } = world.runsBook;
+    let asked = 0;
+    world.runsBook.lease = (saleId, owner, leaseMs) =>
+      lease.call(world.runsBook, saleId, ++asked === 1 ? 'bob' : owner, leaseMs);
+    await world.work(await world.deducted(sale, ['u1']));
+    const results: string[] = [];
+    const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
+    const run = await world.reconcile.run(request, ({ outcome }) => results.push(outcome));
+    expect([results, run.outcome]).to.deep.equal([['taken'], 'none']);
+  });
+
+  it('a run that compared nothing, or not everything, does not say that the books match', async () => {
+    const run = async (parts: { saleId?: string; signal?: AbortSignal }) =>
+      (await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann', ...parts })).outcome;
+    expect(await run({ saleId: '999' })).to.equal('none');
+    expect(await run({ signal: AbortSignal.abort() })).to.equal('none');
+    expect(await run({})).to.equal('match');
+  });
+
+  it('a sale that cannot be compared keeps no other from it; an outage ends the run', async () => {
+    for (let sales = 0; sales < 5; sales++) await world.openSale();
+    const away = (): never => {
+      throw new OperationalError('redis', 'away', { retryable: true });
+    };
+    let measures = 0;
+    world.read.onMeasure = () => (++measures === 2 ? away() : undefined);
+    const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    expect(run).to.include({ salesCompared: 5, salesFailed: 1, outcome: 'partly' });
+    world.read.onMeasure = away;
+    const request = { apply: false, waitMs: 0, actor: 'keeper' };
+    expect(await world.reconcile.run(request).catch((error: Error) => error.message)).to.equal('away');
+    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'failed' });
+    expect(world.runsBook.runs.at(-1)?.figures).to.include({ salesFailed: 2 });
+    const one = { ...request, saleId: sale.saleId };
+    expect(await world.reconcile.run(one).catch((error: Error) => error.message)).to.equal('away');
   });
 
   it('without a sale, it takes those that may sell and those that closed lately', async () => {

@@ -1,8 +1,11 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/domain/errors.js';
+import type { RequestEntry } from '../../../src/domain/outcome.js';
 import type { Sale } from '../../../src/domain/sale.js';
 import { ATTEMPTS_MAX } from '../../../src/reconcile/compensate.js';
 import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
+
+const entryOf = (quantity: number): RequestEntry => ({ state: 'ordered', orderId: '9', quantity });
 
 describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   let world: ReconcileWorld;
@@ -25,9 +28,8 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   };
 
   it('a leak is published again, once for its batch, and is compensated when the worker has made rows of it', async () => {
-    const batch = await world.deducted(sale, ['u1', 'u2']);
+    const batch = await world.stray(sale, ['u1', 'u2']);
     world.onPublish = (again) => world.work(again);
-    age();
     await world.found(sale.saleId, true);
     await world.compensate();
     expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
@@ -52,8 +54,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   });
 
   it('five attempts at growing intervals, then a failed row, and its units go back once', async () => {
-    const batch = await world.deducted(sale, ['u1']);
-    age();
+    const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     const dueMs: number[] = [];
     for (let n = 1; n <= ATTEMPTS_MAX; n++) {
@@ -72,8 +73,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   });
 
   it('C2 a worker that comes late wins or loses purchase by purchase; where its order won nothing is released', async () => {
-    const batch = await world.deducted(sale, ['u1', 'u2']);
-    age();
+    const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
     expect(world.publishedIds, 'one message for both').to.have.length(ATTEMPTS_MAX);
@@ -96,8 +96,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   });
 
   it('C3 who died between the failed row and the mark: the next one gives the units back once and marks it', async () => {
-    await world.deducted(sale, ['u1']);
-    age();
+    await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
     const { failed } = world.jobs;
@@ -113,13 +112,12 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   });
 
   it('an outage costs no attempt, and is met once in a pass', async () => {
-    for (const user of ['u1', 'u2']) await world.deducted(sale, [user]);
+    for (const user of ['u1', 'u2']) await world.stray(sale, [user]);
     let met = 0;
     world.onPublish = () => {
       met++;
       return Promise.reject(new OperationalError('rocketmq', 'away', { retryable: true }));
     };
-    age();
     await world.found(sale.saleId, true);
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
     for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0, lastError: 'away' });
@@ -142,7 +140,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   });
 
   it('a batch is not settled over the heads of those that have no row yet: it is published again', async () => {
-    const batch = await world.deducted(sale, ['u1', 'u2']);
+    const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     age();
     expect(await world.found(sale.saleId, true)).to.have.members(['unsettled u1', 'leak u2']);
@@ -202,5 +200,87 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     await world.compensate();
     expect([states(), bucket().markers.size]).to.deep.equal([['stale_marker compensated'], 0]);
     expect(await world.found(sale.saleId)).to.deep.equal([]);
+  });
+
+  it('M8 a batch that the re-drive serves is never published or given up, however long no worker comes', async () => {
+    const batch = await world.stray(sale, ['u1', 'u2']);
+    await world.found(sale.saleId, true);
+    await world.ledger.unpark(batch); // somebody replays it
+    for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
+    for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0 });
+    expect([world.publishedIds, world.rowsOf(batch)]).to.deep.equal([[], []]);
+    await world.work(batch);
+    await attempt();
+    expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
+  });
+
+  it('M8 a letter that is parked meanwhile wins: nothing is published or given up until somebody decides', async () => {
+    const batch = await world.stray(sale, ['u1']);
+    await world.found(sale.saleId, true);
+    for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
+    await world.parkLetter(batch); // its last attempt at the worker
+    for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
+    expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: ATTEMPTS_MAX });
+    expect(world.jobs.jobs[0]?.lastError).to.contain('parked');
+    expect([world.publishedIds.length, world.rowsOf(batch)]).to.deep.equal([ATTEMPTS_MAX, []]);
+  });
+
+  it('M8 nor is a batch with others that have no row yet published past a parked letter', async () => {
+    const batch = await world.stray(sale, ['u1', 'u2']);
+    await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
+    await world.parkLetter(batch);
+    age();
+    expect(await world.found(sale.saleId, true)).to.deep.equal(['unsettled u1']);
+    for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
+    expect([states(), world.publishedIds]).to.deep.equal([['unsettled pending'], []]);
+  });
+
+  it('C3 a keeper that dies takes one job with it and no attempt; a bug in one job holds up no other', async () => {
+    for (const user of ['u1', 'u2', 'u3']) await world.stray(sale, [user]);
+    await world.found(sale.saleId, true);
+    const { done, postpone } = world.jobs;
+    world.jobs.postpone = () => Promise.reject(new OperationalError('mysql', 'dies here', { retryable: true }));
+    await world.compensate().catch(() => undefined);
+    world.jobs.postpone = postpone;
+    expect(world.jobs.jobs.map(({ attempts }) => attempts)).to.deep.equal([0, 0, 0]);
+    expect(await world.jobs.claim({ max: 9, leaseMs: 0 }), 'the others are due').to.have.length(2);
+
+    world.onPublish = (batch) => world.work(batch);
+    world.jobs.done = (jobId, ...rest) => {
+      return jobId === '2' ? Promise.reject(new Error('a bug')) : done.call(world.jobs, jobId, ...rest);
+    };
+    const error = await attempt().catch((caught: Error) => caught.message);
+    expect(error).to.equal('a bug');
+    world.jobs.done = done;
+    expect(states()).to.deep.equal(['leak compensated', 'leak pending', 'leak compensated']);
+    expect(world.jobs.jobs[1]).to.include({ attempts: 0, lastError: 'Error: a bug' });
+  });
+
+  it('D6 the stock is not adjusted in part, nor by buyers whose requests do not agree with them', async () => {
+    await setState('paused');
+    bucket().unitsLeft = 3;
+    await world.found(sale.saleId, true); // 97 too few
+    world.read.buyersAstray = 7;
+    await world.compensate();
+    expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
+      ...[3, 'the buyers do not agree with their requests: a person has to look'],
+    ]);
+    world.read.buyersAstray = 0;
+    for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
+    await attempt();
+    expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
+    expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: 2 });
+    expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has so many left');
+  });
+
+  it('a job that was given up can be tried again, unless the row of its purchase says so for good', async () => {
+    const batch = await world.stray(sale, ['u1']);
+    await world.found(sale.saleId, true);
+    await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, and there is no row');
+    expect(await world.reconcile.retry('1', 'ann')).to.equal('retried');
+    for (let n = 1; n <= ATTEMPTS_MAX + 1; n++) await attempt();
+    expect(world.rowsOf(batch)).to.have.length(1);
+    expect(await world.reconcile.retry('1', 'ann')).to.equal('not_retryable');
+    expect(await world.reconcile.retry('2', 'ann')).to.equal('not_found');
   });
 });

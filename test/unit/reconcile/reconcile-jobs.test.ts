@@ -1,7 +1,18 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/domain/errors.js';
 import type { ReconcileMeters } from '../../../src/ports/reconcile-meters.js';
-import { compensateJob, reconcileJob } from '../../../src/reconcile/reconcile-jobs.js';
-import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
+import { compensateJob, reconcileJob, tidyRuns } from '../../../src/reconcile/reconcile-jobs.js';
+import { ReconcileWorld } from './reconcile-world.js';
+
+/** Redis is away once. */
+function failingOnce(): () => void {
+  let failed = false;
+  return () => {
+    if (failed) return;
+    failed = true;
+    throw new OperationalError('redis', 'away', { retryable: true });
+  };
+}
 
 describe('the keeper jobs of reconcile', () => {
   it('compare every sale and count what was found; only where told so they order and do repairs', async () => {
@@ -13,9 +24,8 @@ describe('the keeper jobs of reconcile', () => {
       jobs: (counts) => told.push(counts),
     };
     const parts = { desk: world.reconcile, meters };
-    await world.deducted(sale, ['u1']);
+    await world.stray(sale, ['u1']);
     world.onPublish = (batch) => world.work(batch);
-    world.clock.advance(OPTIONS.safeAgeMs);
     await reconcileJob(parts, { apply: false }).runOnce();
     await compensateJob(parts).runOnce();
     await reconcileJob(parts, { apply: true }).runOnce();
@@ -31,5 +41,27 @@ describe('the keeper jobs of reconcile', () => {
     expect(new Set(world.runsBook.runs.map(({ actor, saleId }) => `${actor} ${saleId}`))).to.deep.equal(
       new Set(['keeper null']),
     );
+  });
+
+  it('a run that could not compare every sale counts what it found, and has failed', async () => {
+    const world = new ReconcileWorld();
+    for (let sales = 0; sales < 2; sales++) await world.openSale();
+    world.read.onMeasure = failingOnce();
+    const told: unknown[] = [];
+    const meters: ReconcileMeters = { reconciled: (findings) => told.push(findings), jobs: () => undefined };
+    const ran = await reconcileJob({ desk: world.reconcile, meters }, { apply: false })
+      .runOnce()
+      .catch((error: Error) => error.message);
+    expect([told, ran]).to.deep.equal([[{}], '1 sales were not compared: their warnings say why']);
+  });
+
+  it('records of runs are kept for a while', async () => {
+    const world = new ReconcileWorld();
+    const run = () => world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    for (let runs = 0; runs < 250; runs++) await run();
+    world.clock.advance(1001);
+    await run();
+    await tidyRuns(world.reconcile, { keepMs: 1000 }).runOnce();
+    expect(world.runsBook.runs).to.have.length(1);
   });
 });

@@ -1,6 +1,9 @@
+import type { Batch } from '../../../src/domain/batch.js';
+import type { Sale } from '../../../src/domain/sale.js';
 import { createOrderIdMinter } from '../../../src/order/order-id-minter.js';
 import { silentLog } from '../../../src/ports/log.js';
-import { ReconcileDesk, type ReconcileOptions, type SaleResult } from '../../../src/reconcile/reconcile-desk.js';
+import { ReconcileDesk, type ReconcileOptions } from '../../../src/reconcile/reconcile-desk.js';
+import type { SaleResult } from '../../../src/reconcile/run-tally.js';
 import { MemoryCompensationBook } from '../../helpers/memory/memory-compensation-book.js';
 import { MemoryReconcileBook, MemoryReconcileLedger } from '../../helpers/memory/memory-reconcile.js';
 import { MemoryReconcileRuns } from '../../helpers/memory/memory-reconcile-runs.js';
@@ -8,7 +11,7 @@ import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { DeadLetterWorld } from '../order/dead-letter-world.js';
 
 export const OPTIONS: ReconcileOptions = {
-  ...{ safeAgeMs: 120_000, markerAgeMs: 86_400_000, outboxAgeMs: 600_000 },
+  ...{ safeAgeMs: 120_000, waitingMaxMs: 3_600_000, looksMax: 100, markerAgeMs: 86_400_000, outboxAgeMs: 600_000 },
   ...{ retryFirstMs: 60_000, leaseMs: 60_000 },
 };
 
@@ -30,6 +33,7 @@ export class ReconcileWorld extends DeadLetterWorld {
       requests: read.requests.bind(read),
       entriesOf: read.entriesOf.bind(read),
       batch: read.batch.bind(read),
+      pendingAmong: read.pendingAmong.bind(read),
       units: read.units.bind(read),
       adjust: read.adjust.bind(read),
       settledMarkers: read.settledMarkers.bind(read),
@@ -52,6 +56,13 @@ export class ReconcileWorld extends DeadLetterWorld {
     );
   }
 
+  /** Units are held for these buyers, and nothing will end that: no letter, and the re-drive does not see the batch. */
+  async stray(sale: Sale, texts: readonly string[]): Promise<Batch> {
+    const batch = await this.deducted(sale, texts);
+    await this.ledger.park(batch);
+    return batch;
+  }
+
   /** @returns what was found, as `kind user` or `kind units` */
   async found(saleId: string, apply = false): Promise<string[]> {
     const results: SaleResult[] = [];
@@ -59,7 +70,14 @@ export class ReconcileWorld extends DeadLetterWorld {
     const [result] = results;
     if (result?.outcome !== 'compared') throw new Error(`not compared: ${result?.outcome}`);
     return result.report.findings.map((one) => {
-      const detail = 'userId' in one ? one.userId : 'units' in one ? String(one.units) : '';
+      const detail =
+        'userId' in one
+          ? one.userId
+          : 'units' in one
+            ? String(one.units)
+            : 'requests' in one
+              ? String(one.requests)
+              : '';
       return `${one.kind} ${detail}`.trimEnd();
     });
   }

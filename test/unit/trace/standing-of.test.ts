@@ -77,7 +77,8 @@ describe('trace: where a purchase stands', () => {
     };
     const paidTwice = recordedEvidence('paid', { book: { couponAtMs: START_MS, refunds: [refund] } });
     expect(stand(paidTwice)[1]).to.equal(
-      'Order 42 is paid: nothing is left to do. The money of payment p2 is owed back: somebody has to pay it.',
+      'Order 42 is paid: nothing is left to do. The money of payment p2 is owed back: ' +
+        'the keeper asks the provider, again and again; a person is needed where the row says `refused`, or without a provider.',
     );
     const refunded = recordedEvidence('paid', { book: { refunds: [{ ...refund, state: 'refunded' }] } });
     expect(stand(refunded)[1]).to.not.contain('owed');
