@@ -12,7 +12,7 @@ import { SALE_ID } from './shape.js';
 import type { Site } from './site.js';
 
 /** Nothing is too young to be judged, and no marker so old that it may go. */
-const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity };
+const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };
 
 type BatchWord = 'deducted' | 'aborted';
 
@@ -187,7 +187,7 @@ export class Promises {
     const { ledger, books, letters } = this.#site;
     const ports = { ledger: new MemoryReconcileLedger(ledger), book: new MemoryReconcileBook(books, letters) };
     const report = await compareSale(books.saleOf(SALE_ID) as Sale, ports, AT_REST);
-    if (!report.match) this.#site.fail('RECONCILE', JSON.stringify(report.findings));
+    if (report.outcome !== 'match') this.#site.fail('RECONCILE', JSON.stringify(report));
   }
 
   /** What a row promised was told: every order, and every move of one. */

@@ -11,7 +11,8 @@ import { streamed, through } from '../engine/through.js';
 import type { Site } from '../site.js';
 
 /** Only what a loss of data could bring about: here every one of them would be a false alarm. */
-const IMPOSSIBLE = ['oversell', 'drift', 'order_lost', 'unheld', 'stale_marker'] as const;
+const IMPOSSIBLE = ['not_loaded', 'oversell', 'miscount', 'drift', 'order_lost', 'unheld', 'stale_marker'] as const;
+const WAITING_MAX_MS = 3_600_000;
 const MARKER_AGE_MS = 4 * 24 * 3_600_000;
 
 /** Reconcile and compensation, as the keeper runs them. */
@@ -28,7 +29,7 @@ export function reconcilers(life: Life, site: Site): Job[] {
         ...(['add', 'list', 'find', 'byRequest', 'byBatch', 'counts', 'claim'] as const),
         ...(['done', 'failed', 'postpone', 'retry', 'announce'] as const),
       ]),
-      runs: through(life, 'mysql', site.runs, ['lease', 'free', 'begin', 'end', 'list']),
+      runs: through(life, 'mysql', site.runs, ['lease', 'free', 'begin', 'end', 'removeOld', 'list']),
       sales: through(life, 'mysql', site.books, ['list']),
       outbox: through(life, 'mysql', site.servers.outbox, ['postpone']),
       fail: {
@@ -41,6 +42,7 @@ export function reconcilers(life: Life, site: Site): Job[] {
     },
     {
       ...{ safeAgeMs: shape.safeAgeMs, markerAgeMs: MARKER_AGE_MS, outboxAgeMs: shape.safeAgeMs },
+      ...{ waitingMaxMs: WAITING_MAX_MS, looksMax: 1000 },
       ...{ retryFirstMs: shape.compensateFirstMs, leaseMs: shape.outboxLeaseMs },
     },
   );
@@ -51,7 +53,9 @@ export function reconcilers(life: Life, site: Site): Job[] {
 function ledgerOf(life: Life, { ledger }: Site): ReconcileLedger {
   const read = new MemoryReconcileLedger(ledger);
   return {
-    ...through(life, 'redis', read, ['entriesOf', 'batch', 'units', 'adjust', 'settledMarkers', 'removeMarkers']),
+    ...through(life, 'redis', read, [
+      ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust', 'settledMarkers', 'removeMarkers'] as const),
+    ]),
     requests: streamed(life, 'redis', 'requests', (ref) => read.requests(ref)),
   };
 }
