@@ -85,7 +85,7 @@ describe('the life of an order', () => {
     expect(brief(await move(buyers, 'ann', paid, 'pay'))).to.equal('200 paid');
 
     await move(buyers, 'bob', cancelled, 'cancel');
-    const late = { ...event, paymentId: `p-${cancelled}`, orderId: cancelled };
+    const late = { ...event, paymentId: `simulated-${cancelled}`, orderId: cancelled };
     for (let i = 0; i < 2; i++) expect(brief(await tell(late))).to.equal('200 refund_due');
     const refundsOf = async (userId: string, orderId: string): Promise<unknown> =>
       (await buyers.order(userId, orderId)).json.refunds;
