@@ -6,7 +6,7 @@ import { SALE_STATES } from '../../domain/sale.js';
 import { STANDINGS } from '../../trace/standing-of.js';
 import { TRACE_SOURCES } from '../../trace/steps-of.js';
 import { PROBLEMS } from '../problem.js';
-import { count, id, object, orNull, text, time } from './parts.js';
+import { count, id, object, orNull, paymentId, text, time } from './parts.js';
 
 const saleShared = {
   ...{ saleId: text, sku: text, title: text, priceCents: count, limitPerBuyer: count },
@@ -76,7 +76,7 @@ export const schemas = {
   Order: object(order),
   OrderWithRefunds: object({ ...order, refunds: { type: 'array', minItems: 1, items: refund } }, Object.keys(order)),
   PaymentEvent: object(
-    { type: { type: 'string', description: '`payment.succeeded`' }, paymentId: id, orderId: text, amountCents: count },
+    { type: { type: 'string', description: '`payment.succeeded`' }, paymentId, orderId: text, amountCents: count },
     ['type'],
   ),
   DeadLetter: object(deadLetter),
