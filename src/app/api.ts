@@ -97,7 +97,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     {
       auth: authenticatorOf(config.auth),
       gate: points.gate(new PurchaseGate({ cards, flags, batcher })),
-      ...waitingOf(config.news, { cards, ledger, book: orders, news, clock }, registry),
+      ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
@@ -154,12 +154,12 @@ function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fa
 
 /** Buyers who wait for their purchase: by long poll or by stream, on the same news. */
 function waitingOf(
-  { lookMaxMs, streamsMax, ...streamTimes }: ApiConfig['news'],
+  { lookMaxMs, streamsMax: followersMax, streamsPerBuyerMax: followersPerBuyerMax, ...streamTimes }: ApiConfig['news'],
   parts: ReadPurchasePorts & WatchPorts,
   registry: Registry,
 ): Pick<HttpServices, 'getPurchase' | 'followPurchase' | 'streamTimes'> {
   const meters = createNewsMeters(registry, () => followPurchase.following);
-  const followPurchase = new FollowPurchase({ ...parts, meters }, { lookMaxMs, followersMax: streamsMax });
+  const followPurchase = new FollowPurchase({ ...parts, meters }, { lookMaxMs, followersMax, followersPerBuyerMax });
   return { getPurchase: new GetPurchase({ ...parts, meters }, { lookMaxMs }), followPurchase, streamTimes };
 }
 
