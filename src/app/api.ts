@@ -169,18 +169,20 @@ interface OrderMovesParts {
   readonly log: Log;
 }
 
-/** What buyers and the payment provider do with an order. */
+/** What buyers and the payment provider do with an order, and operators with what is owed back of it. */
 function orderMovesOf(
   config: ApiConfig['payment'],
   { orders: book, mysql, log }: OrderMovesParts,
-): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refundsOf' | 'webhook'> {
+): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refunds' | 'refundsOf' | 'webhook'> {
   const moves = createOrderMoves(mysql, { clock, log });
   const provider = paymentProviderOf(config, log);
+  const refunds = createRefundBook(mysql);
   const { webhookSecret } = config;
   return {
     payOrder: (request) => payOrder(request, { book, moves, provider, log }),
     cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book, moves }),
-    refundsOf: (orderId) => createRefundBook(mysql).refundsOf(orderId),
+    refunds,
+    refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook:
       webhookSecret === ''
         ? null

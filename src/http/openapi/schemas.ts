@@ -2,6 +2,7 @@ import { ORDER_STATES, FAILURE_REASONS } from '../../domain/order.js';
 import { COMPENSATED_KINDS, FINDING_KINDS } from '../../domain/sale-finding.js';
 import { JOB_STATES } from '../../ports/compensation-book.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../ports/dead-letters.js';
+import { REFUND_STATES } from '../../ports/refund-book.js';
 import { SALE_STATES } from '../../domain/sale.js';
 import { STANDINGS } from '../../trace/standing-of.js';
 import { TRACE_SOURCES } from '../../trace/steps-of.js';
@@ -26,7 +27,7 @@ const order = {
   reason: { enum: [...FAILURE_REASONS, null] },
   ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
 };
-const refund = object({ amountCents: count, state: { enum: ['due', 'refunded'] }, reason: text });
+const refund = object({ amountCents: count, state: { enum: REFUND_STATES }, reason: text });
 
 export const schemas = {
   Problem: object(
@@ -79,6 +80,10 @@ export const schemas = {
     { type: { type: 'string', description: '`payment.succeeded`' }, paymentId, orderId: text, amountCents: count },
     ['type'],
   ),
+  Refund: object({
+    ...{ paymentId, orderId: text, amountCents: count, reason: text, state: { enum: REFUND_STATES } },
+    ...{ attempts: count, lastError: orNull(text), createdAt: time, updatedAt: time },
+  }),
   DeadLetter: object(deadLetter),
   DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
   AuditEntry: object({

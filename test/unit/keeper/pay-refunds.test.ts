@@ -83,6 +83,18 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
+  it('what a person took on while the provider was asked is told: the money may have moved twice', async () => {
+    await owe('simulated-1');
+    const mark = refunds.markRefunded.bind(refunds);
+    refunds.markRefunded = async (paymentId) => {
+      await mark(paymentId);
+      return mark(paymentId);
+    };
+    await run();
+    expect(world.errors).to.have.length(1);
+    expect(world.errors[0]).to.contain('paid twice');
+  });
+
   it('D1 when the mark is lost, then the same refund is asked for again: no money moves twice', async () => {
     await owe('simulated-1', 'simulated-2');
     const mark = refunds.markRefunded.bind(refunds);
