@@ -97,7 +97,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     {
       auth: authenticatorOf(config.auth),
       gate: points.gate(new PurchaseGate({ cards, flags, batcher })),
-      ...waitingOf(config.news, { cards, ledger, book: orders, news, clock }, registry),
+      ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
@@ -155,12 +155,12 @@ function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fa
 
 /** Buyers who wait for their purchase: by long poll or by stream, on the same news. */
 function waitingOf(
-  { lookMaxMs, streamsMax, ...streamTimes }: ApiConfig['news'],
+  { lookMaxMs, streamsMax: followersMax, streamsPerBuyerMax: followersPerBuyerMax, ...streamTimes }: ApiConfig['news'],
   parts: ReadPurchasePorts & WatchPorts,
   registry: Registry,
 ): Pick<HttpServices, 'getPurchase' | 'followPurchase' | 'streamTimes'> {
   const meters = createNewsMeters(registry, () => followPurchase.following);
-  const followPurchase = new FollowPurchase({ ...parts, meters }, { lookMaxMs, followersMax: streamsMax });
+  const followPurchase = new FollowPurchase({ ...parts, meters }, { lookMaxMs, followersMax, followersPerBuyerMax });
   return { getPurchase: new GetPurchase({ ...parts, meters }, { lookMaxMs }), followPurchase, streamTimes };
 }
 
@@ -170,18 +170,20 @@ interface OrderMovesParts {
   readonly log: Log;
 }
 
-/** What buyers and the payment provider do with an order. */
+/** What buyers and the payment provider do with an order, and operators with what is owed back of it. */
 function orderMovesOf(
   config: ApiConfig['payment'],
   { orders: book, mysql, log }: OrderMovesParts,
-): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refundsOf' | 'webhook'> {
+): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refunds' | 'refundsOf' | 'webhook'> {
   const moves = createOrderMoves(mysql, { clock, log });
   const provider = paymentProviderOf(config, log);
+  const refunds = createRefundBook(mysql);
   const { webhookSecret } = config;
   return {
     payOrder: (request) => payOrder(request, { book, moves, provider, log }),
     cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book, moves }),
-    refundsOf: (orderId) => createRefundBook(mysql).refundsOf(orderId),
+    refunds,
+    refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook:
       webhookSecret === ''
         ? null

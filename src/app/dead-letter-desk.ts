@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Config, Section } from '../config/schema.js';
+import { createCouponBook } from '../mysql/coupon-book.js';
 import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
 import { createOrderBook } from '../mysql/order-book.js';
 import { createOrderStates } from '../mysql/order-states.js';
@@ -40,6 +41,7 @@ export function openDeadLetterDesk({ redis, mysql, rocketmq, log }: DeadLetterDe
     book: createOrderBook(mysql),
     ledger: createSettlementLedger(redis),
     states: createOrderStates(mysql),
+    coupons: createCouponBook(mysql),
     ...{ channel, deadlines, events, minter, clock },
   });
   return {

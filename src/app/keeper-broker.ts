@@ -6,8 +6,8 @@ import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
 import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
 
-/** A few statements for each message; after this they come again. */
-const INVISIBLE_MS = 30_000;
+/** A message is ours for so long; who works on many renews those that wait. */
+export const INVISIBLE_MS = 30_000;
 
 /** The dead-letter topic of one group. */
 export interface DeadLetterSource {

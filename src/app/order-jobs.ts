@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.js';
-import { GROUP_TOPICS, GROUPS } from '../domain/topics.js';
+import { GROUP_TOPICS, GROUPS, type Group } from '../domain/topics.js';
 import { consume, type ConsumePorts } from '../keeper/consume.js';
 import { expireUnpaid } from '../keeper/expire-unpaid.js';
 import { issueCoupons } from '../keeper/issue-coupons.js';
@@ -26,7 +26,8 @@ import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
 import { createPurchaseNewsSender } from '../redis/purchase-news.js';
 import type { KeeperFailPoints } from './fail-points.js';
-import type { KeeperBroker } from './keeper-broker.js';
+import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
+import { systemClock as clock } from './system-clock.js';
 
 /** A job and the pause between two runs of it. */
 export interface PlannedJob {
@@ -98,25 +99,17 @@ export function consumerJobs({ redis, mysql, broker, moves, meters, log }: Order
   const shared: Omit<ConsumePorts, 'source' | 'handle'> = {
     ready: () => mysql.probe(),
     letters: createDeadLetterBook(mysql),
-    ...{ log, meters },
+    ...{ clock, log, meters },
   };
+  const optionsOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const expire = expireUnpaid({ moves: moves, orders: createOrderStates(mysql), meters });
   const coupons = issueCoupons({ coupons: createCouponBook(mysql), meters });
   const tell = tellBuyers({ orders: createNewsRows(mysql), sender: createPurchaseNewsSender(redis), meters });
   const reachable = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
   const jobs = [
-    consume(
-      { ...shared, source: broker.expirer, handle: expire },
-      { group: GROUPS.expirer, topic: GROUP_TOPICS[GROUPS.expirer] },
-    ),
-    consume(
-      { ...shared, source: broker.coupon, handle: coupons },
-      { group: GROUPS.coupon, topic: GROUP_TOPICS[GROUPS.coupon] },
-    ),
-    consume(
-      { ...shared, ready: reachable, source: broker.notifier, handle: tell },
-      { group: GROUPS.notifier, topic: GROUP_TOPICS[GROUPS.notifier] },
-    ),
+    consume({ ...shared, source: broker.expirer, handle: expire }, optionsOf(GROUPS.expirer)),
+    consume({ ...shared, source: broker.coupon, handle: coupons }, optionsOf(GROUPS.coupon)),
+    consume({ ...shared, ready: reachable, source: broker.notifier, handle: tell }, optionsOf(GROUPS.notifier)),
   ];
   return jobs.map((job) => ({ everyMs: RECEIVE_EVERY_MS, job }));
 }

@@ -28,7 +28,7 @@ Examples:
 
 export function auditCommand(): Command {
   const audit = new Command('audit')
-    .description('who did what to sales and dead letters')
+    .description('who did what to sales, dead letters and refunds')
     .addHelpText('after', EXAMPLES);
   audit
     .command('list')

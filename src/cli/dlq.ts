@@ -48,7 +48,7 @@ Examples:
   seckill dlq discard 19
 
 A replay sends the batch to the workers again and follows it until each of its purchases has a row; a deadline or an
-event goes to its topic again. A discard gives the letter up: purchases become failed orders, their units go back. Both may be repeated, and stopped with Ctrl-C.
+event goes to its topic again, followed until no order is overdue, or each has its coupon. A discard gives the letter up: purchases become failed orders, their units go back. Both may be repeated, and stopped with Ctrl-C.
 Exit codes: 0 done, 1 done in part, 2 used wrongly.`;
 
 export function dlqCommand(): Command {

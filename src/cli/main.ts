@@ -8,6 +8,7 @@ import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
 import { apiCommand, keeperCommand, workerCommand } from './programs.js';
 import { reconcileCommand } from './reconcile.js';
+import { refundsCommand } from './refunds.js';
 import { saleCommand } from './sale.js';
 import { stackCommand } from './stack.js';
 import { tokenCommand } from './token.js';
@@ -36,6 +37,7 @@ for (const make of [
   saleCommand,
   dlqCommand,
   reconcileCommand,
+  refundsCommand,
   auditCommand,
   traceCommand,
   tokenCommand,

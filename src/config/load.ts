@@ -36,6 +36,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     http && http.headersTimeoutMs > http.requestTimeoutMs
       ? `HTTP_HEADERS_TIMEOUT_MS must not be above HTTP_REQUEST_TIMEOUT_MS, but is ${http.headersTimeoutMs}`
       : null,
+  ({ http, news }) =>
+    http && news && news.streamsMax >= http.maxConnections
+      ? `EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX (a stream is a connection), but is ${news.streamsMax}`
+      : null,
   ({ batch }) =>
     batch && batch.queueMax < batch.sizeMax
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`

@@ -12,6 +12,7 @@ import { mountProbes } from './routes/probes.js';
 import { mountPurchaseEvents } from './routes/purchase-events.js';
 import { mountPurchases } from './routes/purchases.js';
 import { mountReconcile } from './routes/reconcile.js';
+import { mountRefunds } from './routes/refunds.js';
 import { Router } from './routes/router.js';
 import { mountSales } from './routes/sales.js';
 import { mountTraces } from './routes/traces.js';
@@ -43,6 +44,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountAdminSales(router, services);
   mountDeadLetters(router, services);
   mountReconcile(router, services);
+  mountRefunds(router, services);
   mountAudit(router, services);
   mountTraces(router, services);
   mountProbes(router, services, lifecycle);

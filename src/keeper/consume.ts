@@ -1,6 +1,7 @@
 import { OperationalError } from '../domain/errors.js';
 import type { Undecodable } from '../domain/message-body.js';
 import { retryDelayMs } from '../order/back-off.js';
+import type { Clock } from '../ports/clock.js';
 import type { DeadLetterBook } from '../ports/dead-letters.js';
 import type { Delivery, DeliverySource } from '../ports/delivery-source.js';
 import type { ConsumeVerdict, KeeperMeters } from '../ports/keeper-meters.js';
@@ -17,6 +18,7 @@ export interface ConsumePorts {
   /** Works on one body. Every message comes at least once, so once more may do nothing. */
   readonly handle: (body: string) => Promise<Consumed>;
   readonly letters: DeadLetterBook;
+  readonly clock: Clock;
   readonly log: Log;
   readonly meters: Pick<KeeperMeters, 'consumed'>;
 }
@@ -25,38 +27,73 @@ export interface ConsumeOptions {
   readonly group: string;
   /** Where its messages come from. */
   readonly topic: string;
+  /** How long a message is ours after its receive or its renewal, ms; at least 10000. */
+  readonly invisibleMs: number;
   /** Pause before the second delivery of a message, ms; later ones grow. Default 1000. */
   readonly retryFirstMs?: number;
 }
 
 const RECEIVE_MAX = 16;
+/** When so much of their time is over, all that still wait are renewed: two thirds of it are left for any one message. */
+const RENEW_AT = 1 / 3;
 
 /**
  * Works for one consumer group: receive, handle one message after the other, ack. What must wait comes again with
  * back-off and is a dead letter in the end; what nobody can read is parked at once. An outage costs a message at most
- * one attempt, since nothing is received while it lasts.
+ * one attempt, since nothing is received while it lasts; messages that take long (one may speak of thousands of orders)
+ * cost those behind them none, since they are renewed.
  */
 export function consume(ports: ConsumePorts, options: ConsumeOptions): Job {
   return {
     name: `consume:${options.group}`,
     async runOnce(): Promise<void> {
       await ports.ready();
-      const deliveries = await ports.source.receive(RECEIVE_MAX);
-      for (const [index, delivery] of deliveries.entries()) {
-        try {
-          await take(delivery, ports, options);
-        } catch (error) {
-          ports.meters.consumed(options.group, 'failed');
-          // Who comes after it would meet the same outage; but poison must not cost its neighbours an attempt.
-          const outage = !(error instanceof OperationalError) || error.retryable;
-          const back = outage ? deliveries.slice(index) : [delivery];
-          await Promise.all(back.map((one) => retry(one, options)));
-          if (outage) throw error;
-          ports.log.warn({ err: error, messageId: delivery.messageId, group: options.group }, 'message not handled');
+      let left = await ports.source.receive(RECEIVE_MAX);
+      let oursSinceMs = ports.clock.nowMs();
+      while (left.length > 0) {
+        if (ports.clock.nowMs() - oursSinceMs >= options.invisibleMs * RENEW_AT) {
+          oursSinceMs = ports.clock.nowMs();
+          left = await renewed(left, ports, options);
         }
+        const [delivery, ...behind] = left;
+        if (delivery === undefined) return;
+        await takeOrGiveBack(delivery, behind, ports, options);
+        left = behind;
       }
     },
   };
+}
+
+/** Those that are still ours. The others come again, maybe to another keeper: two must not work on one message. */
+async function renewed(
+  deliveries: readonly Delivery[],
+  { log }: ConsumePorts,
+  { group, invisibleMs }: ConsumeOptions,
+): Promise<Delivery[]> {
+  const ours = await Promise.all(deliveries.map((delivery) => delivery.hold(invisibleMs)));
+  const lost = ours.filter((isOurs) => !isOurs).length;
+  if (lost > 0) log.warn({ group, messages: lost }, 'messages waited too long for their turn and come again');
+  return deliveries.filter((_, index) => ours[index]);
+}
+
+/** @throws OperationalError when a dependency is out; then those behind it are given back as well */
+async function takeOrGiveBack(
+  delivery: Delivery,
+  behind: readonly Delivery[],
+  ports: ConsumePorts,
+  options: ConsumeOptions,
+): Promise<void> {
+  try {
+    await take(delivery, ports, options);
+  } catch (error) {
+    ports.meters.consumed(options.group, 'failed');
+    // Who comes after it would meet the same outage; but poison, or a mistake of ours, must cost nobody else an attempt.
+    const outage = error instanceof OperationalError && error.retryable;
+    const back = outage ? [delivery, ...behind] : [delivery];
+    await Promise.all(back.map((one) => retry(one, options)));
+    if (outage) throw error;
+    ports.log.error({ err: error, messageId: delivery.messageId, group: options.group }, 'message not handled');
+  }
 }
 
 async function take(delivery: Delivery, ports: ConsumePorts, options: ConsumeOptions): Promise<void> {

@@ -4,7 +4,7 @@ import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Consumed } from './consume.js';
 
 export interface IssueCouponsPorts {
-  readonly coupons: CouponBook;
+  readonly coupons: Pick<CouponBook, 'issue'>;
   readonly meters: Pick<KeeperMeters, 'couponsIssued'>;
 }
 

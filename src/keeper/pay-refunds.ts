@@ -51,7 +51,12 @@ async function pay(refund: LeasedRefund, { refunds, provider, log, meters }: Pay
   meters.refundTried(answer.outcome);
   switch (answer.outcome) {
     case 'refunded':
-      return refunds.markRefunded(paymentId);
+      if (await refunds.markRefunded(paymentId)) return;
+      log.error(
+        { paymentId, orderId, attempts },
+        'a refund that was marked meanwhile: paid by hand too, it was paid twice',
+      );
+      return;
     case 'refused':
       log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused: ask the provider');
       return refunds.postpone(paymentId, RETRY_MAX_MS, `refused: ${answer.detail}`);

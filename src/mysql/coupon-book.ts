@@ -3,7 +3,10 @@ import type { MysqlPool } from './pool.js';
 
 /** Coupons, in MySQL: the order is the primary key, so no copy of an event makes a second one. */
 export function createCouponBook(pool: MysqlPool): CouponBook {
-  return { issue: (orderIds) => issue(pool, orderIds) };
+  return {
+    issue: (orderIds) => issue(pool, orderIds),
+    withoutCoupon: (orderIds) => withoutCoupon(pool, orderIds),
+  };
 }
 
 async function issue(pool: MysqlPool, orderIds: readonly string[]) {
@@ -15,9 +18,14 @@ async function issue(pool: MysqlPool, orderIds: readonly string[]) {
       ' ON DUPLICATE KEY UPDATE order_id = coupons.order_id',
     [orderIds],
   );
+  return { issued: affectedRows, unpaid: await withoutCoupon(pool, orderIds) };
+}
+
+async function withoutCoupon(pool: MysqlPool, orderIds: readonly string[]): Promise<string[]> {
+  if (orderIds.length === 0) return [];
   const rows = await pool.query<{ readonly order_id: string }>('SELECT order_id FROM coupons WHERE order_id IN (?)', [
     orderIds,
   ]);
   const having = new Set(rows.map((row) => row.order_id));
-  return { issued: affectedRows, unpaid: orderIds.filter((orderId) => !having.has(orderId)) };
+  return orderIds.filter((orderId) => !having.has(orderId));
 }

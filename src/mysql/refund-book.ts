@@ -1,6 +1,16 @@
 import { isOrderId } from '../domain/ids.js';
-import type { LeasedRefund, Refund, RefundBook, RefundState } from '../ports/refund-book.js';
-import type { MysqlPool } from './pool.js';
+import type {
+  LeasedRefund,
+  Refund,
+  RefundBook,
+  RefundFilter,
+  RefundPage,
+  RefundState,
+  StoredRefund,
+  TakeOnOutcome,
+} from '../ports/refund-book.js';
+import { insertAudit } from './audit-log.js';
+import type { MysqlPool, SqlValue } from './pool.js';
 
 const ERROR_MAX = 1000;
 
@@ -8,9 +18,9 @@ const ERROR_MAX = 1000;
 export function createRefundBook(pool: MysqlPool): RefundBook {
   return {
     lease: (max, leaseMs) => lease(pool, max, leaseMs),
-    async markRefunded(paymentId): Promise<void> {
-      const sql = "UPDATE refunds SET state = 'refunded', last_error = NULL WHERE payment_id = ? AND state = 'due'";
-      await pool.execute(sql, [paymentId]);
+    async markRefunded(paymentId): Promise<boolean> {
+      const { affectedRows } = await pool.execute(MARK_REFUNDED, [paymentId]);
+      return affectedRows > 0;
     },
     async postpone(paymentId, delayMs, error): Promise<void> {
       const until = 'UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND';
@@ -18,8 +28,12 @@ export function createRefundBook(pool: MysqlPool): RefundBook {
       await pool.execute(sql, [Math.round(delayMs * 1000), error.slice(0, ERROR_MAX), paymentId]);
     },
     refundsOf: (orderId) => refundsOf(pool, orderId),
+    list: (filter, page) => list(pool, filter, page),
+    takeOn: (paymentId, actor) => takeOn(pool, paymentId, actor),
   };
 }
+
+const MARK_REFUNDED = "UPDATE refunds SET state = 'refunded', last_error = NULL WHERE payment_id = ? AND state = 'due'";
 
 interface RefundRow {
   readonly payment_id: string;
@@ -62,3 +76,55 @@ async function refundsOf(pool: MysqlPool, orderId: string): Promise<Refund[]> {
     ...{ reason: row.reason, state: row.state },
   }));
 }
+
+interface StoredRow extends RefundRow {
+  readonly last_error: string | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+const STORED = 'payment_id, order_id, amount_cents, reason, state, attempts, last_error, created_at, updated_at';
+
+async function list(
+  pool: MysqlPool,
+  { state }: RefundFilter,
+  { afterPaymentId, max }: RefundPage,
+): Promise<StoredRefund[]> {
+  const conditions: string[] = ['TRUE'];
+  const values: SqlValue[] = [];
+  if (state !== undefined) {
+    conditions.push('state = ?');
+    values.push(state);
+  }
+  if (afterPaymentId !== undefined) {
+    conditions.push('(created_at, payment_id) > (SELECT created_at, payment_id FROM refunds WHERE payment_id = ?)');
+    values.push(afterPaymentId);
+  }
+  const rows = await pool.query<StoredRow>(
+    `SELECT ${STORED} FROM refunds WHERE ${conditions.join(' AND ')} ORDER BY created_at, payment_id LIMIT ?`,
+    [...values, max],
+  );
+  return rows.map(storedOf);
+}
+
+function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
+  const sql = `SELECT ${STORED} FROM refunds WHERE payment_id = ?`;
+  return pool.transaction(async (tx) => {
+    const [row] = await tx.query<StoredRow>(`${sql} FOR UPDATE`, [paymentId]);
+    if (row === undefined) return { outcome: 'not_found' };
+    if (row.state === 'refunded') return { outcome: 'already_refunded', refund: storedOf(row) };
+    await tx.execute(MARK_REFUNDED, [paymentId]);
+    const { state, attempts, lastError, orderId, amountCents } = storedOf(row);
+    const before = { state, attempts, lastError };
+    const after = { state: 'refunded', orderId, amountCents };
+    await insertAudit(tx, { actor, action: 'refund.taken_on', subject: `refund:${paymentId}`, before, after });
+    const [now] = await tx.query<StoredRow>(sql, [paymentId]);
+    return { outcome: 'done', refund: storedOf(now ?? row) };
+  });
+}
+
+const storedOf = (row: StoredRow): StoredRefund => ({
+  ...{ paymentId: row.payment_id, orderId: row.order_id, amountCents: Number(row.amount_cents) },
+  ...{ reason: row.reason, state: row.state, attempts: row.attempts, lastError: row.last_error },
+  ...{ createdAtMs: row.created_at.getTime(), updatedAtMs: row.updated_at.getTime() },
+});

@@ -10,7 +10,8 @@ export interface ReplayOptions {
 }
 
 /**
- * - `replayed`: published, and a batch has a row for each purchase, a deadline has ended what was due; events are told
+ * - `replayed`: published, and a batch has a row for each purchase, a deadline has ended what was due, paid orders have
+ *   their coupons; a letter of news was only published, since nothing shows what came of it
  * - `already_recorded`: every purchase had its row before; the letter is `replayed`, nothing was published
  * - `unfinished`: published, but not worked on within the wait; the letter stays `parked` and may be replayed again
  * - `unreadable`: nobody can read the body, so nobody could work on it; the letter stays `parked`

@@ -1,7 +1,8 @@
-import { decodeOrderEvents } from '../domain/order-event.js';
+import { decodeOrderEvents, type OrderEvent } from '../domain/order-event.js';
 import { decodePaymentDeadline, type PaymentDeadline } from '../domain/payment-deadline.js';
-import { TOPICS } from '../domain/topics.js';
+import { GROUPS, TOPICS } from '../domain/topics.js';
 import type { Clock } from '../ports/clock.js';
+import type { CouponBook } from '../ports/coupon-book.js';
 import type { DeadLetterBook, StoredDeadLetter } from '../ports/dead-letters.js';
 import type { DeadlineChannel, OrderEventChannel } from '../ports/order-channels.js';
 import type { OrderStates } from '../ports/order-states.js';
@@ -13,12 +14,14 @@ export interface ReplayMessagePorts {
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
   readonly states: Pick<OrderStates, 'dueOf'>;
+  readonly coupons: Pick<CouponBook, 'withoutCoupon'>;
   readonly clock: Clock;
 }
 
 /**
- * Publishes a message again that follows from orders: a deadline, which shows itself at once, or events. Every group of
- * the topic gets it, and none does anything a second time. Safe to repeat after a death at any point.
+ * Publishes a message again that follows from orders, a deadline or events, and follows it to what shows that it was
+ * worked on. Every group of the topic gets it, and none does anything a second time. Safe to repeat after a death at any
+ * point.
  * @throws OperationalError; the letter is still `parked` and may be replayed again
  */
 export function replayMessage(
@@ -33,16 +36,35 @@ export function replayMessage(
 }
 
 async function replayEvents(
-  { letterId, body }: StoredDeadLetter,
-  { letters, events }: ReplayMessagePorts,
-  { actor }: ReplayOptions,
+  { letterId, group, body }: StoredDeadLetter,
+  ports: ReplayMessagePorts,
+  options: ReplayOptions,
 ): Promise<ReplayAnswer> {
+  const { letters, events, coupons, clock } = ports;
+  const { actor } = options;
   const decoded = decodeOrderEvents(body);
   if (decoded.outcome !== 'decoded') return unreadable(letterId, decoded.detail, letters, actor);
   await letters.beginReplay(letterId, actor);
   await events.publish(decoded.events);
-  return closeReplayed(letterId, 'replayed', `published again: ${decoded.events.length} events`, letters, actor);
+  if (group !== GROUPS.coupon) {
+    // News leave no trace: who still waits has found out by a look, long before somebody replays a letter.
+    const note = `published again: ${decoded.events.length} events; what comes of news is not followed`;
+    return closeReplayed(letterId, 'replayed', note, letters, actor);
+  }
+
+  const paid = paidIn(decoded.events);
+  const open = async (): Promise<number> => (await coupons.withoutCoupon(paid)).length;
+  const left = await followUntil(open, (count) => count === 0, clock, options);
+  if (left === 0) {
+    const note = `published again: each of ${paid.length} paid orders has its coupon`;
+    return closeReplayed(letterId, 'replayed', note, letters, actor);
+  }
+  return unfinished(letterId, `${left} of ${paid.length} paid orders have no coupon`, letters, actor);
 }
+
+const paidIn = (events: readonly OrderEvent[]): string[] => [
+  ...new Set(events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []))),
+];
 
 async function replayDeadline(
   { letterId, body }: StoredDeadLetter,
@@ -65,7 +87,16 @@ async function replayDeadline(
   if (left === 0) {
     return closeReplayed(letterId, 'replayed', `published again: none of ${total} orders is overdue`, letters, actor);
   }
-  const note = `published again, ${left} of ${total} orders are unpaid and past their deadline`;
+  return unfinished(letterId, `${left} of ${total} orders are unpaid and past their deadline`, letters, actor);
+}
+
+async function unfinished(
+  letterId: string,
+  what: string,
+  letters: ReplayMessagePorts['letters'],
+  actor: string,
+): Promise<ReplayAnswer> {
+  const note = `published again, ${what}`;
   await letters.keepParked(letterId, actor, note);
   return { outcome: 'unfinished', note };
 }

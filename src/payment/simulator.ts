@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { PaymentProvider } from '../ports/payment-provider.js';
 
-/** Keys that start so are answered so, for demonstrations and tests; every other key succeeds. */
+/** Keys of a charge that start so are answered so, for demonstrations and tests; every other key succeeds. */
 export const SIMULATED_DECLINE = 'decline';
 export const SIMULATED_LOST_ANSWER = 'unknown';
 
+/** What every payment id of the simulator starts with. A refund of `simulated-decline…` is refused, and so on. */
+const SIMULATED = 'simulated-';
+
 /**
  * A payment simulator: no money moves, nobody is asked. It keeps no state: what it answers follows from order and key,
- * so a repeated charge is the same payment. Its payment ids start with `simulated-`, wherever they show up.
+ * so a repeated charge is the same payment. Its payment ids start with `simulated-`, wherever they show up. Any other
+ * payment, told by webhook, is of real money: it says of none that it is on its way back.
  */
 export function createPaymentSimulator(): PaymentProvider {
   return {
@@ -15,11 +19,13 @@ export function createPaymentSimulator(): PaymentProvider {
       if (key.startsWith(SIMULATED_DECLINE)) return { outcome: 'declined' };
       if (key.startsWith(SIMULATED_LOST_ANSWER)) return { outcome: 'unknown' };
       const id = createHash('sha256').update(`${orderId}/${key}`).digest('base64url');
-      return { outcome: 'succeeded', payment: { paymentId: `simulated-${id}`, amountCents } };
+      return { outcome: 'succeeded', payment: { paymentId: `${SIMULATED}${id}`, amountCents } };
     },
-    async refund(_paymentId, _amountCents, key) {
-      if (key.startsWith(SIMULATED_DECLINE)) return { outcome: 'refused', detail: 'simulated' };
-      return { outcome: key.startsWith(SIMULATED_LOST_ANSWER) ? 'unknown' : 'refunded' };
+    async refund(paymentId) {
+      if (!paymentId.startsWith(SIMULATED)) return { outcome: 'refused', detail: 'not a simulated payment' };
+      const word = paymentId.slice(SIMULATED.length);
+      if (word.startsWith(SIMULATED_DECLINE)) return { outcome: 'refused', detail: 'simulated' };
+      return { outcome: word.startsWith(SIMULATED_LOST_ANSWER) ? 'unknown' : 'refunded' };
     },
   };
 }

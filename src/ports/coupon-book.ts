@@ -6,4 +6,10 @@ export interface CouponBook {
    * @throws OperationalError mysql; some may have theirs, so ask again
    */
   issue(orderIds: readonly string[]): Promise<{ readonly issued: number; readonly unpaid: readonly string[] }>;
+
+  /**
+   * Those of these orders that have no coupon, also because they are not paid or not there.
+   * @throws OperationalError mysql
+   */
+  withoutCoupon(orderIds: readonly string[]): Promise<string[]>;
 }

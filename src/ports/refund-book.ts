@@ -1,5 +1,6 @@
-/** `due` until the provider has given the money back. */
-export type RefundState = 'due' | 'refunded';
+/** `due` until the provider has given the money back, or a person has taken it on to do so by hand. */
+export const REFUND_STATES = ['due', 'refunded'] as const;
+export type RefundState = (typeof REFUND_STATES)[number];
 
 /** Money that is owed back: a payment that could not pay its order. */
 export interface Refund {
@@ -17,6 +18,35 @@ export interface LeasedRefund extends Pick<Refund, 'paymentId' | 'orderId' | 'am
   readonly attempts: number;
 }
 
+/** A refund as an operator sees it. Times are Unix ms on the clock of MySQL. */
+export interface StoredRefund extends Refund {
+  /** How often the provider was asked. */
+  readonly attempts: number;
+  /** What was wrong the last time; null: nothing, or it was not tried. */
+  readonly lastError: string | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** Every condition that is there must hold. */
+export interface RefundFilter {
+  readonly state?: RefundState;
+}
+
+/** One page, oldest refund first. */
+export interface RefundPage {
+  /** Behind the refund of this payment; from the oldest when absent. */
+  readonly afterPaymentId?: string;
+  readonly max: number;
+}
+
+/**
+ * - `done`: it was due and is ours to pay by hand, now that no keeper will pay it
+ * - `already_refunded`: the provider gave it back, or somebody took it on before: nothing is to be paid
+ */
+export type TakeOnOutcome =
+  { readonly outcome: 'done' | 'already_refunded'; readonly refund: StoredRefund } | { readonly outcome: 'not_found' };
+
 /** What is owed back to buyers. A refund is written with the payment that it is for. Several keepers may work on it. */
 export interface RefundBook {
   /**
@@ -28,9 +58,10 @@ export interface RefundBook {
 
   /**
    * The money is back, for ever; again changes nothing.
+   * @returns false when it was not due any more: somebody else has marked it
    * @throws OperationalError mysql
    */
-  markRefunded(paymentId: string): Promise<void>;
+  markRefunded(paymentId: string): Promise<boolean>;
 
   /**
    * To be tried again in `delayMs`, with what was wrong, for a person; one that is refunded stays so.
@@ -43,4 +74,14 @@ export interface RefundBook {
    * @throws OperationalError mysql
    */
   refundsOf(orderId: string): Promise<Refund[]>;
+
+  /** @throws OperationalError mysql */
+  list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
+
+  /**
+   * A person takes a refund on, before he pays it by hand, so that the keeper does not pay it too. In the audit log under
+   * the name of `actor`, in the same transaction.
+   * @throws OperationalError mysql; it may be done, so look before anything is paid
+   */
+  takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome>;
 }

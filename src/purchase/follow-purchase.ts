@@ -12,6 +12,8 @@ export interface FollowPurchasePorts extends ReadPurchasePorts, WatchPorts {
 export interface FollowPurchaseOptions {
   /** Purchases followed at once; one more is `overloaded`. */
   readonly followersMax: number;
+  /** The same for the purchases of one buyer, so that nobody takes the places of the others. */
+  readonly followersPerBuyerMax: number;
   /** Each is looked at this often at least, ms, also when no news come. */
   readonly lookMaxMs: number;
 }
@@ -34,7 +36,7 @@ export interface Following {
 
 /**
  * - `ended`: the follower has seen the end before, there is nothing more to come
- * - `overloaded`: too many are followed at once
+ * - `overloaded`: too many are followed at once, by all or by this buyer
  */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
@@ -42,6 +44,8 @@ export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found'
 export class FollowPurchase {
   readonly #ports: FollowPurchasePorts;
   readonly #options: FollowPurchaseOptions;
+  /** Followers by buyer; who has none is not in it. */
+  readonly #byBuyer = new Map<string, number>();
   #following = 0;
 
   constructor(ports: FollowPurchasePorts, options: FollowPurchaseOptions) {
@@ -58,13 +62,8 @@ export class FollowPurchase {
    * @throws OperationalError redis or mysql
    */
   async open(query: FollowQuery): Promise<FollowAnswer> {
-    if (this.#following >= this.#options.followersMax) return { outcome: 'overloaded' };
-    this.#following++;
-    let open = true;
-    const close = (): void => {
-      if (open) this.#following--;
-      open = false;
-    };
+    const close = this.#enter(query.userId);
+    if (close === null) return { outcome: 'overloaded' };
     try {
       const first = stepOf(await readPurchase(query, null, this.#ports));
       const ended = query.seen !== null && isEnd(query.seen);
@@ -76,6 +75,24 @@ export class FollowPurchase {
       close();
       throw error;
     }
+  }
+
+  /** Takes a place. @returns gives it back, once; null when there is none */
+  #enter(userId: string): (() => void) | null {
+    const { followersMax, followersPerBuyerMax } = this.#options;
+    const own = this.#byBuyer.get(userId) ?? 0;
+    if (this.#following >= followersMax || own >= followersPerBuyerMax) return null;
+    this.#following++;
+    this.#byBuyer.set(userId, own + 1);
+    let open = true;
+    return () => {
+      if (!open) return;
+      open = false;
+      this.#following--;
+      const left = (this.#byBuyer.get(userId) ?? 1) - 1;
+      if (left > 0) this.#byBuyer.set(userId, left);
+      else this.#byBuyer.delete(userId);
+    };
   }
 
   async *#steps(first: PurchaseStep, query: FollowQuery, close: () => void): AsyncGenerator<PurchaseStep> {
@@ -103,11 +120,13 @@ export class FollowPurchase {
     if (query.signal.aborted) return null;
     try {
       const step = stepOf(await readPurchase(query, told, this.#ports));
+      if (told !== null && step?.word === 'pending') watch.lookSoon(); // MySQL has it, Redis follows within milliseconds
       if (step !== null && isNews(step.word, seen)) this.#ports.meters.changeFound(told === null ? 'look' : 'news');
       return step;
     } catch (error) {
-      if (error instanceof OperationalError) return null;
-      throw error;
+      if (!(error instanceof OperationalError)) throw error;
+      if (told !== null) watch.lookSoon(); // what was told is lost
+      return null;
     }
   }
 }

@@ -58,7 +58,10 @@ export class GetPurchase {
       if (leftMs <= 0 || query.signal.aborted) return { status: 'pending' };
       const told = await watch.next(leftMs, query.signal);
       const status = await readPurchase(query, told, this.#ports);
-      if (status.status === 'pending') continue;
+      if (status.status === 'pending') {
+        if (told !== null) watch.lookSoon(); // MySQL has it, Redis follows within milliseconds
+        continue;
+      }
       meters.changeFound(told === null ? 'look' : 'news');
       return status;
     }

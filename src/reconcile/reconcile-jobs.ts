@@ -3,6 +3,14 @@ import type { ReconcileDesk } from './reconcile-desk.js';
 
 const ACTOR = 'keeper';
 
+/** Redis or MySQL did not answer while some sales were compared; the next run tries them again. */
+export class SalesNotCompared extends Error {
+  constructor(sales: number) {
+    super(`${sales} ${sales === 1 ? 'sale was' : 'sales were'} not compared: the warnings say why`);
+    this.name = 'SalesNotCompared';
+  }
+}
+
 /** Compares the books of every recent sale; `apply` makes jobs of what it finds, which `compensateJob` works off. */
 export function reconcileJob(
   { desk, meters }: { readonly desk: Pick<ReconcileDesk, 'run'>; readonly meters: ReconcileMeters },
@@ -13,7 +21,7 @@ export function reconcileJob(
     async runOnce(): Promise<void> {
       const { counts, salesFailed } = await desk.run({ apply, waitMs: 0, actor: ACTOR });
       meters.reconciled(counts);
-      if (salesFailed > 0) throw new Error(`${salesFailed} sales were not compared: their warnings say why`);
+      if (salesFailed > 0) throw new SalesNotCompared(salesFailed);
     },
   };
 }

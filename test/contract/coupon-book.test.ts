@@ -57,6 +57,14 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await coupons(orderIds)).to.have.length(3);
   });
 
+  it('which of some orders have no coupon, whatever the reason', async () => {
+    const [paid, unpaid, late] = (await ordersIn('paid', 'cancelled', 'paid')) as [string, string, string];
+    const book = createCouponBook(pool);
+    await book.issue([paid, unpaid]);
+    expect(await book.withoutCoupon([late, paid, unpaid, '1'])).to.deep.equal([late, unpaid, '1']);
+    expect(await book.withoutCoupon([])).to.deep.equal([]);
+  });
+
   it('which of some orders are unpaid and past their deadline', async () => {
     const [due, paid, later, open] = (await ordersIn(
       'pending_payment',

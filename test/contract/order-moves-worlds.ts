@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { composeOrderId } from '../../src/domain/order-id.js';
 import type { Order } from '../../src/domain/order.js';
 import type { NewSale, Sale } from '../../src/domain/sale.js';
+import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createOrderMoves } from '../../src/mysql/order-moves.js';
 import { createRefundBook } from '../../src/mysql/refund-book.js';
 import { silentLog } from '../../src/ports/log.js';
+import type { AuditEntry } from '../../src/ports/audit-log.js';
 import type { OrderMoves, OverdueOrders } from '../../src/ports/order-moves.js';
 import type { OrdersMoved } from '../../src/ports/outbox.js';
 import type { RefundBook } from '../../src/ports/refund-book.js';
@@ -27,6 +29,8 @@ export interface ToldPayment {
 export interface MovesWorld extends BookWorld {
   readonly moves: OrderMoves & OverdueOrders;
   readonly refunds: RefundBook;
+  /** What refunds have in the audit log, oldest first. */
+  audited(): Promise<AuditEntry[]>;
   payments(): Promise<ToldPayment[]>;
   moved(): Promise<OrdersMoved[]>;
   releases(): Promise<Release[]>;
@@ -45,6 +49,12 @@ async function mysqlMoves(): Promise<MovesWorld> {
     ...world,
     moves: createOrderMoves(pool, { clock: systemClock, log: silentLog }),
     refunds: createRefundBook(pool),
+    async audited() {
+      const entries = await createAuditLog(pool).list({ action: 'refund.taken_on' }, { max: 100 });
+      return entries.reverse().map(({ actor, action, subject, before, after }) => {
+        return { actor, action, subject, before, after };
+      });
+    },
     async payments() {
       const rows = await pool.query<{ id: string; order_id: string; cents: string; reason: string | null }>(
         'SELECT p.payment_id AS id, p.order_id, p.amount_cents AS cents, r.reason FROM payments p' +
@@ -67,11 +77,13 @@ async function mysqlMoves(): Promise<MovesWorld> {
 async function memoryMoves(): Promise<MovesWorld> {
   const world = await memoryWorld();
   const moves = new MemoryOrderMoves(world.books);
+  const refunds = new MemoryRefundBook(moves, world.clock);
   const rows = () => world.books.outboxRows;
   return {
     ...world,
     moves,
-    refunds: new MemoryRefundBook(moves, world.clock),
+    refunds,
+    audited: async () => refunds.audited,
     payments: async () => [...moves.payments.values()],
     moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),
     releases: async () => rows().flatMap((row) => (row.kind === 'release' ? (row.payload as readonly Release[]) : [])),

@@ -69,6 +69,47 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.refunds.refundsOf('12x')).to.deep.equal([]);
     });
 
+    it('a person takes one on: it is due no more, once, with an entry in the audit log', async () => {
+      const { paymentIds, orderIds } = await owed('ann', 'bob');
+      const [paymentId, other] = paymentIds as [string, string];
+      await world.refunds.lease(1, 50);
+      await world.refunds.postpone(paymentId, 0, 'refused: no');
+      const taken = await Promise.all([1, 2, 3].map(() => world.refunds.takeOn(paymentId, 'boss')));
+      expect(taken.map(({ outcome }) => outcome)).to.have.members(['done', 'already_refunded', 'already_refunded']);
+      const shared = { paymentId, orderId: orderIds[0], amountCents: 1999, reason: 'order_cancelled' };
+      for (const answer of taken) {
+        if (answer.outcome === 'not_found') throw new Error('not found');
+        expect(answer.refund).to.include({ ...shared, state: 'refunded', attempts: 1, lastError: null });
+      }
+      expect(await world.audited()).to.deep.equal([
+        {
+          ...{ actor: 'boss', action: 'refund.taken_on', subject: `refund:${paymentId}` },
+          before: { state: 'due', attempts: 1, lastError: 'refused: no' },
+          after: { state: 'refunded', orderId: orderIds[0], amountCents: 1999 },
+        },
+      ]);
+      expect(await world.refunds.markRefunded(paymentId), 'a keeper that was under way is told').to.equal(false);
+      await world.clock.sleep(80);
+      expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
+      expect(await world.refunds.takeOn('nobody', 'boss')).to.deep.equal({ outcome: 'not_found' });
+      expect(await world.audited()).to.have.length(1);
+    });
+
+    it('lists them, oldest first, page by page', async () => {
+      const { paymentIds } = await owed('ann', 'bob', 'eve', 'dan');
+      const [, bob] = paymentIds as [string, string];
+      await world.refunds.takeOn(bob, 'boss');
+      const list = async (...asked: Parameters<typeof world.refunds.list>): Promise<string[]> =>
+        (await world.refunds.list(...asked)).map(({ paymentId }) => paymentId);
+      const all = await list({}, { max: 10 });
+      expect(all).to.have.members(paymentIds);
+      const due = all.filter((paymentId) => paymentId !== bob);
+      expect(await list({ state: 'due' }, { max: 10 })).to.deep.equal(due);
+      expect(await list({ state: 'refunded' }, { max: 10 })).to.deep.equal([bob]);
+      expect(await list({ state: 'due' }, { max: 2 })).to.deep.equal(due.slice(0, 2));
+      expect(await list({ state: 'due' }, { max: 2, afterPaymentId: due[1] as string })).to.deep.equal(due.slice(2));
+    });
+
     it('what was postponed comes when its time has come', async () => {
       const { paymentIds } = await owed('ann');
       await world.refunds.lease(1, LEASE_MS);

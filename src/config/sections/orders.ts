@@ -84,11 +84,19 @@ export const news = {
   }),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
-    doc: 'Streams of events open at once; one more hears overloaded. Each is a connection.',
+    doc: 'Streams of events open at once; one more hears overloaded. Each is a connection, so fewer than HTTP_CONNECTIONS_MAX.',
     unit: 'streams',
     fallback: 4000,
     min: 0,
     max: 100000,
+  }),
+  streamsPerBuyerMax: integer({
+    env: 'EVENTS_STREAMS_PER_BUYER_MAX',
+    doc: 'Streams of events that one buyer may have open at one api; one more hears overloaded.',
+    unit: 'streams',
+    fallback: 10,
+    min: 1,
+    max: 1000,
   }),
   streamMaxMs: integer({
     env: 'EVENTS_STREAM_MAX_MS',

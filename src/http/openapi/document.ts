@@ -3,6 +3,7 @@ import { operationPaths } from './operations.js';
 import { orderPaths } from './orders.js';
 import { purchasePaths } from './purchases.js';
 import { reconcilePaths } from './reconcile.js';
+import { refundPaths } from './refunds.js';
 import { salePaths } from './sales.js';
 import { schemas } from './schemas.js';
 
@@ -10,6 +11,14 @@ import { schemas } from './schemas.js';
 export const OPENAPI = {
   openapi: '3.1.0',
   info: { title: 'Seckill', version: '1', description: 'A flash sale: sells exactly its stock.' },
-  paths: { ...purchasePaths, ...salePaths, ...orderPaths, ...deadLetterPaths, ...reconcilePaths, ...operationPaths },
+  paths: {
+    ...purchasePaths,
+    ...salePaths,
+    ...orderPaths,
+    ...deadLetterPaths,
+    ...reconcilePaths,
+    ...refundPaths,
+    ...operationPaths,
+  },
   components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
 };

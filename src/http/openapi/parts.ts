@@ -4,6 +4,7 @@ export const text = { type: 'string' } as const;
 export const time = { type: 'string', format: 'date-time' } as const;
 export const count = { type: 'integer', minimum: 0 } as const;
 export const id = { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' } as const;
+export const paymentId = { type: 'string', pattern: '^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$' } as const;
 export const orNull = (schema: { readonly type: string }): object => ({ ...schema, type: [schema.type, 'null'] });
 
 export const object = (properties: Record<string, object>, required = Object.keys(properties)): object => ({

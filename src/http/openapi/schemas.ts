@@ -3,11 +3,12 @@ import { COMPENSATED_KINDS, FINDING_KINDS } from '../../domain/sale-finding.js';
 import { JOB_STATES } from '../../ports/compensation-book.js';
 import { RUN_OUTCOMES } from '../../ports/reconcile-runs.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../ports/dead-letters.js';
+import { REFUND_STATES } from '../../ports/refund-book.js';
 import { SALE_STATES } from '../../domain/sale.js';
 import { STANDINGS } from '../../trace/standing-of.js';
 import { TRACE_SOURCES } from '../../trace/steps-of.js';
 import { PROBLEMS } from '../problem.js';
-import { count, id, object, orNull, text, time } from './parts.js';
+import { count, id, object, orNull, paymentId, text, time } from './parts.js';
 
 const saleShared = {
   ...{ saleId: text, sku: text, title: text, priceCents: count, limitPerBuyer: count },
@@ -27,7 +28,7 @@ const order = {
   reason: { enum: [...FAILURE_REASONS, null] },
   ...{ createdAt: time, expiresAt: orNull(time), paidAt: orNull(time) },
 };
-const refund = object({ amountCents: count, state: { enum: ['due', 'refunded'] }, reason: text });
+const refund = object({ amountCents: count, state: { enum: REFUND_STATES }, reason: text });
 
 export const schemas = {
   Problem: object(
@@ -77,9 +78,13 @@ export const schemas = {
   Order: object(order),
   OrderWithRefunds: object({ ...order, refunds: { type: 'array', minItems: 1, items: refund } }, Object.keys(order)),
   PaymentEvent: object(
-    { type: { type: 'string', description: '`payment.succeeded`' }, paymentId: id, orderId: text, amountCents: count },
+    { type: { type: 'string', description: '`payment.succeeded`' }, paymentId, orderId: text, amountCents: count },
     ['type'],
   ),
+  Refund: object({
+    ...{ paymentId, orderId: text, amountCents: count, reason: text, state: { enum: REFUND_STATES } },
+    ...{ attempts: count, lastError: orNull(text), createdAt: time, updatedAt: time },
+  }),
   DeadLetter: object(deadLetter),
   DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
   AuditEntry: object({

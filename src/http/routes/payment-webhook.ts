@@ -1,4 +1,5 @@
 import { assertNever } from '../../domain/errors.js';
+import type { Log } from '../../ports/log.js';
 import { collectBody } from '../body.js';
 import { readPaymentEvent } from '../payment-event.js';
 import { promisesJson } from '../purchase-request.js';
@@ -7,9 +8,10 @@ import type { Exchange, Router } from './router.js';
 
 /**
  * Where the payment provider tells what it took. Nobody signs in here: the body is signed. A copy of a message, however
- * late, is the same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one.
+ * late, is the same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one. What is signed and
+ * cannot be booked has no row: it is told as an error, each time, since money was taken.
  */
-export function mountPaymentWebhook(router: Router, { webhook }: HttpServices): void {
+export function mountPaymentWebhook(router: Router, { webhook, log }: HttpServices): void {
   router.mount('payment', '/v1/payments/webhook', {
     post: async (exchange) => {
       const { req, res, replies } = exchange;
@@ -22,21 +24,28 @@ export function mountPaymentWebhook(router: Router, { webhook }: HttpServices): 
       if (verdict === 'stale') {
         return replies.problem(req, res, 'bad_signature', { detail: 'The time of the signature is too far from now.' });
       }
-      await tell(exchange, body, webhook.tell);
+      await tell(exchange, body, { pay: webhook.tell, log });
     },
   });
 }
 
+const LOST = 'money was taken that cannot be booked: ask the provider';
+
 async function tell(
   { req, res, replies }: Exchange,
   body: string,
-  pay: NonNullable<HttpServices['webhook']>['tell'],
+  { pay, log }: { readonly pay: NonNullable<HttpServices['webhook']>['tell']; readonly log: Log },
 ): Promise<void> {
   const event = readPaymentEvent(body);
-  if (typeof event === 'string') return replies.problem(req, res, 'bad_request', { detail: event });
   if (event.type === 'other') return replies.json(req, res, 200, 'ignored', { outcome: 'ignored' });
+  if (event.type === 'unreadable') {
+    const { detail, claims } = event;
+    log.error({ ...claims, outcome: event.type, detail }, LOST);
+    return replies.problem(req, res, 'bad_request', { detail });
+  }
   const { orderId, payment } = event;
   const outcome = await pay(orderId, payment);
+  if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
   switch (outcome) {
     case 'paid':
     case 'refund_due':

@@ -1,5 +1,15 @@
 import type { Clock } from '../../../src/ports/clock.js';
-import type { LeasedRefund, Refund, RefundBook, RefundState } from '../../../src/ports/refund-book.js';
+import type { AuditEntry } from '../../../src/ports/audit-log.js';
+import type {
+  LeasedRefund,
+  Refund,
+  RefundBook,
+  RefundFilter,
+  RefundPage,
+  RefundState,
+  StoredRefund,
+  TakeOnOutcome,
+} from '../../../src/ports/refund-book.js';
 import type { MemoryOrderMoves } from './memory-order-moves.js';
 
 interface Tries {
@@ -11,6 +21,7 @@ interface Tries {
 
 /** What `MemoryOrderMoves` owes back, on the clock of its books. */
 export class MemoryRefundBook implements RefundBook {
+  readonly audited: AuditEntry[] = [];
   readonly #moves: MemoryOrderMoves;
   readonly #clock: Clock;
   readonly #tries = new Map<string, Tries>();
@@ -33,8 +44,31 @@ export class MemoryRefundBook implements RefundBook {
     });
   }
 
-  async markRefunded(paymentId: string): Promise<void> {
-    Object.assign(this.tries(paymentId), { state: 'refunded', lastError: null });
+  async markRefunded(paymentId: string): Promise<boolean> {
+    const tries = this.tries(paymentId);
+    const isDue = tries.state === 'due';
+    if (isDue) Object.assign(tries, { state: 'refunded', lastError: null });
+    return isDue;
+  }
+
+  async list({ state }: RefundFilter, { afterPaymentId, max }: RefundPage): Promise<StoredRefund[]> {
+    const all = this.#all.map((refund) => this.#storedOf(refund));
+    const from = all.findIndex(({ paymentId }) => paymentId === afterPaymentId) + 1;
+    const matching = all.slice(from).filter((refund) => state === undefined || refund.state === state);
+    return matching.slice(0, max);
+  }
+
+  async takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome> {
+    const found = this.#all.find((refund) => refund.paymentId === paymentId);
+    if (found === undefined) return { outcome: 'not_found' };
+    const { state, attempts, lastError } = this.tries(paymentId);
+    if (!(await this.markRefunded(paymentId))) return { outcome: 'already_refunded', refund: this.#storedOf(found) };
+    const { orderId, amountCents } = found;
+    this.audited.push({
+      ...{ actor, action: 'refund.taken_on', subject: `refund:${paymentId}` },
+      ...{ before: { state, attempts, lastError }, after: { state: 'refunded', orderId, amountCents } },
+    });
+    return { outcome: 'done', refund: this.#storedOf({ ...found, state: 'refunded' }) };
   }
 
   async postpone(paymentId: string, delayMs: number, lastError: string): Promise<void> {
@@ -52,6 +86,12 @@ export class MemoryRefundBook implements RefundBook {
     const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs: this.#clock.nowMs(), lastError: null };
     this.#tries.set(paymentId, tries);
     return tries;
+  }
+
+  #storedOf(refund: Refund): StoredRefund {
+    const { attempts, lastError } = this.tries(refund.paymentId);
+    const atMs = this.#clock.nowMs();
+    return { ...refund, attempts, lastError, createdAtMs: atMs, updatedAtMs: atMs };
   }
 
   get #all(): Refund[] {

@@ -121,7 +121,8 @@ function openDoors(life: Life, site: Site): Doors {
   const meters = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // nobody hangs up: a client that has gone is not noticed here
   setMaxListeners(0, signal);
-  const statuses = new GetPurchase({ cards, ledger, book: orders, clock, news, meters }, { lookMaxMs: 1_000 });
+  const random = (): number => site.rng.range(0, 999) / 1000;
+  const statuses = new GetPurchase({ cards, ledger, book: orders, clock, random, news, meters }, { lookMaxMs: 1_000 });
   const provider = createPaymentSimulator();
   return {
     purchase: async (userId, requestId, quantity) => {

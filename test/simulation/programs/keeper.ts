@@ -99,8 +99,9 @@ function consumers(life: Life, site: Site, meters: KeeperMeters): Job[] {
   ];
   return works.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };
-    const source = sourceOf(life, site, { ...way, invisibleMs: shape.invisibleMs });
-    return consume({ source, ready, handle, letters, log, meters }, way);
+    const { invisibleMs } = shape;
+    const source = sourceOf(life, site, { ...way, invisibleMs });
+    return consume({ source, ready, handle, letters, clock: life.clock, log, meters }, { ...way, invisibleMs });
   });
 }
 

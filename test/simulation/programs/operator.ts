@@ -64,8 +64,10 @@ async function workOnLetters(life: Life, site: Site, owner: string): Promise<nev
   const book = through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']);
   const channel = through(life, 'rocketmq', site.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
-  const { deadlines, events } = memoryOrderChannels(site.broker); // letters of batches need neither
-  const ports = { letters, ledger, book, channel, minter, clock, deadlines, events, states: orderStatesOf(life, site) };
+  const { deadlines, events } = memoryOrderChannels(site.broker); // letters of batches need neither, nor coupons
+  const coupons = { withoutCoupon: async () => [] };
+  const states = orderStatesOf(life, site);
+  const ports = { letters, ledger, book, channel, minter, clock, deadlines, events, states, coupons };
   const work = async (letterId: string): Promise<void> => {
     const answer = rng.chance(0.7)
       ? await replayLetter(letterId, ports, { actor: ACTOR, waitMs: FOLLOW_MS })

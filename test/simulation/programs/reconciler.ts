@@ -11,7 +11,16 @@ import { streamed, through } from '../engine/through.js';
 import type { Site } from '../site.js';
 
 /** Only what a loss of data could bring about: here every one of them would be a false alarm. */
-const IMPOSSIBLE = ['not_loaded', 'oversell', 'miscount', 'drift', 'order_lost', 'unheld', 'stale_marker'] as const;
+const IMPOSSIBLE = [
+  'leak',
+  'not_loaded',
+  'oversell',
+  'miscount',
+  'drift',
+  'order_lost',
+  'unheld',
+  'stale_marker',
+] as const;
 const WAITING_MAX_MS = 3_600_000;
 const MARKER_AGE_MS = 4 * 24 * 3_600_000;
 

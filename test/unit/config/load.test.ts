@@ -77,6 +77,14 @@ describe('config', () => {
     });
   }
 
+  it('S7 rule between keys: streams leave connections for everything else', () => {
+    const env = { ...GOOD, HTTP_CONNECTIONS_MAX: '4000' };
+    const problems = problemsOf(PROGRAM_SECTIONS.api, env);
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.match(/^EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX .* 4000$/);
+    expect(problemsOf(PROGRAM_SECTIONS.api, { ...env, EVENTS_STREAMS_MAX: '3999' })).to.deep.equal([]);
+  });
+
   it('rules hold at their edge', () => {
     const edge = {
       MYSQL_POOL_MAX: '4',

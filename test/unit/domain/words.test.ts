@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { assert, assertNever, Bug, OperationalError } from '../../../src/domain/errors.js';
-import { isId, isOrderId, isSaleId } from '../../../src/domain/ids.js';
+import { isId, isOrderId, isPaymentId, isSaleId } from '../../../src/domain/ids.js';
 import { isLive, LIVE_ORDER_STATES, ORDER_STATES, ORDER_TRANSITIONS } from '../../../src/domain/order.js';
 import { composeOrderId, explainOrderId, ORDER_ID_EPOCH_MS } from '../../../src/domain/order-id.js';
 import { formatRequestEntry, parseRequestEntry, type RequestEntry } from '../../../src/domain/outcome.js';
@@ -32,6 +32,14 @@ describe('ids', () => {
       'a\n',
     ];
     for (const bad of [...odd, 7, null, undefined, ['a'], {}]) expect(isId(bad), JSON.stringify(bad)).to.equal(false);
+  });
+
+  it('S6 a payment id may look as providers make them, and still fits a column and a path', () => {
+    const good = ['pi_3MtwBwLkdIwHu7ix28a3tqPa', 'ch.1:2', 'PAY-1AB~2', 'a='.repeat(32), 'simulated-x', '_x'];
+    for (const one of good) expect(isPaymentId(one), one).to.equal(true);
+    for (const bad of ['', '.', '..', ':a', 'a/b', 'a b', 'a%2F', 'a?b', 'a#b', 'ä', 'a\n', 'x'.repeat(65), 7, null]) {
+      expect(isPaymentId(bad), JSON.stringify(bad)).to.equal(false);
+    }
   });
 
   it('a sale id is a number that MySQL could have given, in its one spelling', () => {

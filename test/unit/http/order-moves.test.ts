@@ -6,6 +6,7 @@ import type { HttpServices } from '../../../src/http/services.js';
 import { createWebhookVerifier, signWebhook } from '../../../src/http/webhook-signature.js';
 import type { CancelAnswer } from '../../../src/order/cancel.js';
 import type { PayAnswer, PayRequest } from '../../../src/order/pay.js';
+import { silentLog } from '../../../src/ports/log.js';
 import type { Payment, PayOutcome } from '../../../src/ports/order-moves.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
@@ -134,8 +135,11 @@ describe('orders and payments over HTTP', () => {
       told = [];
       outcome = 'paid';
     });
-    const listen = (tell?: () => Promise<PayOutcome>): Promise<string> =>
+    const wrong = (field: string): string =>
+      `Wrong: ${field}. Needed: paymentId and orderId as texts, amountCents as a whole number.`;
+    const listen = (tell?: () => Promise<PayOutcome>, overrides: Partial<HttpServices> = {}): Promise<string> =>
       serve({
+        ...overrides,
         webhook: {
           verifier: createWebhookVerifier(secret, { nowMs: () => AT_MS }),
           tell: (orderId, payment) => {
@@ -194,6 +198,34 @@ describe('orders and payments over HTTP', () => {
       }
       expect(told).to.deep.equal([]);
       expect(fake.bugs).to.deep.equal([]);
+    });
+
+    it('money that cannot be booked is an error in the log, with what it says; nothing else is', async () => {
+      const errors: [object, string][] = [];
+      const log = { ...silentLog, error: (fields: object, message: string) => void errors.push([fields, message]) };
+      const url = await listen(undefined, { log });
+      for (outcome of ['not_found', 'payment_conflict', 'paid', 'refund_due'] as const) {
+        await post(url, JSON.stringify(event));
+      }
+      await post(url, JSON.stringify({ ...event, paymentId: 'a b' })).expect(400);
+      await post(url, 'null').expect(400);
+      await post(url, '{').expect(400);
+      await post(url, JSON.stringify({ type: 'payment.failed' }));
+      await post(url, '{', 't=1,v1=00').expect(401);
+      const payment = { orderId: '99', paymentId: 'p1', amountCents: 1998 };
+      expect(errors.map(([fields]) => fields)).to.deep.equal([
+        { ...payment, outcome: 'not_found' },
+        { ...payment, outcome: 'payment_conflict' },
+        { ...payment, paymentId: 'a b', outcome: 'unreadable', detail: wrong('paymentId') },
+        {
+          ...{ orderId: undefined, paymentId: undefined, amountCents: undefined, outcome: 'unreadable' },
+          detail: 'The body must be an object with a type.',
+        },
+        { outcome: 'unreadable', detail: 'The body is not JSON.' },
+      ]);
+      expect(new Set(errors.map(([, message]) => message))).to.have.all.keys(
+        'money was taken that cannot be booked: ask the provider',
+      );
     });
 
     it('another type of event is taken and left', async () => {

@@ -23,6 +23,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   purchase_not_found: [404, false],
   dead_letter_not_found: [404, false],
   job_not_found: [404, false],
+  refund_not_found: [404, false],
   method_not_allowed: [405, false],
   request_timeout: [408, false],
   wrong_state: [409, false],

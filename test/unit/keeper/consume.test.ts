@@ -21,14 +21,14 @@ describe('keeper: consume', () => {
   });
 
   const run = (parts: Partial<ConsumePorts> = {}): Promise<string> => {
-    const { letters, log, meters } = world;
+    const { letters, clock, log, meters } = world;
     const handle = async (body: string): Promise<Consumed> => {
       handled.push(body);
       return answers.get(body)?.() ?? { outcome: 'done' };
     };
     const source = world.broker.source(TOPIC, GROUP, INVISIBLE_MS);
-    const ports = { source, ready: async () => undefined, handle, letters, log, meters, ...parts };
-    return consume(ports, { group: GROUP, topic: TOPIC })
+    const ports = { source, ready: async () => undefined, handle, letters, clock, log, meters, ...parts };
+    return consume(ports, { group: GROUP, topic: TOPIC, invisibleMs: INVISIBLE_MS })
       .runOnce()
       .then(
         () => 'done',
@@ -120,6 +120,47 @@ describe('keeper: consume', () => {
     world.clock.advance(2_000);
     expect(await run()).to.equal('done');
     expect(unfinished()).to.equal(0);
+  });
+
+  it('a mistake of ours costs one message an attempt, not its neighbours, and is an error in the log', async () => {
+    for (const body of ['a', 'odd', 'c']) world.broker.publishRaw(TOPIC, body);
+    answers.set('odd', () => {
+      throw new TypeError('undefined is not a function');
+    });
+    expect(await run()).to.equal('done');
+    expect([handled, unfinished()]).to.deep.equal([['a', 'odd', 'c'], 1]);
+    expect(world.errors).to.deep.equal(['message not handled']);
+    answers.clear();
+    world.clock.advance(2_000);
+    await run();
+    expect(unfinished()).to.equal(0);
+  });
+
+  it('messages that take long cost those behind them neither an attempt nor a second handling', async () => {
+    const bodies = Array.from({ length: 16 }, (_, index) => `m${index}`);
+    for (const body of bodies) {
+      world.broker.publishRaw(TOPIC, body);
+      answers.set(body, () => {
+        world.clock.advance(INVISIBLE_MS / 2);
+        return { outcome: 'done' };
+      });
+    }
+    await run();
+    expect([handled, unfinished()]).to.deep.equal([bodies, 0]);
+  });
+
+  it('what was lost while it waited for its turn is left to whoever gets it next', async () => {
+    for (const body of ['long', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
+    answers.set('long', () => {
+      world.clock.advance(INVISIBLE_MS);
+      return { outcome: 'done' };
+    });
+    expect(await run()).to.equal('done');
+    expect([handled, unfinished()]).to.deep.equal([['long'], 3]);
+    expect(world.warnings).to.deep.equal(['messages waited too long for their turn and come again']);
+    answers.clear();
+    await run();
+    expect([handled, unfinished()]).to.deep.equal([['long', 'long', 'b', 'c'], 0]);
   });
 
   it('poison costs its neighbours nothing and is a dead letter in the end', async () => {

@@ -41,20 +41,23 @@ describe('keeper: pay-refunds', () => {
   }
 
   it('gives back what is owed, once, keyed by the payment', async () => {
-    await owe('p1', 'p2');
+    await owe('simulated-1', 'simulated-2');
     await run();
     await run();
-    expect(asked).to.deep.equal(['p1 1999 p1', 'p2 1999 p2']);
-    expect([refunds.tries('p1').state, refunds.tries('p2').state]).to.deep.equal(['refunded', 'refunded']);
+    expect(asked).to.deep.equal(['simulated-1 1999 simulated-1', 'simulated-2 1999 simulated-2']);
+    expect([refunds.tries('simulated-1').state, refunds.tries('simulated-2').state]).to.deep.equal([
+      'refunded',
+      'refunded',
+    ]);
     expect(world.refundTries).to.deep.equal(['refunded', 'refunded']);
   });
 
   it('without an answer it is tried again, ever later, with the same key', async () => {
-    await owe('unknown-1');
+    await owe('simulated-unknown-1');
     const pauses: number[] = [];
     for (let tries = 1; tries <= 12; tries++) {
       await run();
-      const { attempts, availableAtMs, lastError } = refunds.tries('unknown-1');
+      const { attempts, availableAtMs, lastError } = refunds.tries('simulated-unknown-1');
       expect([attempts, lastError]).to.deep.equal([tries, 'no answer from the provider']);
       pauses.push((availableAtMs - world.clock.nowMs()) / 1000);
       await run();
@@ -62,22 +65,41 @@ describe('keeper: pay-refunds', () => {
       world.clock.advance(availableAtMs - world.clock.nowMs());
     }
     expect(pauses).to.deep.equal([2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]);
-    expect(new Set(asked)).to.have.all.keys('unknown-1 1999 unknown-1');
+    expect(new Set(asked)).to.have.all.keys('simulated-unknown-1 1999 simulated-unknown-1');
   });
 
   it('what the provider refuses stays due, is told to a person and holds up no other', async () => {
-    await owe('decline-1', 'p2');
+    await owe('simulated-decline-1', 'simulated-2');
     await run();
-    expect(refunds.tries('decline-1')).to.include({ state: 'due', lastError: 'refused: simulated' });
-    expect(refunds.tries('p2').state).to.equal('refunded');
+    expect(refunds.tries('simulated-decline-1')).to.include({ state: 'due', lastError: 'refused: simulated' });
+    expect(refunds.tries('simulated-2').state).to.equal('refunded');
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
-  it('D1 when the mark is lost, then the same refund is asked for again: no money moves twice', async () => {
-    await owe('p1', 'p2');
+  it('real money stays due where only a simulator is there, and a person is told', async () => {
+    await owe('pi_3Mt');
+    await run();
+    expect(refunds.tries('pi_3Mt')).to.include({ state: 'due', lastError: 'refused: not a simulated payment' });
+    expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
+  });
+
+  it('what a person took on while the provider was asked is told: the money may have moved twice', async () => {
+    await owe('simulated-1');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {
-      if (paymentId === 'p1') throw new OperationalError('mysql', 'gone', { retryable: true });
+      await mark(paymentId);
+      return mark(paymentId);
+    };
+    await run();
+    expect(world.errors).to.have.length(1);
+    expect(world.errors[0]).to.contain('paid twice');
+  });
+
+  it('D1 when the mark is lost, then the same refund is asked for again: no money moves twice', async () => {
+    await owe('simulated-1', 'simulated-2');
+    const mark = refunds.markRefunded.bind(refunds);
+    refunds.markRefunded = async (paymentId) => {
+      if (paymentId === 'simulated-1') throw new OperationalError('mysql', 'gone', { retryable: true });
       return mark(paymentId);
     };
     expect(await run().catch((error: unknown) => error)).to.be.instanceOf(OperationalError);
@@ -86,12 +108,16 @@ describe('keeper: pay-refunds', () => {
     expect(asked, 'its lease is not over').to.have.length(2);
     world.clock.advance(LEASE_MS);
     await run();
-    expect(asked).to.deep.equal(['p1 1999 p1', 'p2 1999 p2', 'p1 1999 p1']);
-    expect(refunds.tries('p1').state).to.equal('refunded');
+    expect(asked).to.deep.equal([
+      'simulated-1 1999 simulated-1',
+      'simulated-2 1999 simulated-2',
+      'simulated-1 1999 simulated-1',
+    ]);
+    expect(refunds.tries('simulated-1').state).to.equal('refunded');
   });
 
   it('a backlog is worked off in one run', async () => {
-    await owe(...Array.from({ length: 10 }, (_, index) => `p${index}`));
+    await owe(...Array.from({ length: 10 }, (_, index) => `simulated-${index}`));
     await run(refunds, 3);
     expect(asked).to.have.length(10);
   });

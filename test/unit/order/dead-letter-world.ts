@@ -17,6 +17,8 @@ import { KeeperWorld } from '../keeper/keeper-world.js';
 export class DeadLetterWorld extends KeeperWorld {
   /** What the worker does with a batch as it is published. */
   onPublish: (batch: Batch) => Promise<void> = async () => undefined;
+  /** Orders that have one. */
+  readonly coupons = new Set<string>();
   readonly minter = createOrderIdMinter(
     { slots: new MemoryWorkerSlots(this.clock), clock: this.clock, log: silentLog },
     { owner: 'desk', leaseMs: 60_000 },
@@ -26,7 +28,12 @@ export class DeadLetterWorld extends KeeperWorld {
     ...{ minter: this.minter, clock: this.clock },
     ...memoryOrderChannels(this.broker),
     states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
+    coupons: { withoutCoupon: async (orderIds) => this.withoutCoupon(orderIds) },
   });
+
+  withoutCoupon(orderIds: readonly string[]): string[] {
+    return orderIds.filter((orderId) => !this.coupons.has(orderId));
+  }
 
   /** Unpaid orders past their deadline. */
   dueOf(orderIds: readonly string[]): string[] {

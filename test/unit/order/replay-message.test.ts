@@ -39,11 +39,17 @@ describe('replay-message', () => {
     return { orders, deadlineAtMs, body: encodePaymentDeadline({ batchId, saleId, orders, deadlineAtMs }) };
   }
 
-  for (const group of [GROUPS.coupon, GROUPS.notifier]) {
+  const failed: OrderEvent = { ...EVENT, eventId: '2-failed', type: 'order.failed', orders: ['3'] };
+
+  for (const [group, came] of [
+    [GROUPS.coupon, 'each of 2 paid orders has its coupon'],
+    [GROUPS.notifier, '2 events; what comes of news is not followed'],
+  ] as const) {
     it(`M8 events that ${group} gave up are published again, and the letter has its end`, async () => {
-      const body = encodeOrderEvents([EVENT, { ...EVENT, eventId: '2-failed', type: 'order.failed' }]);
+      const body = encodeOrderEvents([EVENT, failed]);
       const letterId = await park(group, body);
-      expect(await replay(letterId)).to.deep.equal({ outcome: 'replayed', note: 'published again: 2 events' });
+      if (group === GROUPS.coupon) for (const orderId of EVENT.orders) world.coupons.add(orderId);
+      expect(await replay(letterId)).to.deep.equal({ outcome: 'replayed', note: `published again: ${came}` });
       expect(world.broker.published(TOPICS.orderEvent)).to.deep.equal([body]);
       expect(world.letter(letterId)).to.include({ state: 'replayed', replays: 1 });
       expect(actions()).to.deep.equal(['dead_letter.replay_begun', 'dead_letter.replayed']);
@@ -51,6 +57,30 @@ describe('replay-message', () => {
       expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
     });
   }
+
+  it('M8 events of payments are followed until each order has its coupon; the others need none', async () => {
+    const letterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
+    const withoutCoupon = world.withoutCoupon.bind(world);
+    const looks: string[][] = [];
+    world.withoutCoupon = (orderIds) => {
+      looks.push([...orderIds]);
+      expect(world.letter(letterId).state, 'not before').to.equal('parked');
+      if (looks.length === 3) for (const orderId of orderIds) world.coupons.add(orderId);
+      return withoutCoupon(orderIds);
+    };
+    expect((await replay(letterId)).outcome).to.equal('replayed');
+    expect(looks).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
+  });
+
+  it('when a coupon does not come within the wait, then the letter stays parked and may be replayed', async () => {
+    const letterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
+    world.coupons.add('1');
+    const note = 'published again, 1 of 2 paid orders have no coupon';
+    expect(await replay(letterId)).to.deep.equal({ outcome: 'unfinished', note });
+    expect(world.letter(letterId)).to.include({ state: 'parked', replays: 1, note });
+    world.coupons.add('2');
+    expect((await replay(letterId)).outcome).to.equal('replayed');
+  });
 
   it('M8 a deadline is published for now and followed until none of its orders is overdue', async () => {
     const { orders, body } = await deadlineOf('u1', 'u2');

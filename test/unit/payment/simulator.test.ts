@@ -35,10 +35,19 @@ describe('payment simulator', () => {
     }
   });
 
-  it('gives back what is asked for, and stumbles over the keys that say so', async () => {
-    const refund = (key: string) => createPaymentSimulator().refund('p1', 100, key);
-    expect(await refund('p1')).to.deep.equal({ outcome: 'refunded' });
-    expect(await refund('decline-1')).to.deep.equal({ outcome: 'refused', detail: 'simulated' });
-    expect(await refund('unknown-1')).to.deep.equal({ outcome: 'unknown' });
+  const refund = (paymentId: string) => createPaymentSimulator().refund(paymentId, 100, paymentId);
+
+  it('gives back what it took, and stumbles over the payments that say so', async () => {
+    const charge = await simulator.charge('99', 100, 'k1');
+    if (charge.outcome !== 'succeeded') throw new Error(`charge: ${charge.outcome}`);
+    expect(await refund(charge.payment.paymentId)).to.deep.equal({ outcome: 'refunded' });
+    expect(await refund('simulated-decline-1')).to.deep.equal({ outcome: 'refused', detail: 'simulated' });
+    expect(await refund('simulated-unknown-1')).to.deep.equal({ outcome: 'unknown' });
+  });
+
+  it('never says that real money is on its way back', async () => {
+    for (const paymentId of ['p1', 'pi_3Mt', 'unknown-1', 'x-simulated-1']) {
+      expect(await refund(paymentId)).to.deep.equal({ outcome: 'refused', detail: 'not a simulated payment' });
+    }
   });
 });

@@ -39,9 +39,9 @@ describe('follow-purchase', () => {
         },
       },
       book: { findByPurchases: async () => (row === null ? [] : [row]) },
-      ...{ clock, news, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
+      ...{ clock, news, random: () => 0, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
     };
-    follow = new FollowPurchase(ports, { followersMax: 2, lookMaxMs: LOOK_MAX_MS });
+    follow = new FollowPurchase(ports, { followersMax: 4, followersPerBuyerMax: 2, lookMaxMs: LOOK_MAX_MS });
   });
 
   const rowOf = (state: OrderState): Order => ({
@@ -54,11 +54,14 @@ describe('follow-purchase', () => {
     entry = { state: 'ordered', orderId: '101', quantity: 1 };
     return row;
   };
-  const open = (seen: StepWord | null = null): Promise<FollowAnswer> =>
-    follow.open({ saleId: sale.saleId, userId: 'u1', requestId: 'k1', seen, signal: leaving.signal });
+  const open = (seen: StepWord | null = null, userId = 'u1'): Promise<FollowAnswer> =>
+    follow.open({ saleId: sale.saleId, userId, requestId: 'k1', seen, signal: leaving.signal });
   /** Words as they come. */
-  const followed = async (seen: StepWord | null = null): Promise<{ words: string[]; ended: () => boolean }> => {
-    const answer = await open(seen);
+  const followed = async (
+    seen: StepWord | null = null,
+    userId = 'u1',
+  ): Promise<{ words: string[]; ended: () => boolean }> => {
+    const answer = await open(seen, userId);
     if (answer.outcome !== 'following') throw new Error(answer.outcome);
     const words: string[] = [];
     let over = false;
@@ -144,11 +147,58 @@ describe('follow-purchase', () => {
   });
 
   it('S7 one too many is refused; one who leaves makes room', async () => {
-    const [first] = [await followed(), await followed()];
-    expect((await open()).outcome).to.equal('overloaded');
+    const first = await followed();
+    for (const userId of ['u2', 'u3', 'u4']) await followed(null, userId);
+    expect((await open(null, 'u5')).outcome).to.equal('overloaded');
     leaving.abort();
     await turns();
     expect([first.ended(), follow.following, news.listening]).to.deep.equal([true, 0, 0]);
+  });
+
+  it('S7 one buyer cannot take the places of the others, and has his own back when he leaves', async () => {
+    const [first, second] = [await open(), await open()];
+    expect((await open()).outcome, 'his third').to.equal('overloaded');
+    expect((await open(null, 'u2')).outcome).to.equal('following');
+    if (first.outcome !== 'following' || second.outcome !== 'following') throw new Error('not following');
+    first.close();
+    first.close();
+    expect((await open()).outcome).to.equal('following');
+    expect((await open()).outcome, 'one place was given back, once').to.equal('overloaded');
+    expect(follow.following).to.equal(3);
+  });
+
+  it('D1 news that come before Redis has moved are told at the next short look, not at the longest', async () => {
+    const { words } = await followed();
+    for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
+      clock.advance(1000);
+      await turns();
+    }
+    const stillHeld = entry;
+    const ordered = become('pending_payment');
+    const settled = entry;
+    entry = stillHeld;
+    await news.send(sale.saleId, [ordered]);
+    await turns();
+    expect(words, 'nothing is told that the next look may take back').to.deep.equal(['pending']);
+    entry = settled;
+    clock.advance(50);
+    await turns();
+    expect(words).to.deep.equal(['pending', 'ordered']);
+  });
+
+  it('R8 news that come while Redis is out are found at a short look as well', async () => {
+    const { words } = await followed();
+    for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
+      clock.advance(1000);
+      await turns();
+    }
+    fault = new OperationalError('redis', 'gone', { retryable: true });
+    await news.send(sale.saleId, [become('paid')]);
+    await turns();
+    fault = null;
+    clock.advance(50);
+    await turns();
+    expect(words).to.deep.equal(['pending', 'paid']);
   });
 
   it('what nobody knows is not followed', async () => {

@@ -64,7 +64,7 @@ describe('get-purchase', () => {
             (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
           ),
       },
-      ...{ clock, news, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
+      ...{ clock, news, random: () => 0, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
       ...ports,
     };
     return new GetPurchase(parts, { lookMaxMs: LOOK_MAX_MS });
@@ -222,6 +222,26 @@ describe('get-purchase', () => {
       expect(reads - before).to.equal(1);
       stepped.advance(10_000);
       expect(await asked).to.deep.equal({ status: 'pending' });
+    });
+
+    it('D1 news that come before the ledger has moved are told at the next short look', async () => {
+      await hold();
+      const stepped = new SteppedClock(clock.nowMs());
+      const asked = create({ clock: stepped }).get(query({ waitMs: 30_000 }));
+      for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
+        await turns();
+        stepped.advance(1000);
+      }
+      await turns();
+      await news.send(sale.saleId, [rowOf()]);
+      await turns();
+      rows.push(rowOf());
+      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
+        ...{ state: 'ordered', orderId: '101', quantity: 1 },
+      });
+      stepped.advance(50);
+      expect((await asked).status).to.equal('ordered');
+      expect(stepped.nowMs() - clock.nowMs()).to.equal(20_050);
     });
 
     it('when the way of the news was broken, then it looks itself', async () => {

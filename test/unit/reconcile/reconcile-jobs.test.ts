@@ -52,7 +52,7 @@ describe('the keeper jobs of reconcile', () => {
     const ran = await reconcileJob({ desk: world.reconcile, meters }, { apply: false })
       .runOnce()
       .catch((error: Error) => error.message);
-    expect([told, ran]).to.deep.equal([[{}], '1 sales were not compared: their warnings say why']);
+    expect([told, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
   });
 
   it('records of runs are kept for a while', async () => {

@@ -1,0 +1,8 @@
+import type { StoredRefund } from '../ports/refund-book.js';
+
+/** A refund as a program reads it: times in ISO 8601. */
+export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund): object => ({
+  ...refund,
+  createdAt: new Date(createdAtMs).toISOString(),
+  updatedAt: new Date(updatedAtMs).toISOString(),
+});

@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { RefundFilter, RefundPage, StoredRefund, TakeOnOutcome } from '../../../src/ports/refund-book.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+const SHARED = {
+  ...{ paymentId: 'pi_3.Mt:1', orderId: '99', amountCents: 1998, reason: 'order_expired', state: 'due' as const },
+  ...{ attempts: 2, lastError: 'refused: no' },
+};
+const REFUND: StoredRefund = { ...SHARED, createdAtMs: Date.UTC(2030, 0, 1), updatedAtMs: Date.UTC(2030, 0, 2) };
+const SHOWN = { ...SHARED, createdAt: '2030-01-01T00:00:00.000Z', updatedAt: '2030-01-02T00:00:00.000Z' };
+
+describe('admin refunds', () => {
+  let server: Started;
+  let listed: [RefundFilter, RefundPage][];
+  let takenOn: string[];
+  let answer: TakeOnOutcome;
+  const admin = bearer('boss', ['admin']);
+
+  beforeEach(async () => {
+    [listed, takenOn] = [[], []];
+    answer = { outcome: 'done', refund: { ...REFUND, state: 'refunded' } };
+    const refunds = {
+      list: async (filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]> => {
+        listed.push([filter, page]);
+        return Array<StoredRefund>(Math.min(page.max, 2)).fill(REFUND);
+      },
+      takeOn: async (paymentId: string, actor: string): Promise<TakeOnOutcome> => {
+        takenOn.push(`${paymentId} ${actor}`);
+        return answer;
+      },
+    };
+    server = await startServer(new FakeServices({ refunds }));
+  });
+  afterEach(() => server.stop());
+
+  const get = (query: string, token = admin): request.Test =>
+    request(server.url).get(`/admin/v1/refunds${query}`).set('authorization', token);
+  const done = (paymentId: string, token = admin): request.Test =>
+    request(server.url).post(`/admin/v1/refunds/${paymentId}/done`).set('authorization', token);
+
+  it('S5 only an admin sees them or takes one on', async () => {
+    await request(server.url).get('/admin/v1/refunds').expect(401);
+    await get('', bearer()).expect(403);
+    await done('p1', bearer()).expect(403);
+    expect([listed, takenOn]).to.deep.equal([[], []]);
+  });
+
+  it('lists them; a full page says where the next one begins', async () => {
+    expect((await get('').expect(200)).body).to.deep.equal({ refunds: [SHOWN, SHOWN], next: null });
+    expect((await get('?state=due&after=pi_3.Mt:1&limit=2').expect(200)).body.next).to.equal('pi_3.Mt:1');
+    expect(listed).to.deep.equal([
+      [{}, { max: 50 }],
+      [{ state: 'due' }, { max: 2, afterPaymentId: 'pi_3.Mt:1' }],
+    ]);
+  });
+
+  it('one that was due is taken on, under the name of who asks', async () => {
+    const { body } = await done('pi_3.Mt:1').expect(200);
+    expect(body).to.deep.equal({ outcome: 'done', refund: { ...SHOWN, state: 'refunded' } });
+    expect(takenOn).to.deep.equal(['pi_3.Mt:1 boss']);
+  });
+
+  it('one that is refunded is 409, so that nobody pays it twice; one that nobody knows 404', async () => {
+    answer = { outcome: 'already_refunded', refund: REFUND };
+    const { body } = await done('p1').expect(409);
+    expect(body).to.include({ code: 'wrong_state', retryable: false });
+    expect(body.detail).to.contain('pay nothing');
+    answer = { outcome: 'not_found' };
+    expect((await done('p1').expect(404)).body.code).to.equal('refund_not_found');
+  });
+
+  it('S6 what it does not understand is 400 and names the field', async () => {
+    for (const [field, query] of [
+      ['state', 'state=paid'],
+      ['after', 'after=a%20b'],
+      ['limit', 'limit=0'],
+      ['who', 'who=x'],
+    ]) {
+      const { body } = await get(`?${query}`).expect(400);
+      expect(body.errors.map((error: { field: string }) => error.field)).to.deep.equal([field]);
+    }
+    await done('a%20b').expect(400);
+    expect([listed, takenOn]).to.deep.equal([[], []]);
+  });
+});
