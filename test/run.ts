@@ -83,7 +83,7 @@ async function runOnStack(folders: readonly string[], before: Promise<void>): Pr
     await Promise.all([boot(stack), build()]);
     await before;
     const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
-    await Promise.all([runFolders(folders.slice(0, 1), env), runUnseen(beside)]);
+    await Promise.all([runFolders(folders.slice(0, 1), env), ...beside.map(runUnseen)]);
     await runFolders(folders.slice(1), env);
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
@@ -136,15 +136,13 @@ async function runFolders(
 }
 
 /** Runs beside others; what it wrote is shown at its end. */
-async function runUnseen(folders: readonly string[]): Promise<void> {
+async function runUnseen(folder: string): Promise<void> {
   const logFolder = mkdtempSync(join(tmpdir(), 'seckill-beside-'));
-  for (const folder of folders) {
-    const logFile = join(logFolder, folder);
-    const output = openSync(logFile, 'a');
-    await runFolders([folder], process.env, output);
-    closeSync(output);
-    console.log(`\n== ${folder}, ran beside\n${readFileSync(logFile, 'utf8')}`);
-  }
+  const logFile = join(logFolder, folder);
+  const output = openSync(logFile, 'a');
+  await runFolders([folder], process.env, output);
+  closeSync(output);
+  console.log(`\n== ${folder}, ran beside\n${readFileSync(logFile, 'utf8')}`);
   rmSync(logFolder, { recursive: true, force: true });
 }
 

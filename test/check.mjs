@@ -1,0 +1,34 @@
+// `npm run check`: format, lint, types and the tests without servers, two at a time. Shows what failed.
+import { spawn } from 'node:child_process';
+
+/** The longest begin. */
+const waiting = ['lint', 'test:unit', 'typecheck', 'format:check'];
+const LANES = 2;
+let failed = 0;
+
+async function work() {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    const startedMs = Date.now();
+    const { code, output } = await run(name);
+    const seconds = ((Date.now() - startedMs) / 1000).toFixed(0);
+    if (code === 0) {
+      console.log(`${name}: ok, ${seconds} s`);
+    } else {
+      failed++;
+      console.log(`${output}\n${name}: FAILED, ${seconds} s`);
+    }
+  }
+}
+
+/** @returns its exit code and everything it wrote */
+function run(name) {
+  const child = spawn('npm', ['run', '--silent', name], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject).once('close', (code) => resolve({ code, output }));
+  });
+}
+
+await Promise.all(Array.from({ length: LANES }, work));
+process.exitCode = failed > 0 ? 1 : 0;
