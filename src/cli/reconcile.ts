@@ -118,7 +118,7 @@ async function reconcileSales(desk: ReconcileDesk, { sale, apply = false, wait, 
   const result = await desk.run(sale === undefined ? request : { ...request, saleId: sale }, show);
   process.off('SIGINT', stop).off('SIGTERM', stop);
   if (json) console.log(JSON.stringify(result));
-  else console.error(`${result.salesCompared} sales compared: ${result.outcome}.`);
+  else console.error(`Sales compared: ${result.salesCompared}; ${result.outcome}.`);
   if (result.outcome !== 'match') process.exitCode = EXIT_PARTLY;
 }
 
