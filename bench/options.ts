@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { DURABILITIES, type Durability } from '../src/stack/servers/server-spec.js';
 
 /** In the order they run. `memory` is asked for with --memory. */
 export const SCENARIOS = ['win', 'no-group-commit', 'sold-out', 'flash', 'limits', 'memory'] as const;
@@ -18,6 +19,10 @@ export interface BenchOptions {
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
   readonly keepStack: boolean;
+  /** What the servers flush before they answer. */
+  readonly durability: Durability;
+  /** Replicas of Redis that every yes waits for. */
+  readonly replicas: number;
   readonly dir: string;
   readonly json: boolean;
 }
@@ -75,6 +80,12 @@ function benchCommand(): Command {
     .addOption(
       new Option('--generator <name>', 'load generator').choices(['best', 'wrk', 'autocannon']).default('best'),
     )
+    .addOption(
+      new Option('--durability <level>', 'what an answer of the servers outlives')
+        .choices(DURABILITIES)
+        .default('process'),
+    )
+    .option('--replicas <n>', 'replicas of Redis, started beside it, that every yes waits for', whole(0, 2), 0)
     .option('--keep-stack', 'leave the servers running for the next run', false)
     .option('--dir <folder>', 'folder of the stack instance', '.stack-bench')
     .option('--json', 'print one JSON document instead of the table', false)

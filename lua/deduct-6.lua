@@ -1,7 +1,7 @@
 -- deduct: takes the units of a whole batch or none, and leaves its marker either way. The local transaction.
 -- First writer of the marker wins (protocol rule 1), so the marker is looked at before everything else.
 -- KEYS[1]  sk:{saleId:bucket}:stock         units left
--- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, window, limit
+-- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, window, limit, run_id
 -- KEYS[3]  sk:{saleId:bucket}:buyers        userId -> units held or ordered
 -- KEYS[4]  sk:{saleId:bucket}:requests      userId/requestId -> entry
 -- KEYS[5]  sk:{saleId:bucket}:tx:<batchId>  marker
@@ -10,17 +10,18 @@
 -- Returns, in order of precedence:
 --   already_deducted | aborted | claimed   what the marker says
 --   not_warmed                             the sale is not loaded
---   stale_epoch                            the batch was formed in another epoch, or the sale is in repair
+--   stale_epoch                            the batch is of another epoch, or the sale in repair or on another server
 --   refused, index, word, entry, ...       nobody gets anything; the words of precheck say who is to blame
 --   deducted, units left, time in ms       all units are held
 local kind = string.match(redis.call('GET', KEYS[5]) or '', '^%a+')
 if kind then return { kind == 'deducted' and 'already_deducted' or kind } end
 
 local batch = cjson.decode(ARGV[1])
-local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer')
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id')
 local state, limit = sale[1], tonumber(sale[5])
 if not state then return { 'not_warmed' } end
-if state == 'repair' or tonumber(sale[2]) ~= batch.epoch then return { 'stale_epoch' } end
+if state == 'repair' or sale[6] ~= own_run or tonumber(sale[2]) ~= batch.epoch then return { 'stale_epoch' } end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local shut

@@ -1,15 +1,15 @@
 -- precheck: looks at the purchases of a batch-to-be and changes nothing, so that a refusal costs no half message.
 -- Purchases count in order: what an earlier one would take, a later one does not find.
 -- KEYS[1]  sk:{saleId:bucket}:stock      units left
--- KEYS[2]  sk:{saleId:bucket}:sale       state, epoch, window, limit
+-- KEYS[2]  sk:{saleId:bucket}:sale       state, epoch, window, limit, run_id of the server it was loaded or rebuilt on
 -- KEYS[3]  sk:{saleId:bucket}:buyers     userId -> units held or ordered
 -- KEYS[4]  sk:{saleId:bucket}:requests   userId/requestId -> entry
 -- ARGV[1]  purchases, JSON: [[userId, requestId, quantity in units], ...]
 -- Returns {epoch (0: not loaded), units left (-1: the sale does not sell), then index (from 0), word, entry for each
 -- purchase that is not let through}; the words, in order of precedence:
+--   loading           the sale is not loaded, in repair, or on another server than it was loaded on: data may be lost
 --   replayed          this key was let in before; the entry says how it stands
 --   request_conflict  this key was let in for another quantity
---   loading           the sale is not loaded or in repair
 --   paused            the sale is paused
 --   closed            the sale is closed, by hand or by its window
 --   not_open          the sale has not opened
@@ -17,12 +17,13 @@
 --   sold_out          fewer units are left than asked for
 local purchases = cjson.decode(ARGV[1])
 
-local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer')
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id')
 local state, epoch, limit = sale[1], tonumber(sale[2]) or 0, tonumber(sale[5])
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local shut
-if not state or state == 'repair' then shut = 'loading'
+if not state or state == 'repair' or sale[6] ~= own_run then shut = 'loading'
 elseif state == 'paused' then shut = 'paused'
 elseif state == 'closed' or now_ms >= tonumber(sale[4]) then shut = 'closed'
 elseif state ~= 'open' or now_ms < tonumber(sale[3]) then shut = 'not_open' end
@@ -41,7 +42,8 @@ for i, purchase in ipairs(purchases) do
   local user, quantity, entry = purchase[1], purchase[3], entries[i]
   local units = (taken[user] or 0) + quantity
   local word
-  if entry then
+  if shut == 'loading' then word, entry = shut, nil -- what stands there may be old news
+  elseif entry then
     word = tonumber(string.match(entry, ':(%d+)$')) == quantity and 'replayed' or 'request_conflict'
   elseif shut then word = shut
   elseif (tonumber(bought[i]) or 0) + units > limit then word = 'limit_reached'

@@ -6,9 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { tryLock } from '../src/stack/lock.js';
 import { openStack, type Stack } from '../src/stack/stack.js';
 import { StackError } from '../src/stack/stack-error.js';
-import { readTopicLists } from '../src/stack/topic-lists.js';
-import { migrate } from '../src/mysql/migrate.js';
-import { EAR_GROUP } from './helpers/event-ear.js';
+import { build } from '../src/chaos/harness/built-main.js';
+import { prepareStack } from '../src/chaos/chaos-stack.js';
 
 /**
  * `npm test [folder…] [-- --grep text]`: every folder of test/, in the order of what it needs, on a stack of its own
@@ -21,7 +20,7 @@ const STACK_DIR = join(REPO, '.stack-test');
 const BARE = ['unit', 'guard'];
 const ON_STACK = ['contract', 'lua', 'integration', 'scenario'];
 /** They need none of ours either, and run while the contract suites wait for the timers of the broker. */
-const BESIDE_CONTRACT = ['newcomer', 'simulation'];
+const BESIDE_CONTRACT = ['newcomer', 'simulation', 'hostile'];
 const FOLDERS = [...BARE, ...BESIDE_CONTRACT, ...ON_STACK];
 /** Their files share no name, so they run beside each other; those that wait longest begin. */
 const PARALLEL = new Set(['contract']);
@@ -80,7 +79,7 @@ async function runOnStack(folders: readonly string[], before: Promise<void>): Pr
     },
   });
   try {
-    await Promise.all([boot(stack), build()]);
+    await Promise.all([boot(stack), build(stopping.signal)]);
     await before;
     const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
     await Promise.all([runFolders(folders.slice(0, 1), env), ...beside.map(runUnseen)]);
@@ -96,16 +95,7 @@ async function runOnStack(folders: readonly string[], before: Promise<void>): Pr
 
 async function boot(stack: Stack): Promise<void> {
   await stack.up({ topics: false, signal: stopping.signal });
-  const { topics, groups } = readTopicLists();
-  await stack.applyTopics({ topics, groups: [...groups, { groupName: EAR_GROUP, retryMaxTimes: 16 }] });
-  await migrate({ url: stack.env().MYSQL_URL });
-}
-
-/** The programs of the tests run from a build: from sources each would take a second longer to start. */
-async function build(): Promise<void> {
-  const tsc = join(REPO, 'node_modules/typescript/bin/tsc');
-  const code = await runChild([tsc, '-p', 'tsconfig.build.json'], process.env);
-  if (code !== 0) throw new StackError('The sources do not compile: see `npm run typecheck`.');
+  await prepareStack(stack);
 }
 
 /** Prints lines at once, but those of a time when something else prints only afterwards. */

@@ -33,7 +33,7 @@ export async function describeMachine({ stack, books, env }: Session): Promise<M
   const runtime = JSON.parse(
     await askRemoting({ host: '127.0.0.1', port: stack.ports.broker }, REQUEST.brokerRuntimeInfo),
   ) as { table?: { brokerVersionDesc?: string } };
-  const { batch, worker } = loadConfig(['batch', 'worker'], env);
+  const { batch, worker, redis } = loadConfig(['batch', 'worker', 'redis'], env);
   return {
     cpu: cpus()[0]?.model.trim() ?? '?',
     cores: cpus().length,
@@ -48,6 +48,7 @@ export async function describeMachine({ stack, books, env }: Session): Promise<M
     durability: {
       'redis appendonly': setting('appendonly'),
       'redis appendfsync': setting('appendfsync'),
+      'redis replicas waited for': String(redis.waitReplicas),
       'mariadb innodb_flush_log_at_trx_commit': String(mariadb?.flush ?? '?'),
       'rocketmq flushDiskType': flushDiskType(stack.dir),
     },

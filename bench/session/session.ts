@@ -8,6 +8,7 @@ import type { BenchOptions } from '../options.js';
 import { Books } from './books.js';
 import { build } from './build.js';
 import { Program, type ProgramName } from './programs.js';
+import { RedisReplicas } from './redis-replicas.js';
 
 export type Say = (line: string) => void;
 
@@ -36,9 +37,11 @@ export interface Session {
   assertAlive(): void;
 }
 
+export type SessionOptions = Pick<BenchOptions, 'dir' | 'keepStack' | 'durability' | 'replicas'>;
+
 /** Boots everything, runs the work, and ends all that it started, however the work ends. */
 export async function withSession<T>(
-  options: Pick<BenchOptions, 'dir' | 'keepStack'>,
+  options: SessionOptions,
   { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
@@ -54,21 +57,29 @@ export async function withSession<T>(
 }
 
 async function withLockedSession<T>(
-  options: Pick<BenchOptions, 'dir' | 'keepStack'>,
+  options: SessionOptions,
   { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   say('building');
   await build(signal);
-  const stack = openStack({ dir: options.dir, ports: 'free', onProgress: stepLines(say) });
+  const stack = openStack({
+    dir: options.dir,
+    ports: 'free',
+    durability: options.durability,
+    onProgress: stepLines(say),
+  });
   const { started } = await stack.up({ signal });
   const programs = new Map<ProgramName, Program>();
+  const replicas = new RedisReplicas();
   let books: Books | null = null;
   try {
-    const env = { ...process.env, ...stack.env(), LOG_LEVEL: 'warn' };
+    const waiting = options.replicas > 0 ? { REDIS_WAIT_REPLICAS: String(options.replicas) } : {};
+    const env = { ...process.env, ...stack.env(), LOG_LEVEL: 'warn', ...waiting };
     await migrate({ url: stack.env().MYSQL_URL });
     books = await Books.open(env);
     await books.empty();
+    await replicas.start(options.replicas, stack.ports.redis, books.redis);
     const session = makeSession({ stack, books, programs, env, signal, say, brokerIsFresh: started.includes('proxy') });
     await session.restart({});
     return await work(session);
@@ -76,6 +87,7 @@ async function withLockedSession<T>(
     say('stopping what was started');
     await Promise.all([...programs.values()].map((program) => program.stop()));
     await books?.close();
+    await replicas.stop();
     if (!options.keepStack && started.length > 0) await stack.down();
   }
 }

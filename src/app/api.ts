@@ -32,6 +32,7 @@ import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
 import type { WatchPorts } from '../purchase/purchase-watch.js';
 import type { ReadPurchasePorts } from '../purchase/read-purchase.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
+import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../redis/replica-barrier.js';
 import { openPurchaseNews } from '../redis/purchase-news.js';
 import { createSaleCardCache } from '../redis/sale-card-cache.js';
 import { createSaleLedger } from '../redis/sale-ledger.js';
@@ -47,6 +48,7 @@ import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
 import { createTrace, type TraceParts } from './trace-session.js';
+import { brokerConnection } from './broker-connection.js';
 import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
@@ -71,10 +73,9 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const ledger = points.ledger(createStockLedger(redis, log));
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
-    checkBack: createCheckBack({ ledger, log }),
-    log,
+    ...brokerConnection(config.rocketmq, log),
+    checkBack: createCheckBack({ ledger: points.checked(ledger), log }),
     meters: createChannelMeters(registry),
-    start: { startupTimeoutMs: config.rocketmq.startTimeoutMs },
   });
 
   const sales = createSaleBook(mysql);
@@ -88,7 +89,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
     { ledger, clock, log },
   );
-  const place = { ledger, channel: points.channel(channel), clock };
+  const barrier = await openBarrier(config.redis, log);
+  const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), clock };
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
@@ -119,11 +121,17 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await Promise.all([desks, news, channel].map((one) => one.close()));
+      await Promise.all([desks, news, channel, barrier].map((one) => one?.close()));
       await redis.close();
       await mysql.close();
     },
   };
+}
+
+/** Null where no buyer waits for replicas. */
+async function openBarrier(redis: ApiConfig['redis'], log: Log): Promise<ReplicaBarrier | null> {
+  const { waitReplicas: replicas, waitReplicasMs: timeoutMs } = redis;
+  return replicas === 0 ? null : openReplicaBarrier(redis, { replicas, timeoutMs }, log);
 }
 
 interface BatcherParts {

@@ -59,8 +59,8 @@ export async function withDeadLetterDesk<T>(
   log: Log,
   work: (desk: DeadLetterDesk) => Promise<T>,
 ): Promise<T> {
+  const redis = await openRedis(config.redis, log); // first: a pool that is never closed keeps a process alive
   const mysql = openMysqlPool(config.mysql);
-  const redis = await openRedis(config.redis, log);
   const { desk, close } = openDeadLetterDesk({ redis, mysql, rocketmq: config.rocketmq, log });
   try {
     return await work(desk);

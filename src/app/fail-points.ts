@@ -6,14 +6,17 @@ import type { Log } from '../ports/log.js';
 import type { OrderBook } from '../ports/order-book.js';
 import type { OrderMoves } from '../ports/order-moves.js';
 import type { Outbox } from '../ports/outbox.js';
-import type { PurchaseChannel } from '../ports/purchase-channel.js';
+import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
+import type { RepairBook } from '../ports/repair-book.js';
+import type { RepairLedger } from '../ports/repair-ledger.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { StockLedger } from '../ports/stock-ledger.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 
 /**
  * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` acts at the n-th pass. They are put
- * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped.
+ * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped. A point named
+ * `drop_…` stops nobody: the call is not made, or its reply is lost.
  */
 export const API_FAIL_POINTS = [
   'after_precheck',
@@ -21,6 +24,12 @@ export const API_FAIL_POINTS = [
   'after_deduct',
   'after_commit',
   'before_answer',
+  'before_resubmit',
+  'drop_half_reply',
+  'drop_commit',
+  'drop_rollback',
+  'check_before_decide',
+  'check_after_decide',
 ] as const;
 export const WORKER_FAIL_POINTS = [
   'worker_after_receive',
@@ -34,10 +43,23 @@ export const KEEPER_FAIL_POINTS = [
   'release_before_done',
   'expire_after_commit',
   'compensate_after_row',
+  'repair_after_gate',
+  'repair_after_epoch',
+  'repair_after_stock',
 ] as const;
 
 type Settings = Section<'failPoint'>;
 type Pass<P extends string> = (point: P) => Promise<void>;
+
+/** One point that will act. */
+interface Armed<P extends string> {
+  /** To be awaited where the program may stop. */
+  readonly pass: Pass<P>;
+  /** Whether this call, or its reply, is lost. */
+  readonly loses: (point: P) => boolean;
+}
+
+type Decider = Pick<StockLedger, 'decide'>;
 type Gate = Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
 
 const same = <T>(part: T): T => part;
@@ -45,31 +67,54 @@ const forever = new Promise<never>(() => undefined);
 
 export interface ApiFailPoints {
   ledger(ledger: StockLedger): StockLedger;
+  /** What a check-back asks. */
+  checked(ledger: Decider): Decider;
   channel(channel: PurchaseChannel): PurchaseChannel;
   gate(gate: Gate): Gate;
 }
 
 /** @throws ConfigError for a point that the api does not have */
 export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
-  const pass = arm(API_FAIL_POINTS, settings, log);
-  if (pass === null) return { ledger: same, channel: same, gate: same };
+  const armed = arm(API_FAIL_POINTS, settings, log);
+  if (armed === null) return { ledger: same, checked: same, channel: same, gate: same };
+  const { pass, loses } = armed;
   return {
     ledger: (ledger) => ({
       ...ledger,
       precheck: (ref, purchases) => passing(ledger.precheck(ref, purchases), 'after_precheck', pass),
       deduct: (batch) => passing(ledger.deduct(batch), 'after_deduct', pass),
     }),
+    checked: (ledger) => ({
+      async decide(batch) {
+        await pass('check_before_decide');
+        return passing(ledger.decide(batch), 'check_after_decide', pass);
+      },
+    }),
     channel: (channel) => ({
       async sendHalf(batch) {
         const half = await passing(channel.sendHalf(batch), 'after_half', pass);
         if (typeof half === 'string') return half;
-        return { commit: () => passing(half.commit(), 'after_commit', pass), rollback: () => half.rollback() };
+        return loses('drop_half_reply') ? 'outcome_unknown' : halfWith(half, armed);
       },
     }),
     gate: (gate) => ({
       refuseEarly: (...request) => gate.refuseEarly(...request),
       enter: (request) => passing(gate.enter(request), 'before_answer', pass),
     }),
+  };
+}
+
+function halfWith(half: HalfMessage, { pass, loses }: Armed<(typeof API_FAIL_POINTS)[number]>): HalfMessage {
+  return {
+    async commit() {
+      if (!loses('drop_commit')) await passing(half.commit(), 'after_commit', pass);
+    },
+    async rollback() {
+      if (loses('drop_rollback')) return false;
+      const confirmed = await half.rollback();
+      if (confirmed) await pass('before_resubmit');
+      return confirmed;
+    },
   };
 }
 
@@ -82,8 +127,9 @@ export interface WorkerFailPoints {
 
 /** @throws ConfigError for a point that the worker does not have */
 export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints {
-  const pass = arm(WORKER_FAIL_POINTS, settings, log);
-  if (pass === null) return { pool: same, book: same, ledger: same, source: same };
+  const armed = arm(WORKER_FAIL_POINTS, settings, log);
+  if (armed === null) return { pool: same, book: same, ledger: same, source: same };
+  const { pass } = armed;
   return {
     pool: (pool) => ({
       query: <Row>(sql: string, values?: readonly SqlValue[]) => pool.query<Row>(sql, values),
@@ -124,12 +170,18 @@ export interface KeeperFailPoints {
   moves<M extends Pick<OrderMoves, 'expire' | 'expireDue'>>(moves: M): M;
   /** The book that a purchase is given up in. */
   compensated(book: OrderBook): OrderBook;
+  /** What rebuilds a sale: in Redis, and in MySQL. */
+  rebuilt<L extends RepairLedger>(ledger: L): L;
+  raised<B extends RepairBook>(book: B): B;
 }
 
 /** @throws ConfigError for a point that the keeper does not have */
 export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints {
-  const pass = arm(KEEPER_FAIL_POINTS, settings, log);
-  if (pass === null) return { published: same, released: same, moves: same, compensated: same };
+  const armed = arm(KEEPER_FAIL_POINTS, settings, log);
+  if (armed === null) {
+    return { ...{ published: same, released: same, moves: same, compensated: same }, rebuilt: same, raised: same };
+  }
+  const { pass } = armed;
   const beforeDone = (outbox: Outbox, point: (typeof KEEPER_FAIL_POINTS)[number]): Outbox => ({
     ...outbox,
     async markDone(outboxIds) {
@@ -141,6 +193,18 @@ export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints
     published: (outbox) => beforeDone(outbox, 'outbox_after_publish'),
     released: (outbox) => beforeDone(outbox, 'release_before_done'),
     compensated: (book) => ({ ...book, write: (plan) => passing(book.write(plan), 'compensate_after_row', pass) }),
+    rebuilt: (ledger) => ({
+      ...ledger,
+      shut: (...shut) => passing(ledger.shut(...shut), 'repair_after_gate', pass),
+      async reopen(...reopen) {
+        await pass('repair_after_stock'); // all of it is staged
+        return ledger.reopen(...reopen);
+      },
+    }),
+    raised: (book) => ({
+      ...book,
+      raiseEpoch: (...raise) => passing(book.raiseEpoch(...raise), 'repair_after_epoch', pass),
+    }),
     moves: (moves) => ({
       ...moves,
       async expire(orderIds) {
@@ -164,17 +228,25 @@ async function passing<T, P extends string>(call: Promise<T>, point: P, pass: Pa
 }
 
 /** Null when nothing is to fail. */
-function arm<P extends string>(points: readonly P[], { point: text, act }: Settings, log: Log): Pass<P> | null {
+function arm<P extends string>(points: readonly P[], { point: text, act }: Settings, log: Log): Armed<P> | null {
   if (text === '') return null;
   const [, name, count = '1'] = /^(\w+)(?::([1-9]\d*))?$/.exec(text) ?? [];
   const armed = points.find((point) => point === name);
   if (armed === undefined) throw new ConfigError([`FAILPOINT must be <name>[:n] with a name of ${points.join(', ')}`]);
   let left = Number(count);
-  return async (point) => {
-    if (point !== armed || --left !== 0) return;
-    log.warn({ failPoint: point, act }, 'fail point reached');
-    if (act === 'throw') throw new Error(`fail point ${point}`);
-    if (act === 'kill') process.kill(process.pid, 'SIGKILL');
-    await forever;
+  const isDue = (point: P): boolean => point === armed && --left === 0;
+  return {
+    async pass(point) {
+      if (!isDue(point)) return;
+      log.warn({ failPoint: point, act }, 'fail point reached');
+      if (act === 'throw') throw new Error(`fail point ${point}`);
+      if (act === 'kill') process.kill(process.pid, 'SIGKILL');
+      await forever;
+    },
+    loses(point) {
+      if (!isDue(point)) return false;
+      log.warn({ failPoint: point, act: 'drop' }, 'fail point reached');
+      return true;
+    },
   };
 }

@@ -5,6 +5,7 @@ import type { Log } from '../ports/log.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
 import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
+import { brokerConnection } from './broker-connection.js';
 
 /** A message is ours for so long; who works on many renews those that wait. */
 export const INVISIBLE_MS = 30_000;
@@ -23,10 +24,9 @@ export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
  * @throws OperationalError when one does not start
  */
 export async function openKeeperBroker(config: Config<'rocketmq'>['rocketmq'], log: Log) {
-  const { endpoint, startTimeoutMs, requestTimeoutMs, receiveWaitMs } = config;
-  const shared = { endpoint, requestTimeoutMs, log, start: { startupTimeoutMs: startTimeoutMs } };
+  const shared = brokerConnection(config, log);
   const sourceOf = (topic: string, group: string) =>
-    createDeliverySource({ ...shared, topic, group, invisibleMs: INVISIBLE_MS, awaitMs: receiveWaitMs });
+    createDeliverySource({ ...shared, topic, group, invisibleMs: INVISIBLE_MS, awaitMs: config.receiveWaitMs });
   const groups = Object.values(GROUPS);
   const [redrives, deadlines, events, expirer, coupon, notifier, ...dead] = await Promise.all([
     createRedriveChannel(shared),

@@ -14,7 +14,12 @@ import { createOrderMoves } from '../mysql/order-moves.js';
 import { createOverdueBook } from '../mysql/overdue-book.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createSaleBook } from '../mysql/sale-book.js';
-import { createKeeperMeters, createReconcileMeters, createRegistry } from '../observability/metrics.js';
+import {
+  createKeeperMeters,
+  createReconcileMeters,
+  createRegistry,
+  createRepairMeters,
+} from '../observability/metrics.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { Log } from '../ports/log.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../reconcile/reconcile-jobs.js';
@@ -27,6 +32,7 @@ import { consumerJobs, refundJobs, relayJobs, type PlannedJob } from './order-jo
 import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
 import { openReconcileDesk } from './reconcile-desk.js';
+import { repairJobs } from './repair.js';
 import type { Running } from './run-program.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -62,6 +68,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   });
   const jobs = [
     ...planJobs(config, { redis, mysql, broker, points, meters, log }),
+    ...repairJobs(config, { redis, mysql, points, meters: { ...meters, ...createRepairMeters(registry) }, log }),
     ...planReconcile(config, { desk: reconcile.desk, meters: createReconcileMeters(registry) }),
   ];
 

@@ -2,9 +2,9 @@ import type { Section } from '../config/schema.js';
 import type { Log } from '../ports/log.js';
 import type { DeadlineChannel, OrderEventChannel } from '../ports/order-channels.js';
 import type { RedriveChannel } from '../ports/purchase-channel.js';
-import type { ConnectionOptions } from '../rocketmq/client-options.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
 import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
+import { brokerConnection } from './broker-connection.js';
 
 type MessageOf<C extends Channel<never>> = Parameters<C['publish']>[0];
 
@@ -19,8 +19,7 @@ interface OpenChannel<M> extends Channel<M> {
 
 /** Producers of operators, who seldom need one: each starts with its first message. */
 export function lateChannels(rocketmq: Section<'rocketmq'>, log: Log) {
-  const { endpoint, requestTimeoutMs, startTimeoutMs: startupTimeoutMs } = rocketmq;
-  const connection: ConnectionOptions = { endpoint, requestTimeoutMs, log, start: { startupTimeoutMs } };
+  const connection = brokerConnection(rocketmq, log);
   return {
     redrives: () => new LateChannel<MessageOf<RedriveChannel>>(() => createRedriveChannel(connection)),
     deadlines: () => new LateChannel<MessageOf<DeadlineChannel>>(() => createDeadlineChannel(connection)),

@@ -15,6 +15,7 @@ import type { RedriveChannel } from '../ports/purchase-channel.js';
 import { ReconcileDesk } from '../reconcile/reconcile-desk.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createReconcileLedger } from '../redis/reconcile-ledger.js';
+import { createRepairLedger } from '../redis/repair-ledger.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
 import { lateChannels } from './late-channels.js';
 import { openRedis } from './open-redis.js';
@@ -51,7 +52,7 @@ export function openReconcileDesk({
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: SLOT_LEASE_MS });
   const desk = new ReconcileDesk(
     {
-      ledger: { ...createSettlementLedger(redis), ...createReconcileLedger(redis) },
+      ledger: { ...createSettlementLedger(redis), ...createReconcileLedger(redis), ...createRepairLedger(redis) },
       book: createReconcileBook(mysql),
       jobs: createCompensationBook(mysql),
       runs: createReconcileRuns(mysql),
@@ -71,8 +72,8 @@ export async function withReconcileDesk<T>(
   log: Log,
   work: (desk: ReconcileDesk) => Promise<T>,
 ): Promise<T> {
+  const redis = await openRedis(config.redis, log); // first: a pool that is never closed keeps a process alive
   const mysql = openMysqlPool(config.mysql);
-  const redis = await openRedis(config.redis, log);
   const channel = lateChannels(config.rocketmq, log).redrives();
   const { desk, close } = openReconcileDesk({ redis, mysql, channel, options: config.reconcile, log });
   try {

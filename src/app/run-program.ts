@@ -13,10 +13,13 @@ export interface Running {
 
 /** Longer than any drain below it; then the process leaves with what it has. */
 const STOP_TIMEOUT_MS = 20_000;
+/** Time to say why a start failed. */
+const FAILED_START_EXIT_MS = 500;
 
 /**
  * Runs one program until it is told to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
  * A bug drains what is in flight and exits 1, so that a supervisor starts a clean process.
+ * @throws what `start` throws; the process ends soon after
  */
 export async function runProgram(log: Log, start: (fail: (error: unknown) => void) => Promise<Running>): Promise<void> {
   let running: Running | null = null;
@@ -54,7 +57,13 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
   });
   process.on('unhandledRejection', fail);
 
-  running = await start(fail);
+  try {
+    running = await start(fail);
+  } catch (error) {
+    // whoever called says why, and then nothing that was opened before, nor a supervisor, keeps the process alive
+    setTimeout(() => process.exit(), FAILED_START_EXIT_MS).unref();
+    throw error;
+  }
   log.info(running.facts, running.ready);
   process.send?.({ ready: running.ready, facts: running.facts });
 }

@@ -13,8 +13,8 @@ export async function withSaleDesk<T>(
   log: Log,
   work: (desk: SaleDesk) => Promise<T>,
 ): Promise<T> {
+  const redis = await openRedis(config.redis, log); // first: a pool that is never closed keeps a process alive
   const mysql = openMysqlPool(config.mysql);
-  const redis = await openRedis(config.redis, log);
   try {
     const cache = createSaleCardCache(redis, { ttlMs: config.gate.cardCacheMs });
     return await work(new SaleDesk({ book: createSaleBook(mysql), ledger: createSaleLedger(redis), cache }));

@@ -44,8 +44,8 @@ export async function withTrace<T>(
   { broker, log }: Pick<TraceParts, 'broker' | 'log'>,
   work: (trace: TracePurchase) => Promise<T>,
 ): Promise<T> {
+  const redis = await openRedis(config.redis, log); // first: a pool that is never closed keeps a process alive
   const mysql = openMysqlPool(config.mysql);
-  const redis = await openRedis(config.redis, log);
   try {
     return await work(createTrace({ broker, redis, mysql, log }, config.keeper.redriveAfterMs));
   } finally {

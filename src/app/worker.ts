@@ -14,6 +14,7 @@ import { WorkerLoop } from '../order/worker-loop.js';
 import type { Log } from '../ports/log.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
+import { brokerConnection } from './broker-connection.js';
 import { workerFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { createReadiness } from './readiness.js';
@@ -52,10 +53,9 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     { probe: () => minter.renew(), clock, meters, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
-  const { endpoint, requestTimeoutMs, receiveWaitMs, startTimeoutMs } = config.rocketmq;
+  const { endpoint, receiveWaitMs } = config.rocketmq;
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
-  const start = { startupTimeoutMs: startTimeoutMs };
-  const connection = { endpoint, requestTimeoutMs, awaitMs: receiveWaitMs, log, start };
+  const connection = { ...brokerConnection(config.rocketmq, log), awaitMs: receiveWaitMs };
   const sources = await Promise.all(WAYS_IN.map((way) => createDeliverySource({ ...way, ...connection, invisibleMs })));
   const shared = {
     book: points.book(createOrderBook(points.pool(mysql))),

@@ -3,6 +3,7 @@ import { ConfigError } from '../config/load.js';
 import { OperationalError } from '../domain/errors.js';
 import { StackError } from '../stack/stack-error.js';
 import { auditCommand } from './audit.js';
+import { chaosCommand } from './chaos.js';
 import { CliError } from './cli-error.js';
 import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
@@ -40,6 +41,7 @@ for (const make of [
   refundsCommand,
   auditCommand,
   traceCommand,
+  chaosCommand,
   tokenCommand,
 ]) {
   program.addCommand(inherit(make(), program));

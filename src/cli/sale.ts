@@ -8,6 +8,7 @@ import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';
 import { parseTime, parseWhole } from './options.js';
+import { saleRepairCommand } from './sale-repair.js';
 
 interface CreateOptions {
   sku: string;
@@ -21,7 +22,7 @@ interface CreateOptions {
 }
 
 export function saleCommand(): Command {
-  const sale = new Command('sale').description('create, warm, open, pause, close and show sales');
+  const sale = new Command('sale').description('create, warm, open, pause, close, show and repair sales');
   sale
     .command('create')
     .description('create a sale in state draft')
@@ -59,7 +60,7 @@ export function saleCommand(): Command {
     .action((saleId: string, options: { json?: boolean }) =>
       run(options.json, async (desk) => saleOf(saleId, found(await desk.show(saleId)))),
     );
-  return sale;
+  return sale.addCommand(saleRepairCommand());
 }
 
 async function run(json: boolean | undefined, work: (desk: SaleDesk) => Promise<Sale>): Promise<void> {

@@ -1,8 +1,8 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { envLines } from '../stack/env.js';
 import type { ServerStatus } from '../stack/managed-server.js';
 import type { StackStep } from '../stack/progress.js';
-import { SERVER_NAMES } from '../stack/servers/server-spec.js';
+import { DURABILITIES, SERVER_NAMES, type Durability } from '../stack/servers/server-spec.js';
 import { openStack } from '../stack/stack.js';
 import { reportStackError } from './stack-failure.js';
 import { progressStyle, seconds, showProgress } from './stack-progress.js';
@@ -11,6 +11,7 @@ interface StackFlags {
   readonly dir?: string;
   readonly json?: boolean;
   readonly freePorts?: boolean;
+  readonly durability?: Durability;
 }
 
 const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
@@ -25,6 +26,11 @@ export function stackCommand(): Command {
   withFlags(stack.command('up'))
     .description('start what does not run, wait until all of it serves, create topics and groups')
     .option('--free-ports', 'at the first start of a folder: take free ports and remember them')
+    .addOption(
+      new Option('--durability <level>', 'what an answer of the servers outlives: a process, or the host')
+        .choices(DURABILITIES)
+        .default('process'),
+    )
     .action(stackUp);
   withFlags(stack.command('down')).description('stop the servers of this folder').action(stackDown);
   withFlags(stack.command('status')).description('exit 0 if all servers run, else 1').action(stackStatus);
@@ -36,7 +42,12 @@ async function stackUp(flags: StackFlags): Promise<void> {
   await reportStackError(flags.json, async (signal) => {
     const begunAtMs = performance.now();
     const result = await showProgress(progressStyle(flags.json === true), UP_STEPS, (onProgress) =>
-      openStack({ dir: flags.dir, ports: flags.freePorts ? 'free' : 'default', onProgress }).up({ signal }),
+      openStack({
+        dir: flags.dir,
+        ports: flags.freePorts ? 'free' : 'default',
+        durability: flags.durability,
+        onProgress,
+      }).up({ signal }),
     );
     const elapsedMs = Math.round(performance.now() - begunAtMs);
     if (flags.json) print({ result: 'up', ...result, elapsedMs });

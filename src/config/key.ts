@@ -58,14 +58,24 @@ export function word<const W extends string>(options: Common<W> & { words: reado
   };
 }
 
-export function url(options: Common<string> & { protocols: readonly string[] }): Key<string> {
-  const range = options.protocols.map((protocol) => `${protocol}//…`).join(' or ');
+/** An address of several hosts, which no URL parser knows: its form in words, and how it is told. */
+export interface UrlForm {
+  readonly words: string;
+  readonly pattern: RegExp;
+}
+
+export function url(
+  options: Common<string> & { protocols: readonly string[]; forms?: readonly UrlForm[] },
+): Key<string> {
+  const { protocols, forms = [] } = options;
+  const range = [...protocols.map((protocol) => `${protocol}//…`), ...forms.map(({ words }) => words)].join(' or ');
   return {
     ...common(options),
     unit: '',
     range,
     parse: (value) => {
-      if (!URL.canParse(value) || !options.protocols.includes(new URL(value).protocol)) {
+      const isUrl = URL.canParse(value) && protocols.includes(new URL(value).protocol);
+      if (!isUrl && !forms.some(({ pattern }) => pattern.test(value))) {
         throw new Error(`must be a URL ${range}, but is not`); // it may hold a password: never shown
       }
       return value;

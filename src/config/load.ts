@@ -24,6 +24,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     worker && mysql && worker.invisibleMs < 2 * mysql.queryTimeoutMs
       ? `WORKER_INVISIBLE_MS must be at least twice MYSQL_QUERY_TIMEOUT_MS, but is ${worker.invisibleMs}`
       : null,
+  ({ repair, mysql }) =>
+    repair && mysql && repair.leaseMs <= mysql.queryTimeoutMs
+      ? `REPAIR_LEASE_MS must be above MYSQL_QUERY_TIMEOUT_MS, but is ${repair.leaseMs}`
+      : null,
   ({ failPoint }) =>
     failPoint && failPoint.point !== '' && failPoint.environment === 'production'
       ? 'FAILPOINT is for tests and refused where NODE_ENV is production'
@@ -31,6 +35,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
   ({ payment, failPoint }) =>
     payment?.provider === 'simulator' && failPoint?.environment === 'production'
       ? 'PAYMENT_PROVIDER must not be simulator where NODE_ENV is production: no money would move'
+      : null,
+  ({ redis }) =>
+    redis && redis.waitReplicas > 0 && redis.url.startsWith('redis+cluster:')
+      ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster: the replicas of one of its servers say nothing of the others'
       : null,
   ({ http }) =>
     http && http.headersTimeoutMs > http.requestTimeoutMs

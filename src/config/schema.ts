@@ -3,6 +3,7 @@ import { http, auth, gate, batch } from './sections/entry.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, news } from './sections/orders.js';
 import { metrics, failPoint, log } from './sections/process.js';
+import { repair } from './sections/repair.js';
 import { redis, rocketmq, mysql } from './sections/servers.js';
 
 /**
@@ -11,7 +12,7 @@ import { redis, rocketmq, mysql } from './sections/servers.js';
  */
 export const SCHEMA = {
   ...{ http, auth, gate, batch, redis, rocketmq, worker, mysql, order, payment, news },
-  ...{ keeper, overdue, reconcile, metrics, failPoint, log },
+  ...{ keeper, overdue, repair, reconcile, metrics, failPoint, log },
 } as const;
 
 export type Schema = typeof SCHEMA;
@@ -29,7 +30,7 @@ export const PROGRAM_SECTIONS = {
   ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: [
-    ...['redis', 'rocketmq', 'keeper', 'overdue', 'reconcile', 'mysql', 'payment'],
+    ...['redis', 'rocketmq', 'keeper', 'overdue', 'repair', 'reconcile', 'mysql', 'payment'],
     ...['metrics', 'failPoint', 'log'],
   ],
 } as const satisfies Record<string, readonly SectionName[]>;

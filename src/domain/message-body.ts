@@ -1,6 +1,9 @@
 /** Why nobody can read a message body. */
 export type UndecodableReason = 'undecodable' | 'unknown_version';
 
+/** Characters of a version that is a text; ours are numbers. */
+const VERSION_SHOWN_MAX = 20;
+
 /** A body that is none. `detail` is for a person. */
 export interface Undecodable {
   readonly outcome: UndecodableReason;
@@ -24,10 +27,17 @@ export function openBody(body: string, version: number): OpenedBody | Undecodabl
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return undecodable('not a JSON object');
   const fields = raw as Record<string, unknown>;
   if (fields.v === version) return { outcome: 'opened', fields };
-  return { outcome: 'unknown_version', detail: `version ${JSON.stringify(fields.v)}, known is ${version}` };
+  return { outcome: 'unknown_version', detail: `version ${nameOf(fields.v)}, known is ${version}` };
+}
+
+/** Short, whatever it is: a list that is nested deeper than the call stack cannot even be written as text. */
+function nameOf(version: unknown): string {
+  if (typeof version === 'string') return JSON.stringify(version.slice(0, VERSION_SHOWN_MAX));
+  return typeof version === 'object' && version !== null ? 'that is no number' : String(version);
 }
 
 export const undecodable = (detail: string): Undecodable => ({ outcome: 'undecodable', detail });
 
-/** A whole number from 0. */
-export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+/** A whole number from 0. Not -0, which JSON can say and nobody can write back. */
+export const isCount = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && !Object.is(value, -0);

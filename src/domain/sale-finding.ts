@@ -3,7 +3,7 @@
  * - `leak`: Redis holds units for a request that has no row, and nobody will write one: its batch is neither served by
  *   the re-drive nor parked
  * - `overdue`: batches that the re-drive serves, and no worker records, for far too long
- * - `not_loaded`: a sale that may have sold, and Redis does not have all of it
+ * - `not_loaded`: a sale that may have sold, and Redis does not have all of it, or may have lost some: its repair is due
  * - `oversell`: more was sold, or is counted as sold, than there is; or the last guard had to refuse purchases
  * - `miscount`: a count does not agree with what it counts: `sales.sold` with the live rows, the units of the buyers in
  *   Redis with the requests that hold them
@@ -102,7 +102,7 @@ export function describeFinding(finding: SaleFinding): string {
     case 'miscount':
       return finding.why;
     case 'not_loaded':
-      return 'Redis does not have this sale, or not all of its buckets';
+      return 'Redis does not have this sale, or may have lost some of it: the keeper repairs it';
     case 'overdue':
       return `${finding.requests} accepted purchases are not recorded, for up to ${Math.round(finding.oldestMs / 1000)} s`;
     case 'drift':

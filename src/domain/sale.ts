@@ -60,6 +60,11 @@ export function homeBucket(userId: string, buckets: number): number {
   return hash32(userId) % buckets;
 }
 
+/** The units that a bucket begins with: even shares, the first buckets take what is left over. */
+export function unitsOfBucket(sale: Pick<Sale, 'stock' | 'buckets'>, bucket: number): number {
+  return Math.floor(sale.stock / sale.buckets) + (bucket < sale.stock % sale.buckets ? 1 : 0);
+}
+
 /** FNV-1a, 32 bits. Stable across releases: stored ids and buckets depend on it. */
 export function hash32(text: string): number {
   let hash = 0x811c9dc5;

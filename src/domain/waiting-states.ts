@@ -18,6 +18,7 @@ export const WATCHED_STATES = [
   'dead_letter',
   'refund',
   'compensation',
+  'sale_shut',
   'sale_over',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
@@ -87,6 +88,12 @@ export const WAITING_STATES = {
     deadline: 'RECONCILE_EVERY_MS',
     endedBy: 'a person: `seckill reconcile` and `seckill trace` say what is apart',
     watchedAs: 'reconcile',
+  },
+  sale_shut: {
+    waits: 'a live sale whose books in Redis are lost, may be, or are being rebuilt: nobody can buy',
+    deadline: 'OVERDUE_SHUT_MS',
+    endedBy: 'the repair of the keeper, which never gives up',
+    watchedAs: 'sale_shut',
   },
   sale_over: {
     waits: 'a sale whose window has ended and that nobody has closed',

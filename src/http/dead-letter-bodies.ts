@@ -1,4 +1,4 @@
-import { decodeBatch } from '../domain/batch.js';
+import { decodeBatch, sealBatch } from '../domain/batch.js';
 import type { DeadLetterSummary, StoredDeadLetter } from '../ports/dead-letters.js';
 
 /** A letter as a program reads it: times in ISO 8601. */
@@ -7,8 +7,9 @@ export function summaryBody({ parkedAtMs, replayStartedAtMs, ...letter }: DeadLe
   return { ...letter, parkedAt: new Date(parkedAtMs).toISOString(), replayStartedAt };
 }
 
-/** The same with its body: as it is, and decoded where it is a batch. */
+/** The same with its body: as it is, and decoded where it is a batch, without fields that no batch has. */
 export function letterBody({ body, ...summary }: StoredDeadLetter): object {
-  const isBatch = decodeBatch(body).outcome === 'decoded';
-  return { ...summaryBody(summary), batch: isBatch ? (JSON.parse(body) as object) : null, body };
+  const decoded = decodeBatch(body);
+  const batch = decoded.outcome === 'decoded' ? (JSON.parse(sealBatch(decoded.batch).body) as object) : null;
+  return { ...summaryBody(summary), batch, body };
 }

@@ -1,8 +1,10 @@
 import { decodeBatch } from '../domain/batch.js';
+import { OperationalError } from '../domain/errors.js';
 import { isLive } from '../domain/order.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { OrderBook } from '../ports/order-book.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import type { BucketRef } from '../ports/stock-ledger.js';
 import type { Job } from './job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
@@ -24,18 +26,33 @@ export function settleRecorded(ports: SettleRecordedPorts, options: SettleRecord
   return {
     name: 'settle-recorded',
     async runOnce(): Promise<void> {
+      let failure: OperationalError | null = null;
       for (const ref of await pendingBuckets(ports)) {
-        for (const { body } of await ports.ledger.stalePending(ref, options.afterMs, options.max)) {
-          const decoded = body === null ? null : decodeBatch(body);
-          if (decoded?.outcome !== 'decoded') continue; // redrive reports it
-          const { batch } = decoded;
-          const rows = await ports.book.findByPurchases(batch.saleId, batch.purchases);
-          const own = rows.filter((row) => row.batchId === batch.batchId);
-          if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
-          await ports.ledger.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
-          ports.meters.settledLate(1);
+        try {
+          await settleBucket(ref, ports, options);
+        } catch (error) {
+          if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
+          failure ??= error; // a sale that is being rebuilt must not hold up the others
         }
       }
+      if (failure !== null) throw failure;
     },
   };
+}
+
+async function settleBucket(
+  ref: BucketRef,
+  { ledger, book, meters }: SettleRecordedPorts,
+  { afterMs, max }: SettleRecordedOptions,
+): Promise<void> {
+  for (const { body } of await ledger.stalePending(ref, afterMs, max)) {
+    const decoded = body === null ? null : decodeBatch(body);
+    if (decoded?.outcome !== 'decoded') continue; // redrive reports it
+    const { batch } = decoded;
+    const rows = await book.findByPurchases(batch.saleId, batch.purchases);
+    const own = rows.filter((row) => row.batchId === batch.batchId);
+    if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
+    await ledger.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    meters.settledLate(1);
+  }
 }

@@ -1,4 +1,4 @@
-import type { AuditedOrder, BookAudit } from '../ports/audit.js';
+import type { AuditedRow, BookAudit } from '../ports/audit.js';
 import type { OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';
 import { createSaleBook } from './sale-book.js';
@@ -6,7 +6,7 @@ import { createSaleBook } from './sale-book.js';
 /** Rows that one statement reads: some tens of ms, far below any time-out of a statement. */
 const WINDOW_ROWS = 20_000;
 
-type AuditedRow = Pick<OrderRow, 'id' | 'user_id' | 'request_id' | 'batch_id' | 'quantity' | 'state' | 'reason'>;
+type Row = Pick<OrderRow, 'id' | 'user_id' | 'request_id' | 'batch_id' | 'quantity' | 'state' | 'reason' | 'paid_at'>;
 
 /** Reads the book of a sale whole, for audits. Each statement sees what is committed at its moment. */
 export function createBookAudit(pool: MysqlPool, windowRows: number = WINDOW_ROWS): BookAudit {
@@ -21,7 +21,7 @@ export function createBookAudit(pool: MysqlPool, windowRows: number = WINDOW_ROW
  * Walks the table once by its primary key, window by window: an index by sale would cost every insert of a rush, and
  * only audits would use it. Ids go beyond 2^53, so they are compared as integers and never as text.
  */
-async function* orders(pool: MysqlPool, saleId: string, windowRows: number): AsyncGenerator<readonly AuditedOrder[]> {
+async function* orders(pool: MysqlPool, saleId: string, windowRows: number): AsyncGenerator<readonly AuditedRow[]> {
   let last = '0';
   for (;;) {
     const [window] = await pool.query<{ readonly end: string | null }>(
@@ -30,8 +30,8 @@ async function* orders(pool: MysqlPool, saleId: string, windowRows: number): Asy
     );
     const end = window?.end ?? null;
     if (end === null) return;
-    const rows = await pool.query<AuditedRow>(
-      'SELECT id, user_id, request_id, batch_id, quantity, state, reason FROM orders' +
+    const rows = await pool.query<Row>(
+      'SELECT id, user_id, request_id, batch_id, quantity, state, reason, paid_at FROM orders' +
         ' WHERE id > CAST(? AS UNSIGNED) AND id <= CAST(? AS UNSIGNED) AND sale_id = ? ORDER BY id',
       [last, end, saleId],
     );
@@ -40,7 +40,7 @@ async function* orders(pool: MysqlPool, saleId: string, windowRows: number): Asy
   }
 }
 
-const auditedOf = (row: AuditedRow): AuditedOrder => ({
+const auditedOf = (row: Row): AuditedRow => ({
   orderId: row.id,
   userId: row.user_id,
   requestId: row.request_id,
@@ -48,6 +48,7 @@ const auditedOf = (row: AuditedRow): AuditedOrder => ({
   quantity: row.quantity,
   state: row.state,
   reason: row.reason,
+  paidAtMs: row.paid_at?.getTime() ?? null,
 });
 
 /** One row may carry releases of several sales. Sale ids are digits, so the pattern needs no escape. */

@@ -85,6 +85,7 @@ const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1366: 'bad_value', // ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
   1406: 'bad_value', // ER_DATA_TOO_LONG
   1452: 'bad_value', // ER_NO_REFERENCED_ROW_2
+  1644: 'bad_value', // ER_SIGNAL_EXCEPTION: a trigger of the operator refused the row
   1690: 'bad_value', // ER_DATA_OUT_OF_RANGE
   3819: 'bad_value', // ER_CHECK_CONSTRAINT_VIOLATED
   4025: 'bad_value', // MariaDB ER_CONSTRAINT_FAILED

@@ -79,7 +79,7 @@ async function* agedOrders(
         ' WHERE id > CAST(? AS UNSIGNED) AND id <= CAST(? AS UNSIGNED) AND sale_id = ? ORDER BY id',
       [last, end, sale.saleId],
     );
-    if (rows.length > 0) yield rows.map(agedOf);
+    yield rows.map(agedOf);
     last = end;
   }
 }

@@ -25,7 +25,7 @@ const COLUMNS = 'id, sku, title, price_cents, stock, sold, limit_per_buyer, buck
 export function createSaleBook(pool: MysqlPool): SaleBook {
   return {
     create: (sale, actor = SYSTEM_ACTOR) => create(pool, sale, actor),
-    find: (saleId) => find(pool, saleId),
+    find: (saleId) => findSale(pool, saleId),
     list: (filter) => list(pool, filter),
     move: (saleId, to, actor = SYSTEM_ACTOR) => move(pool, saleId, to, actor),
   };
@@ -47,7 +47,7 @@ function create(pool: MysqlPool, sale: NewSale, actor: string): Promise<Sale> {
         new Date(sale.closesAtMs),
       ],
     );
-    const created = await find(tx, insertId);
+    const created = await findSale(tx, insertId);
     if (created === null) throw new Bug(`sale ${insertId} vanished after its INSERT`);
     const action = saleAction('draft', 'draft');
     await insertAudit(tx, { actor, action, subject: `sale:${insertId}`, before: null, after: created });
@@ -55,7 +55,8 @@ function create(pool: MysqlPool, sale: NewSale, actor: string): Promise<Sale> {
   });
 }
 
-async function find(sql: Statements, saleId: string): Promise<Sale | null> {
+/** A sale as this connection sees it, inside a transaction too. */
+export async function findSale(sql: Statements, saleId: string): Promise<Sale | null> {
   const [row] = await sql.query<SaleRow>(`SELECT ${COLUMNS} FROM sales WHERE id = ?`, [saleId]);
   return row === undefined ? null : saleOf(row);
 }

@@ -1,21 +1,14 @@
 import { escape } from 'mysql2';
-import { Bug } from '../domain/errors.js';
 import type { FailureReason } from '../domain/order.js';
 import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../ports/order-book.js';
 import type { BatchRecorded } from '../ports/outbox.js';
 import type { Release } from '../ports/settlement-ledger.js';
 import { MysqlError } from './errors.js';
+import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
-/** Rows of one INSERT. About 150 bytes each, so far below the smallest `max_allowed_packet` in use (16 MiB). */
-const ROWS_PER_INSERT = 4000;
 /** Releases of one outbox row; the relay sends them together. */
 const RELEASES_PER_ROW = 500;
-
-const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
-/** The state is the default of its column and the deadline a variable: a row is mostly its ids, all the way. */
-const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
-const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;
 
 /** The rows of a plan, with those that the guard refused while they were tried one by one. */
 type Surplus = ReadonlySet<string>;
@@ -29,16 +22,18 @@ export async function writeOrders(pool: MysqlPool, plan: WritePlan): Promise<Wri
   const orders = [...plan.orders].sort(byUniqueKey);
   try {
     return await pool.transaction(async (tx) => {
+      if (plan.singleOut) return await finishAround(tx, orders, plan);
       await insertOrders(tx, orders, plan);
       return plan.oneByOne.size === 0 ? finish(tx, plan) : finishOneByOne(tx, plan);
     });
   } catch (error) {
-    return outcomeOf(error);
+    return outcomeOf(error, plan);
   }
 }
 
-function outcomeOf(error: unknown): WriteOutcome {
+function outcomeOf(error: unknown, { singleOut = false }: WritePlan): WriteOutcome {
   if (!(error instanceof MysqlError)) throw error;
+  if (error.kind === 'bad_value' && !singleOut) return { outcome: 'value_refused' };
   if (error.kind === 'deadlock' || error.kind === 'lock_wait') return { outcome: 'again' };
   if (error.kind !== 'duplicate') throw error;
   return { outcome: error.key === 'PRIMARY' ? 'order_id_taken' : 'row_exists' };
@@ -100,6 +95,15 @@ function addSurplus(surplus: Set<string>, plan: WritePlan, saleId: string, units
   }
 }
 
+/** The end after a value was refused: whose value it is becomes `failed`, and the rest ends as ever. */
+async function finishAround(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<WriteOutcome> {
+  const refused = await insertAround(tx, orders, plan);
+  const told = plan.orders.map((order) => (refused.has(order.orderId) ? refusedByDatabase(order) : order));
+  const rest = { ...plan, orders: told };
+  const written = await (plan.oneByOne.size === 0 ? finish(tx, rest) : finishOneByOne(tx, rest));
+  return written.outcome === 'written' && refused.size > 0 ? { ...written, refused } : written;
+}
+
 async function passGuard(tx: Transaction, { saleId, epoch }: SaleTerms, units: number): Promise<boolean> {
   const sql = 'UPDATE sales SET sold = sold + ? WHERE id = ? AND epoch = ? AND sold + ? <= stock';
   return (await tx.execute(sql, [units, saleId, epoch, units])).affectedRows === 1;
@@ -125,35 +129,6 @@ function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
   }
   const saleIds = [...units.keys()].sort(bySaleId);
   return saleIds.map((saleId) => [termsFor(plan, saleId), units.get(saleId) as number]);
-}
-
-async function insertOrders(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<void> {
-  const failed = orders.filter(({ failure }) => failure !== null);
-  const live = failed.length === 0 ? orders : orders.filter(({ failure }) => failure === null);
-  if (live.length > 0) {
-    await tx.execute('SET @expires_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [plan.paymentWindowMs * 1000]);
-  }
-  for (let from = 0; from < live.length; from += ROWS_PER_INSERT) {
-    await tx.execute(insertSql(INSERT_LIVE, live.slice(from, from + ROWS_PER_INSERT), plan));
-  }
-  for (let from = 0; from < failed.length; from += ROWS_PER_INSERT) {
-    await tx.execute(insertSql(INSERT_FAILED, failed.slice(from, from + ROWS_PER_INSERT), plan));
-  }
-}
-
-/** Put together by hand, since this runs for every row: the driver's placeholders cost several times as much. */
-function insertSql(insert: string, orders: readonly NewOrder[], plan: WritePlan): string {
-  let sql = insert;
-  let separator = '(';
-  for (const { orderId, batch, purchase, failure } of orders) {
-    const { priceCents, limitPerBuyer } = termsFor(plan, batch.saleId);
-    const { userId, requestId, quantity } = purchase;
-    const ids = `${numeric(orderId)},${numeric(batch.saleId)},${quoted(userId)},${quoted(requestId)}`;
-    const rest = `${quoted(batch.batchId)},${quantity},${quantity * priceCents},${limitPerBuyer === 1 ? 1 : 0}`;
-    sql += `${separator}${ids},${rest},${failure === null ? '@expires_at' : `'failed',${quoted(failure)}`})`;
-    separator = ',(';
-  }
-  return sql;
 }
 
 async function insertOutbox(tx: Transaction, plan: WritePlan, surplus: Surplus): Promise<void> {
@@ -202,18 +177,6 @@ function releasesOfFailed({ orders }: WritePlan, surplus: Surplus): Release[] {
   }
   return releases;
 }
-
-function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
-  const found = terms.get(saleId);
-  if (found === undefined) throw new Bug(`a plan without the terms of sale ${saleId}`);
-  return found;
-}
-
-const PLAIN = /^[A-Za-z0-9_-]*$/;
-const DIGITS = /^[0-9]{1,20}$/;
-/** Ids need no escaping, and the test is much cheaper than the escape; what is no id is escaped all the same. */
-const quoted = (text: string): string => (PLAIN.test(text) ? `'${text}'` : escape(text));
-const numeric = (text: string): string => (DIGITS.test(text) ? text : escape(text));
 
 function byUniqueKey(a: NewOrder, b: NewOrder): number {
   return (

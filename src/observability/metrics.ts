@@ -7,6 +7,7 @@ import { FINDING_KINDS } from '../domain/sale-finding.js';
 import { JOB_STATES } from '../ports/compensation-book.js';
 import type { BatchVerdict, PurchaseMeters } from '../ports/purchase-meters.js';
 import type { ReconcileMeters } from '../ports/reconcile-meters.js';
+import type { RepairMeters } from '../ports/repair-meters.js';
 import type { BreakerState, WorkerMeters } from '../ports/worker-meters.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
@@ -293,6 +294,39 @@ export function createReconcileMeters(registry: Registry): ReconcileMeters {
     },
     jobs(counts) {
       for (const state of JOB_STATES) jobs.labels(state).set(counts[state]);
+    },
+  };
+}
+
+/** The keeper: repairs of sales that Redis may have lost data of. */
+export function createRepairMeters(registry: Registry): RepairMeters {
+  const registers = [registry];
+  const repairs = new Counter({
+    name: 'seckill_sale_repairs_total',
+    help: 'Repairs of a sale by result.',
+    labelNames: ['result'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'seckill_sale_repair_seconds',
+    help: 'Repairs that were done, from shut to reopened.',
+    buckets: [0.1, 0.5, 1, 2, 5, 10, 20, 60, 300],
+    registers,
+  });
+  const shut = new Gauge({
+    name: 'seckill_sales_shut',
+    help: 'Sales that wait for a repair: live ones, where nobody can buy meanwhile, and closed ones.',
+    labelNames: ['sales'],
+    registers,
+  });
+  return {
+    repairTried(result, tookMs) {
+      repairs.labels(result).inc();
+      if (result === 'repaired') seconds.observe(tookMs / 1000);
+    },
+    salesShut(live, closed) {
+      shut.labels('live').set(live);
+      shut.labels('closed').set(closed);
     },
   };
 }

@@ -10,6 +10,8 @@ export interface Known {
   readonly rows: ReadonlyMap<string, Order>;
   /** By buyer name: who holds a live order in a sale with limit 1. */
   readonly liveBuyers: ReadonlySet<string>;
+  /** By request name: purchases of a late batch for which the ledger has no units any more. Absent: none. */
+  readonly lost?: ReadonlySet<string>;
 }
 
 /** A row to be inserted; its order id is minted for each attempt. */
@@ -35,7 +37,7 @@ export const buyerName = (saleId: string, userId: string): string => `${saleId}/
 
 /**
  * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
- * buyer (`limit_reached`: the row says so and its units go back). One with a row of its own batch is done. One with a
+ * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row of its own batch is done. One with a
  * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. None is
  * passed over in silence (protocol rule 7).
  * @param batches no request twice
@@ -59,8 +61,11 @@ export function draftRows(
     const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
     const settlements: Settlement[] = [];
     for (const purchase of batch.purchases) {
-      const row = known.rows.get(requestName(batch.saleId, purchase));
-      if (row === undefined) {
+      const name = requestName(batch.saleId, purchase);
+      const row = known.rows.get(name);
+      if (row === undefined && known.lost?.has(name)) {
+        rows.push({ batch, purchase, failure: 'units_lost' });
+      } else if (row === undefined) {
         const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
       } else if (isLive(row.state)) {

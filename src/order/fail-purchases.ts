@@ -70,5 +70,6 @@ const planOf = (
   terms: WritePlan['terms'],
 ): WritePlan => ({
   ...{ terms, orders, releases, oneByOne: new Set<string>() },
+  singleOut: true, // a failed row that is refused is thrown, there is nothing less to write
   paymentWindowMs: 0, // nobody is asked to pay
 });

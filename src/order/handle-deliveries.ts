@@ -5,12 +5,12 @@ import type { DeadLetterBook, DeadLetterReason } from '../ports/dead-letters.js'
 import type { Delivery } from '../ports/delivery-source.js';
 import type { Log } from '../ports/log.js';
 import type { Settlement, SettlementLedger } from '../ports/settlement-ledger.js';
-import type { WorkerMeters } from '../ports/worker-meters.js';
+import type { RetryReason, WorkerMeters } from '../ports/worker-meters.js';
 import { retryDelayMs } from './back-off.js';
 import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
-  readonly ledger: Pick<SettlementLedger, 'settle' | 'park'>;
+  readonly ledger: Pick<SettlementLedger, 'settle' | 'park' | 'claim'>;
   readonly letters: Pick<DeadLetterBook, 'park'>;
   readonly meters: WorkerMeters;
   readonly log: Log;
@@ -89,7 +89,7 @@ export async function handleDeliveries(
         break;
       case 'retry': {
         meters.retried(result.reason);
-        if (result.reason === 'unavailable' || result.reason === 'no_order_ids') {
+        if (isPassing(result.reason)) {
           postponed.push({ delivery, batch });
           outage ??= result.error;
           break;
@@ -107,6 +107,10 @@ export async function handleDeliveries(
   await settleAndAck(recorded, ports);
   return { held: postponed, error: outage };
 }
+
+/** Nothing that the batch could help: it waits, and its attempts are not used up. */
+const isPassing = (reason: RetryReason): boolean =>
+  reason === 'unavailable' || reason === 'no_order_ids' || reason === 'repairing';
 
 /** All in one go; if that fails, sale by sale, so that a sale in repair does not hold up the others. */
 async function settleAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {

@@ -1,18 +1,19 @@
 import type { Batch } from '../domain/batch.js';
 import { assert, assertNever, OperationalError } from '../domain/errors.js';
-import type { Order } from '../domain/order.js';
-import type { Purchase } from '../domain/purchase.js';
 import type { Clock } from '../ports/clock.js';
-import type { NewOrder, OrderBook, SaleTerms } from '../ports/order-book.js';
+import type { NewOrder, OrderBook, SaleTerms, WriteOutcome } from '../ports/order-book.js';
 import type { Settlement } from '../ports/settlement-ledger.js';
 import type { RetryReason } from '../ports/worker-meters.js';
-import { buyerName, draftRows, requestName, type Draft, type Known } from './draft-rows.js';
+import { claimLate, isLate, type ClaimPorts } from './claim-late.js';
+import { draftRows, requestName, type Draft, type Known } from './draft-rows.js';
+import { lookUp } from './look-up.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 
 export interface RecordPorts {
   readonly book: OrderBook;
   readonly minter: Pick<OrderIdMinter, 'mint'>;
   readonly clock: Clock;
+  readonly ledger: ClaimPorts['ledger'];
 }
 
 export interface RecordOptions {
@@ -44,8 +45,9 @@ const NO_IDS_WAIT_MAX_MS = 250;
 
 /**
  * Records batches, all in one transaction if they let it, and says what became of each, in order. Safe to repeat with
- * any mix of old and new batches: the unique keys decide, and rows found are never counted again.
- * Source: protocol rules 6 and 7
+ * any mix of old and new batches: the unique keys decide, and rows found are never counted again. A batch that was formed
+ * before its sale was rebuilt claims its units first.
+ * Source: protocol rules 6, 7 and 11
  */
 export async function recordBatches(
   batches: readonly Batch[],
@@ -84,7 +86,10 @@ function wavesWithoutTwins(batches: readonly Batch[]): number[][] {
   return waves.map(({ indexes }) => indexes);
 }
 
-/** One transaction for all; if MySQL refuses a value in it, one for each, so that only the bad batch stays behind. */
+/**
+ * One transaction for all. A purchase whose value MySQL refuses fails alone in it; if it cannot be singled out, each batch
+ * gets a transaction of its own, so that only the bad one stays behind.
+ */
 async function recordWave(
   wave: readonly Batch[],
   ports: RecordPorts,
@@ -110,47 +115,44 @@ async function recordTogether(
   const { book, minter, clock } = ports;
   const saleIds = [...new Set(batches.map(({ saleId }) => saleId))];
   const oneByOne = new Set<string>();
-  let terms = await book.termsOf(saleIds);
-  let known: Known | null = null;
+  let singleOut = false;
+  let ready: Ready | null = null;
   let reason: RetryReason = 'contended';
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const mine = batches.filter(({ saleId }) => terms.has(saleId));
+    const now: Ready | 'twins' = ready ?? (await prepare(batches, await book.termsOf(saleIds), ports));
+    if (now === 'twins') return now;
+    ready = now;
+    const { terms, mine, known }: Ready = now;
     const draft = draftRows(mine, terms, known);
-    if (draft.rows.length === 0 && draft.releases.length === 0) return resultsOf(batches, terms, draft, [], new Set());
+    if (draft.rows.length === 0 && draft.releases.length === 0) return resultsOf(batches, now, draft, [], new Set());
     const minted = minter.mint(draft.rows.map(({ purchase }) => purchase.userId));
     if (minted.outcome === 'refused') {
       reason = 'no_order_ids';
       await clock.sleep(Math.min(minted.waitMs, NO_IDS_WAIT_MAX_MS));
       continue;
     }
-    const orders = draft.rows.map(({ batch, purchase, failure }, index): NewOrder => ({
-      orderId: minted.orderIds[index] as string,
-      batch,
-      purchase,
-      failure,
-    }));
-    const written = await book.write({
-      terms,
-      orders,
-      releases: draft.releases,
-      oneByOne: new Set(oneByOne),
-      paymentWindowMs,
-    });
+    const orders = ordersOf(draft, minted.orderIds);
+    const { releases } = draft;
+    const plan = { terms, orders, releases, oneByOne: new Set(oneByOne), singleOut, paymentWindowMs };
+    const written = await book.write(plan);
     reason = 'contended';
     switch (written.outcome) {
       case 'written':
-        return resultsOf(batches, terms, draft, minted.orderIds, written.surplus);
+        return resultsOf(batches, now, draft, minted.orderIds, failedIn(written));
       case 'row_exists':
         if (known === null && wavesWithoutTwins(batches).length > 1) return 'twins';
-        known = await lookUp(mine, terms, book);
+        ready = { ...now, known: { ...(await lookUp(mine, terms, book)), ...lostOf(known) } };
         break;
       case 'order_id_taken':
         break; // the next attempt mints new ones
       case 'oversold':
         for (const saleId of written.saleIds) oneByOne.add(saleId);
         break;
+      case 'value_refused':
+        singleOut = true;
+        break;
       case 'epoch_changed':
-        terms = await book.termsOf(saleIds);
+        ready = null; // what is late now has to claim
         break;
       case 'again':
         await clock.sleep(Math.ceil(AGAIN_MS * attempt * (0.5 + Math.random())));
@@ -162,35 +164,49 @@ async function recordTogether(
   return batches.map(() => ({ outcome: 'retry', reason, error: null }));
 }
 
-/** Who of these purchases has a row, and which buyers stand in the way of a second one. */
-async function lookUp(
-  batches: readonly Batch[],
-  terms: ReadonlyMap<string, SaleTerms>,
-  book: OrderBook,
-): Promise<Known> {
-  const rows = new Map<string, Order>();
-  const liveBuyers = new Set<string>();
-  for (const [saleId, purchases] of purchasesBySale(batches)) {
-    for (const row of await book.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);
-    if (terms.get(saleId)?.limitPerBuyer !== 1) continue;
-    const users = [...new Set(purchases.map(({ userId }) => userId))];
-    for (const userId of await book.liveBuyers(saleId, users)) liveBuyers.add(buyerName(saleId, userId));
-  }
-  return { rows, liveBuyers };
+const ordersOf = ({ rows }: Draft, orderIds: readonly string[]): NewOrder[] =>
+  rows.map(({ batch, purchase, failure }, index) => ({
+    ...{ orderId: orderIds[index] as string, batch, purchase, failure },
+  }));
+
+/** Order ids that were planned as orders and written as `failed`. */
+const failedIn = ({ surplus, refused }: WriteOutcome & { outcome: 'written' }): ReadonlySet<string> =>
+  refused === undefined ? surplus : new Set([...surplus, ...refused]);
+
+/** What one attempt begins with. */
+interface Ready {
+  readonly terms: ReadonlyMap<string, SaleTerms>;
+  /** Batches that may be written. */
+  readonly mine: readonly Batch[];
+  /** Null before any look-up. */
+  readonly known: Known | null;
+  /** Batches that may not, and why. */
+  readonly kept: ReadonlyMap<Batch, RetryReason>;
 }
 
-function purchasesBySale(batches: readonly Batch[]): Map<string, Purchase[]> {
-  const bySale = new Map<string, Purchase[]>();
-  for (const { saleId, purchases } of batches) bySale.set(saleId, [...(bySale.get(saleId) ?? []), ...purchases]);
-  return bySale;
+const NONE_KEPT: Ready['kept'] = new Map();
+
+/** Nearly always there is nothing to prepare: only batches that are older than their sale are looked up and claim. */
+async function prepare(
+  batches: readonly Batch[],
+  terms: ReadonlyMap<string, SaleTerms>,
+  ports: RecordPorts,
+): Promise<Ready | 'twins'> {
+  const mine = batches.filter(({ saleId }) => terms.has(saleId));
+  if (!mine.some((batch) => isLate(batch, terms))) return { terms, mine, known: null, kept: NONE_KEPT };
+  if (wavesWithoutTwins(batches).length > 1) return 'twins'; // from a look-up on, no request may be there twice
+  const { known, kept } = await claimLate(mine, terms, ports);
+  return { terms, mine: mine.filter((batch) => !kept.has(batch)), known, kept };
 }
+
+const lostOf = (known: Known | null): Pick<Known, 'lost'> => (known?.lost === undefined ? {} : { lost: known.lost });
 
 function resultsOf(
   batches: readonly Batch[],
-  terms: ReadonlyMap<string, SaleTerms>,
+  { terms, kept }: Ready,
   draft: Draft,
   orderIds: readonly string[],
-  surplus: ReadonlySet<string>,
+  failed: ReadonlySet<string>,
 ): BatchResult[] {
   const tallies = new Map<Batch, { readonly orders: Settlement[]; failed: boolean }>();
   let current: Batch | null = null; // rows of a batch stand together
@@ -198,11 +214,13 @@ function resultsOf(
   draft.rows.forEach(({ batch, purchase, failure }, index) => {
     if (batch !== current) tallies.set((current = batch), (tally = { orders: [], failed: false }));
     const orderId = orderIds[index] as string;
-    if (failure !== null || surplus.has(orderId)) tally.failed = true;
+    if (failure !== null || failed.has(orderId)) tally.failed = true;
     else tally.orders.push({ userId: purchase.userId, requestId: purchase.requestId, orderId });
   });
   return batches.map((batch) => {
     if (!terms.has(batch.saleId)) return { outcome: 'unknown_sale' };
+    const why = kept.get(batch);
+    if (why !== undefined) return { outcome: 'retry', reason: why, error: null };
     const found = draft.found.get(batch) ?? [];
     const mine = tallies.get(batch);
     if (mine === undefined) return { outcome: 'already_recorded', orders: found };

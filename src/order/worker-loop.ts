@@ -53,10 +53,10 @@ const ALONE_FROM_TRY = 3;
  *
  * The broker counts every redelivery and gives up after five, whatever the reason was. A poison message should reach
  * that end; an outage of MySQL must not bring it about. So the loops tell the two apart:
- * - MySQL failed (`unavailable`) or no order id may be minted: the deliveries stay in hand, held again and again (a
- *   hold is no redelivery and counts nothing), while the loop waits for the breaker and tries again. Nothing new is
- *   received meanwhile, so at most `loops` × `receiveMax` messages live in this process. If it dies, they come again
- *   after `holdMs` with one attempt more.
+ * - MySQL failed (`unavailable`), no order id may be minted, or a sale is being rebuilt (`repairing`): the deliveries
+ *   stay in hand, held again and again (a hold is no redelivery and counts nothing), while the loop waits for the
+ *   breaker and tries again. Nothing new is received meanwhile, so at most `loops` × `receiveMax` messages live in this
+ *   process. If it dies, they come again after `holdMs` with one attempt more.
  * - Anything else is the batch's own trouble: back-off by its attempt, then the dead letters.
  * What is held longer than `holdMaxMs` is given back after all: perhaps it is the message that brings MySQL down.
  */

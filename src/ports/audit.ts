@@ -28,6 +28,9 @@ export type AuditedOrder = Pick<
   'orderId' | 'userId' | 'requestId' | 'batchId' | 'quantity' | 'state' | 'reason'
 >;
 
+/** With what only an audit of a sale at rest compares. */
+export type AuditedRow = AuditedOrder & Pick<Order, 'paidAtMs'>;
+
 /** The book as an auditor reads it. */
 export interface BookAudit {
   /** @throws OperationalError mysql */
@@ -36,7 +39,7 @@ export interface BookAudit {
    * Every row of the sale, in chunks.
    * @throws OperationalError mysql
    */
-  orders(saleId: string): AsyncIterable<readonly AuditedOrder[]>;
+  orders(saleId: string): AsyncIterable<readonly AuditedRow[]>;
   /**
    * Outbox rows that must be done before the sale is at rest: releases that are not done.
    * @throws OperationalError mysql

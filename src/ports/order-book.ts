@@ -30,23 +30,30 @@ export interface WritePlan {
   readonly releases: readonly Release[];
   /** Sales whose guard said no: there each purchase is tried alone, so that exactly the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
+  /**
+   * Set after `value_refused`: purchases whose values the book does not take become `failed/refused_by_database`, in the
+   * same transaction as the others. Default false.
+   */
+  readonly singleOut?: boolean;
   /** How long a buyer may take to pay, from the time of the transaction. */
   readonly paymentWindowMs: number;
 }
 
 /**
- * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`
+ * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`, `refused`
+ *   those that became `failed/refused_by_database` (absent: none)
  * - `row_exists`: a purchase has its row, or `active_key` stood in the way; nothing was written, look up, plan again
  * - `order_id_taken`: an equal order id exists; nothing was written, mint new ones
  * - `oversold`: the guard of these sales said no; nothing was written, plan them one by one
  * - `epoch_changed`: the sale was rebuilt meanwhile; nothing was written
+ * - `value_refused`: the book does not take some value; nothing was written, single it out
  * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
  */
 export type WriteOutcome =
-  | { readonly outcome: 'written'; readonly surplus: ReadonlySet<string> }
+  | { readonly outcome: 'written'; readonly surplus: ReadonlySet<string>; readonly refused?: ReadonlySet<string> }
   | { readonly outcome: 'row_exists' | 'order_id_taken' }
   | { readonly outcome: 'oversold'; readonly saleIds: readonly string[] }
-  | { readonly outcome: 'epoch_changed' }
+  | { readonly outcome: 'epoch_changed' | 'value_refused' }
   | { readonly outcome: 'again' };
 
 /** Where orders are written and found. MySQL time rules every deadline. */
@@ -58,7 +65,8 @@ export interface OrderBook {
   termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>>;
 
   /**
-   * Writes rows, outbox and the `sold` count in one transaction, or nothing.
+   * Writes rows, outbox and the `sold` count in one transaction, or nothing. With `singleOut` a refused value is thrown
+   * when its purchase cannot be singled out: its failed row is refused as well, none stands beside it, or many are.
    * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
    * Source: protocol rule 6
    */

@@ -40,7 +40,8 @@ export interface ReconcileBook {
   rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
 
   /**
-   * Every row of the sale that was written after it was opened, in chunks.
+   * Every row of the sale that was written after it was opened, in chunks. One may be empty: so far the table was read,
+   * and nothing of this sale stands there.
    * @param window only those minted in it
    * @throws OperationalError mysql
    */

@@ -38,22 +38,42 @@ export interface PendingBatch {
 export const UNPARK_WORDS = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
 export type Unparked = (typeof UNPARK_WORDS)[number];
 
+/**
+ * - `claimed`: every purchase without a row is held in the present epoch, but for the keys that are `lost`
+ * - `shut`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
+ * - `not_warmed`: the bucket is not loaded
+ */
+export type Claimed =
+  { readonly outcome: 'claimed'; readonly lost: ReadonlySet<string> } | { readonly outcome: 'shut' | 'not_warmed' };
+
 /** The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. */
 export interface SettlementLedger {
   /**
    * Tells the ledger that these batches are in MySQL: each leaves `pending`, its marker loses the body, and each
    * request still `held` by it becomes `ordered`. Nothing else moves.
    * @param settled the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
-   * @throws OperationalError redis; some may be settled, so call again with all
-   * Source: lua/settle-3.lua; protocol rules 7 and 8
+   * @throws OperationalError redis, also while the bucket is in repair; some may be settled, so call again with all
+   * Source: lua/settle-4.lua; protocol rules 7 and 8
    */
   settle(settled: readonly { readonly batch: Batch; readonly orders: readonly Settlement[] }[]): Promise<void>;
 
   /**
+   * Takes units and limit for a batch of an older epoch, whose deduct may have been lost. Each purchase that neither has
+   * a row nor an entry is `held` by the batch from now on; one that finds no units, or no place under the limit, is lost:
+   * it is closed, so that the same key is not let in again before its row says that it failed.
+   * The batch is in `pending` and its marker, if it had none, is `claimed`. Safe to repeat.
+   * @param epoch of the sale, as MySQL has it now
+   * @param recorded keys (`userId/requestId`) of its purchases that have a row
+   * @throws OperationalError redis; it may have been done, so call again
+   * Source: lua/claim-6.lua; protocol rule 11
+   */
+  claim(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed>;
+
+  /**
    * Gives the units of ended requests back, each at most once.
    * @returns one word per release, in order
-   * @throws OperationalError redis; some may be released, so call again with all
-   * Source: lua/release-3.lua; protocol rule 7
+   * @throws OperationalError redis, also while the bucket is in repair; some may be released, so call again with all
+   * Source: lua/release-4.lua; protocol rule 7
    */
   release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
 

@@ -24,18 +24,27 @@ export type DeductVerdict =
   | { readonly outcome: 'refused'; readonly answers: readonly (LedgerAnswer | null)[] }
   /** `decide` was faster: this batch will never be deducted. */
   | { readonly outcome: 'aborted' }
-  /** The batch was formed in another epoch of the sale, or the sale is not loaded. Nothing was taken. */
+  /** The batch was formed in another epoch of the sale, or the sale is not loaded, in repair or in need of it. Nothing was taken. */
   | { readonly outcome: 'stale_epoch' | 'not_warmed' }
   /** The marker says that a later epoch took the units over: the orders will come, but no 202 was given. */
   | { readonly outcome: 'claimed' }
+  /** The units are taken, but too few replicas know: a fail-over could undo it, so nobody may hear yes. */
+  | { readonly outcome: 'unreplicated' }
   | { readonly outcome: 'outcome_unknown' };
 
 /**
  * - `deducted`, `aborted`, `claimed`: what the marker says, the same for ever
- * - `no_answer`: there is no marker and the ledger may not write one (sale missing, in repair, or of another epoch)
+ * - `outlived`: there is no marker, and the sale was rebuilt since the batch was formed: it may have been deducted, and
+ *   its marker lost. It is to be committed; whoever records it claims its units in the present epoch (protocol rule 11)
+ * - `unreplicated`: `deducted`, but too few replicas know
+ * - `no_answer`: there is no marker and the ledger may not write one (sale missing, in repair or in need of it)
  * - `outcome_unknown`: Redis did not answer
  */
-export type DecideVerdict = 'deducted' | 'aborted' | 'claimed' | 'no_answer' | 'outcome_unknown';
+export type DecideVerdict =
+  'deducted' | 'aborted' | 'claimed' | 'outlived' | 'unreplicated' | 'no_answer' | 'outcome_unknown';
+
+/** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost it. */
+export type RequestLook = RequestEntry | null | 'unsure';
 
 export interface LedgerSale {
   readonly state: LedgerSaleState;
@@ -51,8 +60,8 @@ export interface LedgerSale {
 export interface StockLedger {
   /**
    * Looks at a batch-to-be without changing anything, so that a refusal costs no half message. Purchases count in
-   * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `replayed` or
-   * `request_conflict`, `loading`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`.
+   * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
+   * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`.
    * @throws OperationalError redis; nothing was changed
    * Source: lua/precheck-4.lua; protocol rule 4
    */
@@ -72,10 +81,11 @@ export interface StockLedger {
   decide(ref: BatchRef): Promise<DecideVerdict>;
 
   /**
-   * The entry of one request, or null when this bucket has never let it in.
+   * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it: ask the book.
    * @throws OperationalError redis
+   * Source: lua/look-2.lua; protocol rule 9
    */
-  findRequest(ref: BucketRef, userId: string, requestId: string): Promise<RequestEntry | null>;
+  findRequest(ref: BucketRef, userId: string, requestId: string): Promise<RequestLook>;
 
   /**
    * Every key (`userId/requestId`) that ever took units in this bucket, in chunks; at most the units ever sold.

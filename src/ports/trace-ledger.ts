@@ -1,3 +1,4 @@
+import type { RequestEntry } from '../domain/outcome.js';
 import type { BucketRef } from './stock-ledger.js';
 
 /** What the ledger has of one batch. */
@@ -17,6 +18,12 @@ export interface TraceLedger {
    * @throws OperationalError redis
    */
   buyersOf(ref: BucketRef, requestId: string, max: number): Promise<string[]>;
+
+  /**
+   * The entry of one request as it stands, also where the bucket may have lost what came after it.
+   * @throws OperationalError redis
+   */
+  entryOf(ref: BucketRef, userId: string, requestId: string): Promise<RequestEntry | null>;
 
   /**
    * The units that a buyer holds or has ordered.

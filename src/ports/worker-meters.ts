@@ -9,8 +9,11 @@ export type DeliveryVerdict =
   | 'unknown_version'
   | 'unknown_sale';
 
-/** Why rows could not be written now. */
-export type RetryReason = 'unavailable' | 'contended' | 'no_order_ids' | 'poison';
+/**
+ * Why rows could not be written now. Two are for batches of an older epoch, which claim their units first: `repairing`
+ * while the sale is being rebuilt, `not_warmed` when Redis does not have it.
+ */
+export type RetryReason = 'unavailable' | 'contended' | 'no_order_ids' | 'poison' | 'repairing' | 'not_warmed';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 

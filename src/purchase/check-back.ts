@@ -25,6 +25,8 @@ export function createCheckBack({ ledger, log }: CheckBackPorts): CheckBack {
     switch (verdict) {
       case 'deducted':
       case 'claimed':
+      case 'outlived': // its marker may be lost, so a 202 may be out: whoever records it claims its units anew
+      case 'unreplicated':
         return 'commit';
       case 'aborted':
         return 'rollback';

@@ -73,11 +73,16 @@ export async function placeBatch(
       return end('refused', again);
     }
     case 'aborted':
-    case 'stale_epoch':
-    case 'not_warmed':
       if (!(await rolledBack(half, replyToAll))) return end('outcome_unknown');
       return end('aborted', survivors); // the next precheck tells each buyer why
+    case 'stale_epoch':
+    case 'not_warmed':
+      // No marker says so: a check-back that came first has had the batch committed, and a rollback says OK all the same.
+      replyToAll({ outcome: 'outcome_unknown' });
+      await half.rollback();
+      return end('outcome_unknown');
     case 'claimed': // orders will come, but one of them may have lost its unit: no 202
+    case 'unreplicated': // the broker will remember the batch, but until then a fail-over could forget it: no 202
       replyToAll({ outcome: 'outcome_unknown' });
       await half.commit();
       return end('outcome_unknown');
@@ -109,8 +114,8 @@ async function deduct(batch: Batch, { ledger, clock }: PlaceBatchPorts): Promise
   for (const pauseMs of DECIDE_PAUSES_MS) {
     if (pauseMs > 0) await clock.sleep(pauseMs);
     const decided = await ledger.decide(batch);
-    if (decided === 'deducted' || decided === 'aborted' || decided === 'claimed') return { outcome: decided };
-    if (decided === 'no_answer') break;
+    if (decided === 'no_answer' || decided === 'outlived') break; // the broker will ask, when it is known what was lost
+    if (decided !== 'outcome_unknown') return { outcome: decided };
   }
   return { outcome: 'outcome_unknown' };
 }

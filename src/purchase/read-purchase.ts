@@ -1,16 +1,21 @@
 import { OperationalError } from '../domain/errors.js';
 import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
-import { homeBucket } from '../domain/sale.js';
+import { homeBucket, type SaleCard } from '../domain/sale.js';
+import type { Clock } from '../ports/clock.js';
 import type { OrderBook } from '../ports/order-book.js';
 import type { PurchaseRef } from '../ports/purchase-news.js';
 import type { StockLedger } from '../ports/stock-ledger.js';
 import type { SaleCards } from '../sale/sale-cards.js';
 
+/** Longer than the broker keeps a message, and than reconcile looks at a sale that is closed. */
+const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
+
 export interface ReadPurchasePorts {
   readonly cards: Pick<SaleCards, 'get'>;
   readonly ledger: Pick<StockLedger, 'findRequest'>;
   readonly book: Pick<OrderBook, 'findByPurchases'>;
+  readonly clock: Clock;
 }
 
 /**
@@ -23,11 +28,12 @@ export interface ReadPurchasePorts {
 export async function readPurchase(
   { saleId, userId, requestId }: PurchaseRef,
   told: PurchaseStatus | null,
-  { cards, ledger, book }: ReadPurchasePorts,
+  { cards, ledger, book, clock }: ReadPurchasePorts,
 ): Promise<PurchaseStatus> {
   const card = await cards.get(saleId);
   const bucket = card.card === 'ready' ? homeBucket(userId, card.sale.buckets) : 0;
-  const entry = await ledger.findRequest({ saleId, bucket }, userId, requestId);
+  const look = await ledger.findRequest({ saleId, bucket }, userId, requestId);
+  const entry = look === 'unsure' ? null : look;
   if (entry?.state === 'held') return { status: 'pending' };
   if (told !== null) return told;
   const [row] = await book.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
@@ -36,8 +42,18 @@ export async function readPurchase(
   if (entry !== null) return { status: 'pending' };
   // Without the card nobody knows the buyer's bucket: "not found" could be said of a purchase that was accepted.
   if (card.card === 'loading') throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
+  if (look === 'unsure' && !isForgotten(card, clock.nowMs())) {
+    throw new OperationalError('redis', `the books of sale ${saleId} are being rebuilt`, { retryable: true });
+  }
   return { status: 'not_found' };
 }
+
+/**
+ * Whether the ledger may have lost the sale for good: by then every purchase that was accepted has its row. Where there
+ * is no sale, there was never a purchase.
+ */
+const isForgotten = (card: SaleCard, nowMs: number): boolean =>
+  card.card !== 'ready' || nowMs - card.sale.closesAtMs > FORGOTTEN_AFTER_MS;
 
 /** An order that was cancelled or expired is still an order: the buyer once had it, and hears how it ended. */
 export function statusOf(order: Pick<Order, 'orderId' | 'state' | 'reason'>): PurchaseStatus {

@@ -19,6 +19,8 @@ export interface SoldOutFlagsPorts {
 interface Flag {
   /** Every key that was ever let in: these are asked in Redis, so a winner who asks again never hears `sold_out`. */
   keys: Set<string>;
+  /** Of the sale when they were read; a rebuilt ledger may have let others in, and as many. */
+  epoch: number;
   untilMs: number;
   busy: boolean;
 }
@@ -65,7 +67,7 @@ export class SoldOutFlags {
       return;
     }
     if (flag?.busy || (flag && flag.untilMs > this.#ports.clock.nowMs())) return;
-    const armed = flag ?? { keys: new Set<string>(), untilMs: 0, busy: false };
+    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, busy: false };
     this.#flags.set(name, armed);
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
@@ -75,20 +77,26 @@ export class SoldOutFlags {
     const sale = await this.#ports.ledger.readSale(ref);
     if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
     if (sale.unitsLeft > 0) flag.untilMs = 0;
-    else await this.#arm(ref, flag, seenMs);
+    else await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
   readonly #arm = async (ref: BucketRef, flag: Flag, seenMs: number): Promise<void> => {
+    const sale = await this.#ports.ledger.readSale(ref);
+    if (sale !== null) await this.#armIn(sale.epoch, ref, flag, seenMs);
+  };
+
+  async #armIn(epoch: number, ref: BucketRef, flag: Flag, seenMs: number): Promise<void> {
     const { ledger } = this.#ports;
     const count = await ledger.acceptedCount(ref);
     if (count > this.#options.keysMax) return;
-    if (count !== flag.keys.size) {
+    if (count !== flag.keys.size || epoch !== flag.epoch) {
       const keys = new Set<string>();
       for await (const chunk of ledger.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
       flag.keys = keys;
+      flag.epoch = epoch;
     }
     if (count === flag.keys.size) flag.untilMs = seenMs + this.#options.lifeMs;
-  };
+  }
 
   async #whileBusy(
     flag: Flag,

@@ -1,8 +1,9 @@
-import { isLive } from '../domain/order.js';
+import { isLive, type FailureReason } from '../domain/order.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { Sale } from '../domain/sale.js';
-import type { AuditedOrder, BookAudit, LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
+import type { AuditedOrder, AuditedRow, BookAudit, LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
 import type { Clock } from '../ports/clock.js';
+import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
 import { compareRequest } from './compare-request.js';
 
 export interface CheckPorts {
@@ -15,9 +16,16 @@ export type Heard = 'ok' | 'fail' | 'unknown';
 /** `userId/requestId` → what its client heard. */
 export type OpLog = ReadonlyMap<string, Heard>;
 
+/** What is known beyond the answers to purchases; each part that is absent is not checked. */
+export interface CheckMore {
+  readonly history?: ClientHistory;
+  /** Reasons that an accepted purchase may fail for. */
+  readonly mayFail?: readonly FailureReason[];
+}
+
 /** A broken promise. The invariants are listed in docs/architecture.md. */
 export interface Finding {
-  readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5';
+  readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8';
   readonly detail: string;
 }
 
@@ -51,9 +59,15 @@ const FINDINGS_MAX = 50;
 /**
  * Compares Redis, MySQL and what clients heard, for one sale that is at rest (see `waitUntilAtRest`).
  * @param opLog absent: only the two books are compared
+ * @param more what else clients saw, and what the fault allows
  * @throws OperationalError; Error when there is no such sale
  */
-export async function checkSale(saleId: string, ports: CheckPorts, opLog?: OpLog): Promise<SaleCheck> {
+export async function checkSale(
+  saleId: string,
+  ports: CheckPorts,
+  opLog?: OpLog,
+  more: CheckMore = {},
+): Promise<SaleCheck> {
   const sale = await ports.book.findSale(saleId);
   if (sale === null) throw new Error(`there is no sale ${saleId} to check`);
   const ledger = mergeBuckets(
@@ -61,7 +75,7 @@ export async function checkSale(saleId: string, ports: CheckPorts, opLog?: OpLog
   );
   const audit = new Audit(sale, ledger);
   for await (const chunk of ports.book.orders(saleId)) for (const row of chunk) audit.readRow(row);
-  return audit.conclude(opLog);
+  return audit.conclude(opLog, more);
 }
 
 /** Waits until nothing is pending and every release is done. @returns false when `timeoutMs` was not enough */
@@ -97,8 +111,11 @@ class Audit {
     this.#ledger = ledger;
   }
 
-  readRow(row: AuditedOrder): void {
+  readRow(row: AuditedRow): void {
     const key = purchaseKey(row);
+    if ((row.state === 'paid') !== (row.paidAtMs !== null)) {
+      this.#found('I6', `${key} is ${row.state}, and its time of payment says otherwise`);
+    }
     if (this.#rows.has(key)) {
       this.#duplicates++;
       this.#found('I2', `${key} has two rows`);
@@ -112,7 +129,7 @@ class Audit {
     if (units > this.#sale.limitPerBuyer) this.#found('I2', `buyer ${row.userId} has ${units} live units`);
   }
 
-  conclude(opLog: OpLog | undefined): SaleCheck {
+  conclude(opLog: OpLog | undefined, { history, mayFail }: CheckMore): SaleCheck {
     const { stock, sold } = this.#sale;
     const { unitsLeft, pending } = this.#ledger;
     if (sold > stock) this.#found('I1', `sold ${sold} of ${stock}`);
@@ -122,6 +139,11 @@ class Audit {
     if (difference !== 0) this.#found('I4', `${difference} units are in neither book`);
     this.#compareBuyers();
     const lost = this.#compareRequests() + this.#compareOpLog(opLog ?? new Map());
+    const rows = this.#rows;
+    if (history !== undefined) for (const one of judgeHistory(history, { rows, unitsLeft })) this.#note(one);
+    if (mayFail !== undefined) {
+      for (const one of judgeFailures(rows, (key) => opLog?.get(key) === 'ok', mayFail)) this.#note(one);
+    }
     return {
       figures: {
         ...{ stock, sold, unitsLeft, difference, lost },
@@ -192,7 +214,11 @@ class Audit {
   }
 
   #found(invariant: Finding['invariant'], detail: string): void {
-    if (this.#findings.length < FINDINGS_MAX) this.#findings.push({ invariant, detail });
+    this.#note({ invariant, detail });
+  }
+
+  #note(finding: Finding): void {
+    if (this.#findings.length < FINDINGS_MAX) this.#findings.push(finding);
   }
 }
 

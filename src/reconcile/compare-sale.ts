@@ -1,7 +1,9 @@
 import { homeBucket, type Sale } from '../domain/sale.js';
 import type { AgedOrder, ReconcileBook } from '../ports/reconcile-book.js';
 import type { LedgerRequest, ReconcileLedger } from '../ports/reconcile-ledger.js';
+import type { RepairLedger } from '../ports/repair-ledger.js';
 import type { BucketRef } from '../ports/stock-ledger.js';
+import { isWhole } from './is-whole.js';
 import { RequestJudge, type JudgeLimits } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';
 import { measureDrift, type SaleUnits } from './measure-drift.js';
@@ -9,7 +11,7 @@ import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
 import { SaleNotes, type SaleReport } from './sale-report.js';
 
 export interface ComparePorts {
-  readonly ledger: ReconcileLedger;
+  readonly ledger: ReconcileLedger & Pick<RepairLedger, 'standing'>;
   readonly book: ReconcileBook;
 }
 
@@ -41,7 +43,7 @@ export async function compareSale(
   const notes = new SaleNotes();
   const judge = new RequestJudge(saleId, ports, limits, notes, onPage);
 
-  const units = await measureDrift(sale, ports, limits);
+  const units = (await isWhole(sale, ports)) ? await measureDrift(sale, ports, limits) : null;
   // Whatever Redis still has of it cannot be judged: half a sale looks like thousands of faults.
   if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;

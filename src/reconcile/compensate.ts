@@ -5,7 +5,9 @@ import type { Log } from '../ports/log.js';
 import type { Outbox } from '../ports/outbox.js';
 import type { ReconcileBook } from '../ports/reconcile-book.js';
 import type { ReconcileLedger } from '../ports/reconcile-ledger.js';
+import type { RepairLedger } from '../ports/repair-ledger.js';
 import { buyersTooMany } from './count-held.js';
+import { isWhole } from './is-whole.js';
 import { measureDrift } from './measure-drift.js';
 import {
   FOLLOW_MAX_MS,
@@ -18,7 +20,7 @@ import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
 
 export interface CompensatePorts extends RepairRequestPorts {
   readonly jobs: CompensationBook;
-  readonly ledger: RepairRequestPorts['ledger'] & ReconcileLedger;
+  readonly ledger: RepairRequestPorts['ledger'] & ReconcileLedger & Pick<RepairLedger, 'standing'>;
   readonly book: ReconcileBook;
   readonly outbox: Pick<Outbox, 'postpone'>;
   readonly log: Log;
@@ -134,6 +136,9 @@ async function repairOf(
 ): Promise<Repair> {
   const sale = await ports.book.findSale(job.saleId);
   if (sale === null) return later(`there is no sale ${job.saleId}`);
+  // What is judged by books that a repair replaces is judged wrong. The sale was read first: a batch that is sealed with
+  // its epoch is late once a repair has begun, and has to claim.
+  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) return later('the sale is to be repaired', false);
   switch (job.kind) {
     case 'leak':
     case 'unsettled':

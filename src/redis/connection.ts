@@ -1,74 +1,88 @@
-import { Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { OperationalError } from '../domain/errors.js';
 import type { Log } from '../ports/log.js';
+import { namedAddress, readRedisAddress } from './address.js';
+import { createClient, mastersOf, type RedisClient, type RedisOptions } from './client.js';
 import { loadScripts, type RunScript } from './scripts.js';
 
-export interface RedisOptions {
-  /** `redis://[user:password@]host:port[/db]` or `rediss://…`. */
-  readonly url: string;
-  /** How long a reply may take; after it the outcome of the command is unknown. */
-  readonly replyTimeoutMs: number;
-  readonly connectTimeoutMs: number;
-}
+export type { RedisClient, RedisOptions } from './client.js';
 
 export interface RedisConnection {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly run: RunScript;
-  /** How many of our scripts the server knows. @throws what the driver throws */
+  /** Every server that may hold keys: one, or the masters of a cluster. */
+  masters(): readonly Redis[];
+  /** How many of our scripts every server knows. @throws what the driver throws */
   scriptsLoaded(): Promise<number>;
   close(): Promise<void>;
 }
 
-/** Reconnect quickly at first, then at most this far apart. */
-const RECONNECT_MAX_MS = 1000;
-
-/** A connection without any reply for this many reply time-outs is half-open: TCP alone would take minutes to say so. */
-const SILENT_REPLY_TIMEOUTS = 2;
-
 /**
- * One connection. It never queues while disconnected and never sends a command twice: a purchase must hear within
- * milliseconds that Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2).
+ * One connection, or one to each server of a cluster. See `createClient` for what it never does.
  * @throws OperationalError redis, when the first connect fails
  */
 export async function connectRedis(options: RedisOptions, log: Log): Promise<RedisConnection> {
-  const redis = new Redis(options.url, {
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    commandTimeout: options.replyTimeoutMs,
-    socketTimeout: SILENT_REPLY_TIMEOUTS * options.replyTimeoutMs,
-    connectTimeout: options.connectTimeoutMs,
-    retryStrategy: (attempt) => Math.min(50 * attempt, RECONNECT_MAX_MS),
-  });
+  const redis = createClient(options);
   const scripts = loadScripts(redis);
   let lastError = '';
   redis.on('error', (error: Error) => {
     if (error.message !== lastError) log.warn({ err: error }, 'redis connection error');
     lastError = error.message; // the reconnect loop repeats it every second
   });
+  // A server that was started anew has forgotten them. They would also be sent with their next use.
+  const load = (server: Redis): Promise<void> =>
+    scripts.load(server).catch((err: unknown) => log.warn({ err }, 'the scripts were not loaded'));
   redis.on('ready', () => {
     lastError = '';
-    // A server that was started anew has forgotten them. They would also be sent with their next use.
-    scripts.load().catch((err: unknown) => log.warn({ err }, 'the scripts were not loaded'));
+    for (const server of mastersOf(redis)) void welcome(server, load);
   });
+  if (redis instanceof Cluster) {
+    // Not before the driver has made its own check at one of them, which a server that is just being connected fails.
+    redis.on('+node', (server: Redis) => (redis.status === 'ready' ? void welcome(server, load) : undefined));
+  }
   try {
-    await redis.connect();
+    await untilReady(redis, CONNECTS_MAX * options.connectTimeoutMs);
+    // Before it is connected a server of a cluster refuses all but the first command.
+    await Promise.all(mastersOf(redis).map((server) => server.ping()));
   } catch (cause) {
     redis.disconnect();
-    throw new OperationalError('redis', `cannot reach Redis at ${hostOf(options.url)}: is it running?`, {
-      retryable: true,
-      cause,
-    });
+    const where = namedAddress(readRedisAddress(options.url));
+    throw new OperationalError('redis', `cannot reach Redis at ${where}: is it running?`, { retryable: true, cause });
   }
   return {
     redis,
     run: scripts.run,
-    scriptsLoaded: () => scripts.loaded(),
+    masters: () => mastersOf(redis),
+    scriptsLoaded: () => scripts.loaded(mastersOf(redis)),
     close: async () => {
-      await redis.quit().catch(() => redis.disconnect());
+      await redis.quit().catch(() => undefined);
+      redis.disconnect(); // also from the sentinels, which nobody told to quit
     },
   };
+}
+
+/** The driver tries the servers of a cluster, or of its sentinels, one after the other, and again when its check fails. */
+const CONNECTS_MAX = 5;
+
+/** What `connect()` promises is never heard of when the driver begins anew in between, so the event counts. */
+function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`not ready after ${timeoutMs} ms`)), timeoutMs);
+    const end = (settle: () => void): void => {
+      clearTimeout(timer);
+      redis.off('ready', ready);
+      settle();
+    };
+    const ready = (): void => end(resolve);
+    redis.once('ready', ready);
+    redis.connect().catch((error: unknown) => end(() => reject(error as Error)));
+  });
+}
+
+/** A server that came into a cluster, or into our view of it, is connected before the first buyer needs it. */
+async function welcome(server: Redis, load: (server: Redis) => Promise<void>): Promise<void> {
+  if (server.status === 'wait') await server.connect().catch(() => undefined); // the next command says what is wrong
+  if (server.status === 'ready') await load(server);
 }
 
 /** Turns what the driver threw into our error, once. */
@@ -79,7 +93,10 @@ export function redisFault(what: string, cause: unknown): OperationalError {
 /** Where the driver speaks of its own settings, an operator is told what it means. */
 const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
   [/max retries per request/i, 'the connection to Redis was lost'],
-  [/enableOfflineQueue|Connection is closed/, 'there is no connection to Redis'],
+  [
+    /enableOfflineQueue|Connection is closed|Cluster is ended|No subscriber for the cluster/,
+    'there is no connection to Redis',
+  ],
   [/^Command timed out$/, 'Redis did not answer in time'],
 ];
 
@@ -98,15 +115,25 @@ export async function guarded<T>(what: string, call: () => Promise<T>): Promise<
   }
 }
 
-/** Resolves when the server answers. @throws OperationalError redis */
-export async function pingRedis({ redis }: RedisConnection): Promise<void> {
-  await guarded('ping', () => redis.ping());
+/** Resolves when every server answers. @throws OperationalError redis */
+export async function pingRedis({ redis, masters }: RedisConnection): Promise<void> {
+  const servers = masters();
+  if (servers.length === 0) await guarded('ping', () => redis.ping()); // says why there is none
+  await guarded('ping', () => Promise.all(servers.map((server) => server.ping())));
 }
 
-function hostOf(url: string): string {
-  try {
-    return new URL(url).host;
-  } catch {
-    return url;
-  }
+/**
+ * Now, on the clock of the server that has the key, Unix ms: the times in a bucket are those of its own server.
+ * @throws what the driver throws
+ */
+export async function serverNowMs(redis: RedisClient, key: string): Promise<number> {
+  // TIME names no key; in a pipeline it goes where the others go
+  const replies = await redis.pipeline([['time'], ['exists', key]]).exec();
+  const [error, time] = replies?.[0] ?? [new Error('the pipeline was cut off')];
+  if (error) throw error;
+  return timeToMs(time as [seconds: string, micros: string]);
 }
+
+/** A reply of TIME as Unix ms. */
+export const timeToMs = ([seconds, micros]: readonly unknown[]): number =>
+  Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);

@@ -12,6 +12,9 @@ export interface BucketKeys {
   readonly pending: string;
   /** The marker of one batch is `tx` + batchId. */
   readonly tx: string;
+  /** The new books of a bucket in repair, until they take the place of the old ones. */
+  readonly stagedRequests: string;
+  readonly stagedBuyers: string;
 }
 
 export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
@@ -23,11 +26,16 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
     requests: `${tag}requests`,
     pending: `${tag}pending`,
     tx: `${tag}tx:`,
+    stagedRequests: `${tag}staged:requests`,
+    stagedBuyers: `${tag}staged:buyers`,
   };
 }
 
 export const cardKey = (saleId: string): string => `sk:card:${saleId}`;
 export const cardLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
+
+/** Written before each question to the replicas, and never read. */
+export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
 /** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
 export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;

@@ -1,4 +1,5 @@
-import { guarded, reasonOf, type RedisConnection } from './connection.js';
+import { Cluster, type Redis } from 'ioredis';
+import { guarded, reasonOf, timeToMs, type RedisConnection } from './connection.js';
 import { SCRIPT_NAMES } from './scripts.js';
 
 export interface RedisProbe {
@@ -9,13 +10,16 @@ export interface RedisProbe {
 /** Our clock and Redis may differ by this much: Redis time opens the sale, ours only measures. */
 const SKEW_MAX_MS = 2000;
 
-/** Answers, in time, and not far from our clock. Never throws. */
-export async function probeRedis({ redis, scriptsLoaded }: RedisConnection): Promise<RedisProbe> {
-  const startedMs = Date.now();
+/** Every server answers, in time, and not far from our clock. Never throws. */
+export async function probeRedis({ redis, masters, scriptsLoaded }: RedisConnection): Promise<RedisProbe> {
   try {
-    const [seconds, micros] = await redis.time();
-    const redisMs = Number(seconds) * 1000 + Number(micros) / 1000;
-    const skewMs = Math.round((startedMs + Date.now()) / 2 - redisMs);
+    const servers = masters();
+    if (servers.length === 0) return { ok: false, detail: 'there is no connection to Redis' };
+    if (redis instanceof Cluster && !(await Promise.all(servers.map(isClusterUp))).every(Boolean)) {
+      return { ok: false, detail: 'the Redis cluster is down: see CLUSTER INFO' };
+    }
+    const skews = await Promise.all(servers.map(skewOf));
+    const skewMs = skews.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most));
     const detail = `clock skew ${skewMs} ms, ${await scriptsLoaded()} of ${SCRIPT_NAMES.length} scripts loaded`;
     if (Math.abs(skewMs) <= SKEW_MAX_MS) return { ok: true, detail };
     return { ok: false, detail: `${detail}: more than ${SKEW_MAX_MS} ms, set the clock of this host (NTP)` };
@@ -24,12 +28,25 @@ export async function probeRedis({ redis, scriptsLoaded }: RedisConnection): Pro
   }
 }
 
+const isClusterUp = async (server: Redis): Promise<boolean> =>
+  (await server.cluster('INFO')).includes('cluster_state:ok');
+
+async function skewOf(server: Redis): Promise<number> {
+  const startedMs = Date.now();
+  const redisMs = timeToMs(await server.time());
+  return Math.round((startedMs + Date.now()) / 2 - redisMs);
+}
+
 /**
- * What must be true of a Redis before stock is put into it, as sentences; an empty list is good.
+ * What must be true of every server before stock is put into it, as sentences; an empty list is good.
  * @throws OperationalError redis
  */
-export async function findRedisMisconfiguration({ redis }: RedisConnection): Promise<string[]> {
-  const info = await guarded('read the server settings', () => redis.info());
+export async function findRedisMisconfiguration({ masters }: RedisConnection): Promise<string[]> {
+  const infos = await guarded('read the server settings', () => Promise.all(masters().map((server) => server.info())));
+  return [...new Set(infos.flatMap(problemsIn))];
+}
+
+function problemsIn(info: string): string[] {
   const read = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
   const problems: string[] = [];
   const policy = read('maxmemory_policy');

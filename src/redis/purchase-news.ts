@@ -1,17 +1,21 @@
-import { Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { decodeOrderNews, encodeOrderNews } from '../domain/order-news.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { Log } from '../ports/log.js';
 import type { HearNews, PurchaseNews, PurchaseNewsSender, PurchaseRef } from '../ports/purchase-news.js';
+import { createListener } from './client.js';
 import { guarded, type RedisConnection, type RedisOptions } from './connection.js';
 import { newsChannel } from './keys.js';
 
 /** The telling side, on the connection that the program has. A channel that nobody hears costs one short question. */
 export function createPurchaseNewsSender({ redis }: RedisConnection): PurchaseNewsSender {
+  // a cluster passes news on to all its servers, but each knows only who listens at itself
+  const servers = (): readonly Redis[] => (redis instanceof Cluster ? redis.nodes('all') : [redis]);
   return {
     async hasListeners(saleId): Promise<boolean> {
-      const reply = await guarded('ask who listens', () => redis.pubsub('NUMSUB', newsChannel(saleId)));
-      return Number((reply as unknown[])[1]) > 0;
+      const ask = (server: Redis) => server.pubsub('NUMSUB', newsChannel(saleId));
+      const replies = await guarded('ask who listens', () => Promise.all(servers().map(ask)));
+      return replies.some((reply) => Number((reply as unknown[])[1]) > 0);
     },
     async send(saleId, news): Promise<void> {
       await guarded('tell how orders stand', () => redis.publish(newsChannel(saleId), encodeOrderNews(news)));
@@ -30,7 +34,6 @@ export type OpenPurchaseNews = PurchaseNews & {
 };
 
 const LINGER_MS = 10_000;
-const RECONNECT_MAX_MS = 1000;
 /** A connection that only listens would not notice that the other end is gone. */
 const PING_EVERY_MS = 5000;
 
@@ -42,16 +45,7 @@ export function openPurchaseNews(
   { lingerMs = LINGER_MS, ...options }: PurchaseNewsOptions,
   log: Log,
 ): OpenPurchaseNews {
-  const redis = new Redis(options.url, {
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    autoResubscribe: false, // done below, where it is known when the way is open
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    commandTimeout: options.replyTimeoutMs,
-    connectTimeout: options.connectTimeoutMs,
-    retryStrategy: (attempt) => Math.min(50 * attempt, RECONNECT_MAX_MS),
-  });
+  const redis = createListener(options);
   const hall = new ListenerHall(redis, lingerMs, log);
   let lastError = '';
   redis.on('error', (error: Error) => {

@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import { Bug } from '../domain/errors.js';
 import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
 import {
@@ -6,13 +5,13 @@ import {
   type Adjusted,
   type BucketUnits,
   type LedgerBatch,
-  type LedgerRequest,
   type PendingAge,
   type ReconcileLedger,
 } from '../ports/reconcile-ledger.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
-import { scanHash, SCAN_COUNT } from './scan-hash.js';
+import { requestPages } from './request-pages.js';
+import { scanHash } from './scan-hash.js';
 
 /** A bounded reply, and far below any reply time-out. */
 const BATCHES_PER_PIPELINE = 500;
@@ -64,23 +63,11 @@ export function createReconcileLedger({ redis, run }: RedisConnection): Reconcil
   };
 }
 
-async function* requestPages(redis: Redis, key: string): AsyncGenerator<LedgerRequest[]> {
-  let page: LedgerRequest[] = [];
-  for await (const [field, text] of scanHash(redis, key)) {
-    const entry = parseRequestEntry(text);
-    if (entry !== null) page.push([field, entry]);
-    if (page.length < SCAN_COUNT) continue;
-    yield page;
-    page = [];
-  }
-  if (page.length > 0) yield page;
-}
-
-async function readBatch(redis: Redis, { tx, pending }: BucketKeys, batchId: string): Promise<LedgerBatch> {
+async function readBatch(redis: RedisClient, { tx, pending }: BucketKeys, batchId: string): Promise<LedgerBatch> {
   const [score, marker, nowMs] = await Promise.all([
     redis.zscore(pending, batchId),
     redis.get(tx + batchId),
-    redisNowMs(redis),
+    serverNowMs(redis, pending),
   ]);
   const start = marker?.indexOf('{') ?? -1;
   const kind = /^[a-z]+/.exec(marker ?? '')?.[0];
@@ -93,14 +80,14 @@ async function readBatch(redis: Redis, { tx, pending }: BucketKeys, batchId: str
 
 /** The bodies stay where they are: of a page of requests they would be megabytes. */
 async function pendingAmong(
-  redis: Redis,
+  redis: RedisClient,
   { tx, pending }: BucketKeys,
   batchIds: readonly string[],
 ): Promise<Map<string, PendingAge>> {
   const found = new Map<string, PendingAge>();
   for (let start = 0; start < batchIds.length; start += BATCHES_PER_PIPELINE) {
     const slice = batchIds.slice(start, start + BATCHES_PER_PIPELINE);
-    const [scores, nowMs] = await Promise.all([redis.zmscore(pending, ...slice), redisNowMs(redis)]);
+    const [scores, nowMs] = await Promise.all([redis.zmscore(pending, ...slice), serverNowMs(redis, pending)]);
     const waiting = slice.flatMap((batchId, index) => {
       const score = scores[index] ?? null;
       return score === null ? [] : [{ batchId, pendingMs: Math.max(0, nowMs - Number(score)) }];
@@ -114,23 +101,18 @@ async function pendingAmong(
 }
 
 /** A hash cannot be added up at one moment; the stock before and after says whether anything moved meanwhile. */
-async function readUnits(redis: Redis, keys: BucketKeys, youngMs: number): Promise<BucketUnits | null> {
+async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number): Promise<BucketUnits | null> {
   const before = await redis.get(keys.stock);
   if (before === null) return null;
   const buyers = new Map<string, number>(); // a field may come twice
   for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
   let unitsOfBuyers = 0;
   for (const units of buyers.values()) unitsOfBuyers += units;
-  const nowMs = await redisNowMs(redis);
+  const nowMs = await serverNowMs(redis, keys.pending);
   const [pending, youngPending, after] = await Promise.all([
     redis.zcard(keys.pending),
     redis.zcount(keys.pending, `(${nowMs - youngMs}`, '+inf'),
     redis.get(keys.stock),
   ]);
   return { unitsLeft: Number(before), unitsOfBuyers, moved: after !== before, pending, youngPending };
-}
-
-async function redisNowMs(redis: Redis): Promise<number> {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
 }

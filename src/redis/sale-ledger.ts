@@ -1,25 +1,18 @@
 import { Bug } from '../domain/errors.js';
-import type { Sale } from '../domain/sale.js';
+import { unitsOfBucket } from '../domain/sale.js';
 import type { GateOutcome, SaleLedger } from '../ports/stock-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 
 /** How an owner loads and switches a sale in Redis. */
-export function createSaleLedger({ redis, run }: RedisConnection): SaleLedger {
+export function createSaleLedger({ run }: RedisConnection): SaleLedger {
   return {
     async warm(sale): Promise<'warmed' | 'already_warm'> {
-      const runId = await guarded('read the run id', async () => readRunId(await redis.info('server')));
       let outcome: 'warmed' | 'already_warm' = 'already_warm';
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
-        const args = [
-          unitsOfBucket(sale, bucket),
-          sale.epoch,
-          sale.opensAtMs,
-          sale.closesAtMs,
-          sale.limitPerBuyer,
-          runId,
-        ];
+        const { epoch, opensAtMs, closesAtMs, limitPerBuyer } = sale;
+        const args = [unitsOfBucket(sale, bucket), epoch, opensAtMs, closesAtMs, limitPerBuyer];
         const word = await guarded('warm', () => run('warm', [keys.stock, keys.sale], args));
         if (word === 'warmed') outcome = 'warmed';
         else if (word !== 'already_warm') throw new Bug(`warm answered the word ${String(word)}`);
@@ -37,13 +30,4 @@ export function createSaleLedger({ redis, run }: RedisConnection): SaleLedger {
       return 'gated';
     },
   };
-}
-
-/** The units of one bucket: even shares, the first buckets take what is left over. */
-export function unitsOfBucket(sale: Pick<Sale, 'stock' | 'buckets'>, bucket: number): number {
-  return Math.floor(sale.stock / sale.buckets) + (bucket < sale.stock % sale.buckets ? 1 : 0);
-}
-
-function readRunId(info: string): string {
-  return /^run_id:([0-9a-f]+)/m.exec(info)?.[1] ?? '';
 }

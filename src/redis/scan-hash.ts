@@ -1,5 +1,4 @@
-import type { Redis } from 'ioredis';
-import { guarded } from './connection.js';
+import { guarded, type RedisClient } from './connection.js';
 
 /** Fields per step; short enough not to hold Redis up. */
 export const SCAN_COUNT = 2000;
@@ -9,7 +8,7 @@ export const SCAN_COUNT = 2000;
  * @throws OperationalError redis
  */
 export async function* scanHash(
-  redis: Redis,
+  redis: RedisClient,
   key: string,
   pattern = '*',
 ): AsyncGenerator<[field: string, value: string]> {

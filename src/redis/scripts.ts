@@ -1,17 +1,25 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
+import type { RedisClient } from './client.js';
 
 export const SCRIPT_NAMES = [
   'precheck',
   'deduct',
   'decide',
+  'look',
   'settle',
   'release',
+  'claim',
   'unpark',
   'warm',
   'gate',
   'adjust',
+  'standing',
+  'shut',
+  'stage',
+  'remember',
+  'reopen',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
@@ -26,17 +34,17 @@ export type RunScript = (
 
 export interface Scripts {
   readonly run: RunScript;
-  /** Gives all of them to the server, so that the first purchase after its start finds them. */
-  load(): Promise<void>;
-  /** How many of them the server knows. */
-  loaded(): Promise<number>;
+  /** Gives all of them to a server, so that the first purchase after its start finds them. */
+  load(server: Redis): Promise<void>;
+  /** How many of them each of these servers knows. */
+  loaded(servers: readonly Redis[]): Promise<number>;
 }
 
 /**
  * Defines the scripts of `lua/` on a connection. EVALSHA first; a server that has forgotten the script (restart,
  * SCRIPT FLUSH) gets it whole, which is safe because NOSCRIPT means that nothing ran.
  */
-export function loadScripts(redis: Redis): Scripts {
+export function loadScripts(redis: RedisClient): Scripts {
   const keyCounts = new Map<string, number>();
   const texts: string[] = [];
   for (const file of readdirSync(LUA_FOLDER)) {
@@ -55,12 +63,12 @@ export function loadScripts(redis: Redis): Scripts {
   const hashes = texts.map((text) => createHash('sha1').update(text).digest('hex'));
   return {
     run: (name, keys, args) => commands[name](...keys, ...args),
-    async load(): Promise<void> {
-      await Promise.all(texts.map((text) => redis.script('LOAD', text)));
+    async load(server): Promise<void> {
+      await Promise.all(texts.map((text) => server.script('LOAD', text)));
     },
-    async loaded(): Promise<number> {
-      const known = (await redis.script('EXISTS', ...hashes)) as number[];
-      return known.filter((one) => one === 1).length;
+    async loaded(servers): Promise<number> {
+      const known = await Promise.all(servers.map((server) => server.script('EXISTS', ...hashes) as Promise<number[]>));
+      return hashes.filter((_, index) => known.every((one) => one[index] === 1)).length;
     },
   };
 }

@@ -1,20 +1,22 @@
-import type { Redis } from 'ioredis';
 import type { Batch, BatchRef } from '../domain/batch.js';
 import { Bug } from '../domain/errors.js';
-import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
+import { parseRequestEntry } from '../domain/outcome.js';
 import { purchaseKey, type Purchase } from '../domain/purchase.js';
 import type { Log } from '../ports/log.js';
+import type { BucketStanding } from '../ports/repair-ledger.js';
 import type {
   BucketRef,
   DecideVerdict,
   DeductVerdict,
   LedgerSale,
   PrecheckVerdict,
+  RequestLook,
   StockLedger,
 } from '../ports/stock-ledger.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';
+import { readStanding } from './standing.js';
 
 /** An `aborted` marker must outlive every check-back and every delayed deduct of its batch; then it may go. */
 export const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
@@ -64,15 +66,16 @@ export function createStockLedger({ redis, run }: RedisConnection, log: Log): St
       }
     },
 
-    async findRequest(ref, userId, requestId): Promise<RequestEntry | null> {
+    async findRequest(ref, userId, requestId): Promise<RequestLook> {
+      const { sale, requests } = keysOf(ref);
       const field = purchaseKey({ userId, requestId });
-      const entry = await guarded('read a request', () => redis.hget(keysOf(ref).requests, field));
-      return entry === null ? null : parseRequestEntry(entry);
+      const [certain, entry] = asList(await guarded('read a request', () => run('look', [sale, requests], [field])));
+      return certain === 1 ? parseRequestEntry(String(entry)) : 'unsure';
     },
 
     acceptedCount: (ref) => guarded('count accepted keys', () => redis.hlen(keysOf(ref).requests)),
     acceptedKeys: (ref) => scanKeys(redis, keysOf(ref).requests),
-    readSale: (ref) => readSale(redis, keysOf(ref)),
+    readSale: (ref) => guarded('read a sale', () => readSale(redis, keysOf(ref), () => readStanding(run, ref))),
   };
 }
 
@@ -103,6 +106,7 @@ function readDecide(word: unknown): DecideVerdict {
     case 'deducted':
     case 'aborted':
     case 'claimed':
+    case 'outlived':
     case 'no_answer':
       return word;
     default:
@@ -110,7 +114,7 @@ function readDecide(word: unknown): DecideVerdict {
   }
 }
 
-async function* scanKeys(redis: Redis, key: string): AsyncGenerator<string[]> {
+async function* scanKeys(redis: RedisClient, key: string): AsyncGenerator<string[]> {
   let cursor = '0';
   do {
     const [next, pairs] = await guarded('read accepted keys', () => redis.hscan(key, cursor, 'COUNT', SCAN_COUNT));
@@ -119,18 +123,26 @@ async function* scanKeys(redis: Redis, key: string): AsyncGenerator<string[]> {
   } while (cursor !== '0');
 }
 
-async function readSale(redis: Redis, keys: BucketKeys): Promise<LedgerSale | null> {
-  const [sale, stock, [seconds, micros]] = await guarded('read a sale', () =>
-    Promise.all([redis.hgetall(keys.sale), redis.get(keys.stock), redis.time()]),
-  );
-  if (!sale.state || stock === null) return null;
+async function readSale(
+  redis: RedisClient,
+  keys: BucketKeys,
+  standing: () => Promise<BucketStanding>,
+): Promise<LedgerSale | null> {
+  const window = redis.hmget(keys.sale, 'opens_at', 'closes_at');
+  const [{ state, epoch, stamped }, [opensAt, closesAt], stock, nowMs] = await Promise.all([
+    standing(),
+    window,
+    redis.get(keys.stock),
+    serverNowMs(redis, keys.sale),
+  ]);
+  if (state === null || epoch === 0 || stock === null) return null; // epoch 0: it was lost, and a repair has begun
   return {
-    state: sale.state as LedgerSale['state'],
-    epoch: Number(sale.epoch),
+    state: stamped ? state : 'repair', // nobody buys there until it is repaired
+    epoch,
     unitsLeft: Number(stock),
-    opensAtMs: Number(sale.opens_at),
-    closesAtMs: Number(sale.closes_at),
-    nowMs: Number(seconds) * 1000 + Math.floor(Number(micros) / 1000),
+    opensAtMs: Number(opensAt),
+    closesAtMs: Number(closesAt),
+    nowMs,
   };
 }
 

@@ -1,4 +1,6 @@
 import { Bug } from '../domain/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
+import { purchaseKey } from '../domain/purchase.js';
 import type { TraceLedger } from '../ports/trace-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
@@ -15,6 +17,12 @@ export function createTraceLedger({ redis }: RedisConnection): TraceLedger {
         if (found.size >= max) break;
       }
       return [...found];
+    },
+
+    async entryOf(ref, userId, requestId): Promise<RequestEntry | null> {
+      const field = purchaseKey({ userId, requestId });
+      const entry = await guarded('read a request', () => redis.hget(bucketKeys(ref).requests, field));
+      return entry === null ? null : parseRequestEntry(entry);
     },
 
     async unitsOf(ref, userId): Promise<number> {

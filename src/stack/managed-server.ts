@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fullDiskHint } from './disk-space.js';
+import { listeningPorts } from './listening-ports.js';
 import { tellingLine } from './log-tail.js';
 import type { StackPaths } from './paths.js';
 import { pidFileAgeMs, readPidFile, removePidFile, signalPidFile } from './pid-file.js';
@@ -16,6 +17,8 @@ const READY_POLL_MS = 100;
 const EXIT_POLL_MS = 50;
 /** After SIGKILL a process is gone as soon as the kernel has taken back its memory. */
 const KILL_WAIT_MS = 10_000;
+/** The kernel takes a killed process apart in steps: its ports may be taken for a moment after its pid is gone. */
+const PORTS_WAIT_MS = 2_000;
 
 /**
  * `running`: answers as it should. `starting`: alive, not ready, within its start time. `unhealthy`: alive, but does
@@ -142,6 +145,7 @@ export class ManagedServer implements StackServer {
           );
         }
       }
+      await waitUntil(() => this.#portsFree(), { timeoutMs: PORTS_WAIT_MS, everyMs: EXIT_POLL_MS });
     }
     removePidFile(this.#pidFile);
   }
@@ -156,6 +160,11 @@ export class ManagedServer implements StackServer {
     if (reason === null) return { ...base, state: 'running', reason };
     const young = pidFileAgeMs(this.#pidFile) < this.spec.startTimeoutMs;
     return { ...base, state: young ? 'starting' : 'unhealthy', reason };
+  }
+
+  #portsFree(): boolean {
+    const taken = new Set(listeningPorts().map(({ port }) => port));
+    return claimedPorts(this.#ports, this.spec.portNames).every(({ port }) => !taken.has(port));
   }
 
   #diedSentence(): string {

@@ -12,7 +12,7 @@ import { mariadbSpec } from './servers/mariadb.js';
 import { namesrvSpec } from './servers/namesrv.js';
 import { LOCAL_CLUSTER, proxySpec } from './servers/proxy.js';
 import { redisSpec } from './servers/redis.js';
-import type { ServerName } from './servers/server-spec.js';
+import type { Durability, ServerName } from './servers/server-spec.js';
 import { explainFileError, StackError } from './stack-error.js';
 import { readTopicLists, type TopicLists } from './topic-lists.js';
 import { toolsOnce } from './tools.js';
@@ -23,6 +23,8 @@ export interface StackOptions {
   readonly dir?: string;
   /** Ports at the first start of this folder; afterwards the remembered ones. Default `default`. */
   readonly ports?: PortChoice;
+  /** For servers that are started from here on; one that runs keeps what it was started with. Default `process`. */
+  readonly durability?: Durability;
   /** Where downloaded programs are kept; shared by all instances. Default `.stack/artifacts` in the checkout. */
   readonly artifactsDir?: string;
   /** For JAVA_HOME, PATH, REDIS_SERVER_BIN, MARIADBD_BIN. Default: the environment of this process. */
@@ -63,7 +65,7 @@ export function openStack(options: StackOptions = {}): Stack {
   const paths = stackPaths(options.dir ?? DEFAULT_DIR);
   const ports = loadPorts(paths.instanceFile, options.ports ?? 'default');
   const tools = toolsOnce(options.artifactsDir ?? DEFAULT_ARTIFACTS_DIR, env, onProgress);
-  const site = { paths, ports };
+  const site = { paths, ports, durability: options.durability ?? 'process' };
   const servers = [redisSpec(site), mariadbSpec(site), namesrvSpec(site), proxySpec(site)].map(
     (spec) => new ManagedServer(spec, { ...site, tools }),
   );

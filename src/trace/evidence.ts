@@ -17,6 +17,8 @@ export interface LedgerEvidence {
   readonly buyerUnits: number;
   /** Null: never let in, or lost. */
   readonly entry: RequestEntry | null;
+  /** The bucket is missing, in repair or in need of it: what it says of the purchase may be gone tomorrow, or come back. */
+  readonly unsure: boolean;
   /** Its batch, where a batch is known. */
   readonly batch: (TracedBatch & { readonly batchId: string }) | null;
 }

@@ -57,13 +57,13 @@ export const bucketsOf = ({ buckets }: Sale): number[] => Array.from({ length: b
 async function requestsInLedger(
   { id: requestId, userId }: TraceQuery,
   sales: readonly Sale[],
-  { stock, ledger }: TracePorts,
+  { ledger }: TracePorts,
   max: number,
 ): Promise<FoundPurchase[]> {
   const found: FoundPurchase[] = [];
   for (const { saleId, buckets, ...sale } of sales) {
     if (userId !== undefined) {
-      const entry = await stock.findRequest({ saleId, bucket: homeBucket(userId, buckets) }, userId, requestId);
+      const entry = await ledger.entryOf({ saleId, bucket: homeBucket(userId, buckets) }, userId, requestId);
       if (entry !== null) found.push({ request: { userId, saleId, requestId }, batchId: null });
       continue;
     }

@@ -10,10 +10,11 @@ import type { PurchaseEvidence } from './evidence.js';
  * - `parked`: units are held until somebody replays or discards its dead letter
  * - `stray`: units are held and nothing will end that but reconcile, which tells it, and mends it where it may
  * - `unrecorded`: the ledger knows an order that the book does not have
+ * - `repairing`: Redis may have lost it, and its sale waits for its repair
  * - `unknown`: only a dead letter or a job tells of it
  */
 export const STANDINGS = [
-  ...['pending', 'parked', 'stray', 'unrecorded', 'unknown'],
+  ...['pending', 'parked', 'stray', 'unrecorded', 'repairing', 'unknown'],
   ...['pending_payment', 'paid', 'cancelled', 'expired', 'failed'],
 ] as const;
 export interface Standing {
@@ -37,6 +38,10 @@ export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): 
 function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAfterMs }: StandingLimits): Standing {
   const { entry, batch, sale } = ledger;
   const parked = letters.find(({ state }) => state === 'parked');
+  if (ledger.unsure && parked === undefined) {
+    const sentence = 'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.';
+    return { state: 'repairing', sentence };
+  }
   if (entry === null) {
     const sentence = `The ledger does not know this request of buyer ${request.userId}, and it has no order.`;
     return { state: 'unknown', sentence };
@@ -88,15 +93,20 @@ function withRow(evidence: PurchaseEvidence, order: NonNullable<BookTrace['order
     case 'expired':
     case 'failed': {
       const why = state === 'failed' ? `failed (${reason ?? 'no reason'})` : `is ${state}`;
-      return { state, sentence: `Order ${orderId} ${why}: ${afterTheEnd(evidence)}` };
+      const lost = reason === 'units_lost' ? `${UNITS_LOST} ` : '';
+      return { state, sentence: `${lost}Order ${orderId} ${why}: ${afterTheEnd(evidence)}` };
     }
     default:
       return assertNever(state);
   }
 }
 
+const UNITS_LOST =
+  'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came.';
+
 /** What becomes of the units of an order that has ended. */
-function afterTheEnd({ ledger: { entry, sale }, book: { promises } }: PurchaseEvidence): string {
+function afterTheEnd({ ledger: { entry, sale, unsure }, book: { promises } }: PurchaseEvidence): string {
+  if (unsure) return 'its sale in Redis waits for its repair, which knows of its end.';
   if (entry === null) return sale === null ? 'the ledger has forgotten its sale.' : 'the ledger holds nothing for it.';
   if (entry.state === 'released') return 'the ledger has closed the request, nothing is left to do.';
   const release = promises.find(({ kind, doneAtMs }) => kind === 'release' && doneAtMs === null);

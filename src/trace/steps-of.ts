@@ -38,7 +38,7 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
   return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
 }
 
-function ledgerSteps({ sale, buyerUnits, entry, batch }: LedgerEvidence): TraceStep[] {
+function ledgerSteps({ sale, buyerUnits, entry, unsure, batch }: LedgerEvidence): TraceStep[] {
   const steps: TraceStep[] = [];
   if (batch !== null) {
     const { batchId, marker, body, pendingSinceMs } = batch;
@@ -48,13 +48,16 @@ function ledgerSteps({ sale, buyerUnits, entry, batch }: LedgerEvidence): TraceS
       const detail = `${batchId}: ${purchases.length} purchases, epoch ${epoch}; on the clock of the api`;
       steps.push(at(createdAtMs, 'redis', 'batch_formed', detail));
     }
-    if (pendingSinceMs !== null) steps.push(at(pendingSinceMs, 'redis', 'deducted', `${batchId} waits in pending`));
+    // A batch of an earlier epoch took its units when a worker had it, not when the buyer came.
+    const taken = marker === 'claimed' ? marker : 'deducted';
+    if (pendingSinceMs !== null) steps.push(at(pendingSinceMs, 'redis', taken, `${batchId} waits in pending`));
     steps.push(at(null, 'redis', 'marker', `${batchId}: ${marker ?? 'none'}`));
-    if (marker === 'deducted' && body === null && pendingSinceMs === null) {
+    if (marker === taken && body === null && pendingSinceMs === null) {
       steps.push(at(null, 'redis', 'settled', `${batchId} has left pending; nobody keeps when`));
     }
   }
-  steps.push(at(null, 'redis', 'request', entry === null ? 'none' : formatRequestEntry(entry)));
+  const said = entry === null ? 'none' : formatRequestEntry(entry);
+  steps.push(at(null, 'redis', 'request', unsure ? `${said}; unsure, its sale waits for its repair` : said));
   if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];
   const { state, epoch, unitsLeft } = sale;
   const detail = `${state}, epoch ${epoch}, ${unitsLeft} units left; the buyer has ${buyerUnits}`;

@@ -81,11 +81,12 @@ export class TracePurchase {
     const { stock, ledger } = this.#ports;
     const { saleId, userId, requestId } = request;
     const ref = { saleId, bucket: homeBucket(userId, buckets) };
-    const entry = await stock.findRequest(ref, userId, requestId);
+    const unsure = (await stock.findRequest(ref, userId, requestId)) === 'unsure';
+    const entry = await ledger.entryOf(ref, userId, requestId);
     const batchId = knownBatchId ?? (entry?.state === 'held' ? entry.batchId : null);
     const batch = batchId === null ? null : { batchId, ...(await ledger.readBatch(ref, batchId)) };
     const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), ledger.unitsOf(ref, userId)]);
-    return { sale, buyerUnits, entry, batch };
+    return { sale, buyerUnits, entry, unsure, batch };
   }
 
   /** Best effort: a trace is most wanted when something is away. */

@@ -3,8 +3,8 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { createBookAudit } from '../../src/mysql/book-audit.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
-import type { AuditedOrder } from '../../src/ports/audit.js';
-import { draftSale } from '../helpers/open-sale.js';
+import type { AuditedRow } from '../../src/ports/audit.js';
+import { draftSale } from '../../src/chaos/harness/open-sale.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('book audit', () => {
@@ -23,8 +23,8 @@ describe('book audit', () => {
         " VALUES (?, ?, ?, 'k1', 'batch-1', 2, 100, 'pending_payment', 0)",
       [orderId, saleId, userId],
     );
-  const readAll = async (saleId: string, windowRows: number): Promise<AuditedOrder[]> => {
-    const rows: AuditedOrder[] = [];
+  const readAll = async (saleId: string, windowRows: number): Promise<AuditedRow[]> => {
+    const rows: AuditedRow[] = [];
     for await (const chunk of createBookAudit(pool, windowRows).orders(saleId)) rows.push(...chunk);
     return rows;
   };
@@ -43,7 +43,7 @@ describe('book audit', () => {
       ).to.deep.equal(['u0', 'u1', 'u3', 'u4', 'u6']);
       expect(rows[0]).to.deep.equal({
         ...{ orderId: String(base), userId: 'u0', requestId: 'k1', batchId: 'batch-1' },
-        ...{ quantity: 2, state: 'pending_payment', reason: null },
+        ...{ quantity: 2, state: 'pending_payment', reason: null, paidAtMs: null },
       });
     }
   });

@@ -4,18 +4,21 @@ import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderBook } from '../../src/mysql/order-book.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createRepairBook } from '../../src/mysql/repair-book.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import type { Clock } from '../../src/ports/clock.js';
 import type { DeadLetterBook } from '../../src/ports/dead-letters.js';
 import type { OrderBook } from '../../src/ports/order-book.js';
 import type { BatchRecorded } from '../../src/ports/outbox.js';
+import type { RepairBook } from '../../src/ports/repair-book.js';
 import type { SaleBook } from '../../src/ports/sale-book.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
 import type { WorkerSlots } from '../../src/ports/worker-slots.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryBooks } from '../helpers/memory/memory-books.js';
 import { MemoryDeadLetterBook, type Audited } from '../helpers/memory/memory-dead-letter-book.js';
+import { MemoryRepairBook } from '../helpers/memory/memory-repair-book.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -24,6 +27,7 @@ export interface BookWorld {
   readonly orders: OrderBook;
   readonly sales: SaleBook;
   readonly letters: DeadLetterBook;
+  readonly repair: RepairBook;
   readonly slots: WorkerSlots;
   readonly clock: Clock;
   /** As a repair does. */
@@ -34,6 +38,8 @@ export interface BookWorld {
   promisesOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
   /** What the audit log has of a subject, oldest first. */
   auditOf(subject: string): Promise<Audited[]>;
+  /** From now on the book refuses the orders of this buyer, as a constraint would; a failed row of theirs it takes. */
+  refuseOrdersOf(userId: string): Promise<void>;
   /** What breaks I1 or I2 in this sale; empty when nothing does. */
   broken(saleId: string): Promise<string[]>;
   close(): Promise<void>;
@@ -65,11 +71,13 @@ export async function mysqlWorld(
 ): Promise<BookWorld & { readonly pool: MysqlPool }> {
   await migrate({ url });
   const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, lockWaitSeconds: 1 });
+  const triggers: string[] = [];
   return {
     pool,
     orders: createOrderBook(pool),
     sales: createSaleBook(pool),
     letters: createDeadLetterBook(pool),
+    repair: createRepairBook(pool),
     slots: createWorkerSlots(pool, systemClock),
     clock: systemClock,
     async raiseEpoch(saleId) {
@@ -102,6 +110,14 @@ export async function mysqlWorld(
         ...{ actor, action, subject, before: JSON.parse(before_json), after: JSON.parse(after_json) },
       }));
     },
+    async refuseOrdersOf(userId) {
+      const name = `refuse_${randomBytes(6).toString('hex')}`;
+      await pool.execute(
+        `CREATE TRIGGER ${name} BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = '${userId}' AND NEW.state <> 'failed'
+           THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused by a test'; END IF`,
+      );
+      triggers.push(name);
+    },
     async broken(saleId) {
       const found: string[] = [];
       for (const sql of INVARIANTS) {
@@ -110,7 +126,10 @@ export async function mysqlWorld(
       }
       return found;
     },
-    close: () => pool.close(),
+    async close() {
+      for (const name of triggers) await pool.execute(`DROP TRIGGER ${name}`);
+      await pool.close();
+    },
   };
 }
 
@@ -124,6 +143,7 @@ export async function memoryWorld(
     orders: books,
     sales: books,
     letters,
+    repair: new MemoryRepairBook(books, letters),
     slots: new MemoryWorkerSlots(clock),
     clock,
     async raiseEpoch(saleId) {
@@ -138,6 +158,7 @@ export async function memoryWorld(
         releases: rows.flatMap((row) => (row.kind === 'release' && row.payload ? row.payload : [])),
       };
     },
+    refuseOrdersOf: async (userId) => void books.refusedBuyers.add(userId),
     auditOf: async (subject) => [...books.audited, ...letters.audited].filter((entry) => entry.subject === subject),
     async broken(saleId) {
       const sale = (await books.find(saleId)) as Sale;

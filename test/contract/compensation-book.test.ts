@@ -8,7 +8,7 @@ import { MemoryCompensationBook } from '../helpers/memory/memory-compensation-bo
 import type { Audited } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { freshBatchId, freshSaleId } from '../helpers/sales.js';
-import { until } from '../helpers/until.js';
+import { until } from '../../src/chaos/harness/until.js';
 import { mysqlWorld, systemClock } from './book-worlds.js';
 
 interface World {

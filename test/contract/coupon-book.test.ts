@@ -6,7 +6,7 @@ import { createNewsRows } from '../../src/mysql/news-rows.js';
 import { createOrderStates } from '../../src/mysql/order-states.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
-import { draftSale } from '../helpers/open-sale.js';
+import { draftSale } from '../../src/chaos/harness/open-sale.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('coupons and states of orders, in MySQL', () => {

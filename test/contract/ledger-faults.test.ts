@@ -8,10 +8,12 @@ import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import { waitUntil } from '../../src/stack/wait-until.js';
-import { MemoryLedger, type LedgerFault } from '../helpers/memory/memory-ledger.js';
+import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
+import type { LedgerFault } from '../helpers/memory/memory-server.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { sureEntry } from '../helpers/sure-entry.js';
+import { TcpProxy } from '../../src/chaos/harness/tcp-proxy.js';
 
 type Ledger = StockLedger & SaleLedger & SettlementLedger;
 
@@ -166,7 +168,7 @@ for (const [name, createWorld] of [
       expectFault(await faultOf(world.cutOff('read_fails', () => ledger.stalePending(at, 0, 1))));
       expectFault(await faultOf(world.cutOff('settle_fails', () => ledger.settle([{ batch, orders: [] }]))));
       expectFault(await faultOf(world.cutOff('release_fails', () => ledger.release([release]))));
-      expect((await ledger.findRequest(at, 'u1', 'k1'))?.state, 'nothing of it happened').to.equal('held');
+      expect((await sureEntry(ledger.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
     });
 
     it('a settle or release whose reply was lost is done, and doing it again changes nothing', async () => {
@@ -175,7 +177,7 @@ for (const [name, createWorld] of [
       await ledger.deduct(batch);
       const orders = [{ userId: 'u1', requestId: 'k1', orderId: '101' }];
       expectFault(await faultOf(world.losingReply('settle_reply_lost', () => ledger.settle([{ batch, orders }]))));
-      expect((await ledger.findRequest(at, 'u1', 'k1'))?.state).to.equal('ordered');
+      expect((await sureEntry(ledger.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
       await ledger.settle([{ batch, orders }]);
 
       const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };

@@ -11,6 +11,7 @@ import { createOrderIdMinter, type OrderIdMinter } from '../../src/order/order-i
 import { recordBatches } from '../../src/order/record-batches.js';
 import { silentLog } from '../../src/ports/log.js';
 import type { OrderBook, WriteOutcome, WritePlan } from '../../src/ports/order-book.js';
+import { grantingLedger as ledger } from '../helpers/claims.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { mysqlWorld, newSale, systemClock } from './book-worlds.js';
@@ -110,7 +111,7 @@ describe('mysql adapters under faults', () => {
       const insert =
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state) VALUES ';
       await tx.execute(insert + ballast.join());
-      recording = recordBatches([batch], { book, clock: systemClock, minter }, OPTIONS);
+      recording = recordBatches([batch], { book, clock: systemClock, minter, ledger }, OPTIONS);
       await pause(300); // the writer has inserted its row and waits for the sale
       await tx.execute(`${insert} (1, ${saleId}, 'ann', 'k1', 'rival', 1, 1, 0, 'pending_payment')`);
     });
@@ -126,7 +127,7 @@ describe('mysql adapters under faults', () => {
     const writer = loneWriter();
     const [row] = await writer.query<{ id: string }>('SELECT CONNECTION_ID() AS id');
     const batch = batchOf({ saleId }, purchasesOf('ann'));
-    const ports = { book: createOrderBook(writer), clock: systemClock, minter };
+    const ports = { book: createOrderBook(writer), clock: systemClock, minter, ledger };
 
     await whileHeld(saleId, async () => {
       const recording = recordBatches([batch], ports, OPTIONS);
@@ -162,7 +163,7 @@ describe('mysql adapters under faults', () => {
     const through = new URL(target);
     through.port = String((proxy.address() as AddressInfo).port);
     const batch = batchOf({ saleId }, purchasesOf('ann*2'));
-    const lossy = { book: createOrderBook(loneWriter(through.href)), clock: systemClock, minter };
+    const lossy = { book: createOrderBook(loneWriter(through.href)), clock: systemClock, minter, ledger };
 
     const [first] = await recordBatches([batch], lossy, OPTIONS);
     await new Promise((resolve) => proxy.close(resolve));
@@ -242,7 +243,8 @@ describe('mysql adapters under faults', () => {
     const clipped = { ...purchaseOf('ann'), quantity: 65_536 };
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
-    const refused = await failureOf(world.orders.write({ ...plan, orders }));
+    expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
+    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // nobody beside it stands
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });

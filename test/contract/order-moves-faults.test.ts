@@ -6,7 +6,7 @@ import { createOrderMoves } from '../../src/mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool, type Transaction } from '../../src/mysql/pool.js';
 import type { Clock } from '../../src/ports/clock.js';
 import { silentLog, type Log } from '../../src/ports/log.js';
-import { until } from '../helpers/until.js';
+import { until } from '../../src/chaos/harness/until.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 import { mysqlWorld, systemClock } from './book-worlds.js';
 import { DUE_MS, LATER_MS, ordersIn, paymentOf, type MovesWorld } from './order-moves-worlds.js';

@@ -6,10 +6,11 @@ import { connectRedis } from '../../src/redis/connection.js';
 import { newsChannel } from '../../src/redis/keys.js';
 import { createPurchaseNewsSender, openPurchaseNews } from '../../src/redis/purchase-news.js';
 import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { TcpProxy } from '../helpers/tcp-proxy.js';
-import { until } from '../helpers/until.js';
+import { TcpProxy } from '../../src/chaos/harness/tcp-proxy.js';
+import { until } from '../../src/chaos/harness/until.js';
 
 interface NewsWorld {
   readonly news: PurchaseNews;
@@ -46,6 +47,25 @@ async function redisWorld(): Promise<NewsWorld> {
   };
 }
 
+async function clusterWorld(): Promise<NewsWorld> {
+  const cluster = await startRedisCluster();
+  const options = { url: cluster.url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
+  const connection = await connectRedis(options, silentLog);
+  const news = openPurchaseNews({ ...options, lingerMs: LINGER_MS }, silentLog);
+  return {
+    news,
+    sender: createPurchaseNewsSender(connection),
+    breakWay: async () => {
+      await Promise.all(cluster.admin.map((server) => server.call('CLIENT', 'KILL', 'TYPE', 'pubsub')));
+    },
+    async close() {
+      await news.close();
+      await connection.close();
+      await cluster.stop();
+    },
+  };
+}
+
 const newsOf = (requestId: string, parts: Partial<OrderNews> = {}): OrderNews => ({
   ...{ userId: 'ann', requestId, orderId: '101', state: 'pending_payment', reason: null },
   ...parts,
@@ -54,12 +74,14 @@ const newsOf = (requestId: string, parts: Partial<OrderNews> = {}): OrderNews =>
 for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['redis', redisWorld],
+  ['a Redis cluster', clusterWorld],
 ] as const) {
   describe(`contract PurchaseNews on ${name}`, function () {
     this.timeout(30_000);
     let world: NewsWorld;
     let saleId: string;
-    before(async () => {
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
     });
     beforeEach(() => {

@@ -19,6 +19,7 @@ import type { MemoryBooks } from '../helpers/memory/memory-books.js';
 import type { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
 import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/memory-reconcile.js';
+import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type BookWorld } from './book-worlds.js';
@@ -29,6 +30,17 @@ interface LedgerSide {
   /** Takes the marker of a batch away. */
   bare(batch: Batch): Promise<void>;
   close(): Promise<void>;
+}
+
+async function redisSide(url: string): Promise<LedgerSide> {
+  const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
+  const parts = [createStockLedger(connection, silentLog), createSaleLedger(connection)] as const;
+  const ledger = { ...parts[0], ...parts[1], ...createSettlementLedger(connection) };
+  return {
+    ...{ read: createReconcileLedger(connection), ledger },
+    bare: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
+    close: () => connection.close(),
+  };
 }
 
 const LEDGERS: [string, () => Promise<LedgerSide>][] = [
@@ -43,18 +55,13 @@ const LEDGERS: [string, () => Promise<LedgerSide>][] = [
       };
     },
   ],
+  ['redis', () => redisSide(stackEnv().REDIS_URL)],
   [
-    'redis',
+    'a Redis cluster',
     async () => {
-      const url = stackEnv().REDIS_URL;
-      const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
-      const parts = [createStockLedger(connection, silentLog), createSaleLedger(connection)] as const;
-      const ledger = { ...parts[0], ...parts[1], ...createSettlementLedger(connection) };
-      return {
-        ...{ read: createReconcileLedger(connection), ledger },
-        bare: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
-        close: () => connection.close(),
-      };
+      const cluster = await startRedisCluster();
+      const side = await redisSide(cluster.url);
+      return { ...side, close: () => side.close().finally(() => cluster.stop()) };
     },
   ],
 ];
@@ -63,7 +70,8 @@ for (const [name, createSide] of LEDGERS) {
   describe(`contract ReconcileLedger on ${name}`, () => {
     let side: LedgerSide;
     let sale: Sale;
-    before(async () => {
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
       side = await createSide();
     });
     beforeEach(async () => {
@@ -204,7 +212,8 @@ for (const [name, createSide] of BOOKS) {
   describe(`contract ReconcileBook on ${name}`, () => {
     let side: BookSide;
     let sale: Sale;
-    before(async () => {
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
       side = await createSide();
     });
     beforeEach(async () => {

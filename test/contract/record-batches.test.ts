@@ -5,6 +5,7 @@ import type { Sale } from '../../src/domain/sale.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../src/order/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../src/order/record-batches.js';
 import { silentLog } from '../../src/ports/log.js';
+import { grantingLedger as ledger } from '../helpers/claims.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type BookWorld } from './book-worlds.js';
 
@@ -34,7 +35,7 @@ for (const [name, createWorld] of WORLDS) {
     });
 
     const record = (batches: readonly Batch[], minter = minters[0] as OrderIdMinter): Promise<BatchResult[]> =>
-      recordBatches(batches, { book: world.orders, clock: world.clock, minter }, OPTIONS);
+      recordBatches(batches, { book: world.orders, clock: world.clock, minter, ledger }, OPTIONS);
     const words = (results: readonly BatchResult[]): string[] => results.map(({ outcome }) => outcome);
     const settled = (result: BatchResult | undefined): string[] =>
       result !== undefined && 'orders' in result
@@ -215,6 +216,38 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 2, 2, [...good, poison]);
     });
 
+    it('G10 one value that MySQL refuses in a good batch: it fails, its neighbours are orders', async () => {
+      const sale = await world.sales.create(newSale({ stock: 100 }));
+      const eve = `eve-${randomBytes(6).toString('hex')}`;
+      await world.refuseOrdersOf(eve);
+      const neighbours = Array.from({ length: 20 }, (_, index) => purchaseOf(`ann${index}`));
+      const mixed = batchOf(sale, [...neighbours.slice(0, 7), purchaseOf(`${eve}*2`), ...neighbours.slice(7)]);
+      const good = batchOf(sale, purchasesOf('bob'));
+
+      const results = await record([good, mixed]);
+
+      expect(words(results)).to.deep.equal(['recorded', 'refused']);
+      expect(settled(results[1])).to.have.length(20);
+      await expectBooks(sale, 21, 22, [good, mixed]);
+      const [row] = await world.orders.findByPurchases(sale.saleId, [purchaseOf(eve)]);
+      expect(row).to.include({ state: 'failed', reason: 'refused_by_database', quantity: 2, expiresAtMs: null });
+      const { releases, recorded } = await world.promisesOf(mixed.batchId);
+      expect(releases.map(({ userId, withUnits }) => ({ userId, withUnits }))).to.deep.equal([
+        { userId: eve, withUnits: true },
+      ]);
+      expect(recorded.map(({ orders, failed }) => [orders.length, failed])).to.deep.equal([[20, [row?.orderId]]]);
+      expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
+    });
+
+    it('G10 nothing proves that it is the value: a lone purchase that MySQL refuses is tried again, never failed', async () => {
+      const sale = await world.sales.create(newSale());
+      const eve = `eve-${randomBytes(6).toString('hex')}`;
+      await world.refuseOrdersOf(eve);
+      const lone = batchOf(sale, [purchaseOf(eve)]);
+      expect((await record([lone]))[0]).to.include({ outcome: 'retry', reason: 'poison' });
+      await expectBooks(sale, 0, 0, [lone]);
+    });
+
     it('a sale whose epoch rises before the write is recorded with the new epoch', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann'));
@@ -228,10 +261,12 @@ for (const [name, createWorld] of WORLDS) {
           return terms;
         },
         write: orders.write.bind(orders),
+        findByPurchases: orders.findByPurchases.bind(orders),
+        liveBuyers: orders.liveBuyers.bind(orders),
       };
       const [result] = await recordBatches(
         [batch],
-        { book, clock: world.clock, minter: minters[0] as OrderIdMinter },
+        { book, clock: world.clock, minter: minters[0] as OrderIdMinter, ledger },
         OPTIONS,
       );
       expect(result?.outcome).to.equal('recorded');

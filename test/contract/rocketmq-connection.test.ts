@@ -7,7 +7,7 @@ import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { probeBroker } from '../../src/rocketmq/probe.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { TcpProxy } from '../../src/chaos/harness/tcp-proxy.js';
 import { freshBatch } from './broker-worlds.js';
 
 const log = silentLog;

@@ -1,11 +1,13 @@
 import { expect } from 'chai';
 import { freshSaleId, saleOf } from '../helpers/sales.js';
 import { CARD_TTL_MS, LEDGER_WORLDS, type LedgerWorld } from './ledger-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 for (const [name, createWorld] of LEDGER_WORLDS) {
   describe(`contract SaleCardCache on ${name}`, () => {
     let world: LedgerWorld;
-    before(async () => {
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
     });
     after(() => world?.close());

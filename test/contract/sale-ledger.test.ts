@@ -2,11 +2,13 @@ import { expect } from 'chai';
 import type { Sale } from '../../src/domain/sale.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 for (const [name, createWorld] of LEDGER_WORLDS) {
   describe(`contract SaleLedger on ${name}`, () => {
     let world: LedgerWorld;
-    before(async () => {
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
     });
     after(() => world?.close());

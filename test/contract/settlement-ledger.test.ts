@@ -2,8 +2,10 @@ import { expect } from 'chai';
 import type { Batch } from '../../src/domain/batch.js';
 import type { Sale } from '../../src/domain/sale.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
-import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { sureEntry } from '../helpers/sure-entry.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
 
@@ -11,7 +13,8 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
   describe(`contract SettlementLedger on ${name}`, () => {
     let world: LedgerWorld;
     let sale: Sale;
-    before(async () => {
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
     });
     beforeEach(async () => {
@@ -24,7 +27,8 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
       return batch;
     };
-    const entryOf = (userId: string, requestId = 'k1') => world.stock.findRequest(at(sale), userId, requestId);
+    const entryOf = (userId: string, requestId = 'k1') =>
+      sureEntry(world.stock.findRequest(at(sale), userId, requestId));
     const unitsLeft = async () => (await world.stock.readSale(at(sale)))?.unitsLeft;
     const order = (userId: string, orderId: string, requestId = 'k1') => ({ userId, requestId, orderId });
     const releaseOf = (userId: string, orderId: string, parts: Partial<Release> = {}): Release => ({
@@ -85,6 +89,107 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
         expect((await entryOf('u3'))?.state).to.equal('ordered');
       });
+    });
+
+    describe('claim', () => {
+      const olderBatch = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
+      const claim = (batch: Batch, ...recorded: string[]) => world.settlement.claim(batch, 2, new Set(recorded));
+      const claimed = (...lost: string[]) => ({ outcome: 'claimed', lost: new Set(lost) });
+      beforeEach(async () => {
+        sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
+      });
+
+      it('R4 holds what has neither row nor entry, in `pending` and under a marker that promises nothing', async () => {
+        const batch = olderBatch('u1*2', 'u2', 'u3*4');
+        expect(await claim(batch, 'u2/k1')).to.deep.equal(claimed());
+        expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
+        expect(await entryOf('u2'), 'it has a row').to.equal(null);
+        expect(await unitsLeft()).to.equal(4);
+        expect(await world.stock.decide(batch)).to.equal('claimed');
+        expect(await world.stock.deduct(batch), 'a copy that comes late').to.deep.equal({ outcome: 'claimed' });
+        const [pending] = await world.settlement.stalePending(at(sale), 0, 10);
+        expect(pending).to.include({ batchId: batch.batchId, body: batch.body });
+        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u3', '103')] }]);
+        expect((await entryOf('u3'))?.state).to.equal('ordered');
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+        expect(await world.stock.decide(batch)).to.equal('claimed');
+      });
+
+      it('R3 names what finds no units and what is above the limit; both count inside the batch', async () => {
+        expect(await world.stock.deduct(batchOf(sale, purchasesOf('u1*3', 'u9*3')))).to.deep.equal({
+          outcome: 'deducted',
+        });
+        const batch = olderBatch('u1/a*2', 'u2/a*3', 'u2/b*2', 'u3/a*2', 'u1/b');
+        expect(await claim(batch)).to.deep.equal(claimed('u1/a', 'u2/b', 'u3/a'));
+        expect(await unitsLeft()).to.equal(0);
+        expect(await entryOf('u1', 'b')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 1 });
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/new', 'u4'));
+        expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['limit_reached', 'sold_out']);
+      });
+
+      it('is safe to repeat, also when all of it is lost', async () => {
+        const batch = olderBatch('u1*4', 'u2*4', 'u3*4');
+        expect(await claim(batch)).to.deep.equal(claimed('u3/k1'));
+        expect(await claim(batch)).to.deep.equal(claimed('u3/k1'));
+        const late = olderBatch('u5*4');
+        expect(await claim(late)).to.deep.equal(claimed('u5/k1'));
+        expect(await world.stock.decide(late)).to.equal('claimed');
+        expect(await unitsLeft()).to.equal(2);
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(2);
+      });
+
+      it('what is lost is closed for good: its key is not let in again, also when units come back', async () => {
+        const [winner, loser] = [batchOf(sale, purchasesOf('u1*4', 'u2*4', 'u4*2')), olderBatch('u3')];
+        await world.stock.deduct(winner);
+        expect(await claim(loser)).to.deep.equal(claimed('u3/k1'));
+        const release = { ...at(sale), userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+        await world.settlement.release([release]);
+        expect(await claim(loser), 'told again').to.deep.equal(claimed('u3/k1'));
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u3'));
+        expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['replayed']);
+        expect(await unitsLeft()).to.equal(4);
+      });
+
+      it('what was let in before stays as it is, and so does the marker', async () => {
+        const kept = olderBatch('u1*2');
+        sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
+        const batch = { ...kept, saleId: sale.saleId };
+        await world.stock.deduct(batchOf(sale, purchasesOf('u1*2'), batch.batchId));
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal(claimed());
+        expect((await entryOf('u1'))?.state).to.equal('ordered');
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect((await world.settlement.pendingSummary(at(sale))).batches, 'it is settled').to.equal(0);
+        expect(await unitsLeft()).to.equal(8);
+      });
+
+      it('works whether the sale sells or not', async () => {
+        for (const state of ['paused', 'closed'] as const) {
+          await world.sales.gate(sale, state);
+          expect(await claim(olderBatch(`${state}*2`)), state).to.deep.equal(claimed());
+        }
+      });
+
+      it('R10 `shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written', async () => {
+        const batch = olderBatch('u1');
+        expect(await world.settlement.claim(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await unitsLeft()).to.equal(10);
+        expect(await world.stock.decide(batch)).to.equal('outlived');
+        await world.restart(at(sale));
+        expect(await claim(batch)).to.deep.equal({ outcome: 'shut' });
+        const nowhere = batchOf(saleOf(), purchasesOf('u1'));
+        expect(await claim(nowhere)).to.deep.equal({ outcome: 'not_warmed' });
+      });
+    });
+
+    it('R1 on another server what is in MySQL is still settled and released: a rebuild counts it anyway', async () => {
+      const [one, two] = [await deducted('u1'), await deducted('u2')];
+      await world.restart(at(sale));
+      await world.settlement.settle([{ batch: one, orders: [order('u1', '101')] }]);
+      const release = releaseOf('u2', '102', { batchId: two.batchId });
+      expect(await world.settlement.release([release, release])).to.deep.equal(['released', 'nothing']);
+      expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(1);
     });
 
     describe('release', () => {

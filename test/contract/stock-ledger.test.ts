@@ -1,9 +1,11 @@
 import { expect } from 'chai';
+import type { Batch } from '../../src/domain/batch.js';
 import type { LedgerAnswer } from '../../src/domain/outcome.js';
 import { purchaseKey } from '../../src/domain/purchase.js';
 import type { Sale } from '../../src/domain/sale.js';
 import { batchOf, freshBatchId, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 const wordsOf = (answers: readonly (LedgerAnswer | null)[]): (string | null)[] =>
   answers.map((answer) => answer?.outcome ?? null);
@@ -12,7 +14,8 @@ const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, 
 for (const [name, createWorld] of LEDGER_WORLDS) {
   describe(`contract StockLedger on ${name}`, () => {
     let world: LedgerWorld;
-    before(async () => {
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
     });
     after(() => world?.close());
@@ -196,11 +199,18 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(10);
       });
 
-      it('gives no answer where it may not write: sale missing or of another epoch', async () => {
+      it('gives no answer where it may not write: sale missing or of an earlier epoch', async () => {
+        const sale = await openSale(world, { epoch: 2 });
+        const later = batchOf({ ...sale, epoch: 3 }, purchasesOf('u1'));
+        expect(await world.stock.decide(later)).to.equal('no_answer');
+        expect(await world.stock.decide(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
+      });
+
+      it('R4 `outlived`: the sale was rebuilt since, so the marker may be lost; none is written', async () => {
         const sale = await openSale(world, { epoch: 2 });
         const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
-        expect(await world.stock.decide(older)).to.equal('no_answer');
-        expect(await world.stock.decide(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
+        expect(await world.stock.decide(older)).to.equal('outlived');
+        expect(await world.stock.decide(older)).to.equal('outlived');
       });
 
       it('needs nothing but the reference of a batch', async () => {
@@ -210,11 +220,53 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
       });
     });
 
+    describe('R1 on another server than it was loaded on', () => {
+      let sale: Sale;
+      let held: Batch;
+      beforeEach(async () => {
+        sale = await openSale(world, { stock: 5 });
+        held = batchOf(sale, purchasesOf('u1'));
+        await world.stock.deduct(held);
+        await world.restart(at(sale));
+      });
+
+      it('nobody may buy, and nobody hears what may be old news: `loading`', async () => {
+        const { epoch, unitsLeft: left, answers } = await world.stock.precheck(at(sale), purchasesOf('u1', 'u2'));
+        expect({ epoch, left }).to.deep.equal({ epoch: 1, left: null });
+        expect(wordsOf(answers)).to.deep.equal(['loading', 'loading']);
+      });
+
+      it('deduct takes nothing and decide writes nothing, but markers count', async () => {
+        const batch = batchOf(sale, purchasesOf('u2'));
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'stale_epoch' });
+        expect(await world.stock.decide(batch)).to.equal('no_answer');
+        expect(await world.stock.decide({ ...batch, epoch: 0 }), 'an older one neither').to.equal('no_answer');
+        expect(await world.stock.deduct(held)).to.deep.equal({ outcome: 'already_deducted' });
+        expect(await world.stock.decide(held)).to.equal('deducted');
+        expect(await unitsLeft(sale)).to.equal(4);
+      });
+
+      it('reads are `unsure`, and the sale shows `repair`', async () => {
+        expect(await world.stock.findRequest(at(sale), 'u1', 'k1')).to.equal('unsure');
+        expect(await world.stock.findRequest(at(sale), 'u2', 'k1')).to.equal('unsure');
+        const { opensAtMs, closesAtMs } = sale;
+        expect(await world.stock.readSale(at(sale))).to.include({ state: 'repair', epoch: 1, opensAtMs, closesAtMs });
+      });
+
+      it('the gate moves, so that a sale that is closed stays so', async () => {
+        expect(await world.sales.gate(sale, 'closed')).to.equal('gated');
+        expect(await world.sales.gate(sale, 'open')).to.equal('closed');
+        expect(wordsOf((await world.stock.precheck(at(sale), purchasesOf('u2'))).answers)).to.deep.equal(['loading']);
+      });
+    });
+
     describe('reads', () => {
       it('finds nothing where nothing is', async () => {
         const ref = at(saleOf());
         expect(await world.stock.readSale(ref)).to.equal(null);
-        expect(await world.stock.findRequest(ref, 'u1', 'k1')).to.equal(null);
+        expect(await world.stock.findRequest(ref, 'u1', 'k1'), 'it may be lost').to.equal('unsure');
+        const loaded = at(await openSale(world));
+        expect(await world.stock.findRequest(loaded, 'u1', 'k1')).to.equal(null);
         expect(await world.stock.acceptedCount(ref)).to.equal(0);
         for await (const keys of world.stock.acceptedKeys(ref)) expect(keys).to.deep.equal([]);
       });

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { silentLog } from '../../src/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { bucketKeys } from '../../src/redis/keys.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
@@ -39,6 +40,10 @@ describe('trace ledger', () => {
     expect(pending.pendingSinceMs).to.be.within((Number(seconds) - 60) * 1000, (Number(seconds) + 1) * 1000);
     expect([await trace.unitsOf(ref, 'u1'), await trace.unitsOf(ref, 'u3')]).to.deep.equal([2, 0]);
 
+    const held = { state: 'held', batchId: batch.batchId, quantity: 2 };
+    expect(await trace.entryOf(ref, 'u1', 'k1')).to.deep.equal(held);
+    expect(await trace.entryOf(ref, 'u1', 'k2')).to.equal(null);
+
     await settlement.park(batch);
     const parked = { marker: 'deducted', body: batch.body, pendingSinceMs: null };
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal(parked);
@@ -48,6 +53,10 @@ describe('trace ledger', () => {
     const other = batchOf(sale, purchasesOf('u9'), freshBatchId());
     expect(await stock.decide(other)).to.equal('aborted');
     expect((await trace.readBatch(ref, other.batchId)).marker).to.equal('aborted');
+
+    await redis.redis.hset(bucketKeys(ref).sale, 'run_id', 'another');
+    const ordered = { state: 'ordered', orderId: '42', quantity: 2 };
+    expect(await trace.entryOf(ref, 'u1', 'k1'), 'also after a restart').to.deep.equal(ordered);
   });
 
   it('the buyers of a request id, whole words only, however many other requests there are', async () => {

@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import { readdirSync, readFileSync } from 'node:fs';
+import { idsOf } from '../../src/chaos/row.js';
+import { ROWS } from '../../src/chaos/rows/list.js';
 
 const ROOT = new URL('../../', import.meta.url);
-const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'scenario', 'newcomer'];
+const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'newcomer', 'hostile'];
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
 
 /** Titles of tests by the folder that holds them. */
@@ -16,15 +18,20 @@ function titlesOf(folder: string): string[] {
 
 describe('guard: the fault matrix', () => {
   const rows = [...read('docs/fault-matrix.md').matchAll(/^\| ([TGRMDCSL]\d+) \|.*\| ([^|]+) \|$/gm)];
-  const titles = new Map(FOLDERS.map((folder) => [folder, titlesOf(folder)]));
+  const titles = new Map([
+    ...FOLDERS.map((folder) => [folder, titlesOf(folder)] as const),
+    ['scenario', ROWS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/matrix.test.ts runs them
+    ['chaos', ROWS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `seckill chaos run` does
+  ]);
+  const places = ['unit', 'contract', 'lua', 'integration', 'scenario', 'chaos', 'newcomer', 'hostile'];
 
   it('has its rows', () => expect(rows.length).to.be.greaterThan(60));
 
   it('says of each row where it is tested, and nothing else', () => {
     for (const [, id, told] of rows as unknown as [string, string, string][]) {
       if (told.startsWith('`')) continue; // by hand
-      const tested = FOLDERS.filter((folder) =>
-        titles.get(folder)?.some((title) => new RegExp(`\\b${id}\\b`).test(title)),
+      const tested = places.filter((place) =>
+        titles.get(place)?.some((title) => new RegExp(`\\b${id}\\b`).test(title)),
       );
       expect(told, id).to.equal(tested.length === 0 ? 'planned' : tested.join(', '));
     }

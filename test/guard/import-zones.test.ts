@@ -25,6 +25,9 @@ const FORBIDDEN = [
   ['src/http/auth.ts', "import '../redis/keys.js';"],
   ['src/http/auth.ts', "import '../app/api.js';"],
   ['src/config/load.ts', "import '../redis/keys.js';"],
+  ['src/chaos/arena.ts', "import '../http/auth.js';"],
+  ['src/chaos/arena.ts', "import '../app/api.js';"],
+  ['src/app/api.ts', "import '../chaos/arena.js';"],
 ] as const;
 
 const ALLOWED = [
@@ -34,6 +37,7 @@ const ALLOWED = [
     "import '../domain/errors.js';\nimport '../ports/clock.js';\nimport '../sale/sale-cards.js';",
   ],
   ['src/redis/keys.ts', "import '../domain/errors.js';\nimport '../ports/stock-ledger.js';"],
+  ['src/chaos/arena.ts', "import '../http/token.js';\nimport '../app/system-clock.js';"],
   ['src/app/api.ts', "import '../redis/keys.js';\nimport '../purchase/gate.js';\nimport '../http/auth.js';"],
 ] as const;
 

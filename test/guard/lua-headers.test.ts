@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { LedgerAnswer } from '../../src/domain/outcome.js';
 import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
-import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
+import type { RepairLedger } from '../../src/ports/repair-ledger.js';
+import type { Claimed, SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/ports/stock-ledger.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
@@ -52,7 +53,7 @@ function wordsListed({ header }: Script): string[] {
 function wordsInCode({ code }: Script): string[] {
   const places = [
     ...withoutComments(code).matchAll(/\breturn\b(.*)$/gm),
-    ...withoutComments(code).matchAll(/\b(?:word|shut|refused)\b[^=\n]*=(?!=)(.*)$/gm),
+    ...withoutComments(code).matchAll(/\b(?:word|shut|refused|reply)\b[^=\n]*=(?!=)(.*)$/gm),
     ...withoutComments(code).matchAll(/\bthen (?:word|shut) =(?!=)(.*)$/gm),
   ];
   const literals = places.flatMap(([, text = '']) => [...text.matchAll(/'([a-z]+(?:_[a-z]+)*)'/g)].map(([, w]) => w));
@@ -65,18 +66,26 @@ const MARKERS = ['deducted', 'aborted', 'claimed'];
 
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
+/** Redis did not answer, or its replicas did not. */
+type FromNoScript = 'outcome_unknown' | 'unreplicated';
+
 // The compiler proves that these lists are the unions of the ports, the tests that they are the words of the scripts.
 const ANSWERS = [
-  ...['replayed', 'request_conflict', 'loading', 'paused'],
+  ...['loading', 'replayed', 'request_conflict', 'paused'],
   ...['closed', 'not_open', 'limit_reached', 'sold_out'],
 ] as const;
 const answersAreThePort: Same<(typeof ANSWERS)[number], LedgerAnswer['outcome']> = true;
 const DEDUCT = ['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const;
-const deductIsThePort: Same<(typeof DEDUCT)[number] | 'outcome_unknown', DeductVerdict['outcome']> = true;
-const DECIDE = ['deducted', 'claimed', 'aborted', 'no_answer'] as const;
-const decideIsThePort: Same<(typeof DECIDE)[number] | 'outcome_unknown', DecideVerdict> = true;
-const RELEASE = ['nothing', 'released'] as const;
-const releaseIsThePort: Same<(typeof RELEASE)[number], Awaited<ReturnType<SettlementLedger['release']>>[number]> = true;
+const deductIsThePort: Same<(typeof DEDUCT)[number] | FromNoScript, DeductVerdict['outcome']> = true;
+const DECIDE = ['deducted', 'claimed', 'aborted', 'no_answer', 'outlived'] as const;
+const decideIsThePort: Same<(typeof DECIDE)[number] | FromNoScript, DecideVerdict> = true;
+/** Why a script changed nothing; the adapters throw it. */
+type Repairing = 'repairing';
+const RELEASE = ['repairing', 'nothing', 'released'] as const;
+type Released = Awaited<ReturnType<SettlementLedger['release']>>[number];
+const releaseIsThePort: Same<(typeof RELEASE)[number], Released | Repairing> = true;
+const CLAIM = ['not_warmed', 'shut', 'claimed'] as const;
+const claimIsThePort: Same<(typeof CLAIM)[number], Claimed['outcome']> = true;
 const UNPARK = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
 const unparkIsThePort: Same<(typeof UNPARK)[number], Awaited<ReturnType<SettlementLedger['unpark']>>> = true;
 const WARM = ['already_warm', 'warmed'] as const;
@@ -85,6 +94,14 @@ const GATE = ['not_warmed', 'repairing', 'closed', 'gated'] as const;
 const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleLedger['gate']>>> = true;
 const ADJUST = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
 const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileLedger['adjust']>>> = true;
+const SHUT = ['busy', 'moved', 'shut'] as const;
+const shutIsThePort: Same<(typeof SHUT)[number], Awaited<ReturnType<RepairLedger['shut']>>> = true;
+const STAGE = ['superseded', 'staged'] as const;
+const stageIsThePort: Same<(typeof STAGE)[number], Awaited<ReturnType<RepairLedger['stage']>>> = true;
+const REMEMBER = ['superseded', 'remembered'] as const;
+const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairLedger['remember']>>> = true;
+const REOPEN = ['superseded', 'reopened'] as const;
+const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairLedger['reopen']>>> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
@@ -95,7 +112,14 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   warm: WARM,
   gate: GATE,
   adjust: ADJUST,
-  settle: [], // a number
+  claim: CLAIM,
+  shut: SHUT,
+  stage: STAGE,
+  remember: REMEMBER,
+  reopen: REOPEN,
+  settle: ['repairing'] satisfies Repairing[], // else a number
+  look: [], // an entry
+  standing: [], // as it is stored
 };
 
 describe('guard: the header of a script is its contract', () => {
@@ -125,6 +149,7 @@ describe('guard: the header of a script is its contract', () => {
       warmIsThePort,
       gateIsThePort,
       adjustIsThePort,
+      ...[claimIsThePort, shutIsThePort, stageIsThePort, rememberIsThePort, reopenIsThePort],
     ];
     expect(proofs).not.to.include(false);
   });

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,10 +10,23 @@ import { waitUntil } from '../../src/stack/wait-until.js';
 
 export interface PrivateRedis {
   readonly url: string;
+  readonly port: number;
+  /** Its folder, removed with it. */
+  readonly dir: string;
+  /** SIGSTOP lets it stall, SIGCONT lets it go on. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
+  /** Kills it. Safe to call twice. */
   stop(): Promise<void>;
 }
 
-const START_TIMEOUT_MS = 5000;
+export interface PrivateRedisOptions {
+  /** Further arguments. */
+  readonly args?: readonly string[];
+  /** Of a settings file that it may write to, in its folder; a sentinel needs one. */
+  readonly settings?: string;
+}
+
+const START_TIMEOUT_MS = 15_000;
 
 /** The program that the local stack runs, or the one that REDIS_SERVER_BIN names; null when there is none. */
 export function redisServerBinary(): string | null {
@@ -24,34 +37,114 @@ export function redisServerBinary(): string | null {
   return found.find((file) => existsSync(file)) ?? null;
 }
 
+const KEEPS_NOTHING = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
+const KEEPS_A_LOG = [
+  ...['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec', '--maxmemory-policy', 'noeviction'],
+];
+
 /** A Redis of the test's own, on a free port, keeping nothing: for faults that would hurt the tests beside it. */
-export async function startPrivateRedis(binary: string): Promise<PrivateRedis> {
-  const port = await freePort();
-  const dir = mkdtempSync(join(tmpdir(), 'seckill-redis-'));
-  const memoryOnly = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
-  const args = ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir, ...memoryOnly];
-  const server = spawn(binary, args, { stdio: 'ignore' });
-  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
-  const stop = async (): Promise<void> => {
-    server.kill('SIGKILL'); // it keeps nothing
-    await ended;
-    rmSync(dir, { recursive: true, force: true });
+export async function startPrivateRedis(
+  binary: string,
+  { args = [], settings }: PrivateRedisOptions = {},
+): Promise<PrivateRedis> {
+  const place = await freePlace();
+  const file = join(place.dir, 'own.conf');
+  if (settings !== undefined) writeFileSync(file, settings);
+  const server = await startServer(binary, place, [...(settings === undefined ? KEEPS_NOTHING : [file]), ...args]);
+  return { ...handsOf(place, () => server) };
+}
+
+export interface KeptRedis extends PrivateRedis {
+  /**
+   * Killed, and started again on its log.
+   * @param cutBytes so much of the end of the log is lost
+   */
+  restart(cutBytes?: number): Promise<void>;
+}
+
+/** The same with an append-only log, which outlives it until it is stopped. */
+export async function startKeptRedis(binary: string): Promise<KeptRedis> {
+  const place = await freePlace();
+  let server = await startServer(binary, place, KEEPS_A_LOG);
+  return {
+    ...handsOf(place, () => server),
+    async restart(cutBytes = 0): Promise<void> {
+      await kill(server);
+      if (cutBytes > 0) cutLog(place.dir, cutBytes);
+      server = await startServer(binary, place, KEEPS_A_LOG);
+    },
   };
+}
+
+interface Place {
+  readonly port: number;
+  readonly dir: string;
+}
+
+async function freePlace(): Promise<Place> {
+  return { port: await freePort(), dir: mkdtempSync(join(tmpdir(), 'seckill-redis-')) };
+}
+
+const handsOf = (place: Place, server: () => ChildProcess): PrivateRedis => ({
+  ...place,
+  url: `redis://127.0.0.1:${place.port}`,
+  signal: (name) => void server().kill(name),
+  stop: () => end(server(), place),
+});
+
+async function startServer(binary: string, place: Place, settings: readonly string[]): Promise<ChildProcess> {
+  const { port, dir } = place;
+  const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir];
+  // a settings file comes first
+  const args = settings[0]?.startsWith('--')
+    ? [...where, ...settings]
+    : [settings[0] ?? '', ...where, ...settings.slice(1)];
+  const server = spawn(binary, args, { stdio: 'ignore' });
   const isUp = async (): Promise<boolean> => (await probeRedis(port)) === null;
-  if (await waitUntil(isUp, { timeoutMs: START_TIMEOUT_MS, everyMs: 20 })) {
-    return { url: `redis://127.0.0.1:${port}`, stop };
-  }
-  await stop();
+  if (await waitUntil(isUp, { timeoutMs: START_TIMEOUT_MS, everyMs: 20 })) return server;
+  await end(server, place);
   throw new Error(`${binary} did not answer on port ${port} within ${START_TIMEOUT_MS} ms`);
 }
 
-function freePort(): Promise<number> {
+async function kill(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
+  server.kill('SIGKILL');
+  await ended;
+}
+
+async function end(server: ChildProcess, { dir }: Place): Promise<void> {
+  await kill(server);
+  rmSync(dir, { recursive: true, force: true });
+}
+
+/** Redis 7 keeps its log in parts, Redis 6 in one file. */
+function cutLog(dir: string, bytes: number): void {
+  const files = readdirSync(dir, { recursive: true, encoding: 'utf8' });
+  const log = files.find((file) => file.endsWith('.incr.aof')) ?? files.find((file) => file.endsWith('.aof'));
+  if (log === undefined) throw new Error(`no log in ${dir}: ${files.join(', ')}`);
+  truncateSync(join(dir, log), statSync(join(dir, log)).size - bytes);
+}
+
+/** The bus of a cluster takes the port this far above, so both have to exist. */
+const BUS_ABOVE = 10_000;
+const PORT_MAX = 65_535;
+
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = await listenOnce(0);
+    if (port + BUS_ABOVE <= PORT_MAX && (await listenOnce(port + BUS_ABOVE).catch(() => null)) !== null) return port;
+  }
+}
+
+/** @returns a port that is free now @throws when it is not */
+function listenOnce(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
+    server.listen(port, '127.0.0.1', () => {
+      const { port: taken } = server.address() as AddressInfo;
+      server.close(() => resolve(taken));
     });
   });
 }

@@ -64,10 +64,17 @@ export class SaleBench {
     return this.keys.tx + batchId;
   }
 
-  warm(parts: Partial<Sale> = {}, runId = 'run-1'): Promise<unknown> {
+  warm(parts: Partial<Sale> = {}): Promise<unknown> {
     const { stock, epoch, opensAtMs, closesAtMs, limitPerBuyer } = { ...this.sale, ...parts };
-    const args = [stock, epoch, opensAtMs, closesAtMs, limitPerBuyer, runId];
+    const args = [stock, epoch, opensAtMs, closesAtMs, limitPerBuyer];
     return this.#run('warm', [this.keys.stock, this.keys.sale], args);
+  }
+
+  /** From now on the bucket is on another server than before, with all its data. */
+  async restart(): Promise<void> {
+    for (const stamp of ['run_id', 'repair_run']) {
+      if (await this.redis.hexists(this.keys.sale, stamp)) await this.redis.hset(this.keys.sale, stamp, 'another');
+    }
   }
 
   gate(state: string): Promise<unknown> {
@@ -92,14 +99,14 @@ export class SaleBench {
 
   settle(batchId: string, orders: readonly Settlement[]): Promise<unknown> {
     const pairs = orders.map(({ userId, requestId, orderId }) => [`${userId}/${requestId}`, orderId]);
-    const keys = [this.keys.requests, this.keys.pending, this.marker(batchId)];
+    const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
     return this.#run('settle', keys, [batchId, JSON.stringify(pairs)]);
   }
 
   /** `k1`, any batch and with units unless said otherwise. */
   release(userId: string, orderId: string, parts: Partial<Release> = {}): Promise<unknown> {
     const { requestId = 'k1', batchId = '', withUnits = true } = parts;
-    const keys = [this.keys.stock, this.keys.buyers, this.keys.requests];
+    const keys = [this.keys.stock, this.keys.buyers, this.keys.requests, this.keys.sale];
     return this.#run('release', keys, [userId, requestId, batchId, orderId, withUnits ? 1 : 0]);
   }
 

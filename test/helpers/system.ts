@@ -1,6 +1,6 @@
-import { stopLoads } from './buyers.js';
-import { closeConnections } from './http-client.js';
-import { Programs } from './programs.js';
+import { stopLoads } from '../../src/chaos/harness/buyers.js';
+import { closeConnections } from '../../src/chaos/harness/http-client.js';
+import { Programs } from '../../src/chaos/harness/programs.js';
 import { openTestStack, type TestStack } from './stack.js';
 
 /** Real servers and real programs for one test file. */
@@ -27,14 +27,14 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
   before(async function () {
     this.timeout(OPEN_TIMEOUT_MS);
     stack = await openTestStack();
-    programs = new Programs(stack.env, stack.servers.dir);
+    programs = new Programs({ ...process.env, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });
   beforeEach(function () {
     this.currentTest?.timeout(TEST_TIMEOUT_MS);
   });
   afterEach(function () {
-    if (this.currentTest?.state === 'failed') programs?.printLogs();
+    if (this.currentTest?.state === 'failed') console.error(programs?.logTails());
   });
   after(async function () {
     this.timeout(CLOSE_TIMEOUT_MS);

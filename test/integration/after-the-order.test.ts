@@ -4,16 +4,16 @@ import { composeOrderId } from '../../src/domain/order-id.js';
 import { createOrderStates } from '../../src/mysql/order-states.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/order-channels.js';
-import { Buyers, userIds } from '../helpers/buyers.js';
-import { EventEar } from '../helpers/event-ear.js';
-import { ask } from '../helpers/http-client.js';
+import { Buyers, userIds } from '../../src/chaos/harness/buyers.js';
+import { EventEar } from '../../src/chaos/harness/event-ear.js';
+import { ask } from '../../src/chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../helpers/open-sale.js';
-import type { Program } from '../helpers/programs.js';
-import { recordBatch } from '../helpers/recorded-batch.js';
+import { openSale } from '../../src/chaos/harness/open-sale.js';
+import type { Program } from '../../src/chaos/harness/programs.js';
+import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
 import { freshBatchId } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../helpers/until.js';
+import { until } from '../../src/chaos/harness/until.js';
 
 /** Long enough to see the orders unpaid, and paid in time. */
 const WINDOW_MS = 5_000;

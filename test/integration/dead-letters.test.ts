@@ -9,14 +9,14 @@ import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { Buyers, userIds } from '../helpers/buyers.js';
+import { Buyers, userIds } from '../../src/chaos/harness/buyers.js';
 import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
-import { ask, type Answer } from '../helpers/http-client.js';
+import { ask, type Answer } from '../../src/chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../helpers/open-sale.js';
-import type { Program } from '../helpers/programs.js';
+import { openSale } from '../../src/chaos/harness/open-sale.js';
+import type { Program } from '../../src/chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { found, until } from '../helpers/until.js';
+import { found, until } from '../../src/chaos/harness/until.js';
 
 const LETTERS = 1000;
 /** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */

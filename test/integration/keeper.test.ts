@@ -7,14 +7,14 @@ import { createOrderBook } from '../../src/mysql/order-book.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { userIds } from '../helpers/buyers.js';
-import { ask } from '../helpers/http-client.js';
+import { userIds } from '../../src/chaos/harness/buyers.js';
+import { ask } from '../../src/chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { OpLog } from '../helpers/op-log.js';
-import { openSale } from '../helpers/open-sale.js';
-import type { Program } from '../helpers/programs.js';
+import { OpLog } from '../../src/chaos/harness/op-log.js';
+import { openSale } from '../../src/chaos/harness/open-sale.js';
+import type { Program } from '../../src/chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../helpers/until.js';
+import { until } from '../../src/chaos/harness/until.js';
 
 describe('the keeper mends what a death left behind', () => {
   let keeper: Program;

@@ -6,14 +6,14 @@ import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { Buyers } from '../helpers/buyers.js';
+import { Buyers } from '../../src/chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask } from '../helpers/http-client.js';
-import { openSale } from '../helpers/open-sale.js';
-import type { Program } from '../helpers/programs.js';
+import { ask } from '../../src/chaos/harness/http-client.js';
+import { openSale } from '../../src/chaos/harness/open-sale.js';
+import type { Program } from '../../src/chaos/harness/programs.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
-import { found } from '../helpers/until.js';
+import { found } from '../../src/chaos/harness/until.js';
 
 interface Trace {
   readonly userId: string;

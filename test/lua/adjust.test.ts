@@ -40,6 +40,13 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
+  it('R1 selling: on another server than it was loaded on it may have lost data, and waits for its repair', async () => {
+    const sale = await bench.sale({ stock: 10 }, 'closed');
+    await sale.restart();
+    expect(await adjust(sale, 10, 12)).to.equal('selling');
+    expect((await sale.snapshot()).unitsLeft).to.equal(10);
+  });
+
   it('not_warmed: without stock or without sale nothing is made', async () => {
     const sale = await bench.sale({ stock: 10 }, 'closed');
     await sale.redis.del(sale.keys.stock);

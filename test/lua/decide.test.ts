@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
 import { batchOf, freshBatchId, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
-import { saleIn } from './setting.js';
+import { BATCH_EPOCH, saleIn } from './setting.js';
 
 /** In the order of the header; without any of them the word is `aborted`, and a marker is written. */
 const CONDITIONS: readonly Condition[] = [
@@ -12,7 +12,9 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'aborted', setting: { marker: 'aborted' } },
   { word: 'no_answer', setting: { state: 'missing' } },
   { word: 'no_answer', setting: { state: 'repair' } },
-  { word: 'no_answer', setting: { epoch: 'other' } },
+  { word: 'no_answer', setting: { server: 'another' } },
+  { word: 'no_answer', setting: { epoch: 'earlier' } },
+  { word: 'outlived', setting: { epoch: 'later' } },
 ];
 
 describe('lua/decide-2.lua', () => {
@@ -28,7 +30,7 @@ describe('lua/decide-2.lua', () => {
         const batchId = freshBatchId();
         const sale = await saleIn(setting, bench, batchId);
         const before = await sale.snapshot([batchId]);
-        expect(await sale.decide(batchId, 1)).to.equal(word);
+        expect(await sale.decide(batchId, BATCH_EPOCH)).to.equal(word);
         expect(await sale.snapshot([batchId])).to.deep.equal(before);
       });
     }
@@ -39,7 +41,7 @@ describe('lua/decide-2.lua', () => {
       it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const batchId = freshBatchId();
         const sale = await saleIn(both, bench, batchId);
-        expect(await sale.decide(batchId, 1)).to.equal(first.word);
+        expect(await sale.decide(batchId, BATCH_EPOCH)).to.equal(first.word);
       });
     }
 

@@ -3,9 +3,9 @@ import { BATCH_SIZE_CEILING } from '../../src/domain/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
 import { batchOf, freshBatchId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition, type Setting } from './precedence.js';
-import { LIMIT, saleIn } from './setting.js';
+import { BATCH_EPOCH, LIMIT, saleIn } from './setting.js';
 
-/** In the order of the header, then in that of the words of precheck; the batch is always `u1/k1*1` of epoch 1. */
+/** In the order of the header, then in that of the words of precheck; the batch is always `u1/k1*1` of `BATCH_EPOCH`. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'already_deducted', setting: { marker: 'deducted' } },
   { word: 'already_deducted', setting: { marker: 'deducted{"v":1}' } },
@@ -13,7 +13,9 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'claimed', setting: { marker: 'claimed' } },
   { word: 'not_warmed', setting: { state: 'missing' } },
   { word: 'stale_epoch', setting: { state: 'repair' } },
-  { word: 'stale_epoch', setting: { epoch: 'other' } },
+  { word: 'stale_epoch', setting: { server: 'another' } },
+  { word: 'stale_epoch', setting: { epoch: 'earlier' } },
+  { word: 'stale_epoch', setting: { epoch: 'later' } },
   { word: 'replayed', setting: { entry: 1 } },
   { word: 'request_conflict', setting: { entry: 2 } },
   { word: 'paused', setting: { state: 'paused' } },
@@ -39,7 +41,7 @@ describe('lua/deduct-6.lua', () => {
     const batchId = freshBatchId();
     const sale = await saleIn(setting, bench, batchId);
     const before = await sale.snapshot([batchId]);
-    const reply = await sale.deduct(batchOf({ ...sale.sale, epoch: 1 }, purchasesOf('u1/k1'), batchId));
+    const reply = await sale.deduct(batchOf({ ...sale.sale, epoch: BATCH_EPOCH }, purchasesOf('u1/k1'), batchId));
     const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
     expect(reply).to.deep.equal(BLAMES.includes(word) ? ['refused', 0, word, entry] : [word]);
     const markers = BLAMES.includes(word) ? { [batchId]: 'aborted' } : before.markers;

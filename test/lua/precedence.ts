@@ -10,7 +10,10 @@ export interface Setting {
   readonly marker?: string;
   /** State of the sale; `missing`: the sale hash is gone. */
   readonly state?: 'missing' | 'repair' | 'paused' | 'closed' | 'warm';
-  readonly epoch?: 'other';
+  /** Of the sale, against that of the batch. */
+  readonly epoch?: 'earlier' | 'later';
+  /** The server is not the one that the sale was loaded on. */
+  readonly server?: 'another';
   readonly opens?: 'later';
   readonly closes?: 'earlier';
   /** Quantity of an entry that stands under the key already. */

@@ -3,7 +3,7 @@ import type { Batch } from '../../src/domain/batch.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
-describe('lua/release-3.lua', () => {
+describe('lua/release-4.lua', () => {
   let bench: ScriptBench;
   let sale: SaleBench;
   before(async () => {
@@ -48,6 +48,16 @@ describe('lua/release-3.lua', () => {
       buyers: {},
       requests: { 'u1/k1': 'released:101:3' },
     });
+  });
+
+  it('R10 repairing: in a sale whose books are being rebuilt nothing is released, whether there is something or not', async () => {
+    await deducted('u1*3');
+    await sale.redis.hset(sale.keys.sale, 'state', 'repair');
+    const before = await sale.snapshot();
+    for (const release of [sale.release('u1', '101'), sale.release('nobody', '1')]) {
+      expect(((await release) as unknown[]).slice(0, 2)).to.deep.equal(['repairing', 7]);
+    }
+    expect(await sale.snapshot()).to.deep.equal(before);
   });
 
   it('nothing: never let in, held by another batch, ordered as another order', async () => {

@@ -3,7 +3,7 @@ import { BATCH_SIZE_CEILING, type Batch } from '../../src/domain/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, freshBatchId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
-describe('lua/settle-3.lua', () => {
+describe('lua/settle-4.lua', () => {
   let bench: ScriptBench;
   let sale: SaleBench;
   before(async () => {
@@ -27,6 +27,15 @@ describe('lua/settle-3.lua', () => {
     const { requests, pending, buyers, unitsLeft } = await sale.snapshot();
     expect(requests).to.deep.equal({ 'u1/k1': 'ordered:101:2', 'u2/k1': 'ordered:102:1' });
     expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
+  });
+
+  it('R10 repairing: in a sale whose books are being rebuilt nothing moves', async () => {
+    const { batchId } = await deducted('u1');
+    await sale.redis.hset(sale.keys.sale, 'state', 'repair');
+    const before = await sale.snapshot([batchId]);
+    expect(await sale.settle(batchId, [order('u1', '101')])).to.equal('repairing');
+    expect(await sale.settle(batchId, []), 'nothing to move').to.equal('repairing');
+    expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
   it('M9 returns 0 when it was settled before, and changes nothing', async () => {

@@ -11,10 +11,11 @@ describe('lua/warm-2.lua', () => {
 
   it('warmed: loads units and every field of the sale, in state warm', async () => {
     const sale = new SaleBench(bench, saleOf({ stock: 25, limitPerBuyer: 3, epoch: 2 }));
-    expect(await sale.warm({}, 'a1b2')).to.equal('warmed');
+    expect(await sale.warm()).to.equal('warmed');
+    const [, runId] = /run_id:(\w+)/.exec(await sale.redis.info('server')) ?? [];
     expect(await sale.redis.get(sale.keys.stock)).to.equal('25');
     expect(await sale.redis.hgetall(sale.keys.sale)).to.deep.equal({
-      ...{ state: 'warm', epoch: '2', run_id: 'a1b2', limit_per_buyer: '3' },
+      ...{ state: 'warm', epoch: '2', run_id: runId, limit_per_buyer: '3' },
       ...{ opens_at: String(sale.sale.opensAtMs), closes_at: String(sale.sale.closesAtMs) },
     });
     expect(await sale.redis.pttl(sale.keys.stock)).to.equal(-1);
@@ -25,7 +26,7 @@ describe('lua/warm-2.lua', () => {
     const sale = await bench.sale({ stock: 5 });
     await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
     const before = [await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)];
-    expect(await sale.warm({ stock: 500, epoch: 9, limitPerBuyer: 99 }, 'another-run')).to.equal('already_warm');
+    expect(await sale.warm({ stock: 500, epoch: 9, limitPerBuyer: 99 })).to.equal('already_warm');
     expect([await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)]).to.deep.equal(before);
   });
 

@@ -236,6 +236,83 @@ export const MUTANTS: readonly Mutant[] = [
         },
       }),
   },
+  {
+    name: 'deduct-trusts-any-server',
+    breaks: 'a server that was restarted sells nothing before it is repaired (rule 9)',
+    servers: (servers, site) => {
+      const trusting =
+        <A extends [BucketRef, ...unknown[]], T>(call: (...args: A) => Promise<T>) =>
+        async (...args: A): Promise<T> => {
+          const { sale } = site.ledger.bucket(args[0]);
+          const stamp = sale?.stamp ?? 0;
+          if (sale) sale.stamp = site.ledger.runId;
+          const answer = await call(...args);
+          if (sale) sale.stamp = stamp;
+          return answer;
+        };
+      return withStock(servers, {
+        precheck: trusting((ref, purchases) => servers.stock.precheck(ref, purchases)),
+        deduct: trusting((batch) => servers.stock.deduct(batch)),
+      });
+    },
+  },
+  {
+    name: 'check-back-rolls-back-what-is-outlived',
+    breaks: 'a batch of an older epoch without a marker may have been deducted: it is committed (rule 11)',
+    servers: (servers) =>
+      withStock(servers, {
+        decide: async (ref) => {
+          const word = await servers.stock.decide(ref);
+          return word === 'outlived' ? 'aborted' : word;
+        },
+      }),
+  },
+  {
+    name: 'late-batches-claim-nothing',
+    breaks: 'a batch of an older epoch takes its units in the present one (rule 11)',
+    servers: (servers) => ({
+      settlement: replaced(servers.settlement, {
+        claim: async () => ({ outcome: 'claimed', lost: new Set<string>() }),
+      }),
+    }),
+  },
+  {
+    name: 'repair-forgets-what-is-held',
+    breaks: 'a request that is held and has no row keeps its units (rule 10)',
+    servers: (servers) => ({
+      repair: replaced(servers.repair, {
+        heldRequests: async function* () {
+          yield [];
+        },
+      }),
+    }),
+  },
+  {
+    name: 'repair-is-not-shut',
+    breaks: 'nothing is settled or released while the books are rebuilt (rule 10)',
+    servers: (servers, site) => ({
+      settlement: replaced(servers.settlement, {
+        release: async (releases) => {
+          const sales = releases.map((release) => site.ledger.bucket(release).sale);
+          const states = sales.map((sale) => sale?.state);
+          for (const sale of sales) if (sale?.state === 'repair') sale.state = 'closed';
+          const words = await servers.settlement.release(releases);
+          sales.forEach((sale, index) => sale && (sale.state = states[index] ?? sale.state));
+          return words;
+        },
+      }),
+    }),
+  },
+  {
+    name: 'late-repair-still-acts',
+    breaks: 'the token of a repair ends with the next one (rule 10)',
+    servers: (servers, site) => ({
+      repair: replaced(servers.repair, {
+        stage: (ref, _, entries) => servers.repair.stage(ref, site.ledger.bucket(ref).repair?.token ?? '', entries),
+        reopen: (ref, _, rebuilt) => servers.repair.reopen(ref, site.ledger.bucket(ref).repair?.token ?? '', rebuilt),
+      }),
+    }),
+  },
 ];
 
 function reorder(site: Site, batch: Batch, key: string, orderId: string): void {

@@ -28,8 +28,12 @@ export class Promises {
   readonly #opLog = new Map<string, Heard>();
   /** `userId/requestId*quantity` → time of its first yes. */
   readonly #yesAtMs = new Map<string, number>();
+  /** `userId/requestId` → when the try began that was the first to be answered yes. */
+  readonly #yesSinceMs = new Map<string, number>();
   /** When units went back for the last time. */
   #givenBackMs = -Infinity;
+  /** Batches that have seen a later epoch. */
+  readonly #outlived = new Set<string>();
   readonly #batchWords = new Map<string, BatchWord>();
   readonly #states = new Map<string, OrderState>();
   readonly #told = new Map<string, OrderState>();
@@ -49,7 +53,10 @@ export class Promises {
     const wish = `${key}*${quantity}`;
     const yesAtMs = this.#yesAtMs.get(wish);
     if (heard === 'ok') {
-      if (!this.#bucketOf(userId).requests.has(key)) this.#site.fail('I3', `${key}: a yes without units`);
+      const isOver = answer?.outcome === 'replayed' && answer.entry.state === 'released'; // news, and no promise
+      if (!isOver && !this.#yesSinceMs.has(key)) this.#yesSinceMs.set(key, sinceMs);
+      if (!this.#mayHaveForgotten && !this.#bucketOf(userId).requests.has(key))
+        this.#site.fail('I3', `${key}: a yes without units`);
       if (yesAtMs === undefined) this.#yesAtMs.set(wish, this.#site.scheduler.nowMs);
     }
     if (yesAtMs !== undefined && yesAtMs < sinceMs && NO_UNITS.includes(word) && !this.#isExcused(word, sinceMs)) {
@@ -59,12 +66,14 @@ export class Promises {
 
   /** A sold-out flag knows who won until it was armed. Units that went back since may have been won in its life. */
   #isExcused(word: string, sinceMs: number): boolean {
+    if (this.#mayHaveForgotten) return true; // the units of a late batch may be gone, and its buyer be refused meanwhile
     return word === 'sold_out' && this.#givenBackMs >= sinceMs - this.#site.shape.soldOutLifeMs;
   }
 
   /** What a buyer sees who asks how his purchase stands. He asks only after a yes. */
   seen(who: Omit<Purchase, 'quantity'>, { status }: PurchaseStatus): void {
-    if (status === 'not_found') this.#site.fail('I3', `${purchaseKey(who)}: not found after a yes`);
+    if (status === 'not_found' && !this.#mayHaveForgotten)
+      this.#site.fail('I3', `${purchaseKey(who)}: not found after a yes`);
   }
 
   /** A buyer was told that his order is paid or cancelled. */
@@ -75,6 +84,9 @@ export class Promises {
   /** After every call that acted. */
   look(call: string, args: readonly unknown[], value: unknown): void {
     switch (call) {
+      case 'claim':
+      case 'reopen':
+        return this.#lookAtLedger();
       case 'deduct':
       case 'decide':
         this.#noteWord(args[0] as { batchId: string }, typeof value === 'string' ? value : wordOf(value));
@@ -99,6 +111,7 @@ export class Promises {
 
   /** The first writer of a marker wins, for ever. */
   #noteWord({ batchId }: { batchId: string }, word: string): void {
+    if (word === 'outlived' || word === 'claimed') this.#outlived.add(batchId);
     const now: BatchWord | null =
       word === 'deducted' || word === 'already_deducted' ? 'deducted' : isAbort(word) ? 'aborted' : null;
     if (now === null) return;
@@ -110,6 +123,8 @@ export class Promises {
   /** A half message is committed where its batch is deducted, and rolled back where it never will be (rule 2). */
   lookAtEnd(end: 'commit' | 'rollback', { batchId }: { batchId: string }): void {
     const word = this.#batchWords.get(batchId);
+    if (end === 'commit' && this.#outlived.has(batchId)) return; // its marker may be lost (rule 11)
+    if (end === 'rollback' && word !== 'deducted' && this.#site.past.restarts > 0) return; // of another epoch
     if (word !== (end === 'commit' ? 'deducted' : 'aborted')) {
       this.#site.fail('MARKER', `${end} of batch ${batchId.slice(0, 4)}, which is ${word ?? 'not decided'}`);
     }
@@ -121,6 +136,7 @@ export class Promises {
     const { stock, buckets, limitPerBuyer } = shape.sale;
     for (let index = 0; index < buckets; index++) {
       const bucket = ledger.bucket({ saleId: SALE_ID, bucket: index });
+      if (bucket.sale === null || bucket.sale.epoch === 0) continue; // everything is gone, and not rebuilt yet
       let units = bucket.unitsLeft;
       for (const entry of bucket.requests.values()) if (entry.state !== 'released') units += entry.quantity;
       const loaded = Math.ceil((stock - index) / buckets);
@@ -143,7 +159,7 @@ export class Promises {
       const key = purchaseKey(order);
       if (keys.has(key)) this.#site.fail('I2', `${key} has two rows`);
       keys.add(key);
-      if (order.reason !== null && !GIVEN_UP.includes(order.reason)) this.#site.fail('I3', `${key}: ${order.reason}`);
+      if (order.reason !== null && !this.#mayFailFor(order.reason)) this.#site.fail('I3', `${key}: ${order.reason}`);
       const before = this.#states.get(order.orderId) ?? order.state;
       if (before !== order.state && !mayMove(before, order.state)) {
         this.#site.fail('ARROW', `${key} went from ${before} to ${order.state}`);
@@ -169,6 +185,7 @@ export class Promises {
     const { findings } = await checkSale(SALE_ID, memoryAudit(ledger, books), this.#opLog);
     const [first] = findings;
     if (first !== undefined) this.#site.fail(first.invariant, first.detail);
+    this.#lookAtLateYes();
     await this.#reconcile();
     for (const [orderId, state] of this.#told) {
       const order = books.allOrders.find((one) => one.orderId === orderId);
@@ -180,6 +197,15 @@ export class Promises {
         this.#site.fail('MONEY', `${paymentId} was taken, its order is ${state}`);
     }
     this.#lookAtNews();
+  }
+
+  /** A server that has lost data lets nobody in before it is repaired: whoever it accepts afterwards keeps his units. */
+  #lookAtLateYes(): void {
+    for (const order of this.#site.books.allOrders) {
+      const sinceMs = this.#yesSinceMs.get(purchaseKey(order)) ?? -Infinity;
+      if (order.reason !== 'units_lost' || sinceMs <= this.#site.past.lostAtMs) continue;
+      this.#site.fail('I3', `${purchaseKey(order)}: units_lost, and it was accepted after the loss`);
+    }
   }
 
   /** Reconcile comes to the same end by a way of its own. */
@@ -206,6 +232,16 @@ export class Promises {
         if (!told.has(`${type} ${orderId}`)) this.#site.fail('NEWS', `nobody was told of ${type} ${orderId}`);
       }
     }
+  }
+
+  /** Redis has lost something: who heard a yes may have to wait for a late batch, and it may come too late for its units. */
+  get #mayHaveForgotten(): boolean {
+    return this.#site.past.lostWrites > 0;
+  }
+
+  #mayFailFor(reason: string): boolean {
+    if (GIVEN_UP.includes(reason)) return true;
+    return reason === 'units_lost' && this.#site.past.restarts > 0;
   }
 
   #bucketOf(userId: string) {

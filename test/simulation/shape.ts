@@ -42,7 +42,27 @@ export interface Shape {
   /** What the owner does to the sale meanwhile. */
   readonly pauses: boolean;
   readonly closes: boolean;
+  /** How Redis dies and comes back, and how often; null: it does not. */
+  readonly restarts: { readonly kind: RestartKind; readonly times: number; readonly after: string } | null;
+  readonly repairEveryMs: number;
+  readonly quietMs: number;
+  readonly repairWaitMaxMs: number;
+  readonly repairLeaseMs: number;
 }
+
+/**
+ * - `whole`: with all that it had
+ * - `tail`: without its last writes, as after a power cut or a fail-over
+ * - `empty`: without anything
+ */
+export const RESTART_KINDS = ['whole', 'tail', 'empty'] as const;
+export type RestartKind = (typeof RESTART_KINDS)[number];
+
+/** Calls after which Redis may die at once: the gaps in which it is told something, and those of a repair. */
+const RESTART_AFTER = [
+  ...(['precheck', 'sendHalf', 'deduct', 'decide', 'commit', 'write', 'settle', 'release', 'claim'] as const),
+  ...(['cancel', 'park', 'unpark', 'standing', 'shut', 'raiseEpoch', 'stage', 'remember', 'reopen'] as const),
+] as const;
 
 export const SALE_ID = '7';
 
@@ -82,7 +102,17 @@ export function drawShape(rng: Rng): Shape {
     pays: rng.pick([0, 0.5]),
     pauses: rng.chance(0.1),
     closes: rng.chance(0.1),
+    restarts: drawRestarts(rng),
+    repairEveryMs: rng.pick([100, 500]),
+    quietMs: rng.pick([0, 200, 1_500]),
+    repairWaitMaxMs: rng.pick([0, 3_000, 15_000]),
+    repairLeaseMs: rng.pick([1_000, 15_000]),
   };
+}
+
+function drawRestarts(rng: Rng): Shape['restarts'] {
+  if (!rng.chance(0.25)) return null;
+  return { kind: rng.pick(RESTART_KINDS), times: rng.pick([1, 1, 2, 3]), after: rng.pick(RESTART_AFTER) };
 }
 
 function drawSale(rng: Rng, chaosMs: number): Sale {

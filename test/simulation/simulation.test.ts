@@ -14,6 +14,7 @@ const CALLS_HIT = [
   ...['receive', 'ack', 'hold', 'retryAfter', 'termsOf', 'write', 'findByPurchases', 'liveBuyers', 'settle'],
   ...['withPending', 'stalePending', 'publish', 'lease', 'markDone', 'postpone', 'release', 'expire', 'expireDue'],
   ...['pay', 'cancel', 'findOrder', 'park', 'acquire', 'gate', 'move'],
+  ...['claim', 'standing', 'shut', 'raiseEpoch', 'stage', 'reopen'],
 ];
 
 /** What the programs must have come to at least once. */
@@ -24,6 +25,8 @@ const REACHED = [
   ...['heard: accepted', 'heard: replayed', 'heard: outcome_unknown', 'heard: nothing', 'heard: sold_out'],
   ...['heard: limit_reached', 'heard: overloaded', 'heard: unavailable', 'heard: closed', 'heard: paused'],
   ...['heard: request_conflict', 'heard: loading'],
+  ...['redis: restarted whole', 'redis: restarted tail', 'redis: restarted empty', 'repair: repaired'],
+  ...['repair: superseded', 'repair: busy', 'deduct: stale_epoch', 'decide: outlived', 'delivery: refused'],
   ...['delivery: recorded', 'delivery: already_recorded', 'delivery: settle_failed'],
   ...['retry: unavailable', 'retry: contended', 'retry: no_order_ids', 'ack: loan ran out', 'breaker: open'],
   ...['keeper: re-driven', 'keeper: settled late', 'keeper: released', 'keeper: expired', 'keeper: parked'],

@@ -1,6 +1,7 @@
 import type { OrderBook } from '../../src/ports/order-book.js';
 import type { Outbox } from '../../src/ports/outbox.js';
 import type { CheckBack } from '../../src/ports/purchase-channel.js';
+import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
 import type { Delivery } from '../../src/ports/delivery-source.js';
@@ -25,6 +26,7 @@ import type { Shape } from './shape.js';
 export interface Servers {
   readonly stock: StockLedger;
   readonly settlement: SettlementLedger;
+  readonly repair: RepairLedger;
   /** The book as workers see it; everybody else reads the books themselves. */
   readonly orders: OrderBook;
   readonly moves: OrderMoves & OverdueOrders;
@@ -38,6 +40,14 @@ export interface Rules {
   /** A delivery as a worker gets it. */
   readonly delivery: (delivery: Delivery) => Delivery;
   readonly redrives: boolean;
+}
+
+export interface Past {
+  restarts: number;
+  /** Writes that are gone; 0 while Redis lost nothing. */
+  lostWrites: number;
+  /** When it lost something for the last time. */
+  lostAtMs: number;
 }
 
 /** All that the programs of one run share. */
@@ -54,6 +64,8 @@ export interface Site extends LifeWorld {
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleCardCache;
   readonly broker: MemoryBroker;
+  /** What Redis went through in this run. */
+  readonly past: Past;
   readonly servers: Servers;
   readonly rules: Rules;
   readonly log: Log;

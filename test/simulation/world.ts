@@ -1,5 +1,6 @@
 import { OperationalError } from '../../src/domain/errors.js';
 import { SalesNotCompared } from '../../src/reconcile/reconcile-jobs.js';
+import type { Sale } from '../../src/domain/sale.js';
 import type { Order } from '../../src/domain/order.js';
 import { DEAD_LETTERS, GROUPS, GROUP_TOPICS } from '../../src/domain/topics.js';
 import type { Log } from '../../src/ports/log.js';
@@ -13,6 +14,7 @@ import { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
 import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
+import { MemoryRepairLedger } from '../helpers/memory/memory-repair-ledger.js';
 import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { Faults } from './engine/faults.js';
@@ -27,8 +29,8 @@ import { Keeper } from './programs/keeper.js';
 import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
 import { Promises } from './promises.js';
-import { drawShape, SALE_ID, type Shape } from './shape.js';
-import type { Rules, Servers, Site } from './site.js';
+import { drawShape, SALE_ID, type RestartKind, type Shape } from './shape.js';
+import type { Past, Rules, Servers, Site } from './site.js';
 
 export interface Violation {
   readonly code: string;
@@ -43,6 +45,8 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
+/** Of the calls after which Redis may die. */
+const RESTART_RATE = 0.3;
 const ARRIVAL_WAIT_MS = 8_000;
 const REST_LOOK_EVERY_MS = 400;
 /** The longest that may be left after the faults: retries of a minute, several times, and loans and leases between. */
@@ -73,6 +77,7 @@ export class World implements Site {
   readonly servers: Servers;
   readonly rules: Rules;
   readonly late = { requests: 0 };
+  readonly past: Past = { restarts: 0, lostWrites: 0, lostAtMs: -Infinity };
   readonly counts = new Map<string, number>();
   readonly lines: string[] = [];
   readonly trace: Site['trace'];
@@ -88,7 +93,9 @@ export class World implements Site {
     this.rng = new Rng(seed);
     this.scheduler = new Scheduler(this.rng);
     this.shape = drawShape(this.rng);
-    this.faults = new Faults(this.rng, START_MS, this.shape.chaosMs);
+    const { restarts } = this.shape;
+    const forgetful = restarts !== null && restarts.kind !== 'whole';
+    this.faults = new Faults(this.rng, START_MS, this.shape.chaosMs, forgetful);
     this.trace = traced ? (who, line) => this.#tell(who, line) : null;
     const clock: Clock = {
       nowMs: () => this.scheduler.nowMs,
@@ -111,7 +118,8 @@ export class World implements Site {
     this.runs = new MemoryReconcileRuns(clock);
     this.refunds = new MemoryRefundBook(this.moves, clock);
     const { ledger, books, moves } = this;
-    const servers: Servers = { stock: ledger, settlement: ledger, orders: books, outbox: books.outbox, moves };
+    const repair = new MemoryRepairLedger(ledger);
+    const servers: Servers = { stock: ledger, settlement: ledger, repair, orders: books, outbox: books.outbox, moves };
     this.servers = { ...servers, ...mutant?.servers?.(servers, this) };
     this.rules = { ...THE_RULES, ...mutant?.rules?.(this) };
   }
@@ -120,6 +128,7 @@ export class World implements Site {
   async open(): Promise<void> {
     const { sale, apis, workers, keepers, chaosMs } = this.shape;
     this.trace?.('world', describe({ ...this.shape, sale: undefined }).slice(0, -1));
+    if (this.shape.restarts?.kind === 'tail') this.ledger.keepHistory();
     this.books.putSale(sale);
     await this.ledger.warm(sale);
     await this.ledger.gate(sale, 'open');
@@ -146,6 +155,10 @@ export class World implements Site {
 
   acted(call: string, args: readonly unknown[], value: unknown): void {
     this.#promises?.look(call, args, value);
+    const { restarts } = this.shape;
+    if (restarts?.after === call && !this.faults.healed && this.past.restarts < restarts.times) {
+      if (this.rng.chance(RESTART_RATE)) this.#restart(restarts.kind);
+    }
     if (call === 'deduct' || call === 'decide') this.count(`${call}: ${wordOf(value)}`);
     if (call === 'commit' || call === 'publish') this.#news();
   }
@@ -187,6 +200,7 @@ export class World implements Site {
     for (let bucket = 0; bucket < this.shape.sale.buckets; bucket++) {
       if (this.ledger.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
     }
+    if (!this.#isOpenForAll()) return 'the sale is shut';
     if (this.books.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
     const nowMs = this.scheduler.nowMs;
     if (this.books.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
@@ -203,6 +217,17 @@ export class World implements Site {
     return null;
   }
 
+  /** Redis dies and is there again; a request that is still on its way meets the new one. */
+  #restart(kind: RestartKind): void {
+    const lose = kind === 'tail' ? this.rng.range(1, 12) : 0;
+    const lost = this.ledger.restart({ lose, empty: kind === 'empty' });
+    this.past.restarts++;
+    this.past.lostWrites += kind === 'empty' ? 1 : lost;
+    if (kind === 'empty' || lost > 0) this.past.lostAtMs = this.scheduler.nowMs;
+    this.count(`redis: restarted ${kind}`);
+    this.trace?.('world', `Redis restarts ${kind}${lost > 0 ? `, the last ${lost} writes are gone` : ''}`);
+  }
+
   #heal(): void {
     this.faults.heal();
     this.trace?.('world', 'no more faults');
@@ -214,6 +239,17 @@ export class World implements Site {
       this.scheduler.after(REST_LOOK_EVERY_MS, look);
     };
     look();
+  }
+
+  /** Loaded and in step, on the server that runs now. */
+  #isOpenForAll(): boolean {
+    const { saleId, buckets } = this.shape.sale;
+    const { epoch, state } = this.books.saleOf(saleId) as Sale;
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      const { sale } = this.ledger.bucket({ saleId, bucket });
+      if (!this.ledger.isSure(sale) || sale.epoch !== epoch || sale.state !== state) return false;
+    }
+    return true;
   }
 
   async #end(): Promise<void> {

@@ -94,6 +94,14 @@ export const overdue = {
     min: 1000,
     max: 86400000,
   }),
+  shutMs: integer({
+    env: 'OVERDUE_SHUT_MS',
+    doc: 'A live sale that is shut for this long is overdue: its repair does not end.',
+    unit: 'ms',
+    fallback: 60000,
+    min: 1000,
+    max: 86400000,
+  }),
   saleMs: integer({
     env: 'OVERDUE_SALE_MS',
     doc: 'A sale that nobody has closed this long after its window is overdue.',

@@ -30,7 +30,7 @@ export const failPoint = {
   }),
   act: word({
     env: 'FAILPOINT_DO',
-    doc: 'What happens at the fail point.',
+    doc: 'What happens at the fail point; a point named drop_… loses its call or reply instead.',
     words: ['kill', 'hang', 'throw'],
     fallback: 'kill',
   }),

@@ -1,12 +1,28 @@
-import { endpoint, integer, url, type Keys } from '../key.js';
+import { endpoint, integer, url, word, type Keys, type UrlForm } from '../key.js';
 
 // The servers that every program needs.
+
+/** `user:password@` with what is odd in it percent-encoded, and hosts with or without a port, between commas. */
+const WORD = /([A-Za-z0-9._~!$&*+=-]|%[0-9A-Fa-f]{2})*/.source;
+const LOGIN = `(${WORD}(:${WORD})?@)?`;
+const HOST = /([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/.source;
+const HOSTS = `${HOST}(,${HOST})*`;
+
+const SENTINEL_URL: UrlForm = {
+  words: 'redis+sentinel://[user:password@]host:port,host:port/master-name[/db]',
+  pattern: new RegExp(`^redis\\+sentinel://${LOGIN}${HOSTS}/[A-Za-z0-9._-]+(/[0-9]{1,2})?$`),
+};
+const CLUSTER_URL: UrlForm = {
+  words: 'redis+cluster://[user:password@]host:port,host:port',
+  pattern: new RegExp(`^redis\\+cluster://${LOGIN}${HOSTS}/?$`),
+};
 
 export const redis = {
   url: url({
     env: 'REDIS_URL',
-    doc: 'The Redis that holds the stock.',
+    doc: 'The Redis that holds the stock: one server, the master that sentinels name, or a cluster (some of its servers are enough). User and password are those of the servers; sentinels are asked without.',
     protocols: ['redis:', 'rediss:'],
+    forms: [SENTINEL_URL, CLUSTER_URL],
     secret: true,
   }),
   replyTimeoutMs: integer({
@@ -25,10 +41,32 @@ export const redis = {
     min: 50,
     max: 30000,
   }),
+  waitReplicas: integer({
+    env: 'REDIS_WAIT_REPLICAS',
+    doc: 'Replicas that must have the units of a purchase before its buyer hears yes; 0: none. See docs/durability.md.',
+    unit: 'replicas',
+    fallback: 0,
+    min: 0,
+    max: 8,
+  }),
+  waitReplicasMs: integer({
+    env: 'REDIS_WAIT_REPLICAS_MS',
+    doc: 'How long they may take; after it the buyer hears outcome_unknown, and the order comes all the same.',
+    unit: 'ms',
+    fallback: 500,
+    min: 10,
+    max: 10000,
+  }),
 } as const satisfies Keys;
 
 export const rocketmq = {
   endpoint: endpoint({ env: 'ROCKETMQ_ENDPOINT', doc: 'gRPC endpoint of the RocketMQ proxy.' }),
+  route: word({
+    env: 'ROCKETMQ_ROUTE',
+    doc: 'Where calls go: to the address that the broker hands out, or all to ROCKETMQ_ENDPOINT, for one broker behind a port mapping.',
+    words: ['handed_out', 'endpoint'],
+    fallback: 'handed_out',
+  }),
   requestTimeoutMs: integer({
     env: 'ROCKETMQ_REQUEST_TIMEOUT_MS',
     doc: 'How long half message, commit and rollback may take.',

@@ -15,7 +15,7 @@ const UNREGISTERED = 'the name server does not know the broker yet';
 /** Registering takes a moment; asking for it more often would make it slower. */
 const HASTEN_EVERY_MS = 1_000;
 
-export function proxySpec({ paths, ports }: ServerSite): ServerSpec {
+export function proxySpec({ paths, ports, durability }: ServerSite): ServerSpec {
   let hastenedAtMs = -Infinity;
   return {
     name: 'proxy',
@@ -31,6 +31,7 @@ export function proxySpec({ paths, ports }: ServerSite): ServerSpec {
         namesrvPort: ports.namesrv,
         metricsPort: ports.metrics,
         storeDir: escapeProperty(paths.data('rocketmq')),
+        flushDiskType: durability === 'host' ? 'SYNC_FLUSH' : 'ASYNC_FLUSH',
       });
       writeConf('rmq-proxy.json.tmpl', proxyConf, {
         namesrvPort: ports.namesrv,

@@ -3,7 +3,7 @@ import { probeRedis } from '../probes.js';
 import { writeConf } from '../template.js';
 import type { ServerSite, ServerSpec } from './server-spec.js';
 
-export function redisSpec({ paths, ports }: ServerSite): ServerSpec {
+export function redisSpec({ paths, ports, durability }: ServerSite): ServerSpec {
   return {
     name: 'redis',
     label: 'Redis',
@@ -13,7 +13,8 @@ export function redisSpec({ paths, ports }: ServerSite): ServerSpec {
     prepare: async ({ artifacts }) => {
       const dataDir = paths.data('redis');
       mkdirSync(dataDir, { recursive: true });
-      writeConf('redis.conf', paths.conf('redis.conf'), { redisPort: ports.redis, dataDir });
+      const appendfsync = durability === 'host' ? 'always' : 'everysec';
+      writeConf('redis.conf', paths.conf('redis.conf'), { redisPort: ports.redis, dataDir, appendfsync });
       return { file: artifacts.redisServer, args: [paths.conf('redis.conf')] };
     },
     probe: () => probeRedis(ports.redis),

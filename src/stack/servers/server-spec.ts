@@ -36,8 +36,17 @@ export interface ServerSpec {
   hasten?(reason: string): Promise<void>;
 }
 
+/**
+ * What an answer of the servers outlives. MariaDB flushes every commit in both.
+ * - `process`: the death of any process; with the machine, up to a second of Redis and of the broker goes
+ * - `host`: the death of the machine too: Redis and the broker flush before they answer
+ */
+export const DURABILITIES = ['process', 'host'] as const;
+export type Durability = (typeof DURABILITIES)[number];
+
 /** What a spec is made from. */
 export interface ServerSite {
   readonly paths: StackPaths;
   readonly ports: StackPorts;
+  readonly durability: Durability;
 }

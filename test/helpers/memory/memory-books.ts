@@ -22,6 +22,8 @@ const ID_MAX = 64;
 export class MemoryBooks implements OrderBook, SaleBook {
   readonly clock: Clock;
   readonly outbox: MemoryOutbox;
+  /** Buyers whose orders the book refuses, as a constraint would; a failed row of theirs it takes. */
+  readonly refusedBuyers = new Set<string>();
   /** What the audit log has of the sales, oldest first. */
   readonly audited: AuditEntry[] = [];
   readonly #sales = new Map<string, Sale>();
@@ -81,9 +83,18 @@ export class MemoryBooks implements OrderBook, SaleBook {
     );
   }
 
-  async write(plan: WritePlan): Promise<WriteOutcome> {
+  async write(asked: WritePlan): Promise<WriteOutcome> {
     this.#failOn('write_fails');
     if (this.#isBroken('write_again')) return { outcome: 'again' };
+    const refused = new Set(asked.orders.filter((order) => this.#isRefused(order)).map(({ orderId }) => orderId));
+    if (refused.size > 0 && asked.singleOut !== true) return { outcome: 'value_refused' };
+    const orders = asked.orders.map((order): NewOrder => {
+      return refused.has(order.orderId) ? { ...order, failure: 'refused_by_database' } : order;
+    });
+    if (refused.size > 0 && (refused.size === orders.length || orders.some((order) => this.#isRefused(order)))) {
+      throw new OperationalError('mysql', 'a value is refused', { retryable: false });
+    }
+    const plan = { ...asked, orders };
     const taken = this.#takenKey(plan);
     if (taken !== null) return { outcome: taken };
 
@@ -109,7 +120,7 @@ export class MemoryBooks implements OrderBook, SaleBook {
     for (const order of plan.orders) this.#orders.set(order.orderId, this.#rowOf(order, plan, surplus));
     this.#promise(plan, surplus, isFailed);
     this.#failOn('write_reply_lost');
-    return { outcome: 'written', surplus };
+    return refused.size === 0 ? { outcome: 'written', surplus } : { outcome: 'written', surplus, refused };
   }
 
   async findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
@@ -171,9 +182,6 @@ export class MemoryBooks implements OrderBook, SaleBook {
     const active = new Set(this.allOrders.filter(({ state }) => isLive(state)).map((o) => `${o.saleId}/${o.userId}`));
     const ids = new Set(this.#orders.keys());
     for (const { orderId, batch, purchase, failure } of orders) {
-      if (purchase.requestId.length > ID_MAX || purchase.userId.length > ID_MAX) {
-        throw new OperationalError('mysql', 'value too long', { retryable: false });
-      }
       const request = `${batch.saleId}/${purchaseKey(purchase)}`;
       const buyer = `${batch.saleId}/${purchase.userId}`;
       const onePerBuyer = failure === null && terms.get(batch.saleId)?.limitPerBuyer === 1;
@@ -184,6 +192,11 @@ export class MemoryBooks implements OrderBook, SaleBook {
       if (onePerBuyer) active.add(buyer);
     }
     return null;
+  }
+
+  #isRefused({ purchase: { userId, requestId }, failure }: NewOrder): boolean {
+    if (requestId.length > ID_MAX || userId.length > ID_MAX) return true;
+    return failure === null && this.refusedBuyers.has(userId);
   }
 
   #surplusOf(plan: WritePlan): Set<string> {

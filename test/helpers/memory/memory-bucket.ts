@@ -4,6 +4,8 @@ import type { LedgerSaleState } from '../../../src/domain/sale.js';
 export interface LoadedSale {
   state: LedgerSaleState;
   epoch: number;
+  /** The server that it was loaded or rebuilt on. */
+  stamp: number;
   opensAtMs: number;
   closesAtMs: number;
   limitPerBuyer: number;
@@ -11,7 +13,18 @@ export interface LoadedSale {
 
 /** What the fate of a batch is. A body is there from deduct to settle. */
 export type Marker =
-  { readonly kind: 'deducted' | 'claimed'; body: string | null } | { readonly kind: 'aborted'; untilMs: number };
+  | { readonly kind: 'deducted' | 'claimed'; readonly body: string | null }
+  | { readonly kind: 'aborted'; readonly untilMs: number };
+
+/** A repair that is under way, and the new books that it has so far. */
+export interface BucketRepair {
+  readonly token: string;
+  /** The server that it began on. */
+  readonly runId: number;
+  readonly leaseMs: number;
+  untilMs: number;
+  readonly staged: Map<string, RequestEntry>;
+}
 
 /** Everything a bucket holds, in a form that compares: the memory and Redis are both read into it. */
 export interface BucketSnapshot {
@@ -31,10 +44,11 @@ export class MemoryBucket {
   /** Null: not loaded. */
   sale: LoadedSale | null = null;
   unitsLeft = 0;
-  readonly requests = new Map<string, RequestEntry>();
-  readonly markers = new Map<string, Marker>();
+  requests = new Map<string, RequestEntry>();
+  markers = new Map<string, Marker>();
   /** batchId → Unix ms of its deduct. */
-  readonly pending = new Map<string, number>();
+  pending = new Map<string, number>();
+  repair: BucketRepair | null = null;
 
   /** The marker, unless its life is over. */
   marker(batchId: string, nowMs: number): Marker | null {
@@ -52,6 +66,22 @@ export class MemoryBucket {
       units.set(userId, (units.get(userId) ?? 0) + entry.quantity);
     }
     return units;
+  }
+
+  copy(): MemoryBucket {
+    const copy = new MemoryBucket();
+    copy.sale = this.sale && { ...this.sale };
+    copy.unitsLeft = this.unitsLeft;
+    copy.requests = new Map(this.requests);
+    copy.markers = new Map(this.markers);
+    copy.pending = new Map(this.pending);
+    copy.repair = this.repair && { ...this.repair, staged: new Map(this.repair.staged) };
+    return copy;
+  }
+
+  /** Holds what the other one holds, which is not used any more. */
+  become({ sale, unitsLeft, requests, markers, pending, repair }: MemoryBucket): void {
+    Object.assign(this, { sale, unitsLeft, requests, markers, pending, repair });
   }
 
   pendingOldestFirst(): [string, number][] {

@@ -16,13 +16,15 @@ import type {
   PendingAge,
   ReconcileLedger,
 } from '../../../src/ports/reconcile-ledger.js';
+import type { BucketStanding, RepairLedger } from '../../../src/ports/repair-ledger.js';
 import type { BucketRef } from '../../../src/ports/stock-ledger.js';
 import type { MemoryBooks } from './memory-books.js';
 import type { MemoryDeadLetterBook } from './memory-dead-letter-book.js';
 import type { MemoryLedger } from './memory-ledger.js';
+import { MemoryRepairLedger } from './memory-repair-ledger.js';
 
 /** The ledger in memory, as reconcile reads it. */
-export class MemoryReconcileLedger implements ReconcileLedger {
+export class MemoryReconcileLedger implements ReconcileLedger, Pick<RepairLedger, 'standing'> {
   /** Runs before entries are read once more: what a test lets happen between two looks. */
   onLook: () => void | Promise<void> = () => undefined;
   /** Runs before units are added up; may throw. */
@@ -33,6 +35,10 @@ export class MemoryReconcileLedger implements ReconcileLedger {
 
   constructor(ledger: MemoryLedger) {
     this.#ledger = ledger;
+  }
+
+  standing(refs: readonly BucketRef[]): Promise<BucketStanding[]> {
+    return new MemoryRepairLedger(this.#ledger).standing(refs);
   }
 
   async *requests(ref: BucketRef): AsyncGenerator<LedgerRequest[]> {
@@ -83,7 +89,7 @@ export class MemoryReconcileLedger implements ReconcileLedger {
   async adjust(ref: BucketRef, { read, wanted }: { read: number; wanted: number }): Promise<Adjusted> {
     const bucket = this.#ledger.bucket(ref);
     if (bucket.sale === null) return 'not_warmed';
-    if (bucket.sale.state === 'open' || bucket.sale.state === 'repair') return 'selling';
+    if (bucket.sale.state === 'open' || !this.#ledger.isSure(bucket.sale)) return 'selling';
     if (bucket.unitsLeft !== read) return 'moved';
     bucket.unitsLeft = wanted;
     return 'adjusted';

@@ -70,7 +70,8 @@ export class Faults {
   readonly #target: { readonly call: string; readonly fate: NonNullable<Fate> } | null;
   #healed = false;
 
-  constructor(rng: Rng, fromMs: number, chaosMs: number) {
+  /** @param forgetful Redis loses data in this run: then the broker loses nothing, since of both nobody could know */
+  constructor(rng: Rng, fromMs: number, chaosMs: number, forgetful = false) {
     this.#rng = rng;
     const rate = (usedIn: number, ...rates: [number, ...number[]]): number =>
       rng.chance(usedIn) ? rng.pick(rates) : 0;
@@ -83,10 +84,10 @@ export class Faults {
       crashed_after: rate(0.3, 0.003, 0.01),
       stalled: rate(0.15, 0.003, 0.01),
       message_repeated: rate(0.3, 0.2, 0.5),
-      message_lost: rate(0.15, 0.1, 0.4),
+      message_lost: forgetful ? 0 : rate(0.15, 0.1, 0.4),
       delivery_unheard: rate(0.2, 0.2, 0.6),
       messages_reordered: rate(0.5, 1),
-      half_forgotten: rate(0.15, 0.3, 0.8),
+      half_forgotten: forgetful ? 0 : rate(0.15, 0.3, 0.8),
       check_back_unheard: rate(0.2, 0.5),
       deadlocked: rate(0.1, 0.3, 0.9),
     };

@@ -18,6 +18,7 @@ import { Life, NEVER_ABORTED } from '../engine/life.js';
 import { through } from '../engine/through.js';
 import { onBug, type Site } from '../site.js';
 import { newsRowsOf, orderStatesOf } from './book-reads.js';
+import { repairers } from './repairer.js';
 import { reconcilers } from './reconciler.js';
 import { sourceOf } from './source.js';
 
@@ -51,6 +52,7 @@ export class Keeper {
       for (const job of jobs) keepRunning(job, everyMs, NEVER_ABORTED, ports).catch(onBug(this.#site));
     };
     keep([...menders(life, this.#site, meters), ...relays(life, this.#site, meters)], shape.jobEveryMs);
+    keep(repairers(life, this.#site), shape.repairEveryMs);
     if (shape.reconcileEveryMs !== null) keep(reconcilers(life, this.#site), shape.reconcileEveryMs);
     keep([...collectors(life, this.#site, meters), ...consumers(life, this.#site, meters)], RECEIVE_EVERY_MS);
   }

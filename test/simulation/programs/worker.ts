@@ -67,7 +67,7 @@ async function run(life: Life, site: Site, owner: string): Promise<void> {
   const shared = {
     book: orderBookOf(life, site),
     letters: through(life, 'mysql', site.letters, ['park']),
-    ledger: through(life, 'redis', site.servers.settlement, ['settle', 'park']),
+    ledger: through(life, 'redis', site.servers.settlement, ['settle', 'claim', 'park']),
     ...{ minter, breaker, clock, meters, log, onBug: onBug(site) },
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;

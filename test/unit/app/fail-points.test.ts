@@ -14,6 +14,8 @@ import { silentLog } from '../../../src/ports/log.js';
 import type { OrderBook } from '../../../src/ports/order-book.js';
 import type { Outbox } from '../../../src/ports/outbox.js';
 import type { PurchaseChannel } from '../../../src/ports/purchase-channel.js';
+import type { RepairBook } from '../../../src/ports/repair-book.js';
+import type { RepairLedger } from '../../../src/ports/repair-ledger.js';
 import type { SettlementLedger } from '../../../src/ports/settlement-ledger.js';
 import type { StockLedger } from '../../../src/ports/stock-ledger.js';
 
@@ -24,9 +26,12 @@ function parts(done: string[]) {
   const did = (word: string) => async (): Promise<never> => (done.push(word), undefined as never);
   const tx = { query: did('query'), execute: did('execute'), rollback: did('rollback') };
   return {
-    ledger: { precheck: did('precheck'), deduct: did('deduct') } as unknown as StockLedger,
+    ledger: { precheck: did('precheck'), deduct: did('deduct'), decide: did('decide') } as unknown as StockLedger,
     channel: {
-      sendHalf: async () => (done.push('half'), { commit: did('commit'), rollback: did('rollback') }),
+      sendHalf: async () => (
+        done.push('half'),
+        { commit: did('commit'), rollback: async () => (done.push('rollback'), true) }
+      ),
     } as unknown as PurchaseChannel,
     gate: { refuseEarly: () => null, enter: did('answer') },
     pool: {
@@ -36,6 +41,8 @@ function parts(done: string[]) {
     settlement: { settle: did('settle') } as unknown as SettlementLedger,
     source: { receive: async () => (done.push('receive'), [{}] as never) },
     outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
+    repairLedger: { shut: did('shut'), stage: did('stage'), reopen: did('reopen') } as unknown as RepairLedger,
+    repairBook: { raiseEpoch: did('raise') } as unknown as RepairBook,
     moves: {
       expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length),
       expireDue: async (max: number) => (done.push('sweep'), max),
@@ -49,8 +56,12 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
   await points.ledger(ledger).precheck({ saleId: '1', bucket: 0 }, []);
   const half = await points.channel(channel).sendHalf({} as never);
   await points.ledger(ledger).deduct({} as never);
-  if (typeof half !== 'string') await half.commit();
+  if (typeof half !== 'string') {
+    await half.commit();
+    await half.rollback();
+  }
   await points.gate(gate).enter({} as never);
+  await points.checked(ledger).decide({} as never);
   done.push('end');
 }
 
@@ -82,6 +93,7 @@ describe('fail points', () => {
     const api = apiFailPoints(settings(''), silentLog);
     expect(api.ledger(given.ledger)).to.equal(given.ledger);
     expect(api.channel(given.channel)).to.equal(given.channel);
+    expect(api.checked(given.ledger)).to.equal(given.ledger);
     expect(api.gate(given.gate)).to.equal(given.gate);
     const worker = workerFailPoints(settings(''), silentLog);
     expect(worker.pool(given.pool)).to.equal(given.pool);
@@ -110,14 +122,37 @@ describe('fail points', () => {
   });
 
   it('stop the api after the step that names them', async () => {
-    const last: Record<(typeof API_FAIL_POINTS)[number], string> = {
+    const last = {
       ...{ after_precheck: 'precheck', after_half: 'half', after_deduct: 'deduct' },
-      ...{ after_commit: 'commit', before_answer: 'answer' },
+      ...{ after_commit: 'commit', before_resubmit: 'rollback', before_answer: 'answer' },
+      ...{ check_before_decide: 'answer', check_after_decide: 'decide' },
     };
-    for (const point of API_FAIL_POINTS) {
+    const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
+    expect(Object.keys(last)).to.have.members(stopping);
+    for (const point of stopping) {
       const done: string[] = [];
       expect(await stoppedAt(takeApiThrough(point, done), done), point).to.equal(last[point]);
     }
+  });
+
+  it('T4 T5 T6 lose a call of the api, or its reply, and stop nobody', async () => {
+    for (const [point, lost] of [
+      ['drop_commit', ['commit']],
+      ['drop_rollback', ['rollback']],
+    ] as const) {
+      const [whole, done]: [string[], string[]] = [[], []];
+      await takeApiThrough('after_commit:9', whole);
+      await takeApiThrough(point, done);
+      expect(done, point).to.deep.equal(whole.filter((step) => !(lost as readonly string[]).includes(step)));
+    }
+    const done: string[] = [];
+    const { channel } = parts(done);
+    const lossy = (point: string) => apiFailPoints(settings(point), silentLog).channel(channel);
+    expect(await lossy('drop_half_reply').sendHalf({} as never), 'the broker has it').to.equal('outcome_unknown');
+    expect(done).to.deep.equal(['half']);
+    const half = await lossy('drop_rollback').sendHalf({} as never);
+    expect(typeof half === 'string' || (await half.rollback()), 'not confirmed').to.equal(false);
+    expect(typeof half === 'string' || (await half.rollback()), 'only the first is lost').to.equal(true);
   });
 
   it('stop the worker after the step that names them, inside the transaction before its COMMIT', async () => {
@@ -133,12 +168,16 @@ describe('fail points', () => {
     }
   });
 
-  it('C3 stop the keeper before a row is marked done, and after orders have ended or were given up', async () => {
+  it('C3 R10 stop the keeper before a row is marked done, after orders have ended or were given up, amid a repair', async () => {
+    const STEPS = ['lease', 'mark', 'mark', 'mark', 'expire', 'expire', 'write'];
     const before: Record<(typeof KEEPER_FAIL_POINTS)[number], string[]> = {
       outbox_after_publish: ['lease', 'mark'], // that of nothing, which is no step
       release_before_done: ['lease', 'mark', 'mark'],
       expire_after_commit: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire'],
-      compensate_after_row: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire', 'write'],
+      compensate_after_row: STEPS,
+      repair_after_gate: [...STEPS, 'shut'],
+      repair_after_epoch: [...STEPS, 'shut', 'raise'],
+      repair_after_stock: [...STEPS, 'shut', 'raise', 'stage'], // staged, and not reopened
     };
     for (const point of KEEPER_FAIL_POINTS) {
       const done: string[] = [];
@@ -153,6 +192,11 @@ describe('fail points', () => {
         await points.moves(given.moves).expire([]);
         await points.moves(given.moves).expire(['1']);
         await points.compensated(given.book).write({} as never);
+        const rebuilt = points.rebuilt(given.repairLedger);
+        await rebuilt.shut({} as never, 'token', 1);
+        await points.raised(given.repairBook).raiseEpoch('1', 1, 'keeper');
+        await rebuilt.stage({} as never, 'token', []);
+        await rebuilt.reopen({} as never, 'token', {} as never);
       };
       await stoppedAt(through(), done);
       expect(done, point).to.deep.equal(before[point]);

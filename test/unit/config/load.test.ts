@@ -96,6 +96,14 @@ describe('config', () => {
     expect(problemsOf(['batch'], { BATCH_SIZE_MAX: '64', BATCH_QUEUE_MAX: '64' })).to.deep.equal([]);
   });
 
+  it('replicas are waited for at one server, not in a cluster', () => {
+    const [one, cluster] = ['redis://h:6379', 'redis+cluster://h:6379,h:6380'];
+    expect(problemsOf(['redis'], { REDIS_URL: one, REDIS_WAIT_REPLICAS: '1' })).to.deep.equal([]);
+    expect(problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '0' })).to.deep.equal([]);
+    const said = problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '1' });
+    expect(said.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
+  });
+
   it('S9 secrets are never shown, however wrong they are', () => {
     const short = 'short-secret';
     const env = {

@@ -3,6 +3,7 @@ import type { Sale } from '../../../src/domain/sale.js';
 import type { Job } from '../../../src/keeper/job.js';
 import { settleRecorded } from '../../../src/keeper/settle-recorded.js';
 import { batchOf } from '../../helpers/sales.js';
+import { sureEntry } from '../../helpers/sure-entry.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const AFTER_MS = 5000;
@@ -20,7 +21,7 @@ describe('keeper: settle-recorded', () => {
   });
 
   const at = (): { saleId: string; bucket: number } => ({ saleId: sale.saleId, bucket: 0 });
-  const entryOf = (userId: string) => world.ledger.findRequest(at(), userId, 'k1');
+  const entryOf = (userId: string) => sureEntry(world.ledger.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.ledger.pendingSummary(at())).batches;
 
   it('M9 settles what the book has and the ledger still holds: a worker died between the two', async () => {
@@ -88,6 +89,15 @@ describe('keeper: settle-recorded', () => {
     world.clock.advance(AFTER_MS);
     await Promise.all([job.runOnce(), job.runOnce()]);
     expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId, quantity: 1 });
+  });
+
+  it('R10 a sale that is being rebuilt fails the run, and does not hold up the others', async () => {
+    const other = await world.openSale();
+    for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
+    world.clock.advance(AFTER_MS);
+    world.ledger.breakNext('settle_fails');
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(world.counts.settledLate).to.equal(1);
   });
 
   it('D1 a book that is away fails the run; the next one settles', async () => {

@@ -16,6 +16,7 @@ describe('mysql errors', () => {
     [1040, 'ER_CON_COUNT_ERROR', 'D2', { kind: 'too_busy', retryable: true, connectionUsable: false }],
     [1264, 'ER_WARN_DATA_OUT_OF_RANGE', 'D7', { kind: 'bad_value', retryable: false, connectionUsable: true }],
     [1406, 'ER_DATA_TOO_LONG', 'D7', { kind: 'bad_value', retryable: false, connectionUsable: true }],
+    [1644, 'ER_SIGNAL_EXCEPTION', 'G10', { kind: 'bad_value', retryable: false, connectionUsable: true }],
     [1146, 'ER_NO_SUCH_TABLE', 'D1', { kind: 'schema', retryable: true, connectionUsable: true }],
     [1364, 'ER_NO_DEFAULT_FOR_FIELD', 'D1', { kind: 'schema', retryable: true, connectionUsable: true }],
     [1064, 'ER_PARSE_ERROR', 'bug', { kind: 'other', retryable: false, connectionUsable: false }],

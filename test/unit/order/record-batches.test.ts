@@ -5,6 +5,7 @@ import { createOrderIdMinter, type OrderIdMinter } from '../../../src/order/orde
 import { recordBatches, type BatchResult } from '../../../src/order/record-batches.js';
 import { silentLog } from '../../../src/ports/log.js';
 import type { OrderBook, WriteOutcome, WritePlan } from '../../../src/ports/order-book.js';
+import { grantingLedger as ledger } from '../../helpers/claims.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBooks } from '../../helpers/memory/memory-books.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
@@ -49,7 +50,11 @@ describe('record-batches', () => {
   it('D3 again: the same rows with ids of their own, a moment later', async () => {
     const { book, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
-    const results = await recordBatches([batchOf(sale, purchasesOf('ann', 'bob'))], { book, clock, minter }, OPTIONS);
+    const results = await recordBatches(
+      [batchOf(sale, purchasesOf('ann', 'bob'))],
+      { book, clock, minter, ledger },
+      OPTIONS,
+    );
     expect(words(results)).to.deep.equal(['recorded']);
     expect(plans).to.have.length(3);
     expect(clock.nowMs()).to.be.greaterThan(startedMs);
@@ -59,7 +64,7 @@ describe('record-batches', () => {
   it('D7 order_id_taken: new ids, no look-up', async () => {
     const { book, plans } = scripted({ outcome: 'order_id_taken' });
     book.findByPurchases = async () => expect.fail('nothing to look up');
-    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter }, OPTIONS);
+    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter, ledger }, OPTIONS);
     expect(words(results)).to.deep.equal(['recorded']);
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
@@ -70,7 +75,7 @@ describe('record-batches', () => {
     books.putSale({ ...sale, stock: 1 });
     const { book, plans } = scripted();
     const batches = [batchOf(sale, purchasesOf('ann', 'bob')), batchOf(other, purchasesOf('ann'))];
-    expect(words(await recordBatches(batches, { book, clock, minter }, OPTIONS))).to.deep.equal([
+    expect(words(await recordBatches(batches, { book, clock, minter, ledger }, OPTIONS))).to.deep.equal([
       'refused',
       'recorded',
     ]);
@@ -81,14 +86,14 @@ describe('record-batches', () => {
     const { book } = scripted({ outcome: 'epoch_changed' });
     let reads = 0;
     book.termsOf = async (saleIds) => (reads++ === 0 ? books.termsOf(saleIds) : new Map());
-    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter }, OPTIONS);
+    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter, ledger }, OPTIONS);
     expect(words(results)).to.deep.equal(['unknown_sale']);
   });
 
   it('gives up after a bounded number of attempts', async () => {
     const { book, plans } = scripted(...Array.from({ length: 50 }, () => ({ outcome: 'again' }) as const));
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-    const results = await recordBatches(batches, { book, clock, minter }, OPTIONS);
+    const results = await recordBatches(batches, { book, clock, minter, ledger }, OPTIONS);
     expect(words(results)).to.deep.equal(['retry contended', 'retry contended']);
     expect(plans).to.have.length(8);
   });
@@ -96,7 +101,7 @@ describe('record-batches', () => {
   it('D8 without order ids nothing is written', async () => {
     const { book, plans } = scripted();
     await minter.close();
-    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter }, OPTIONS);
+    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter, ledger }, OPTIONS);
     expect(words(results)).to.deep.equal(['retry no_order_ids']);
     expect(plans).to.deep.equal([]);
   });
@@ -104,7 +109,7 @@ describe('record-batches', () => {
   it('D1 an outage is nobody’s fault: every batch may be tried again, and says what happened', async () => {
     books.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-    const results = await recordBatches(batches, { book: books, clock, minter }, OPTIONS);
+    const results = await recordBatches(batches, { book: books, clock, minter, ledger }, OPTIONS);
     expect(words(results)).to.deep.equal(['retry unavailable', 'retry unavailable']);
     expect(results[0]?.outcome === 'retry' && results[0].error).to.be.instanceOf(OperationalError);
     expect(books.allOrders).to.deep.equal([]);
@@ -113,10 +118,10 @@ describe('record-batches', () => {
   it('D4 a lost reply to COMMIT: the next try finds the rows, nothing is counted twice', async () => {
     books.breakNext('write_reply_lost');
     const batch = batchOf(sale, purchasesOf('ann*2'));
-    expect(words(await recordBatches([batch], { book: books, clock, minter }, OPTIONS))).to.deep.equal([
+    expect(words(await recordBatches([batch], { book: books, clock, minter, ledger }, OPTIONS))).to.deep.equal([
       'retry unavailable',
     ]);
-    const [result] = await recordBatches([batch], { book: books, clock, minter }, OPTIONS);
+    const [result] = await recordBatches([batch], { book: books, clock, minter, ledger }, OPTIONS);
     expect(result).to.deep.include({ outcome: 'already_recorded' });
     expect((await books.find(sale.saleId))?.sold).to.equal(2);
     expect(books.outboxRows).to.have.length(1);
@@ -127,13 +132,15 @@ describe('record-batches', () => {
     book.write = async () => {
       throw new Bug('ours');
     };
-    const error = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter }, OPTIONS).catch(
-      (cause: unknown) => cause,
-    );
+    const error = await recordBatches(
+      [batchOf(sale, purchasesOf('ann'))],
+      { book, clock, minter, ledger },
+      OPTIONS,
+    ).catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(Bug);
   });
 
   it('no batches, no work', async () => {
-    expect(await recordBatches([], { book: books, clock, minter }, OPTIONS)).to.deep.equal([]);
+    expect(await recordBatches([], { book: books, clock, minter, ledger }, OPTIONS)).to.deep.equal([]);
   });
 });

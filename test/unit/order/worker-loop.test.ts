@@ -106,6 +106,26 @@ describe('worker-loop', () => {
     expect(world.letters.letters).to.deep.equal([]);
   });
 
+  it('R3 R10 a late batch waits with its sale, at its first attempt; MySQL is not blamed, and other sales go on', async () => {
+    const [sale, other] = [await world.openSale(), await world.openSale()];
+    const late = batchOf(sale, purchasesOf('ann'));
+    await world.place(late);
+    world.ledger.restart({ empty: true });
+    for (const again of [other, sale]) await world.ledger.warm(again);
+    await world.ledger.gate(other, 'open');
+    world.books.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
+    await world.place(batchOf(other, purchasesOf('bob')));
+    await run(MINUTE_MS, { loops: 1 });
+    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
+    expect([world.breaker.closed, world.unfinished]).to.deep.equal([true, 1]);
+
+    world.ledger.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.epoch = 2;
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob', 'ann']);
+    expect([world.worstAttempt, world.unfinished]).to.deep.equal([1, 0]);
+    expect(world.ledger.calls.claim).to.be.greaterThan(1);
+  });
+
   it('D1 a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 20; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));

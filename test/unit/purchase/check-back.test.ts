@@ -11,7 +11,9 @@ describe('check-back', () => {
   const answers: Record<DecideVerdict, string> = {
     deducted: 'commit',
     claimed: 'commit',
+    unreplicated: 'commit',
     aborted: 'rollback',
+    outlived: 'commit',
     no_answer: 'no_answer',
     outcome_unknown: 'no_answer',
   };

@@ -144,6 +144,44 @@ describe('get-purchase', () => {
       expect(await get.get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
     });
 
+    describe('when the ledger may have lost it', () => {
+      const faultOf = (asked: Promise<unknown>): Promise<unknown> =>
+        asked.then(
+          () => 'no fault',
+          (error: unknown) => error,
+        );
+
+      it('R1 its row is the answer, also where the ledger still holds it', async () => {
+        await hold();
+        rows.push(rowOf());
+        ledger.restart();
+        const ordered = { status: 'ordered', orderId: '101', orderState: 'pending_payment' };
+        expect(await create().get(query())).to.deep.equal(ordered);
+      });
+
+      it('R1 R5 without a row nobody hears anything yet, whether the ledger is old, empty or in repair', async () => {
+        await hold();
+        for (const lose of [() => ledger.restart(), () => ledger.restart({ empty: true })]) {
+          lose();
+          const fault = await faultOf(create().get(query()));
+          expect(fault).to.be.instanceOf(OperationalError).and.include({ dependency: 'redis', retryable: true });
+        }
+      });
+
+      it('R5 long after the sale there is no purchase that has no row', async () => {
+        ledger.restart({ empty: true });
+        await clock.sleep(sale.closesAtMs - clock.nowMs() + 8 * 24 * 60 * 60 * 1000);
+        expect(await faultOf(create().get(query()))).to.be.instanceOf(OperationalError);
+        await clock.sleep(1);
+        expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
+      });
+
+      it('R5 a sale that nobody knows has no purchases', async () => {
+        ledger.restart();
+        expect(await create().get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
+      });
+    });
+
     it('R12 looks into the home bucket of the buyer', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
       await ledger.warm(sale);

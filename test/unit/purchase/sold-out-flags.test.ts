@@ -103,6 +103,7 @@ describe('sold-out flags', () => {
       },
     });
     flags.observe(ref, 0);
+    await turn();
     clock.advance(400);
     reading();
     await turn();
@@ -136,6 +137,19 @@ describe('sold-out flags', () => {
     ledger.bucket(ref).sale!.state = 'repair';
     await look();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+  });
+
+  it('R3 a ledger that was rebuilt with as many keys, but others, never refuses who is in it now', async () => {
+    await look();
+    expect(flags.refuses(ref, 'claimer/k1')).to.equal(true);
+    const { requests, sale: loaded } = ledger.bucket(ref);
+    requests.delete('winner/k1');
+    requests.set('claimer/k1', { state: 'held', batchId: 'b', quantity: 1 });
+    loaded!.epoch = 2;
+    clock.advance(LIFE_MS);
+    await look();
+    expect(flags.refuses(ref, 'claimer/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'winner/k1'), 'its units are lost').to.equal(true);
   });
 
   it('a repair that is heard of does not end a flag, its life does', async () => {
@@ -231,6 +245,7 @@ describe('sold-out flags', () => {
       let reads = 0;
       create(1000, { readSale: (of) => (reads++, ledger.readSale(of)) });
       await look();
+      reads = 0;
       for (let i = 0; i < 4; i++) {
         clock.advance(LIFE_MS / 2);
         for (let buyer = 0; buyer < 100; buyer++) flags.refuses(ref, `loser${buyer}/k1`);

@@ -11,7 +11,7 @@ import { removeUnfinishedTcLog } from '../../../src/stack/servers/mariadb-tc-log
 import { namesrvSpec } from '../../../src/stack/servers/namesrv.js';
 import { proxySpec } from '../../../src/stack/servers/proxy.js';
 import { redisSpec } from '../../../src/stack/servers/redis.js';
-import type { Tools } from '../../../src/stack/servers/server-spec.js';
+import type { Durability, ServerSite, Tools } from '../../../src/stack/servers/server-spec.js';
 import { escapeProperty, renderTemplate } from '../../../src/stack/template.js';
 import { useTempFolder } from './temp-folder.js';
 
@@ -30,7 +30,11 @@ describe('templates', () => {
 
 describe('files of the servers', () => {
   const folder = useTempFolder();
-  const site = () => ({ paths: stackPaths(folder()), ports: DEFAULT_PORTS });
+  const site = (durability: Durability = 'process'): ServerSite => ({
+    paths: stackPaths(folder()),
+    ports: DEFAULT_PORTS,
+    durability,
+  });
   const conf = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
 
   it('bind Redis to loopback, keep its data and evict nothing', async () => {
@@ -47,6 +51,16 @@ describe('files of the servers', () => {
     ]) {
       expect(conf('redis.conf').split('\n')).to.include(line);
     }
+  });
+
+  it('flush before they answer where an answer has to outlive the host', async () => {
+    const flushed = async (durability: Durability): Promise<string[]> => {
+      await Promise.all([redisSpec(site(durability)).prepare(TOOLS), proxySpec(site(durability)).prepare(TOOLS)]);
+      const settings = `${conf('redis.conf')}\n${conf('broker.conf')}`.split('\n');
+      return settings.filter((line) => /^(appendfsync|flushDiskType)\b/.test(line));
+    };
+    expect(await flushed('process')).to.deep.equal(['appendfsync everysec', 'flushDiskType=ASYNC_FLUSH']);
+    expect(await flushed('host')).to.deep.equal(['appendfsync always', 'flushDiskType=SYNC_FLUSH']);
   });
 
   it('point broker, proxy and name server at each other on loopback', async () => {

@@ -31,6 +31,7 @@ export function pendingEvidence(parts: {
       sale: { state: state === 'draft' ? 'warm' : state, epoch, unitsLeft: 8, opensAtMs, closesAtMs, nowMs },
       buyerUnits: 1,
       entry: { state: 'held', batchId: 'batch-1', quantity: 1 },
+      unsure: false,
       batch: { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: START_MS },
       ...parts.ledger,
     },

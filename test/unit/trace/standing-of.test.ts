@@ -104,4 +104,19 @@ describe('trace: where a purchase stands', () => {
       'Order 42 failed (discarded): its units are still out and nothing promises them back; reconcile reports it.',
     );
   });
+
+  it('R3 units that were lost after a 202 are explained; in a repair the ledger says nothing', () => {
+    const lost = recordedEvidence('failed', { order: { reason: 'units_lost' }, ledger: { entry: null } });
+    expect(stand(lost)).to.deep.equal([
+      'failed',
+      'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came. ' +
+        'Order 42 failed (units_lost): the ledger holds nothing for it.',
+    ]);
+    const shut = { entry: null, batch: null, unsure: true };
+    expect(stand(pendingEvidence({ ledger: shut }))).to.deep.equal([
+      'repairing',
+      'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.',
+    ]);
+    expect(stand(recordedEvidence('expired', { ledger: shut }))[1]).to.contain('waits for its repair');
+  });
 });

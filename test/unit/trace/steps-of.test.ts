@@ -57,6 +57,19 @@ describe('trace: the time line', () => {
     );
   });
 
+  it('R4 a batch of an earlier epoch was claimed, not deducted, and is settled like any other', () => {
+    const { batch } = pendingEvidence({}).ledger;
+    const claimed = {
+      batchId: 'batch-1',
+      marker: 'claimed',
+      pendingSinceMs: START_MS,
+      body: batch?.body ?? null,
+    } as const;
+    expect(lines(pendingEvidence({ ledger: { batch: claimed } }))).to.include('0 redis claimed');
+    const settled = { ...claimed, body: null, pendingSinceMs: null };
+    expect(lines(pendingEvidence({ ledger: { batch: settled } }))).to.include('now redis settled');
+  });
+
   it('what the broker stores of the batch, or that it stores nothing', () => {
     const broker = [
       { kind: 'half', storedAtMs: START_MS - 20 },

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { purchaseKey } from '../../../src/domain/purchase.js';
 import type { RequestRef } from '../../../src/domain/request.js';
 import type { BookTrace, TraceBook } from '../../../src/ports/trace-book.js';
 import type { TraceLedger, TracedBatch } from '../../../src/ports/trace-ledger.js';
@@ -33,6 +34,8 @@ describe('trace: which purchases an id means', () => {
     };
     const ledger: TraceLedger = {
       buyersOf: async ({ saleId }, requestId) => inRedis.get(`${saleId}/${requestId}`) ?? [],
+      entryOf: async (ref, userId, requestId) =>
+        world.ledger.bucket(ref).requests.get(purchaseKey({ userId, requestId })) ?? null,
       unitsOf: async () => 0,
       readBatch: async ({ saleId }, batchId) => batches.get(`${saleId}/${batchId}`) ?? NONE,
     };

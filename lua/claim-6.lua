@@ -1,0 +1,61 @@
+-- claim: takes units and limit for a batch of an older epoch, whose deduct may have been lost (protocol rule 11).
+-- KEYS[1]  sk:{saleId:bucket}:stock         units left
+-- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, run_id, limit
+-- KEYS[3]  sk:{saleId:bucket}:buyers        userId -> units held or ordered
+-- KEYS[4]  sk:{saleId:bucket}:requests      userId/requestId -> entry
+-- KEYS[5]  sk:{saleId:bucket}:tx:<batchId>  marker
+-- KEYS[6]  sk:{saleId:bucket}:pending       batchId by time of deduct
+-- ARGV[1]  the batch, JSON as the broker has it      ARGV[2]  epoch of the sale, as MySQL has it
+-- ARGV[3]  keys of its purchases that have a row, JSON: [userId/requestId, ...]
+-- Returns, in order of precedence:
+--   not_warmed          the sale is not loaded
+--   shut                it is in repair, on another server than it was loaded on, or of another epoch
+--   claimed, lost, ...  what has neither row nor entry is held now, but for the keys that are lost: no units, no limit.
+--                       These are closed, so that a buyer who asks again is not let in before he hears that he failed
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')
+if not sale[1] then return { 'not_warmed' } end
+if sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then return { 'shut' } end
+
+local batch, recorded, limit = cjson.decode(ARGV[1]), {}, tonumber(sale[4])
+for _, key in ipairs(cjson.decode(ARGV[3])) do recorded[key] = true end
+local users, keys = {}, {}
+for i, purchase in ipairs(batch.purchases) do
+  users[i], keys[i] = purchase[1], purchase[1] .. '/' .. purchase[2]
+end
+local entries = redis.call('HMGET', KEYS[4], unpack(keys))
+local bought = redis.call('HMGET', KEYS[3], unpack(users))
+local left = tonumber(redis.call('GET', KEYS[1])) or 0
+local reply, totals, changes, lost = { 'claimed' }, {}, {}, 'released:lost:'
+for i, purchase in ipairs(batch.purchases) do
+  local user, quantity, key = purchase[1], purchase[3], keys[i]
+  local total = (totals[user] or tonumber(bought[i]) or 0) + quantity
+  local entry = not recorded[key] and (entries[i] or 'none')
+  if entry and string.sub(entry, 1, #lost) == lost then reply[#reply + 1] = key
+  elseif entry == 'none' then
+    local fits = left >= quantity and total <= limit
+    if fits then totals[user], left = total, left - quantity else reply[#reply + 1] = key end
+    changes[#changes + 1] = key
+    changes[#changes + 1] = (fits and 'held:' .. batch.batchId .. ':' or lost) .. string.format('%d', quantity)
+  end
+end
+
+local units = {}
+for user, total in pairs(totals) do
+  units[#units + 1], units[#units + 2] = user, total
+end
+if #units > 0 then
+  redis.call('SET', KEYS[1], left)
+  redis.call('HSET', KEYS[3], unpack(units))
+end
+if #changes > 0 then redis.call('HSET', KEYS[4], unpack(changes)) end
+local marker = redis.call('GET', KEYS[5])
+if not marker then
+  marker = 'claimed' .. ARGV[1]
+  redis.call('SET', KEYS[5], marker)
+end
+if string.find(marker, '{', 1, true) then -- the batch has what a re-drive sends
+  local time = redis.call('TIME')
+  redis.call('ZADD', KEYS[6], 'NX', time[1] * 1000 + math.floor(time[2] / 1000), batch.batchId)
+end
+return reply

@@ -1,0 +1,36 @@
+-- settle: tells the ledger that a batch is in MySQL. Moves only what this batch still holds (protocol rule 8).
+-- KEYS[1]  sk:{saleId:bucket}:requests      userId/requestId -> entry
+-- KEYS[2]  sk:{saleId:bucket}:pending       batchId by time of deduct
+-- KEYS[3]  sk:{saleId:bucket}:tx:<batchId>  marker; loses its body, which nobody needs any more
+-- KEYS[4]  sk:{saleId:bucket}:sale          state
+-- ARGV[1]  batchId      ARGV[2]  live orders of the batch, JSON: [[userId/requestId, orderId], ...]
+-- Returns how many requests moved from held to ordered (0 when it was settled before), or first of all
+--   repairing   the books of the sale are being rebuilt; nothing was changed
+if redis.call('HGET', KEYS[4], 'state') == 'repair' then return 'repairing' end
+
+local batch_id, orders = ARGV[1], cjson.decode(ARGV[2])
+
+local moved, changes = 0, {}
+if #orders > 0 then
+  local keys = {}
+  for i, order in ipairs(orders) do keys[i] = order[1] end
+  local entries = redis.call('HMGET', KEYS[1], unpack(keys))
+  local prefix = 'held:' .. batch_id .. ':'
+  for i, order in ipairs(orders) do
+    local entry = entries[i]
+    if entry and string.sub(entry, 1, #prefix) == prefix then
+      moved = moved + 1
+      changes[2 * moved - 1] = order[1]
+      changes[2 * moved] = 'ordered:' .. order[2] .. ':' .. string.sub(entry, #prefix + 1)
+    end
+  end
+end
+
+local marker = redis.call('GET', KEYS[3])
+if moved > 0 then redis.call('HSET', KEYS[1], unpack(changes)) end
+redis.call('ZREM', KEYS[2], batch_id)
+if marker then
+  local kind = string.match(marker, '^%a+')
+  if kind ~= marker then redis.call('SET', KEYS[3], kind) end
+end
+return moved

@@ -1,0 +1,22 @@
+-- shut: begins the repair of a bucket. Nobody buys from now on, and nothing is settled or released (protocol rule 10).
+-- KEYS[1]  sk:{saleId:bucket}:sale             state, epoch, and the repair: token, run_id, lease
+-- KEYS[2]  sk:{saleId:bucket}:staged:requests  the new books; what an earlier repair left is deleted
+-- KEYS[3]  sk:{saleId:bucket}:staged:buyers    the same
+-- ARGV[1]  token of this repair      ARGV[2]  lease, ms      ARGV[3]  epoch in which the need was seen, or '' for any
+-- Returns, in order of precedence:
+--   busy    another repair has its lease, on this very server
+--   moved   the bucket is of another epoch: somebody has repaired it since
+--   shut    it is in repair under this token
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local repair = redis.call('HMGET', KEYS[1], 'repair_token', 'repair_run', 'repair_until', 'epoch')
+local foreign = repair[1] and repair[1] ~= ARGV[1]
+if foreign and repair[2] == own_run and now_ms < tonumber(repair[3]) then return 'busy' end
+if ARGV[3] ~= '' and (tonumber(repair[4]) or 0) ~= tonumber(ARGV[3]) then return 'moved' end
+
+redis.call('UNLINK', KEYS[2], KEYS[3])
+redis.call('HSETNX', KEYS[1], 'epoch', 0)
+redis.call('HSET', KEYS[1], 'state', 'repair', 'repair_token', ARGV[1], 'repair_run', own_run,
+  'repair_lease_ms', ARGV[2], 'repair_until', now_ms + ARGV[2])
+return 'shut'

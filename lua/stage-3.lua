@@ -1,0 +1,23 @@
+-- stage: adds requests to the new books of a bucket, and counts its buyers from them. Renews the lease of the repair.
+-- KEYS[1]  sk:{saleId:bucket}:sale             state, and the repair: token, run_id, lease
+-- KEYS[2]  sk:{saleId:bucket}:staged:requests  userId/requestId -> entry
+-- KEYS[3]  sk:{saleId:bucket}:staged:buyers    userId -> units held or ordered
+-- ARGV[1]  token of this repair      ARGV[2]  JSON: [[userId/requestId, entry], ...]
+-- Returns, in order of precedence:
+--   superseded   another repair, or another server, came between; nothing was staged
+--   staged       each of them is in the new books; one that was there stays as it is
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')
+if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
+
+local time = redis.call('TIME')
+redis.call('HSET', KEYS[1], 'repair_until', time[1] * 1000 + math.floor(time[2] / 1000) + sale[4])
+for _, request in ipairs(cjson.decode(ARGV[2])) do
+  local key, entry = request[1], request[2]
+  local is_new = redis.call('HSETNX', KEYS[2], key, entry) == 1
+  local state, quantity = string.match(entry, '^(%a+):[^:]+:(%d+)$')
+  if is_new and state ~= 'released' then
+    redis.call('HINCRBY', KEYS[3], string.match(key, '^[^/]+'), quantity)
+  end
+end
+return 'staged'

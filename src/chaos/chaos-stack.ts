@@ -1,0 +1,54 @@
+import { rmSync } from 'node:fs';
+import { migrate } from '../mysql/migrate.js';
+import { tryLock } from '../stack/lock.js';
+import type { OnProgress } from '../stack/progress.js';
+import { StackError } from '../stack/stack-error.js';
+import { openStack, type Stack } from '../stack/stack.js';
+import { readTopicLists } from '../stack/topic-lists.js';
+import { EAR_GROUP } from './harness/event-ear.js';
+
+export interface ChaosStackParts {
+  /** Folder of the instance; emptied first. */
+  readonly dir: string;
+  readonly onProgress: OnProgress;
+  readonly signal: AbortSignal;
+}
+
+export interface OwnStack {
+  readonly stack: Stack;
+  /** Stops the servers, also those that were stopped with SIGSTOP. Their logs stay until the next boot. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Boots an empty stack on free ports. When it fails, nothing of it runs on.
+ * @throws StackError when it does not boot, or is in use by another process
+ */
+export async function bootOwnStack({ dir, onProgress, signal }: ChaosStackParts): Promise<OwnStack> {
+  const lock = tryLock(`${dir}.lock`);
+  if ('heldBy' in lock) throw new StackError(`Process ${lock.heldBy} runs on ${dir} already; wait for its end.`);
+  const stop = async (): Promise<void> => {
+    await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' }); // its data is not needed again
+    lock.release();
+  };
+  try {
+    // what an earlier run left is removed, so that no row depends on it
+    await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
+    rmSync(dir, { recursive: true, force: true });
+    const stack = openStack({ dir, ports: 'free', onProgress });
+    await stack.up({ topics: false, signal });
+    await prepareStack(stack);
+    signal.throwIfAborted();
+    return { stack, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Topics, groups and schema, for a stack that has just been booted for tests or faults. */
+export async function prepareStack(stack: Stack): Promise<void> {
+  const { topics, groups } = readTopicLists();
+  await stack.applyTopics({ topics, groups: [...groups, { groupName: EAR_GROUP, retryMaxTimes: 16 }] });
+  await migrate({ url: stack.env().MYSQL_URL });
+}

@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto';
+import { sealBatch } from '../../domain/batch.js';
+import { composeOrderId } from '../../domain/order-id.js';
+import { createOrderBook } from '../../mysql/order-book.js';
+import { silentLog } from '../../ports/log.js';
+import { createStockLedger } from '../../redis/stock-ledger.js';
+import type { StackHands } from './stack-hands.js';
+
+export interface RecordedBatch {
+  readonly batchId: string;
+  readonly orderIds: readonly string[];
+}
+
+/** Slot of ids that no worker has; a sequence by chance, so that two batches of one millisecond differ. */
+const SLOT = 255;
+
+/** Deducts and records a batch of `size` buyers, as api and worker do, without them. */
+export async function recordBatch(
+  stack: StackHands,
+  saleId: string,
+  size: number,
+  paymentWindowMs = 900_000,
+): Promise<RecordedBatch> {
+  const tag = randomBytes(4).toString('hex');
+  const purchases = Array.from({ length: size }, (_, i) => ({
+    ...{ userId: `${tag}-${i}`, requestId: 'k1', quantity: 1 },
+  }));
+  const batch = sealBatch({
+    ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+    ...{ createdAtMs: Date.now(), trace: '', purchases },
+  });
+  const { outcome } = await createStockLedger(stack.redis, silentLog).deduct(batch);
+  if (outcome !== 'deducted') throw new Error(`deduct: ${outcome}`);
+  const book = createOrderBook(stack.mysql);
+  const nowMs = Date.now();
+  const orders = purchases.map((purchase, i) => ({
+    ...{ orderId: composeOrderId(nowMs, SLOT, purchase.userId, i), batch, purchase, failure: null },
+  }));
+  const terms = await book.termsOf([saleId]);
+  const written = await book.write({ terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs });
+  if (written.outcome !== 'written') throw new Error(`write: ${written.outcome}`);
+  return { batchId: batch.batchId, orderIds: orders.map(({ orderId }) => orderId) };
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ScriptName } from '../../redis/scripts.js';
+import { REPO_DIR } from '../../stack/paths.js';
+import type { TcpProxy } from './tcp-proxy.js';
+
+const LUA_DIR = join(REPO_DIR, 'lua');
+
+/** From the begin of a script: enough to tell it from the others. */
+const HEAD_BYTES = 40;
+
+/** Whether a chunk of a request calls this script: by its hash, or whole, as the first call of a connection does. */
+function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
+  const file = readdirSync(LUA_DIR).find((one) => one.startsWith(`${name}-`));
+  if (file === undefined) throw new Error(`lua/ has no script ${name}`);
+  const text = readFileSync(join(LUA_DIR, file));
+  const sha = createHash('sha1').update(text).digest('hex');
+  const byHash = `evalsha\r\n$40\r\n${sha}`; // the hash alone stands in SCRIPT EXISTS too
+  const head = text.subarray(0, HEAD_BYTES).toString('latin1');
+  return (chunk) => {
+    if (chunk.includes(byHash)) return true;
+    const [, whole] = /eval\r\n\$\d+\r\n([^]*)/.exec(chunk.toString('latin1')) ?? [];
+    return whole?.startsWith(head) ?? false;
+  };
+}
+
+/**
+ * Runs `act` when the n-th call of a script arrives at the proxy before Redis, before Redis sees it. While the promise
+ * is open, that call and what follows it on its connection wait.
+ */
+export function atScriptCall(
+  proxy: TcpProxy,
+  name: ScriptName,
+  act: () => void | Promise<void>,
+  call: number = 1,
+): void {
+  const calls = callsOf(name);
+  let left = call;
+  proxy.onRequest = (chunk) => {
+    if (!calls(chunk) || --left !== 0) return;
+    proxy.onRequest = null;
+    return act();
+  };
+}

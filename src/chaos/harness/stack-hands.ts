@@ -1,0 +1,76 @@
+import { createBookAudit } from '../../mysql/book-audit.js';
+import { openMysqlPool, type MysqlPool } from '../../mysql/pool.js';
+import { createSaleBook } from '../../mysql/sale-book.js';
+import { silentLog } from '../../ports/log.js';
+import type { CheckPorts } from '../../reconcile/check-sale.js';
+import { connectRedis, type RedisConnection } from '../../redis/connection.js';
+import { bucketKeys } from '../../redis/keys.js';
+import { createLedgerAudit } from '../../redis/ledger-audit.js';
+import { createSaleCardCache } from '../../redis/sale-card-cache.js';
+import { createSaleLedger } from '../../redis/sale-ledger.js';
+import { SaleDesk } from '../../sale/sale-desk.js';
+import type { StackEnv } from '../../stack/env.js';
+import { SERVER_NAMES } from '../../stack/servers/server-spec.js';
+import { openStack, type Stack } from '../../stack/stack.js';
+
+const CARD_CACHE_MS = 5000;
+
+/** The servers of a run, with the hands that a fault needs in them. */
+export interface StackHands {
+  /** To stop, kill and start single servers. */
+  readonly servers: Stack;
+  readonly env: StackEnv;
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly desk: SaleDesk;
+  readonly audit: CheckPorts;
+  close(): Promise<void>;
+}
+
+/** Makes every server of the folder run and answer again, whatever was stopped or killed. @throws StackError */
+export async function mendServers(servers: Stack): Promise<void> {
+  for (const name of SERVER_NAMES) servers.server(name).kill('SIGCONT');
+  await servers.up({ topics: false });
+}
+
+/**
+ * Opens a stack that was started before. What was stopped and left stopped runs again afterwards.
+ * @param dir folder of the instance
+ */
+export async function openHands(dir: string, env: StackEnv): Promise<StackHands> {
+  const servers = openStack({ dir });
+  await mendServers(servers);
+  const redis = await connectRedis({ url: env.REDIS_URL, replyTimeoutMs: 2000, connectTimeoutMs: 2000 }, silentLog);
+  const mysql = openMysqlPool({ url: env.MYSQL_URL, poolMax: 4, queryTimeoutMs: 10_000 });
+  return {
+    ...{ servers, env, redis, mysql },
+    desk: new SaleDesk({
+      book: createSaleBook(mysql),
+      ledger: createSaleLedger(redis),
+      cache: createSaleCardCache(redis, { ttlMs: CARD_CACHE_MS }),
+    }),
+    audit: { ledger: createLedgerAudit(redis), book: createBookAudit(mysql) },
+    async close(): Promise<void> {
+      await redis.close();
+      await mysql.close();
+    },
+  };
+}
+
+/** Batch id → `deducted`, `aborted` or `claimed`. */
+export type Markers = ReadonlyMap<string, string>;
+
+/** The markers of every batch of a sale that Redis knows. */
+export async function markersOf({ redis: { redis } }: Pick<StackHands, 'redis'>, saleId: string): Promise<Markers> {
+  const { tx } = bucketKeys({ saleId, bucket: 0 });
+  const markers = new Map<string, string>();
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', `${tx}*`, 'COUNT', 1000);
+    cursor = next;
+    for (const key of keys) {
+      markers.set(key.slice(tx.length), /^[a-z]+/.exec((await redis.get(key)) ?? '')?.[0] ?? 'gone');
+    }
+  } while (cursor !== '0');
+  return markers;
+}

@@ -1,0 +1,149 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+interface Pair {
+  readonly near: Socket;
+  readonly far: Socket;
+}
+
+/** One connection through the proxy, as somebody who meddles with it sees it. */
+export interface Line {
+  /** The port that the server sees it come from. */
+  readonly farPort: number | undefined;
+  /** Breaks it, on both sides. */
+  reset(): void;
+}
+
+/** Sees a chunk before it passes. @returns false: it is lost */
+export type Meddle = (what: 'requests' | 'replies', chunk: Buffer, line: Line) => boolean;
+
+/** A port that leads to a server, and can stop doing so the way networks do. */
+export class TcpProxy {
+  /** `host:port` to connect to. */
+  readonly address: string;
+  /** Bytes passed in both directions, so that a test can prove that its traffic came this way. */
+  bytes = 0;
+  /** Connections accepted so far. */
+  connections = 0;
+  /** While true, requests arrive at the server and its replies do not come back. */
+  dropReplies = false;
+  /** Bytes of replies that were dropped. */
+  droppedBytes = 0;
+  /** How long requests, and replies, are under way, in ms; order is kept. */
+  requestDelayMs = 0;
+  replyDelayMs = 0;
+  /** Bytes that arrived later than they were sent because of a delay. */
+  delayedBytes = 0;
+  /** Sees each chunk of a request before it passes; while its promise is open, the requests of that connection wait. */
+  onRequest: ((chunk: Buffer) => void | Promise<void>) | null = null;
+  /** Sees each chunk of either direction, and may lose it; null: all of them pass. */
+  meddle: Meddle | null = null;
+  /** Where new connections lead. */
+  target: { readonly host: string; readonly port: number };
+  readonly #server: Server;
+  readonly #pairs = new Set<Pair>();
+  #silent = false;
+
+  private constructor(server: Server, target: { host: string; port: number }) {
+    this.#server = server;
+    this.target = target;
+    this.address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    server.on('connection', (near) => this.#join(near, connect(this.target)));
+  }
+
+  /** @param target `host:port` of the real server */
+  static async open(target: string): Promise<TcpProxy> {
+    const [host = '', port] = target.split(':');
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return new TcpProxy(server, { host, port: Number(port) });
+  }
+
+  /** Connections that are open now. */
+  get open(): number {
+    return this.#pairs.size;
+  }
+
+  /** Half-open: the connections that exist stay open and nothing passes any more. New ones are served. */
+  freeze(): void {
+    for (const { near, far } of this.#pairs)
+      for (const socket of [near, far]) socket.removeAllListeners('data').pause();
+  }
+
+  /** Half-open for all: connections are accepted and stay open, and nothing passes until `speak`. */
+  fallSilent(): void {
+    this.#silent = true;
+    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.pause();
+  }
+
+  /** The end of `fallSilent`: what was held back is delivered. */
+  speak(): void {
+    this.#silent = false;
+    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.resume();
+  }
+
+  /** Resets every connection that exists. */
+  reset(): void {
+    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.resetAndDestroy();
+  }
+
+  async close(): Promise<void> {
+    // No reset here: of a socket that is shutting down already, Node would never free the handle.
+    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #join(near: Socket, far: Socket): void {
+    const pair = { near, far };
+    this.connections += 1;
+    this.#pairs.add(pair);
+    const line: Line = {
+      get farPort() {
+        return far.localPort;
+      },
+      reset: () => [near, far].forEach((socket) => socket.resetAndDestroy()),
+    };
+    this.#carry(near, far, 'requests', line);
+    this.#carry(far, near, 'replies', line);
+    for (const socket of [near, far]) {
+      if (this.#silent) socket.pause();
+      socket.on('error', () => undefined); // the other side hears of it by the close
+      socket.on('close', () => {
+        near.destroy();
+        far.destroy();
+        this.#pairs.delete(pair);
+      });
+    }
+  }
+
+  #carry(from: Socket, to: Socket, what: 'requests' | 'replies', line: Line): void {
+    let dueMs = 0; // of the chunk before: none overtakes it
+    const late: Buffer[] = []; // each timer passes the oldest: two that are due together may fire in any order
+    let turn: Promise<void> | null = null; // from the first hook on, so that no request overtakes one that waits
+    from.on('data', (chunk) => {
+      if (this.meddle?.(what, chunk, line) === false) {
+        if (what === 'replies') this.droppedBytes += chunk.length;
+        return;
+      }
+      if (what === 'requests' && (this.onRequest !== null || turn !== null)) {
+        turn = (turn ?? Promise.resolve()).then(() => this.onRequest?.(chunk)).then(() => this.#pass(to, chunk));
+        turn.catch(() => from.destroy()); // a hook that throws is a broken connection
+        return;
+      }
+      if (what === 'replies' && this.dropReplies) {
+        this.droppedBytes += chunk.length;
+        return;
+      }
+      const nowMs = performance.now();
+      dueMs = Math.max(dueMs, nowMs + (what === 'replies' ? this.replyDelayMs : this.requestDelayMs));
+      if (dueMs <= nowMs && late.length === 0) return this.#pass(to, chunk);
+      this.delayedBytes += chunk.length;
+      late.push(chunk);
+      setTimeout(() => this.#pass(to, late.shift() as Buffer), dueMs - nowMs);
+    });
+  }
+
+  #pass(to: Socket, chunk: Buffer): void {
+    this.bytes += chunk.length;
+    to.write(chunk);
+  }
+}

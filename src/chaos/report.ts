@@ -1,0 +1,109 @@
+import type { Facts } from './facts.js';
+import { addFigures, NO_FIGURES, type RowFigures, type RowResult } from './row.js';
+
+/** All runs of one row. */
+export interface RowSummary {
+  readonly row: string;
+  readonly title: string;
+  readonly seeds: number;
+  readonly figures: RowFigures;
+  /** Of the slowest seed; null when one never came to rest. */
+  readonly recoveryMs: number | null;
+  readonly red: readonly RowResult[];
+  /** Null when it ran. */
+  readonly skipped: string | null;
+}
+
+export const HEADER = [
+  ...['row', 'seeds', 'requests', '202s', 'orders', 'failed rows', 'oversold', 'duplicates', 'lost', 'recovery s'],
+] as const;
+
+/** In the order in which the rows are given. */
+export function summarize(rows: readonly string[], results: readonly RowResult[]): RowSummary[] {
+  return rows.flatMap((row) => {
+    const runs = results.filter((result) => result.row === row);
+    const [first] = runs;
+    if (first === undefined) return [];
+    const ran = runs.filter(({ outcome }) => outcome !== 'skipped');
+    const recoveries = ran.map(({ recoveryMs }) => recoveryMs);
+    const recovered = recoveries.every((recoveryMs) => recoveryMs !== null) && recoveries.length > 0;
+    return {
+      row,
+      title: first.title,
+      seeds: ran.length,
+      figures: ran.reduce((sum, { figures }) => addFigures(sum, figures), NO_FIGURES),
+      recoveryMs: recovered ? Math.max(...recoveries.map((recoveryMs) => recoveryMs ?? 0)) : null,
+      red: ran.filter(({ outcome }) => outcome === 'red'),
+      skipped: ran.length === 0 ? first.reason : null,
+    };
+  });
+}
+
+/** The cells under HEADER. */
+export function cellsOf({ row, seeds, figures, recoveryMs, red }: RowSummary): string[] {
+  const { requests, accepted, orders, failedRows, oversold, duplicates, lost } = figures;
+  const counts = [requests, accepted, orders, failedRows, oversold, duplicates, lost];
+  const recovery = recoveryMs === null ? '–' : (recoveryMs / 1000).toFixed(1);
+  const name = red.length === 0 ? row : `${row} RED`;
+  return [name, String(seeds), ...counts.map((count) => count.toLocaleString('en')), recovery];
+}
+
+/** `0 oversold, 0 duplicate, 0 lost in 14 faults × 3 seeds`, and what went wrong beyond that. */
+export function totalLine(summaries: readonly RowSummary[], seeds: number): string {
+  const { oversold, duplicates, lost } = summaries.reduce((sum, one) => addFigures(sum, one.figures), NO_FIGURES);
+  const ran = summaries.filter(({ skipped }) => skipped === null).length;
+  const red = summaries.filter((one) => one.red.length > 0).length;
+  const skipped = summaries.length - ran;
+  const seedsTold = `${seeds} ${seeds === 1 ? 'seed' : 'seeds'}`;
+  return (
+    `${oversold} oversold, ${duplicates} duplicate, ${lost} lost in ${ran} faults × ${seedsTold}` +
+    (red > 0 ? `; ${red} RED` : '') +
+    (skipped > 0 ? `; ${skipped} skipped` : '')
+  );
+}
+
+export interface ReportParts {
+  readonly summaries: readonly RowSummary[];
+  readonly seeds: readonly number[];
+  readonly facts: Facts;
+  readonly date: string;
+  readonly tookMs: number;
+}
+
+/** The page that a full run leaves. */
+export function reportPage({ summaries, seeds, facts, date, tookMs }: ReportParts): string {
+  const ran = summaries.filter(({ skipped }) => skipped === null);
+  const skipped = summaries.filter((one) => one.skipped !== null);
+  const red = summaries.flatMap((one) => one.red);
+  const versions = Object.entries(facts.versions).map(([name, version]) => `${name} ${version}`);
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  const lines = [
+    '# Chaos report',
+    '',
+    `**${totalLine(summaries, seeds.length)}**`,
+    '',
+    `${date}, ${Math.round(tookMs / 1000)} s in all. ${versions.join(', ')}. ${facts.machine}.`,
+    `Seeds: ${seeds.join(' ')}. Again: \`npm run seckill -- chaos run --seed ${seeds[0]} --seeds ${seeds.length}\`.`,
+    'What each column means: [docs/chaos.md](../docs/chaos.md#the-table).',
+    '',
+    line(HEADER),
+    line(HEADER.map((_, column) => (column === 0 ? '---' : '---:'))),
+    ...ran.map((one) => line(cellsOf(one))),
+    '',
+    '## What was broken',
+    '',
+    ...ran.map(({ row, title }) => `- **${row}** ${title}`),
+    ...section(
+      'Red',
+      red.map(({ row, seed, reason }) => `- **${row}**, seed ${seed}: ${reason}`),
+    ),
+    ...section(
+      'Skipped',
+      skipped.map(({ row, skipped: reason }) => `- **${row}**: ${reason}`),
+    ),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+const section = (title: string, lines: readonly string[]): string[] =>
+  lines.length === 0 ? [] : ['', `## ${title}`, '', ...lines];

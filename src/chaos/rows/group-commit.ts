@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Arena } from '../arena.js';
+import { userIds, type Buyers } from '../harness/buyers.js';
+import { expectAtLeast, expectEqual } from '../harness/expect.js';
+import type { Program } from '../harness/programs.js';
+import { atScriptCall } from '../harness/script-calls.js';
+import { until } from '../harness/until.js';
+import type { Row } from '../row.js';
+
+// G: many purchases in one batch, many batches at a time.
+
+const STOCK = 20;
+/** From the socket of a buyer to the queue of the api; too short only makes the second batch smaller. */
+const QUEUED_MS = 300;
+
+/** @returns the apis */
+async function startAll(arena: Arena): Promise<Program[]> {
+  const [first, second] = await Promise.all([
+    arena.start('api'),
+    arena.start('api'),
+    arena.start('worker'),
+    arena.start('keeper'),
+  ]);
+  return [first, second];
+}
+
+const BEFORE_RESUBMIT: Row = {
+  id: 'G3',
+  title: 'the api dies before survivors of a refused batch go again: they were never held, the same key is a first try',
+  ...{ fast: false, alone: false },
+  async run(arena) {
+    const [{ api: other }, { saleId }, redis] = await Promise.all([
+      arena.survivors(),
+      arena.openSale({ stock: STOCK }),
+      arena.proxy('redis'),
+    ]);
+    // one slot: while the first batch is under way, the others form the second
+    const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '10000', BATCH_IN_FLIGHT_MAX: '1' };
+    const victim = await arena.start('api', { env, failPoint: 'before_resubmit' });
+    let asked = victim;
+    const buyers = arena.buyers(saleId, () => [asked]);
+    const users = userIds(arena.random.whole(3, 6));
+    const rivals = arena.buyers(saleId, [other]);
+    const rest: Promise<unknown>[] = [];
+    atScriptCall(redis.proxy, 'deduct', async () => {
+      rest.push(buyers.rush(users, users.length));
+      // between precheck and deduct of the second batch, one of its buyers uses up his limit elsewhere
+      atScriptCall(redis.proxy, 'deduct', async () => {
+        await rivals.buy(users[0] as string, { requestId: 'k2', tries: 5 });
+      });
+      await sent(buyers, users.length + 1);
+    });
+    const first = await buyers.buy('first');
+    await arena.diedAt(victim, 'before_resubmit');
+    arena.faultEnded();
+    await Promise.all(rest);
+    asked = other;
+    expectEqual(rivals.opLog.count('ok'), 1, 'the purchase that used up a limit');
+    expectEqual(buyers.opLog.count('unknown'), users.length + (first?.status === 202 ? 0 : 1), 'who does not know');
+    const { unitsLeft = Number.NaN } = (await arena.stack.audit.ledger.snapshot({ saleId, bucket: 0 })) ?? {};
+    expectEqual(unitsLeft, STOCK - 2, 'units left: those of the survivors were never held');
+    await buyers.askAgain();
+    const { rows, sold } = await arena.rest(saleId);
+    expectEqual([rows, sold], [users.length + 1, users.length + 1], 'rows and units sold'); // first, k2, survivors
+  },
+};
+
+/** Waits until so many purchases have left their buyers, and a moment more until they are queued. */
+async function sent({ opLog }: Buyers, purchases: number): Promise<void> {
+  await until(`${purchases} purchases are sent`, () => opLog.requests >= purchases);
+  await sleep(QUEUED_MS);
+}
+
+export const GROUP_COMMIT_ROWS: readonly Row[] = [
+  BEFORE_RESUBMIT,
+  {
+    id: 'G6',
+    also: ['L2'],
+    title: 'kill -9 of every program at once under load, then a new start: every batch ends by its own marker',
+    ...{ fast: true, alone: true },
+    async run(arena) {
+      const { stack, programs, random } = arena;
+      const [{ saleId }, firstApis] = await Promise.all([arena.openSale({ stock: 100_000 }), startAll(arena)]);
+      let apis = firstApis;
+      const buyers = arena.buyers(saleId, () => apis);
+      const { opLog } = buyers;
+      const load = buyers.startLoad({ parallel: 64, pauseMs: 5, tries: 1 });
+      const before = random.whole(400, 1200);
+      await arena.until('the load is on', () => opLog.count('ok') > before, 30_000);
+
+      const victims = random.shuffled(programs.running);
+      const exits = await Promise.all(victims.map((program) => program.crash()));
+      await arena.bite('all four programs were killed', () => exits.every(({ signal }) => signal === 'SIGKILL'));
+      await load.stop();
+      expectAtLeast(opLog.count('unknown'), 1, 'purchases that were under way');
+      const open = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+      expectAtLeast(open, 1, 'batches that were open');
+
+      apis = await startAll(arena);
+      arena.faultEnded();
+      const { sold, rows } = await arena.rest(saleId);
+      expectEqual(sold, rows, 'units that Redis gave, and orders');
+      await buyers.askAgain();
+      expectEqual(opLog.count('unknown'), 0, 'buyers who do not know');
+      const settled = await arena.rest(saleId);
+      expectEqual(settled.rows, opLog.count('ok'), 'rows and buyers who heard yes');
+    },
+  },
+];

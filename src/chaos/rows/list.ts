@@ -1,0 +1,47 @@
+import type { Row } from '../row.js';
+import { BOOKS_APART_ROWS } from './books-apart.js';
+import { BROKER_ROWS } from './broker.js';
+import { FULL_BATCH_ROWS } from './full-batches.js';
+import { GROUP_COMMIT_ROWS } from './group-commit.js';
+import { HOSTILE_ROWS } from './hostile.js';
+import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
+import { MYSQL_ROWS } from './mysql.js';
+import { ORDER_END_ROWS } from './order-ends.js';
+import { ORDER_ID_ROWS } from './order-ids.js';
+import { RECONCILE_LIVE_ROWS } from './reconcile-live.js';
+import { RECONCILE_ROWS } from './reconcile.js';
+import { REDIS_EMPTY_ROWS } from './redis-empty.js';
+import { REDIS_FAILOVER_ROWS } from './redis-failover.js';
+import { REDIS_LOSS_ROWS } from './redis-loss.js';
+import { REDIS_TROUBLE_ROWS } from './redis-trouble.js';
+import { REDIS_ROWS } from './redis.js';
+import { REPAIR_DEATH_ROWS } from './repair-deaths.js';
+import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
+import { RIVAL_ROWS } from './rivals.js';
+import { SLOW_CLIENT_ROWS } from './slow-clients.js';
+import { TRANSACTION_ROWS } from './transaction.js';
+
+/** The fault matrix, in its order. */
+export const ROWS: readonly Row[] = [
+  ...TRANSACTION_ROWS,
+  ...GROUP_COMMIT_ROWS,
+  ...FULL_BATCH_ROWS,
+  ...REDIS_ROWS,
+  ...REDIS_LOSS_ROWS,
+  ...REDIS_EMPTY_ROWS,
+  ...REPAIR_KEEPS_ROWS,
+  ...REDIS_FAILOVER_ROWS,
+  ...REPAIR_DEATH_ROWS,
+  ...REDIS_TROUBLE_ROWS,
+  ...BROKER_ROWS,
+  ...MYSQL_ROWS,
+  ...MYSQL_WRITE_ROWS,
+  ...BOOKS_APART_ROWS,
+  ...ORDER_ID_ROWS,
+  ...RIVAL_ROWS,
+  ...RECONCILE_ROWS,
+  ...ORDER_END_ROWS,
+  ...RECONCILE_LIVE_ROWS,
+  ...HOSTILE_ROWS,
+  ...SLOW_CLIENT_ROWS,
+];

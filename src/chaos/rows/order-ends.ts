@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Arena } from '../arena.js';
+import { userIds, type Buyers } from '../harness/buyers.js';
+import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
+import type { Answer } from '../harness/http-client.js';
+import { MysqlWire } from '../harness/mysql-wire.js';
+import { cancelPlanted, plantOrder } from '../harness/planted-order.js';
+import type { StackHands } from '../harness/stack-hands.js';
+import { soldToUnpaid, statesOf } from '../harness/unpaid-orders.js';
+import type { Row } from '../row.js';
+
+// C4 and C6: an order ends while somebody pays it, or before its batch comes again.
+
+const DUPLICATE = 1062;
+/** On a busy machine the dead worker may have held it for a minute, because its transaction took seconds. */
+const AGAIN_WITHIN_MS = 90_000;
+const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
+
+const PAIRS = 500;
+const LONG_WINDOW_MS = 900_000;
+const SHORT_WINDOW_MS = 2_000;
+/** Payments come one a millisecond, the first so long before the deadline. */
+const EARLY_MS = 200;
+const PARALLEL = 16;
+const TRIES_MAX = 20;
+
+async function ordersOf({ mysql }: StackHands, saleId: string): Promise<{ id: string; user_id: string }[]> {
+  return mysql.query('SELECT id, user_id FROM orders WHERE sale_id = ?', [saleId]);
+}
+
+/** Asks again while the answer is that nobody knows, or that the row is locked for too long. */
+async function settled(ask: () => Promise<Answer | null>): Promise<number | undefined> {
+  for (let tries = 1; ; tries++) {
+    const answer = await ask();
+    if (tries === TRIES_MAX || (answer !== null && answer.status < 500)) return answer?.status;
+  }
+}
+
+/** Every buyer pays and cancels in one moment; one of the two is told no, with 409. */
+async function payAndCancel(arena: Arena, buyers: Buyers, saleId: string): Promise<void> {
+  const orders = await ordersOf(arena.stack, saleId);
+  const hand = async (): Promise<void> => {
+    for (let order = orders.pop(); order !== undefined; order = orders.pop()) {
+      const { id, user_id: userId } = order;
+      const leadMs = arena.random.whole(-5, 5);
+      const [paid, cancelled] = await Promise.all([
+        sleep(Math.max(0, -leadMs)).then(() => settled(() => buyers.move('pay', userId, id))),
+        sleep(Math.max(0, leadMs)).then(() => settled(() => buyers.move('cancel', userId, id))),
+      ]);
+      expectEqual([paid, cancelled].sort(), [200, 409], `pay and cancel of ${id}`);
+    }
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, hand));
+}
+
+/** Payments around the deadline, while keepers sweep. */
+async function payAtDeadline(arena: Arena, buyers: Buyers, saleId: string, dueMs: number): Promise<void> {
+  const orders = arena.random.shuffled(await ordersOf(arena.stack, saleId));
+  await Promise.all(
+    orders.map(async ({ id, user_id: userId }, nth) => {
+      await sleep(Math.max(0, dueMs - EARLY_MS + nth - Date.now()));
+      const status = await settled(() => buyers.move('pay', userId, id));
+      expectOneOf(status, [200, 409], `the payment of ${id}`);
+    }),
+  );
+}
+
+/** Every payment is an order that is paid, or goes back. */
+async function expectMoneyConserved({ mysql }: StackHands, saleId: string, paid: number): Promise<void> {
+  const [row] = await mysql.query<{ payments: string; refunds: string }>(
+    'SELECT COUNT(*) AS payments, COUNT(r.payment_id) AS refunds FROM payments p JOIN orders o ON o.id = p.order_id' +
+      ' LEFT JOIN refunds r USING (payment_id) WHERE o.sale_id = ?',
+    [saleId],
+  );
+  expectEqual(Number(row?.payments) - Number(row?.refunds), paid, 'payments that are not owed back');
+}
+
+const ONE_END: Row = {
+  id: 'C4',
+  title: `${2 * PAIRS} orders are paid in the moment of their cancellation or deadline: one wins, the other hears 409`,
+  ...{ fast: false, alone: false },
+  async run(arena) {
+    const { stack } = arena;
+    const sweep = { ...NO_REDRIVE, EXPIRE_SWEEP_EVERY_MS: '50', KEEPER_EVERY_MS: '200', PAYMENT_PROVIDER: 'simulator' };
+    const [api] = await Promise.all([
+      arena.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
+      arena.start('keeper', { env: sweep }),
+    ]);
+    const buyersOf = (saleId: string): Buyers => arena.buyers(saleId, [api]);
+    const cancelling = (await soldToUnpaid(stack, { count: PAIRS, paymentWindowMs: LONG_WINDOW_MS })).sale;
+    arena.adopt(cancelling);
+    await payAndCancel(arena, buyersOf(cancelling.saleId), cancelling.saleId);
+    const { sale: expiring, dueMs } = await soldToUnpaid(stack, { count: PAIRS, paymentWindowMs: SHORT_WINDOW_MS });
+    arena.adopt(expiring);
+    await payAtDeadline(arena, buyersOf(expiring.saleId), expiring.saleId, dueMs);
+    arena.faultEnded();
+    const ends = [
+      [cancelling.saleId, 'cancelled'],
+      [expiring.saleId, 'expired'],
+    ] as const;
+    for (const [saleId, other] of ends) {
+      await arena.until('no order is open', async () => (await statesOf(stack, saleId)).pending_payment === undefined);
+      const { paid = 0, [other]: ended = 0 } = await statesOf(stack, saleId);
+      await arena.bite(`${paid} paid, ${ended} ${other}`, () => paid > 0 && ended > 0 && paid + ended === PAIRS);
+      const figures = { sold: paid, liveRows: paid, unitsLeft: PAIRS - paid };
+      expectFields(await arena.rest(saleId), figures, 'units back, once');
+      await expectMoneyConserved(stack, saleId, paid);
+    }
+  },
+};
+
+/** Passes at which workers die: the first write of a batch that holds the refused buyer comes to nothing. */
+const PASSES = [2, 1, 2, 1];
+
+/** Kills workers behind a COMMIT, until one has left orders of these buyers that Redis still holds. */
+async function killAfterCommit(
+  arena: Arena,
+  saleId: string,
+  users: readonly string[],
+): Promise<{ id: string; user_id: string }[]> {
+  const { stack } = arena;
+  for (const pass of PASSES) {
+    const point = `worker_after_commit:${pass}`;
+    await arena.diedAt(await arena.start('worker', { failPoint: point }), point, 30_000);
+    const requests = (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.requests;
+    const committed = (await ordersOf(stack, saleId)).filter(({ user_id: userId }) => users.includes(userId));
+    const unsettled = committed.filter(({ user_id: userId }) => requests?.get(`${userId}/k1`)?.state === 'held');
+    if (unsettled.length > 0) return unsettled;
+  }
+  return [];
+}
+
+const ENDED_BEFORE: Row = {
+  id: 'C6',
+  title: 'a worker dies before it settles, an order is cancelled and released, then its batch comes again: it stays so',
+  ...{ fast: false, alone: true },
+  mayFail: ['limit_reached'],
+  async run(arena) {
+    const { stack, random } = arena;
+    const [api] = await Promise.all([arena.start('api'), arena.start('keeper', { env: NO_REDRIVE })]);
+    const { saleId } = await arena.openSale({ stock: 20 });
+    const buyers = arena.buyers(saleId, [api]);
+    const users = userIds(random.whole(4, 8));
+    const [refused = '', ...others] = random.shuffled(users);
+    await plantOrder(stack, saleId, refused);
+    await buyers.rush(users, users.length, { tries: 20 });
+    const committed = await killAfterCommit(arena, saleId, others);
+    expectAtLeast(committed.length, 1, 'orders that are committed and not settled');
+    const { id, user_id: cancelled } = random.pick(committed);
+    expectEqual((await buyers.move('cancel', cancelled, id))?.status, 200, 'the cancellation');
+    const stateOf = async (userId: string) =>
+      (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.requests.get(`${userId}/k1`)?.state;
+    await arena.bite('it is released', async () => (await stateOf(cancelled)) === 'released');
+
+    const { proxy, env } = await arena.proxy('mysql');
+    const wire = new MysqlWire(proxy);
+    await arena.start('worker', { env });
+    await arena.bite('the batch came again', () => wire.count(DUPLICATE, `-${saleId}-`) > 0, AGAIN_WITHIN_MS);
+    await cancelPlanted(stack, saleId);
+    arena.faultEnded();
+    const live = users.length - 2;
+    expectFields(await arena.rest(saleId), { liveRows: live, failedRows: 1, unitsLeft: 20 - live }, 'as before');
+    expectEqual([await stateOf(cancelled), await stateOf(refused)], ['released', 'released'], 'what had ended');
+  },
+};
+
+export const ORDER_END_ROWS: readonly Row[] = [ONE_END, ENDED_BEFORE];

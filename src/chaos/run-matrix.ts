@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+import type { Environment } from '../config/load.js';
+import type { StackHands } from './harness/stack-hands.js';
+import type { Row, RowResult } from './row.js';
+import { runRow } from './run-row.js';
+import { SharedPrograms } from './shared-programs.js';
+
+export interface MatrixParts {
+  readonly stack: StackHands;
+  /** What programs run with: the environment of this process and the addresses of the servers. */
+  readonly env: Environment;
+  /** Rows that may run beside each other do so, at most so many at a time. */
+  readonly jobs: number;
+  readonly signal: AbortSignal;
+  readonly onBegin?: (row: Row, seed: number) => void;
+  readonly onEnd?: (result: RowResult, row: Row) => void;
+  readonly onLogs?: (text: string) => void;
+}
+
+/** Runs rows on one stack: those that may beside each other, then the others one after the other. */
+export class Matrix {
+  readonly #parts: MatrixParts;
+  readonly #shared: SharedPrograms;
+
+  constructor(parts: MatrixParts) {
+    this.#parts = parts;
+    this.#shared = new SharedPrograms(parts.env, parts.stack.servers.dir);
+  }
+
+  /** Every row with every seed. @returns in the order in which they ended; after an abort those that had begun */
+  async run(rows: readonly Row[], seeds: readonly number[]): Promise<RowResult[]> {
+    const results: RowResult[] = [];
+    const tasks = (alone: boolean): (() => Promise<void>)[] =>
+      seeds.flatMap((seed) =>
+        rows
+          .filter((row) => row.alone === alone)
+          .map((row) => async () => void results.push(await this.runOne(row, seed))),
+      );
+    await this.#inLanes(tasks(false), this.#parts.jobs);
+    await this.endShared();
+    await this.#inLanes(tasks(true), 1);
+    return results;
+  }
+
+  /** One row, once. A row that runs alone must not be run beside another. */
+  async runOne(row: Row, seed: number): Promise<RowResult> {
+    const { stack, env, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
+    onBegin?.(row, seed);
+    if (row.alone) await this.endShared();
+    const logDir = join(stack.servers.dir, 'op-log');
+    const survivors = () => this.#shared.survivors();
+    const result = await runRow({ row, seed, stack, env, logDir, survivors, signal, onLogs });
+    if (!signal.aborted) onEnd?.(result, row);
+    return result;
+  }
+
+  /** Ends the programs that rows share. */
+  endShared(): Promise<void> {
+    return this.#shared.close();
+  }
+
+  async #inLanes(tasks: (() => Promise<void>)[], lanes: number): Promise<void> {
+    const lane = async (): Promise<void> => {
+      for (let task = tasks.shift(); task !== undefined && !this.#parts.signal.aborted; task = tasks.shift()) {
+        await task();
+      }
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+  }
+}

@@ -1,0 +1,68 @@
+import { Arena, type ArenaParts } from './arena.js';
+import { mendServers } from './harness/stack-hands.js';
+import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
+
+/** Bounds a row as a whole; what it promises about time it asserts itself. */
+const RUN_TIMEOUT_MS = 180_000;
+
+export interface RunRowParts extends ArenaParts {
+  /** Ends the row early; it is red then. */
+  readonly signal: AbortSignal;
+  /** The end of each log of a row that failed. */
+  readonly onLogs: (text: string) => void;
+}
+
+/** Runs a row once: its fault, then rest and invariants. Whatever happens, its programs end and the servers run. */
+export async function runRow(parts: RunRowParts): Promise<RowResult> {
+  const { row, seed, stack, signal } = parts;
+  const base = { row: nameOf(row), ids: idsOf(row), title: row.title, seed };
+  const reason = row.skip?.() ?? null;
+  const nothing = { figures: NO_FIGURES, recoveryMs: null, tookMs: 0, bites: [] };
+  if (reason !== null) return { ...base, ...nothing, outcome: 'skipped', reason };
+
+  const startedMs = performance.now();
+  const arena = new Arena(parts);
+  let failure: string | null = null;
+  try {
+    await bounded(row.run(arena), row.timeoutMs ?? RUN_TIMEOUT_MS, signal);
+    await bounded(arena.conclude(), RUN_TIMEOUT_MS, signal);
+  } catch (error) {
+    failure = sentenceOf(error);
+    if (!signal.aborted) parts.onLogs(arena.programs.logTails());
+  }
+  const figures = await arena.figures().catch(() => NO_FIGURES);
+  await arena.close();
+  if (row.alone && !signal.aborted) {
+    await mendServers(stack.servers).catch((error: unknown) => (failure ??= sentenceOf(error)));
+  }
+  return {
+    ...base,
+    ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites },
+    ...{ recoveryMs: arena.recoveryMs, tookMs: Math.round(performance.now() - startedMs) },
+  };
+}
+
+/** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unseen */
+async function bounded(work: Promise<void>, timeoutMs: number, signal: AbortSignal): Promise<void> {
+  work.catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  let abort = (): void => undefined;
+  const end = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`it was not over after ${timeoutMs / 1000} s`)), timeoutMs);
+    abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
+  try {
+    await Promise.race([work, end]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return `${error.message}${cause}`;
+}

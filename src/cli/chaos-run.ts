@@ -1,0 +1,116 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { bootOwnStack } from '../chaos/chaos-stack.js';
+import { readFacts, type Facts } from '../chaos/facts.js';
+import { buildIfOlder } from '../chaos/harness/built-main.js';
+import { closeConnections } from '../chaos/harness/http-client.js';
+import { openHands } from '../chaos/harness/stack-hands.js';
+import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../chaos/report.js';
+import { nameOf, type Row, type RowResult } from '../chaos/row.js';
+import { Matrix } from '../chaos/run-matrix.js';
+import { REPO_DIR } from '../stack/paths.js';
+import type { StackStep } from '../stack/progress.js';
+import { SERVER_NAMES } from '../stack/servers/server-spec.js';
+import type { Stack } from '../stack/stack.js';
+import { ChaosProgress } from './chaos-progress.js';
+import { reportStackError } from './stack-failure.js';
+import { progressStyle, showProgress } from './stack-progress.js';
+import { renderTable } from './table.js';
+
+/** What a person gave to `chaos run`. */
+export interface ChaosFlags {
+  readonly seeds: number;
+  readonly json?: boolean;
+  readonly keep?: boolean;
+  readonly jobs: number;
+}
+
+interface RunFlags extends ChaosFlags {
+  /** Every row: the report is written. */
+  readonly full: boolean;
+}
+
+const CHAOS_DIR = join(REPO_DIR, '.stack-chaos');
+const REPORT_FILE = join(REPO_DIR, 'bench', 'chaos-report.md');
+const BOOT_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES];
+const EXIT_RED = 1;
+
+/** Boots servers, breaks them row by row and says what came of it. Sets the exit code. */
+export async function runChaos(rows: readonly Row[], seeds: readonly number[], flags: RunFlags): Promise<void> {
+  const progress = new ChaosProgress(rows.length * seeds.length, flags.json === true);
+  progress.seeds(seeds);
+  await reportStackError(flags.json, async (signal) => {
+    const startedMs = performance.now();
+    if (await buildIfOlder(signal)) progress.say('The programs were built.');
+    const { results, facts } = await bootAndRun(rows, seeds, { flags, progress, signal });
+    const summaries = summarize(rows.map(nameOf), results);
+    const total = totalLine(summaries, seeds.length);
+    if (flags.json) console.log(JSON.stringify({ result: 'chaos', total, seeds, tookMs: elapsed(startedMs) }));
+    else console.log(`\n${renderTable(HEADER, summaries.filter(({ skipped }) => skipped === null).map(cellsOf))}`);
+    if (!flags.json) console.log(`\n${total}`);
+    if (results.some(({ outcome }) => outcome === 'red')) process.exitCode = EXIT_RED;
+    if (flags.full) {
+      const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
+      writeFileSync(REPORT_FILE, reportPage({ summaries, seeds, facts, date, tookMs: elapsed(startedMs) }));
+      progress.say(`Written: ${REPORT_FILE}`);
+    }
+  });
+  // waits of a row that was given up may be left, and would hold the command for minutes
+  process.exit();
+}
+
+const elapsed = (sinceMs: number): number => Math.round(performance.now() - sinceMs);
+
+interface RunParts {
+  readonly flags: RunFlags;
+  readonly progress: ChaosProgress;
+  readonly signal: AbortSignal;
+}
+
+interface Ran {
+  readonly results: readonly RowResult[];
+  readonly facts: Facts;
+}
+
+async function bootAndRun(rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
+  const { flags, signal } = parts;
+  const { stack, stop } = await showProgress(progressStyle(flags.json === true), BOOT_STEPS, (onProgress) =>
+    bootOwnStack({ dir: CHAOS_DIR, onProgress, signal }),
+  );
+  const stray = (error: unknown): void => {
+    process.exitCode = EXIT_RED;
+    parts.progress.say(`An error that belongs to no row: ${error instanceof Error ? error.stack : String(error)}`);
+  };
+  process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
+  try {
+    return await runOn(stack, rows, seeds, parts);
+  } finally {
+    await stop();
+    if (!flags.keep) rmSync(join(CHAOS_DIR, 'data'), { recursive: true, force: true });
+  }
+}
+
+async function runOn(stack: Stack, rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
+  const { flags, progress, signal } = parts;
+  const hands = await openHands(stack.dir, stack.env());
+  const matrix = new Matrix({
+    stack: hands,
+    env: { ...process.env, ...stack.env() },
+    jobs: flags.jobs,
+    signal,
+    onBegin: (row) => progress.begin(row),
+    onEnd: (result) => progress.end(result),
+    onLogs: (text) => progress.logs(text),
+  });
+  try {
+    const facts = await readFacts(hands);
+    const results = await matrix.run(rows, seeds);
+    signal.throwIfAborted();
+    return { results, facts };
+  } finally {
+    progress.close();
+    await matrix.endShared();
+    closeConnections();
+    await hands.close();
+  }
+}

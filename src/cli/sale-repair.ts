@@ -1,0 +1,75 @@
+import { Command } from 'commander';
+import { repairOnce } from '../app/repair.js';
+import { loadConfig } from '../config/load.js';
+import { assertNever } from '../domain/errors.js';
+import { createLog } from '../observability/log.js';
+import type { OrderedRepair } from '../repair/repair-asked.js';
+import type { RepairStep } from '../repair/repair-sale.js';
+import { CliError } from './cli-error.js';
+import { operatorName } from './dlq-options.js';
+import { environment } from './environment.js';
+
+interface RepairFlags {
+  readonly force?: boolean;
+  readonly json?: boolean;
+}
+
+const DETAILS = `
+The keeper repairs by itself, within seconds, whatever Redis may have lost data of. This does the same at once, and shows
+how it goes. Nobody can buy meanwhile. The numbers come from MySQL; what Redis holds beyond them is kept.
+
+Exit codes: 0 repaired, or there was no need, 1 not repaired, 2 used wrongly.`;
+
+export function saleRepairCommand(): Command {
+  return new Command('repair')
+    .description('rebuild a sale in Redis from MySQL')
+    .addHelpText('after', DETAILS)
+    .argument('<saleId>')
+    .option('--force', 'also where there is no need')
+    .option('--json', 'print one JSON line per step, and one for the end')
+    .action(repair);
+}
+
+async function repair(saleId: string, { force = false, json = false }: RepairFlags): Promise<void> {
+  const config = loadConfig(['mysql', 'redis', 'repair', 'log'], environment());
+  const onStep = (step: RepairStep): void =>
+    json ? console.log(JSON.stringify({ saleId, ...step })) : console.error(sentenceOf(step));
+  const order = { saleId, force, actor: operatorName(), onStep };
+  const end = await repairOnce(config, createLog('sale', 'warn'), order);
+  const done = endOf(saleId, end);
+  console.log(json ? JSON.stringify({ saleId, ...end }) : done);
+}
+
+function sentenceOf(step: RepairStep): string {
+  switch (step.step) {
+    case 'shut':
+      return 'Shut: nobody can buy. Waiting for the workers.';
+    case 'quiet':
+      return 'The workers are through, or have had their time.';
+    case 'epoch':
+      return `Epoch ${step.epoch} begins.`;
+    case 'staged':
+      return `Staged: ${step.rows} requests with a row, ${step.held} that keep their units without one.`;
+    default:
+      return assertNever(step);
+  }
+}
+
+function endOf(saleId: string, end: OrderedRepair): string {
+  switch (end.outcome) {
+    case 'repaired':
+      return `Sale ${saleId} is repaired: ${end.unitsLeft} units left, ${(end.tookMs / 1000).toFixed(1)} s.`;
+    case 'not_needed':
+      return `Sale ${saleId} needs no repair, nothing was changed. With --force it is rebuilt all the same.`;
+    case 'busy':
+      throw new CliError(`another repair has sale ${saleId}; it ends within seconds.`);
+    case 'superseded':
+      throw new CliError(`another repair took sale ${saleId} over, or Redis was restarted; look again in a minute.`);
+    case 'not_found':
+      throw new CliError(`there is no sale ${saleId}.`);
+    case 'draft':
+      throw new CliError(`sale ${saleId} is a draft: Redis has nothing of it yet.`);
+    default:
+      return assertNever(end);
+  }
+}

@@ -1,0 +1,52 @@
+import { decodeBatch, type Batch } from '../domain/batch.js';
+import type { Sale } from '../domain/sale.js';
+import type { RepairBook } from '../ports/repair-book.js';
+import { insertAudit } from './audit-log.js';
+import type { MysqlPool } from './pool.js';
+import { findSale } from './sale-book.js';
+
+/** Bodies of one reply; a body has some kB, at most 4 MiB. */
+const LETTERS_PER_PAGE = 100;
+
+/** What the repair of a sale asks of MySQL. */
+export function createRepairBook(pool: MysqlPool): RepairBook {
+  return {
+    raiseEpoch: (saleId, atLeast, actor) => raiseEpoch(pool, saleId, atLeast, actor),
+    parkedBatchesOf: (saleId) => parkedBatchesOf(pool, saleId),
+  };
+}
+
+/** The row is locked first: who writes orders of the old epoch has committed by then, or finds the new one. */
+function raiseEpoch(pool: MysqlPool, saleId: string, atLeast: number, actor: string): Promise<Sale | null> {
+  return pool.transaction(async (tx) => {
+    const [before] = await tx.query<{ readonly epoch: number }>('SELECT epoch FROM sales WHERE id = ? FOR UPDATE', [
+      saleId,
+    ]);
+    if (before === undefined) return null;
+    await tx.execute('UPDATE sales SET epoch = GREATEST(epoch + 1, ?) WHERE id = ?', [atLeast, saleId]);
+    const raised = await findSale(tx, saleId);
+    const subject = `sale:${saleId}`;
+    await insertAudit(tx, { actor, action: 'sale.repaired', subject, before, after: { epoch: raised?.epoch } });
+    return raised;
+  });
+}
+
+/** Letters of deadlines and events name the sale too; what is no batch of it holds no units. */
+async function parkedBatchesOf(pool: MysqlPool, saleId: string): Promise<Batch[]> {
+  const batches = new Map<string, Batch>();
+  for (let last = '0'; ;) {
+    const letters = await pool.query<{ readonly id: string; readonly body: string }>(
+      "SELECT id, body FROM dead_letters WHERE state = 'parked' AND sale_id = ? AND id > CAST(? AS UNSIGNED)" +
+        ' ORDER BY id LIMIT ?',
+      [saleId, last, LETTERS_PER_PAGE],
+    );
+    for (const { body } of letters) {
+      const decoded = decodeBatch(body);
+      if (decoded.outcome !== 'decoded' || decoded.batch.saleId !== saleId) continue;
+      batches.set(decoded.batch.batchId, decoded.batch);
+    }
+    const next = letters.at(-1)?.id;
+    if (next === undefined || letters.length < LETTERS_PER_PAGE) return [...batches.values()];
+    last = next;
+  }
+}

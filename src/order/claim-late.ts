@@ -1,0 +1,75 @@
+import type { Batch } from '../domain/batch.js';
+import { assertNever, OperationalError } from '../domain/errors.js';
+import { purchaseKey } from '../domain/purchase.js';
+import type { OrderBook, SaleTerms } from '../ports/order-book.js';
+import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import type { RetryReason } from '../ports/worker-meters.js';
+import { requestName, type Known } from './draft-rows.js';
+import { lookUp } from './look-up.js';
+
+export interface ClaimPorts {
+  readonly book: Pick<OrderBook, 'findByPurchases' | 'liveBuyers'>;
+  readonly ledger: Pick<SettlementLedger, 'claim'>;
+}
+
+export interface Claims {
+  /** What was looked up, with the purchases whose units are lost. */
+  readonly known: Known;
+  /** Batches that may not be written now, and why. */
+  readonly kept: ReadonlyMap<Batch, RetryReason>;
+}
+
+/** Formed before the sale was rebuilt: its deduct may be lost. */
+export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
+  epoch < (terms.get(saleId)?.epoch ?? 0);
+
+/**
+ * Takes units in the present epoch for what late batches have no row for (protocol rule 11). Safe to repeat: what a
+ * batch holds it does not take again. A ledger that cannot answer is no fault of the batch, and no outage of MySQL: it
+ * waits as it does for a repair.
+ * @param batches of sales that exist; those that are not late are looked up and left alone
+ * @throws OperationalError mysql
+ */
+export async function claimLate(
+  batches: readonly Batch[],
+  terms: ReadonlyMap<string, SaleTerms>,
+  { book, ledger }: ClaimPorts,
+): Promise<Claims> {
+  const found = await lookUp(batches, terms, book);
+  const lost = new Set<string>();
+  const kept = new Map<Batch, RetryReason>();
+  for (const batch of batches) {
+    const { saleId, purchases } = batch;
+    const recorded = purchases.filter((purchase) => found.rows.has(requestName(saleId, purchase))).map(purchaseKey);
+    if (!isLate(batch, terms) || recorded.length === purchases.length) continue;
+    const said = await claim(batch, terms.get(saleId)?.epoch ?? 0, new Set(recorded), ledger);
+    if (typeof said === 'string') kept.set(batch, said);
+    else for (const key of said) lost.add(`${saleId}/${key}`);
+  }
+  return { known: { ...found, lost }, kept };
+}
+
+/** @returns the keys that are lost, or why the batch has to wait */
+async function claim(
+  batch: Batch,
+  epoch: number,
+  recorded: ReadonlySet<string>,
+  ledger: ClaimPorts['ledger'],
+): Promise<ReadonlySet<string> | RetryReason> {
+  try {
+    const said = await ledger.claim(batch, epoch, recorded);
+    switch (said.outcome) {
+      case 'claimed':
+        return said.lost;
+      case 'shut':
+        return 'repairing';
+      case 'not_warmed':
+        return 'not_warmed';
+      default:
+        return assertNever(said);
+    }
+  } catch (error) {
+    if (!(error instanceof OperationalError) || !error.retryable) throw error;
+    return 'repairing';
+  }
+}

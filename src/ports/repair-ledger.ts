@@ -1,0 +1,82 @@
+import type { Batch } from '../domain/batch.js';
+import type { LedgerSaleState } from '../domain/sale.js';
+import type { LedgerRequest } from './reconcile-ledger.js';
+import type { BucketRef } from './stock-ledger.js';
+
+/** How a bucket stands against the server that has it. */
+export interface BucketStanding {
+  /** Null: not loaded. */
+  readonly state: LedgerSaleState | null;
+  /** 0 when it is not loaded. */
+  readonly epoch: number;
+  /**
+   * Whether the server is the one that the bucket was loaded or rebuilt on. A restart or a fail-over makes it another,
+   * which may have lost the last writes.
+   */
+  readonly stamped: boolean;
+}
+
+/** What a rebuilt bucket begins with; its requests and buyers were staged before. Times in Unix ms. */
+export interface RebuiltBucket {
+  readonly unitsLeft: number;
+  readonly epoch: number;
+  readonly state: Exclude<LedgerSaleState, 'repair'>;
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  readonly limitPerBuyer: number;
+}
+
+/**
+ * Rebuilds buckets that may have lost data. Everything after `shut` carries its token: a late command of a repair that
+ * another one has taken over, or that began on another server, does nothing (protocol rule 10).
+ */
+export interface RepairLedger {
+  /**
+   * In order.
+   * @throws OperationalError redis
+   * Source: lua/standing-1.lua
+   */
+  standing(refs: readonly BucketRef[]): Promise<BucketStanding[]>;
+
+  /**
+   * Shuts the bucket: nobody buys, nothing settles or is released, and what an earlier repair staged is gone.
+   * @param token random; names this repair
+   * @param leaseMs how long another repair keeps its hands off; every later call of this one renews it
+   * @param seenEpoch the epoch in which the need was seen; absent: in any. A keeper that stood still in between would
+   *   else shut a sale that another one has repaired
+   * @returns `busy` while another repair has its lease, `moved` when the bucket is of another epoch
+   * @throws OperationalError redis
+   * Source: lua/shut-3.lua
+   */
+  shut(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'>;
+
+  /**
+   * Requests of the bucket that are still `held`, in pages; one may come twice. Nothing moves while it is shut.
+   * @throws OperationalError redis
+   */
+  heldRequests(ref: BucketRef): AsyncIterable<readonly LedgerRequest[]>;
+
+  /**
+   * Adds entries to the new books; one that was staged before stays as it is. Buyers are counted from them. With none it
+   * only renews the lease.
+   * @returns `superseded` when the token is not that of the bucket any more; nothing was staged
+   * @throws OperationalError redis; some may be staged, so call again with all
+   * Source: lua/stage-3.lua
+   */
+  stage(ref: BucketRef, token: string, entries: readonly LedgerRequest[]): Promise<'staged' | 'superseded'>;
+
+  /**
+   * Gives a batch whose units are held its marker back, if it has none: what a re-drive or a replay sends.
+   * @throws OperationalError redis
+   * Source: lua/remember-2.lua
+   */
+  remember(batch: Batch, token: string): Promise<'remembered' | 'superseded'>;
+
+  /**
+   * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the
+   * repair: all at once.
+   * @throws OperationalError redis; it may have been done
+   * Source: lua/reopen-6.lua
+   */
+  reopen(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'>;
+}

@@ -1,0 +1,69 @@
+/** Who signs in where; empty when nobody has to. */
+export interface RedisLogin {
+  readonly username?: string;
+  readonly password?: string;
+}
+
+export interface RedisHost {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What REDIS_URL names. */
+export type RedisAddress =
+  | { readonly kind: 'server'; readonly url: string }
+  | {
+      readonly kind: 'sentinel';
+      readonly sentinels: readonly RedisHost[];
+      /** The name under which the sentinels watch the master. */
+      readonly master: string;
+      readonly db: number;
+      /** Of the servers; the sentinels are asked without. */
+      readonly login: RedisLogin;
+    }
+  | { readonly kind: 'cluster'; readonly nodes: readonly RedisHost[]; readonly login: RedisLogin };
+
+const SENTINEL_PORT = 26379;
+const SERVER_PORT = 6379;
+const SENTINELS = /^redis\+sentinel:\/\/(?:([^@/]*)@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/;
+const CLUSTER = /^redis\+cluster:\/\/(?:([^@/]*)@)?([^@/]+)\/?$/;
+
+/** Reads an address that the configuration has checked. */
+export function readRedisAddress(url: string): RedisAddress {
+  const [, sentinelLogin, sentinels, master, db] = SENTINELS.exec(url) ?? [];
+  if (sentinels !== undefined && master !== undefined) {
+    const hosts = hostsIn(sentinels, SENTINEL_PORT);
+    return { kind: 'sentinel', sentinels: hosts, master, db: Number(db ?? 0), login: loginIn(sentinelLogin) };
+  }
+  const [, login, nodes] = CLUSTER.exec(url) ?? [];
+  if (nodes !== undefined) return { kind: 'cluster', nodes: hostsIn(nodes, SERVER_PORT), login: loginIn(login) };
+  return { kind: 'server', url };
+}
+
+/** The address for a person, without its password. */
+export function namedAddress(address: RedisAddress): string {
+  switch (address.kind) {
+    case 'server':
+      return URL.canParse(address.url) ? new URL(address.url).host : address.url;
+    case 'sentinel':
+      return `${address.master} of the sentinels ${named(address.sentinels)}`;
+    case 'cluster':
+      return `the cluster ${named(address.nodes)}`;
+  }
+}
+
+const named = (hosts: readonly RedisHost[]): string => hosts.map(({ host, port }) => `${host}:${port}`).join(', ');
+
+/** `host`, `host:port` or `[::1]:port`, between commas. */
+function hostsIn(text: string, portUsual: number): RedisHost[] {
+  return text.split(',').map((one) => {
+    const [, host, port] = /^(.*?)(?::(\d+))?$/.exec(one) ?? [];
+    return { host: (host ?? '').replace(/^\[|\]$/g, ''), port: Number(port ?? portUsual) };
+  });
+}
+
+function loginIn(text: string | undefined): RedisLogin {
+  if (text === undefined) return {};
+  const [username = '', password] = text.split(':').map(decodeURIComponent);
+  return { ...(username === '' ? {} : { username }), ...(password === undefined ? {} : { password }) };
+}

@@ -1,0 +1,79 @@
+import { Bug } from '../domain/errors.js';
+import { formatRequestEntry } from '../domain/outcome.js';
+import type { LedgerRequest } from '../ports/reconcile-ledger.js';
+import type { BucketStanding, RepairLedger } from '../ports/repair-ledger.js';
+import type { BucketRef } from '../ports/stock-ledger.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { bucketKeys } from './keys.js';
+import { requestPages } from './request-pages.js';
+import { readStanding } from './standing.js';
+
+/** Buckets asked about at once; a bounded reply, and far below any reply time-out. */
+const REFS_PER_PIPELINE = 500;
+/** Requests staged by one script call, which takes about 2 ms: other buckets go on selling in between. */
+const ENTRIES_PER_CALL = 1000;
+
+/** Rebuilds buckets. */
+export function createRepairLedger({ redis, run }: RedisConnection): RepairLedger {
+  return {
+    async standing(refs): Promise<BucketStanding[]> {
+      const standings: BucketStanding[] = [];
+      for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
+        const slice = refs.slice(start, start + REFS_PER_PIPELINE);
+        const found = await guarded('look at buckets', () => Promise.all(slice.map((ref) => readStanding(run, ref))));
+        standings.push(...found);
+      }
+      return standings;
+    },
+
+    async shut(ref, token, leaseMs, seenEpoch): Promise<'shut' | 'busy' | 'moved'> {
+      const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
+      const args = [token, leaseMs, seenEpoch ?? ''];
+      const word = await guarded('shut', () => run('shut', [sale, stagedRequests, stagedBuyers], args));
+      return oneOf(['shut', 'busy', 'moved'], 'shut', word);
+    },
+
+    heldRequests: (ref) => requestPages(redis, bucketKeys(ref).requests, ({ state }) => state === 'held'),
+
+    async stage(ref, token, entries): Promise<'staged' | 'superseded'> {
+      const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
+      const keys = [sale, stagedRequests, stagedBuyers];
+      let start = 0;
+      do {
+        const pairs = encodeEntries(entries.slice(start, start + ENTRIES_PER_CALL));
+        const word = await guarded('stage', () => run('stage', keys, [token, pairs]));
+        if (oneOf(['staged', 'superseded'], 'stage', word) === 'superseded') return 'superseded';
+        start += ENTRIES_PER_CALL;
+      } while (start < entries.length);
+      return 'staged';
+    },
+
+    async remember(batch, token): Promise<'remembered' | 'superseded'> {
+      const { tx, sale } = bucketKeys(batch);
+      const keys = [tx + batch.batchId, sale];
+      const word = await guarded('remember', () => run('remember', keys, [token, batch.body]));
+      return oneOf(['remembered', 'superseded'], 'remember', word);
+    },
+
+    async reopen(ref, token, rebuilt): Promise<'reopened' | 'superseded'> {
+      const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer } = rebuilt;
+      const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer];
+      const word = await guarded('reopen', () => run('reopen', reopenKeys(ref), args));
+      return oneOf(['reopened', 'superseded'], 'reopen', word);
+    },
+  };
+}
+
+function reopenKeys(ref: BucketRef): string[] {
+  const { sale, stock, buyers, requests, stagedBuyers, stagedRequests } = bucketKeys(ref);
+  return [sale, stock, buyers, requests, stagedBuyers, stagedRequests];
+}
+
+const encodeEntries = (entries: readonly LedgerRequest[]): string =>
+  JSON.stringify(entries.map(([key, entry]) => [key, formatRequestEntry(entry)]));
+
+function oneOf<const Word extends string>(words: readonly Word[], script: string, said: unknown): Word {
+  const word = words.find((known) => known === said);
+  if (word === undefined) throw new Bug(`${script} answered the word ${String(said)}`);
+  return word;
+}

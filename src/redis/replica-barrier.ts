@@ -1,0 +1,78 @@
+import type { StockLedger } from '../ports/stock-ledger.js';
+import type { Log } from '../ports/log.js';
+import { REPLICA_BARRIER_KEY } from './keys.js';
+import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
+
+export interface BarrierOptions {
+  /** Replicas that must have a deduct before its buyers hear yes. */
+  readonly replicas: number;
+  /** How long they may take, ms. */
+  readonly timeoutMs: number;
+}
+
+export interface ReplicaBarrier {
+  /** @returns whether so many replicas have everything that was written before this call; false also when Redis is away */
+  pass(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/**
+ * Waits for replicas on a connection of its own: WAIT holds up every command behind it. Whoever comes while one round is
+ * under way joins the next one, since the write of the present one may be older than his.
+ * @throws OperationalError redis, when the first connect fails
+ */
+export async function openReplicaBarrier(
+  redis: RedisOptions,
+  { replicas, timeoutMs }: BarrierOptions,
+  log: Log,
+): Promise<ReplicaBarrier> {
+  const connection = await connectRedis({ ...redis, replyTimeoutMs: redis.replyTimeoutMs + timeoutMs }, log);
+  let underWay: Promise<unknown> = Promise.resolve();
+  let next: Promise<boolean> | null = null;
+  const round = async (): Promise<boolean> => {
+    next = null;
+    try {
+      return (await replicasWith(connection, { replicas, timeoutMs })) >= replicas;
+    } catch (error) {
+      log.warn({ error: reasonOf(error) }, 'the replicas of Redis could not be asked');
+      return false;
+    }
+  };
+  return {
+    pass: () => {
+      next ??= underWay.then(round);
+      underWay = next;
+      return next;
+    },
+    close: () => connection.close(),
+  };
+}
+
+/** WAIT counts from the last write of its own connection, so there has to be one. */
+async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }: BarrierOptions): Promise<number> {
+  const [, reached] = await Promise.all([redis.set(REPLICA_BARRIER_KEY, 1), redis.wait(replicas, timeoutMs)]);
+  return reached;
+}
+
+/**
+ * The ledger of buyers: nobody hears of a deduct that a fail-over could still undo. What the check-back asks needs no
+ * barrier: a commit makes the broker remember the batch, whatever Redis forgets.
+ */
+export function behindBarrier<L extends Pick<StockLedger, 'deduct' | 'decide'>>(
+  ledger: L,
+  barrier: ReplicaBarrier | null,
+): L {
+  if (barrier === null) return ledger;
+  return {
+    ...ledger,
+    async deduct(batch) {
+      const verdict = await ledger.deduct(batch);
+      const taken = verdict.outcome === 'deducted' || verdict.outcome === 'already_deducted';
+      return taken && !(await barrier.pass()) ? { outcome: 'unreplicated' } : verdict;
+    },
+    async decide(ref) {
+      const verdict = await ledger.decide(ref);
+      return verdict === 'deducted' && !(await barrier.pass()) ? 'unreplicated' : verdict;
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import type { RedisClient } from './connection.js';
+import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
+import type { LedgerRequest } from '../ports/reconcile-ledger.js';
+import { scanHash, SCAN_COUNT } from './scan-hash.js';
+
+/**
+ * The requests of a bucket, in pages; those that come meanwhile may be missing, and one may come twice.
+ * @throws OperationalError redis
+ */
+export async function* requestPages(
+  redis: RedisClient,
+  key: string,
+  isWanted: (entry: RequestEntry) => boolean = () => true,
+): AsyncGenerator<LedgerRequest[]> {
+  let page: LedgerRequest[] = [];
+  for await (const [field, text] of scanHash(redis, key)) {
+    const entry = parseRequestEntry(text);
+    if (entry !== null && isWanted(entry)) page.push([field, entry]);
+    if (page.length < SCAN_COUNT) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}

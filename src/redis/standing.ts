@@ -1,0 +1,15 @@
+import type { BucketStanding } from '../ports/repair-ledger.js';
+import type { BucketRef } from '../ports/stock-ledger.js';
+import type { RedisConnection } from './connection.js';
+import { bucketKeys } from './keys.js';
+import { asList } from './replies.js';
+
+/** How one bucket stands against its server. @throws what the driver throws */
+export async function readStanding(run: RedisConnection['run'], ref: BucketRef): Promise<BucketStanding> {
+  const [state, epoch, stamped] = asList(await run('standing', [bucketKeys(ref).sale], []));
+  return {
+    state: state === '' ? null : (state as BucketStanding['state']),
+    epoch: Number(epoch),
+    stamped: stamped === 1,
+  };
+}

@@ -1,0 +1,86 @@
+import type { Batch } from '../domain/batch.js';
+import { isLive } from '../domain/order.js';
+import { purchaseKey } from '../domain/purchase.js';
+import { homeBucket, unitsOfBucket, type Sale } from '../domain/sale.js';
+import type { AgedOrder } from '../ports/reconcile-book.js';
+import type { LedgerRequest } from '../ports/reconcile-ledger.js';
+
+/**
+ * The books of a sale as they are to be, and what of them is still to be staged. Rows come first: they are what was
+ * sold. What has no row is held only where it fits the stock and the limit that the rows leave; the batch of one that
+ * does not fit has to claim its units, and hears then that they are lost.
+ */
+export class NewBooks {
+  readonly #sale: Sale;
+  /** Every key that has its place, so at most the units ever sold. */
+  readonly #placed = new Map<string, 'row' | 'held'>();
+  readonly #unitsOfBuyers = new Map<string, number>();
+  readonly #unitsLeft: number[];
+  #unstaged: LedgerRequest[][];
+  rows = 0;
+  held = 0;
+
+  constructor(sale: Sale) {
+    this.#sale = sale;
+    this.#unitsLeft = Array.from({ length: sale.buckets }, (_, bucket) => unitsOfBucket(sale, bucket));
+    this.#unstaged = this.#unitsLeft.map(() => []);
+  }
+
+  addRows(rows: readonly AgedOrder[]): void {
+    for (const { userId, requestId, orderId, quantity, state } of rows) {
+      const key = purchaseKey({ userId, requestId });
+      if (this.#placed.has(key)) continue;
+      this.rows++;
+      this.#placed.set(key, 'row');
+      this.#place(key, userId, { state: isLive(state) ? 'ordered' : 'released', orderId, quantity });
+    }
+  }
+
+  /** Requests that Redis still had as `held`. */
+  addHeld(requests: readonly LedgerRequest[]): void {
+    for (const [key, entry] of requests) if (entry.state === 'held') this.#hold(key, entry);
+  }
+
+  /** @returns whether a purchase of it has no row, so that its message is still wanted */
+  addParked({ batchId, purchases }: Batch): boolean {
+    let isWanted = false;
+    for (const purchase of purchases) {
+      const key = purchaseKey(purchase);
+      if (this.#placed.get(key) === 'row') continue;
+      isWanted = true;
+      this.#hold(key, { state: 'held', batchId, quantity: purchase.quantity });
+    }
+    return isWanted;
+  }
+
+  /** What is to be staged since the last call, bucket by bucket. */
+  takeUnstaged(): readonly (readonly LedgerRequest[])[] {
+    const taken = this.#unstaged;
+    this.#unstaged = taken.map(() => []);
+    return taken;
+  }
+
+  /** Bucket by bucket; never below 0, whatever went wrong before. */
+  get unitsLeft(): readonly number[] {
+    return this.#unitsLeft.map((units) => Math.max(0, units));
+  }
+
+  #hold(key: string, entry: Extract<LedgerRequest[1], { readonly state: 'held' }>): void {
+    if (this.#placed.has(key)) return;
+    const userId = key.slice(0, key.indexOf('/'));
+    const left = this.#unitsLeft[homeBucket(userId, this.#sale.buckets)] ?? 0;
+    const units = (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity;
+    if (entry.quantity > left || units > this.#sale.limitPerBuyer) return;
+    this.held++;
+    this.#placed.set(key, 'held');
+    this.#place(key, userId, entry);
+  }
+
+  #place(key: string, userId: string, entry: LedgerRequest[1]): void {
+    const bucket = homeBucket(userId, this.#sale.buckets);
+    this.#unstaged[bucket]?.push([key, entry]);
+    if (entry.state === 'released') return;
+    this.#unitsLeft[bucket] = (this.#unitsLeft[bucket] ?? 0) - entry.quantity;
+    this.#unitsOfBuyers.set(userId, (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity);
+  }
+}

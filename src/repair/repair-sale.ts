@@ -1,0 +1,188 @@
+import { randomBytes } from 'node:crypto';
+import { assertNever } from '../domain/errors.js';
+import type { Sale } from '../domain/sale.js';
+import type { Clock } from '../ports/clock.js';
+import type { Log } from '../ports/log.js';
+import type { ReconcileBook } from '../ports/reconcile-book.js';
+import type { LedgerRequest } from '../ports/reconcile-ledger.js';
+import type { RepairBook } from '../ports/repair-book.js';
+import type { RepairLedger } from '../ports/repair-ledger.js';
+import type { SaleBook } from '../ports/sale-book.js';
+import type { BucketRef, SaleLedger } from '../ports/stock-ledger.js';
+import { rowsOfSale } from '../reconcile/rows-of-sale.js';
+import { awaitQuiet, type QuietOptions } from './await-quiet.js';
+import { NewBooks } from './new-books.js';
+
+export interface RepairPorts {
+  readonly ledger: RepairLedger & Pick<SaleLedger, 'gate'>;
+  readonly book: RepairBook & Pick<ReconcileBook, 'agedOrders'>;
+  readonly sales: Pick<SaleBook, 'find'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface RepairOptions extends QuietOptions {
+  /** After this long another repair takes over from one that died, ms; renewed with every command. */
+  readonly leaseMs: number;
+}
+
+/** Who repairs, and who wants to hear how it goes. */
+export interface RepairOrder {
+  /** Stands in the audit log. */
+  readonly actor: string;
+  /** Of each bucket, when its need was seen; absent: repair it in any case. */
+  readonly seenEpochs?: readonly number[];
+  readonly onStep?: (step: RepairStep) => void;
+}
+
+/** What has just been reached. */
+export type RepairStep =
+  | { readonly step: 'shut' | 'quiet' }
+  | { readonly step: 'epoch'; readonly epoch: number }
+  | { readonly step: 'staged'; readonly rows: number; readonly held: number };
+
+/**
+ * - `repaired`: the books are rebuilt, and the sale is in the state that MySQL has
+ * - `busy`: another repair has it
+ * - `superseded`: another repair took over, or Redis was restarted once more; nothing that came later was done
+ * - `not_found`: there is no such sale; `draft`: it was never loaded
+ */
+export type SaleRepair =
+  | {
+      readonly outcome: 'repaired';
+      readonly epoch: number;
+      readonly unitsLeft: number;
+      /** Requests that have a row. */
+      readonly rows: number;
+      /** Requests without a row that keep their units. */
+      readonly held: number;
+      readonly tookMs: number;
+    }
+  | { readonly outcome: 'busy' | 'superseded' | 'not_found' | 'draft' };
+
+/** The bucket has another token: whatever this repair wanted to do next must not be done. */
+class Superseded extends Error {}
+
+export const bucketRefsOf = ({ saleId, buckets }: Sale): BucketRef[] =>
+  Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
+
+/**
+ * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. It is shut
+ * meanwhile: nobody buys, and what settles or is released comes again. A death at any point leaves it shut, and the next
+ * repair begins anew; a late command of this one does nothing then.
+ * @throws OperationalError; the sale stays shut until the next repair
+ * Source: protocol rule 10
+ */
+export async function repairSale(
+  sale: Sale,
+  ports: RepairPorts,
+  options: RepairOptions,
+  { actor, seenEpochs, onStep = () => undefined }: RepairOrder,
+): Promise<SaleRepair> {
+  if (sale.state === 'draft') return { outcome: 'draft' };
+  const { ledger, book, clock, log } = ports;
+  const { saleId } = sale;
+  const startedMs = clock.nowMs();
+  const refs = bucketRefsOf(sale);
+  const token = randomBytes(12).toString('hex');
+  try {
+    for (const [bucket, ref] of refs.entries()) {
+      const word = await ledger.shut(ref, token, options.leaseMs, seenEpochs?.[bucket]);
+      if (word === 'busy') return { outcome: 'busy' };
+      if (word === 'moved') throw new Superseded();
+    }
+    onStep({ step: 'shut' });
+    await awaitQuiet(sale, ports, options, () => stageAll(ledger, refs, token, []));
+    onStep({ step: 'quiet' });
+
+    const epochs = (await ledger.standing(refs)).map(({ epoch }) => epoch);
+    const raised = await book.raiseEpoch(saleId, Math.max(...epochs) + 1, actor);
+    if (raised === null) return { outcome: 'not_found' };
+    const { epoch } = raised;
+    onStep({ step: 'epoch', epoch });
+
+    const books = await stageBooks(raised, refs, token, ports);
+    const { rows, held } = books;
+    onStep({ step: 'staged', rows, held });
+    await reopenAll(raised, refs, token, books, ports);
+
+    const unitsLeft = books.unitsLeft.reduce((sum, units) => sum + units, 0);
+    const tookMs = clock.nowMs() - startedMs;
+    log.info({ saleId, epoch, unitsLeft, rows, held, tookMs }, 'sale repaired');
+    return { outcome: 'repaired', epoch, unitsLeft, rows, held, tookMs };
+  } catch (error) {
+    if (error instanceof Superseded) return { outcome: 'superseded' };
+    throw error;
+  }
+}
+
+/**
+ * Rows first, since they decide; then what is held without one: a row that is written from here on is `failed`, or has
+ * claimed its units in the new epoch, so whatever the rows do not have now may keep its place.
+ */
+async function stageBooks(
+  raised: Sale,
+  refs: readonly BucketRef[],
+  token: string,
+  { ledger, book }: RepairPorts,
+): Promise<NewBooks> {
+  const books = new NewBooks(raised);
+  const stage = (): Promise<void> => stageAll(ledger, refs, token, books.takeUnstaged());
+  for await (const rows of rowsOfSale(raised, book)) {
+    books.addRows(rows);
+    await stage();
+  }
+  for (const ref of refs) {
+    for await (const requests of ledger.heldRequests(ref)) {
+      books.addHeld(requests);
+      await stage();
+    }
+  }
+  for (const batch of await book.parkedBatchesOf(raised.saleId)) {
+    if (!books.addParked(batch)) continue;
+    if ((await ledger.remember(batch, token)) === 'superseded') throw new Superseded();
+  }
+  await stage();
+  return books;
+}
+
+/** Every bucket, also one that gets nothing: that renews its lease. */
+async function stageAll(
+  ledger: RepairLedger,
+  refs: readonly BucketRef[],
+  token: string,
+  entries: readonly (readonly LedgerRequest[])[],
+): Promise<void> {
+  for (const [index, ref] of refs.entries()) {
+    const word = await ledger.stage(ref, token, entries[index] ?? []);
+    if (word === 'superseded') throw new Superseded();
+  }
+}
+
+/** An owner who moves the sale meanwhile hears that it is in repair, so what he has written in MySQL is done for him. */
+async function reopenAll(
+  raised: Sale,
+  refs: readonly BucketRef[],
+  token: string,
+  { unitsLeft }: NewBooks,
+  { ledger, sales }: RepairPorts,
+): Promise<void> {
+  const now = await sales.find(raised.saleId);
+  if (now === null || now.state === 'draft' || now.epoch !== raised.epoch) throw new Superseded();
+  const { state, epoch, opensAtMs, closesAtMs, limitPerBuyer } = now;
+  for (const [bucket, ref] of refs.entries()) {
+    const rebuilt = { unitsLeft: unitsLeft[bucket] ?? 0, state, epoch, opensAtMs, closesAtMs, limitPerBuyer };
+    const word = await ledger.reopen(ref, token, rebuilt);
+    switch (word) {
+      case 'reopened':
+        break;
+      case 'superseded':
+        throw new Superseded();
+      default:
+        assertNever(word);
+    }
+  }
+  const after = await sales.find(raised.saleId);
+  if (after === null || after.state === state || after.state === 'draft') return;
+  await ledger.gate(after, after.state);
+}

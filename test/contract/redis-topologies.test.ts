@@ -1,0 +1,292 @@
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import type { Batch } from '../../src/domain/batch.js';
+import { OperationalError } from '../../src/domain/errors.js';
+import { purchaseKey } from '../../src/domain/purchase.js';
+import type { Sale } from '../../src/domain/sale.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { StockLedger } from '../../src/ports/stock-ledger.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { bucketKeys } from '../../src/redis/keys.js';
+import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
+import { createSaleLedger } from '../../src/redis/sale-ledger.js';
+import { createReconcileLedger } from '../../src/redis/reconcile-ledger.js';
+import { createRepairLedger } from '../../src/redis/repair-ledger.js';
+import { SCRIPT_NAMES } from '../../src/redis/scripts.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { startRedisCluster, type RedisCluster } from '../helpers/redis-cluster.js';
+import { startWatchedRedis, type WatchedRedis } from '../helpers/redis-sentinel.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { found, until } from '../../src/chaos/harness/until.js';
+
+const STOCK = 10_000;
+const at = ({ saleId }: Sale) => ({ saleId, bucket: 0 });
+
+/** Opens a sale of many units, many a buyer. */
+async function openSale(connection: RedisConnection): Promise<Sale> {
+  const sale = saleOf({ stock: STOCK, limitPerBuyer: STOCK });
+  const sales = createSaleLedger(connection);
+  await sales.warm(sale);
+  await sales.gate(sale, 'open');
+  return sale;
+}
+
+const definite = (said: string): string | null => (['deducted', 'aborted', 'outlived'].includes(said) ? said : null);
+
+/** What the keeper does once the bucket finds itself on another server: here nothing is lost, so all entries stay. */
+async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
+  const ledger = createRepairLedger(connection);
+  const ref = at(sale);
+  const token = 'a-test';
+  expect(await ledger.shut(ref, token, 30_000)).to.equal('shut');
+  let held = 0;
+  for await (const entries of createReconcileLedger(connection).requests(ref)) {
+    for (const [, { quantity }] of entries) held += quantity;
+    expect(await ledger.stage(ref, token, entries)).to.equal('staged');
+  }
+  const repaired: Sale = { ...sale, epoch: sale.epoch + 1 };
+  const { epoch, opensAtMs, closesAtMs, limitPerBuyer } = repaired;
+  const rebuilt = { unitsLeft: STOCK - held, epoch, state: 'open', opensAtMs, closesAtMs, limitPerBuyer } as const;
+  expect(await ledger.reopen(ref, token, rebuilt)).to.equal('reopened');
+  return repaired;
+}
+
+/** How many scripts a server was asked to run since it started; a script it refused to run is none. */
+async function scriptsRun(server: Redis): Promise<number> {
+  const stats = await server.info('commandstats');
+  const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+).*?(?:rejected_calls=(\d+))?/gm)];
+  return calls.reduce((sum, [, run]) => sum + Number(run), 0);
+}
+
+describe('contract: a Redis cluster', function () {
+  this.timeout(120_000);
+  let cluster: RedisCluster;
+  let connection: RedisConnection;
+  let ledger: StockLedger;
+  before(async () => {
+    cluster = await startRedisCluster();
+    connection = await connectRedis({ url: cluster.url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
+    ledger = createStockLedger(connection, silentLog);
+  });
+  after(async () => {
+    await connection?.close();
+    await cluster?.stop();
+  });
+
+  it('every server is asked at the start: scripts, clock, settings', async () => {
+    await until('the scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
+    for (const server of cluster.admin) expect(await server.info('commandstats')).to.include('cmdstat_script');
+    expect((await probeRedis(connection)).detail).to.include(
+      `${SCRIPT_NAMES.length} of ${SCRIPT_NAMES.length} scripts`,
+    );
+    await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const problems = await findRedisMisconfiguration(connection);
+    expect(problems.filter((one) => one.includes('allkeys-lru'))).to.have.length(1);
+    expect(
+      problems.filter((one) => one.includes('appendonly')),
+      'said once',
+    ).to.have.length(1);
+    await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'noeviction');
+  });
+
+  it('R12 T8 a slot that moves while purchases come: nothing is taken twice, the units are exact', async () => {
+    const sale = await openSale(connection);
+    const { stock, tx } = bucketKeys(at(sale));
+    const [source, target] = [await cluster.ownerOf(stock), ((await cluster.ownerOf(stock)) + 1) % 3];
+    const [from, to] = [cluster.admin[source] as Redis, cluster.admin[target] as Redis];
+    const slot = Number(await from.cluster('KEYSLOT', stock));
+    const ids = (await Promise.all([from, to].map((server) => server.cluster('MYID')))) as [string, string];
+
+    const traffic = new Traffic(ledger, sale);
+    const running = Promise.all(Array.from({ length: 4 }, () => traffic.run()));
+    try {
+      await traffic.more('before', 50);
+      await to.call('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', ids[0]);
+      await from.call('CLUSTER', 'SETSLOT', String(slot), 'MIGRATING', ids[1]);
+      const { port } = cluster.servers[target] as { port: number };
+      for (let left = true; left;) {
+        const keys = (await from.call('CLUSTER', 'GETKEYSINSLOT', String(slot), '10')) as string[];
+        left = keys.length > 0;
+        if (left) await from.call('MIGRATE', '127.0.0.1', String(port), '', '0', '5000', 'KEYS', ...keys);
+        await traffic.more('meanwhile', 3);
+      }
+      // all keys are there, the slot is not: only ASK leads to them
+      const { batch } = traffic.deducted[0] as { batch: Batch };
+      const orders = batch.purchases.map((purchase) => ({ ...purchase, orderId: '1' }));
+      await createSettlementLedger(connection).settle([{ batch, orders }]);
+      const [first] = orders.map(purchaseKey);
+      const [entry] = await createReconcileLedger(connection).entriesOf(at(sale), [first ?? '']);
+      expect(entry?.state, 'settled behind an ASK').to.equal('ordered');
+
+      await Promise.all(
+        [to, from, ...cluster.admin].map((one) => one.call('CLUSTER', 'SETSLOT', String(slot), 'NODE', ids[1])),
+      );
+      expect(await cluster.ownerOf(stock), 'it has moved').to.equal(target);
+      await until('its new server is a stranger to it', () => traffic.stale > 0);
+      const already = traffic.deducted.length;
+      traffic.sale = await repair(connection, sale);
+      await until('purchases are held at the new server', () => traffic.deducted.length >= already + 50, 30_000);
+    } finally {
+      traffic.stop();
+      await running;
+    }
+    await traffic.decideAll();
+
+    expect(traffic.unknown, 'while it moves a batch may hear nothing').to.be.greaterThan(0);
+    const held = traffic.deducted.reduce((sum, { batch }) => sum + batch.purchases.length, 0);
+    expect((await ledger.readSale(at(sale)))?.unitsLeft, 'every unit is accounted for').to.equal(STOCK - held);
+    for (const { batchId } of traffic.undone) expect(await to.get(tx + batchId), 'never deducted').to.equal(null);
+  });
+
+  it('R8 a deduct whose connection breaks is not sent again, and the next command finds a new one', async () => {
+    const sale = await openSale(connection);
+    const owner = await cluster.ownerOf(bucketKeys(at(sale)).stock);
+    const server = cluster.admin[owner] as Redis;
+    const before = await scriptsRun(server);
+    const batch = batchOf(sale, purchasesOf('u1'));
+    cluster.servers[owner]?.signal('SIGSTOP');
+    const verdict = ledger.deduct(batch);
+    await new Promise((resolve) => setTimeout(resolve, 100)); // its bytes are on their way
+    const { port } = cluster.servers[owner] as { port: number };
+    connection
+      .masters()
+      .find((one) => one.options.port === port)
+      ?.stream.destroy();
+    cluster.servers[owner]?.signal('SIGCONT');
+    expect(await verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+    await until('it ran', async () => (await scriptsRun(server)) > before);
+    expect((await scriptsRun(server)) - before, 'it ran once').to.equal(1);
+    expect(await found('its fate', () => ledger.decide(batch).then(definite))).to.equal('deducted');
+    expect((await ledger.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
+  });
+
+  it('R8 while one server is away its sales are unavailable at once; the others go on when the cluster may', async () => {
+    for (const server of cluster.admin) await server.config('SET', 'cluster-require-full-coverage', 'no');
+    const sales = [await openSale(connection), await openSale(connection), await openSale(connection)];
+    const owners = await Promise.all(sales.map((sale) => cluster.ownerOf(bucketKeys(at(sale)).stock)));
+    const away = owners[0] as number;
+    await cluster.servers[away]?.stop();
+    const gone = sales[0] as Sale;
+    await cluster.admin[(away + 1) % 3]?.config('SET', 'cluster-require-full-coverage', 'yes');
+    await until('the probe says so', async () => /cluster is down/.test((await probeRedis(connection)).detail), 60_000);
+    await cluster.admin[(away + 1) % 3]?.config('SET', 'cluster-require-full-coverage', 'no');
+    await until('it is noticed', async () => {
+      const error = await ledger.precheck(at(gone), purchasesOf('u1')).catch((one: unknown) => one);
+      return error instanceof OperationalError && error.retryable;
+    });
+    const startedMs = Date.now();
+    expect(await ledger.deduct(batchOf(gone, purchasesOf('u1')))).to.deep.equal({ outcome: 'outcome_unknown' });
+    expect(Date.now() - startedMs, 'within the reply time-out').to.be.lessThan(5500);
+    for (const [index, sale] of sales.entries()) {
+      if (owners[index] === away) continue;
+      const serve = async () => (await ledger.deduct(batchOf(sale, purchasesOf('u2')))).outcome === 'deducted';
+      await until('the others are served', serve, 30_000);
+    }
+  });
+});
+
+/** Purchases that come one after the other, in several loops. */
+class Traffic {
+  readonly deducted: { batch: Batch }[] = [];
+  /** Batches whose fate is that nothing was taken. */
+  readonly undone: Batch[] = [];
+  unknown = 0;
+  stale = 0;
+  sale: Sale;
+  readonly #ledger: StockLedger;
+  readonly #undecided: Batch[] = [];
+  #asked = 0;
+  #stopped = false;
+
+  constructor(ledger: StockLedger, sale: Sale) {
+    this.#ledger = ledger;
+    this.sale = sale;
+  }
+
+  async run(): Promise<void> {
+    while (!this.#stopped) {
+      const name = `u${this.#asked++}`;
+      const batch = batchOf(this.sale, purchasesOf(`${name}/a`, `${name}/b`));
+      const { outcome } = await this.#ledger.deduct(batch);
+      if (outcome === 'deducted') this.deducted.push({ batch });
+      else if (outcome === 'outcome_unknown') this.#undecided.push(batch);
+      else if (outcome === 'stale_epoch') this.stale++;
+      else throw new Error(`deduct said ${outcome}`);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** Waits until so many more were asked for. */
+  async more(when: string, count: number): Promise<void> {
+    const enough = this.#asked + count;
+    await until(`${count} more, ${when}`, () => this.#asked >= enough, 30_000);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** As the check-back does: asks until there is an answer. */
+  async decideAll(): Promise<void> {
+    this.unknown = this.#undecided.length;
+    for (const batch of this.#undecided.splice(0)) {
+      const verdict = await found('the fate of a batch', async () => {
+        return definite(await this.#ledger.decide(batch));
+      });
+      if (verdict === 'deducted') this.deducted.push({ batch });
+      else if (verdict === 'outlived') this.undone.push(batch);
+    }
+  }
+}
+
+describe('contract: a Redis that sentinels watch', function () {
+  this.timeout(120_000);
+  let watched: WatchedRedis;
+  let connection: RedisConnection;
+  before(async () => {
+    watched = await startWatchedRedis();
+    connection = await connectRedis({ url: watched.url, replyTimeoutMs: 3000, connectTimeoutMs: 1000 }, silentLog);
+  });
+  after(async () => {
+    await connection?.close();
+    await watched?.stop();
+  });
+
+  it('R8 fail-over: the client follows, nothing is sent again, the new master knows the scripts', async () => {
+    const ledger = createStockLedger(connection, silentLog);
+    const sale = await openSale(connection);
+    const early = batchOf(sale, purchasesOf('u1'));
+    expect((await ledger.deduct(early)).outcome).to.equal('deducted');
+    const [server] = connection.masters() as [Redis];
+    expect(await server.call('WAIT', '1', '10000'), 'the replica has it').to.equal(1);
+
+    watched.master.signal('SIGSTOP'); // it will never answer, and its connection is still there
+    const lost = batchOf(sale, purchasesOf('u2'));
+    expect(await ledger.deduct(lost), 'no reply').to.deep.equal({ outcome: 'outcome_unknown' });
+    await until(
+      'the client is at the new master',
+      async () =>
+        server.status === 'ready' &&
+        /tcp_port:(\d+)/.exec(await server.info('server'))?.[1] === String(watched.replica.port),
+      60_000,
+    );
+    const fresh = new Redis({ host: '127.0.0.1', port: watched.replica.port });
+    try {
+      expect(await scriptsRun(fresh), 'nothing was sent again').to.equal(0);
+      await until('it knows the scripts', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
+      expect(await ledger.decide(early)).to.equal('deducted');
+      expect(await ledger.decide(lost), 'nobody knows what the other one had').to.equal('no_answer');
+      expect(await ledger.deduct(batchOf(sale, purchasesOf('u3')))).to.deep.equal({ outcome: 'stale_epoch' });
+      const repaired = await repair(connection, sale);
+      expect(await ledger.decide(lost), 'it may have been deducted there').to.equal('outlived');
+      await until(
+        'it takes writes',
+        async () => (await ledger.deduct(batchOf(repaired, purchasesOf('u3')))).outcome === 'deducted',
+      );
+      expect((await ledger.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 2);
+    } finally {
+      fresh.disconnect();
+    }
+  });
+});

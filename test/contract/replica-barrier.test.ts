@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import { silentLog } from '../../src/ports/log.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../../src/redis/replica-barrier.js';
+import { createSaleLedger } from '../../src/redis/sale-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { until } from '../../src/chaos/harness/until.js';
+
+const REPLICAS_MS = 300;
+/** Far more than two small servers need to agree. */
+const SYNC_MS = 20_000;
+
+describe('replica barrier', () => {
+  let master: PrivateRedis;
+  let replica: PrivateRedis;
+  let connection: RedisConnection;
+  let barrier: ReplicaBarrier;
+
+  before(async function () {
+    this.timeout(2 * SYNC_MS);
+    const binary = redisServerBinary();
+    if (binary === null) throw new Error('no redis-server: start the stack once, or set REDIS_SERVER_BIN');
+    master = await startPrivateRedis(binary);
+    const { port } = new URL(master.url);
+    replica = await startPrivateRedis(binary, { args: ['--replicaof', '127.0.0.1', port] });
+    const options = { url: master.url, replyTimeoutMs: 2000, connectTimeoutMs: 2000 };
+    connection = await connectRedis(options, silentLog);
+    const online = async (): Promise<boolean> => (await connection.redis.info('replication')).includes('state=online');
+    await until('the replica follows', online, SYNC_MS);
+    barrier = await openReplicaBarrier(options, { replicas: 1, timeoutMs: REPLICAS_MS }, silentLog);
+  });
+
+  afterEach(() => replica.signal('SIGCONT'));
+
+  after(async () => {
+    await barrier.close();
+    await connection.close();
+    await Promise.all([master.stop(), replica.stop()]);
+  });
+
+  it('is passed when the replica has what was written, and not while it stands still', async () => {
+    expect(await barrier.pass()).to.equal(true);
+    replica.signal('SIGSTOP');
+    expect(await barrier.pass()).to.equal(false);
+    replica.signal('SIGCONT');
+    await until('the replica has caught up', () => barrier.pass(), SYNC_MS);
+  });
+
+  it('asks once for all who come while it asks', async () => {
+    const waits = async (): Promise<number> =>
+      Number(/cmdstat_wait:calls=(\d+)/.exec(await connection.redis.info('commandstats'))?.[1] ?? 0);
+    const before = await waits();
+    const passed = await Promise.all(Array.from({ length: 50 }, () => barrier.pass()));
+    expect(passed.every((one) => one)).to.equal(true);
+    expect((await waits()) - before).to.be.at.most(2);
+  });
+
+  it('keeps a deduct from being heard that a fail-over could undo', async () => {
+    const sale = saleOf({ stock: 10 }, Date.now());
+    const sales = createSaleLedger(connection);
+    await sales.warm(sale);
+    await sales.gate(sale, 'open');
+    const ledger = behindBarrier(createStockLedger(connection, silentLog), barrier);
+    const [first, second] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
+    expect(await ledger.deduct(first)).to.deep.equal({ outcome: 'deducted' });
+    replica.signal('SIGSTOP');
+    expect(await ledger.deduct(second)).to.deep.equal({ outcome: 'unreplicated' });
+    expect(await ledger.decide(second)).to.equal('unreplicated');
+    replica.signal('SIGCONT');
+    await until('the replica has caught up', () => barrier.pass(), SYNC_MS);
+    expect(await ledger.decide(second)).to.equal('deducted');
+    expect(await ledger.deduct(second)).to.deep.equal({ outcome: 'already_deducted' });
+  });
+});

@@ -1,0 +1,36 @@
+import { decodeBatch, type Batch } from '../../../src/domain/batch.js';
+import type { Sale } from '../../../src/domain/sale.js';
+import type { RepairBook } from '../../../src/ports/repair-book.js';
+import type { MemoryBooks } from './memory-books.js';
+import type { MemoryDeadLetterBook } from './memory-dead-letter-book.js';
+
+/** What the repair of a sale asks of the book, in memory. */
+export class MemoryRepairBook implements RepairBook {
+  readonly #books: MemoryBooks;
+  readonly #letters: MemoryDeadLetterBook;
+
+  constructor(books: MemoryBooks, letters: MemoryDeadLetterBook) {
+    this.#books = books;
+    this.#letters = letters;
+  }
+
+  async raiseEpoch(saleId: string, atLeast: number, actor: string): Promise<Sale | null> {
+    const before = this.#books.saleOf(saleId);
+    if (before === undefined) return null;
+    const raised = { ...before, epoch: Math.max(before.epoch + 1, atLeast) };
+    this.#books.putSale(raised);
+    const [was, is] = [{ epoch: before.epoch }, { epoch: raised.epoch }];
+    this.#books.audited.push({ actor, action: 'sale.repaired', subject: `sale:${saleId}`, before: was, after: is });
+    return raised;
+  }
+
+  async parkedBatchesOf(saleId: string): Promise<Batch[]> {
+    const batches = new Map<string, Batch>();
+    for (const { body } of this.#letters.letters.filter(({ state }) => state === 'parked')) {
+      const decoded = decodeBatch(body);
+      if (decoded.outcome !== 'decoded' || decoded.batch.saleId !== saleId) continue;
+      batches.set(decoded.batch.batchId, decoded.batch);
+    }
+    return [...batches.values()];
+  }
+}

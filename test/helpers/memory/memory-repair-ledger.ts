@@ -1,0 +1,104 @@
+import type { Batch } from '../../../src/domain/batch.js';
+import type { LedgerRequest } from '../../../src/ports/reconcile-ledger.js';
+import type { BucketStanding, RebuiltBucket, RepairLedger } from '../../../src/ports/repair-ledger.js';
+import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import type { BucketRepair, MemoryBucket } from './memory-bucket.js';
+import type { MemoryServer } from './memory-server.js';
+
+/** Rebuilds buckets of a ledger in memory. */
+export class MemoryRepairLedger implements RepairLedger {
+  readonly #server: MemoryServer;
+
+  constructor(server: MemoryServer) {
+    this.#server = server;
+  }
+
+  async standing(refs: readonly BucketRef[]): Promise<BucketStanding[]> {
+    this.#server.failOn('read_fails');
+    return refs.map((ref) => {
+      const { sale } = this.#server.bucket(ref);
+      const stamped = sale?.stamp === this.#server.runId;
+      return { state: sale?.state ?? null, epoch: sale?.epoch ?? 0, stamped };
+    });
+  }
+
+  shut(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'> {
+    return this.#call(() => {
+      const { runId, nowMs } = this.#server;
+      const bucket = this.#server.bucket(ref);
+      const { repair } = bucket;
+      if (repair && repair.token !== token && repair.runId === runId && nowMs < repair.untilMs) return 'busy';
+      if (seenEpoch !== undefined && (bucket.sale?.epoch ?? 0) !== seenEpoch) return 'moved';
+      this.#server.aboutToWrite(bucket);
+      bucket.sale ??= {
+        ...{ state: 'repair', epoch: 0, stamp: 0 },
+        ...{ opensAtMs: 0, closesAtMs: 0, limitPerBuyer: 0 },
+      };
+      bucket.sale.state = 'repair';
+      bucket.repair = { token, runId, leaseMs, untilMs: nowMs + leaseMs, staged: new Map() };
+      return 'shut';
+    });
+  }
+
+  async *heldRequests(ref: BucketRef): AsyncGenerator<LedgerRequest[]> {
+    this.#server.failOn('read_fails');
+    const held = [...this.#server.bucket(ref).requests].filter(([, { state }]) => state === 'held');
+    if (held.length > 0) yield held;
+  }
+
+  stage(ref: BucketRef, token: string, entries: readonly LedgerRequest[]): Promise<'staged' | 'superseded'> {
+    return this.#call(() => {
+      const repair = this.#renew(this.#server.bucket(ref), token);
+      if (repair === null) return 'superseded';
+      for (const [key, entry] of entries) if (!repair.staged.has(key)) repair.staged.set(key, entry);
+      return 'staged';
+    });
+  }
+
+  remember(batch: Batch, token: string): Promise<'remembered' | 'superseded'> {
+    return this.#call(() => {
+      const bucket = this.#server.bucket(batch);
+      if (this.#renew(bucket, token) === null) return 'superseded';
+      const { batchId, body } = batch;
+      if (bucket.marker(batchId, this.#server.nowMs) === null) bucket.markers.set(batchId, { kind: 'deducted', body });
+      return 'remembered';
+    });
+  }
+
+  reopen(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'> {
+    return this.#call(() => {
+      const bucket = this.#server.bucket(ref);
+      const repair = this.#own(bucket, token);
+      if (repair === null || rebuilt.epoch <= (bucket.sale?.epoch ?? 0)) return 'superseded';
+      this.#server.aboutToWrite(bucket);
+      const { unitsLeft, ...sale } = rebuilt;
+      bucket.sale = { ...sale, stamp: this.#server.runId };
+      bucket.unitsLeft = unitsLeft;
+      bucket.requests.clear();
+      for (const [key, entry] of repair.staged) bucket.requests.set(key, entry);
+      bucket.repair = null;
+      return 'reopened';
+    });
+  }
+
+  /** The repair of this token, begun on this server. */
+  #own({ sale, repair }: MemoryBucket, token: string): BucketRepair | null {
+    const isOwn = sale?.state === 'repair' && repair?.token === token && repair.runId === this.#server.runId;
+    return isOwn ? repair : null;
+  }
+
+  #renew(bucket: MemoryBucket, token: string): BucketRepair | null {
+    if (this.#own(bucket, token) === null) return null;
+    this.#server.aboutToWrite(bucket);
+    const repair = this.#own(bucket, token);
+    if (repair !== null) repair.untilMs = this.#server.nowMs + repair.leaseMs;
+    return repair;
+  }
+
+  async #call<T>(act: () => T): Promise<T> {
+    this.#server.failOn('repair_fails');
+    const word = act();
+    this.#server.failOn('repair_reply_lost');
+    return word;
+  }
+}

@@ -1,0 +1,74 @@
+import { Redis } from 'ioredis';
+import { redisServerBinary, startPrivateRedis, type PrivateRedis } from './private-redis.js';
+import { until } from '../../src/chaos/harness/until.js';
+
+const MASTERS = 3;
+const SLOTS = 16_384;
+/** A master waits two seconds before it takes writes; the rest is for a machine that is busy. */
+const FORM_TIMEOUT_MS = 60_000;
+/** For the `before` of a test that opens one. */
+export const WORLD_TIMEOUT_MS = FORM_TIMEOUT_MS + 15_000;
+
+/** A cluster of the test's own. */
+export interface RedisCluster {
+  /** As REDIS_URL. */
+  readonly url: string;
+  readonly servers: readonly PrivateRedis[];
+  /** One connection to each server, by the order of `servers`. */
+  readonly admin: readonly Redis[];
+  /** Which server has the slot of a key, by its place in `servers`. */
+  ownerOf(key: string): Promise<number>;
+  /** Kills all of it. */
+  stop(): Promise<void>;
+}
+
+/** Starts three masters and makes a cluster of them, without redis-cli. @throws when it is not formed in time */
+export async function startRedisCluster(): Promise<RedisCluster> {
+  const binary = redisServerBinary();
+  if (binary === null) throw new Error('no Redis is there to make a cluster of: run `npm start` once');
+  const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000'];
+  const servers = await Promise.all(Array.from({ length: MASTERS }, () => startPrivateRedis(binary, { args })));
+  const admin = servers.map(({ port }) => {
+    const redis = new Redis({ host: '127.0.0.1', port });
+    return redis.on('error', () => undefined); // a test may kill its server
+  });
+  const stop = async (): Promise<void> => {
+    for (const one of admin) one.disconnect();
+    await Promise.all(servers.map((server) => server.stop()));
+  };
+  try {
+    await form(servers, admin);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    ...{ servers, admin, stop },
+    async ownerOf(key): Promise<number> {
+      const [asked] = admin as [Redis];
+      const slot = Number(await asked.cluster('KEYSLOT', key));
+      const ranges = await asked.cluster('SLOTS');
+      const port = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]?.[1];
+      return servers.findIndex((server) => server.port === port);
+    },
+  };
+}
+
+async function form(servers: readonly PrivateRedis[], admin: readonly Redis[]): Promise<void> {
+  const share = Math.ceil(SLOTS / MASTERS);
+  for (const [index, one] of admin.entries()) {
+    const length = Math.min(share, SLOTS - index * share);
+    await one.call('CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
+    await one.call('CLUSTER', 'ADDSLOTS', ...Array.from({ length }, (_, slot) => String(index * share + slot)));
+  }
+  for (const { port } of servers.slice(1)) await admin[0]?.call('CLUSTER', 'MEET', '127.0.0.1', String(port));
+  await until(
+    'every server knows the whole cluster',
+    async () => {
+      const infos = await Promise.all(admin.map((one) => one.call('CLUSTER', 'INFO') as Promise<string>));
+      return infos.every((info) => /cluster_state:ok/.test(info) && info.includes(`cluster_known_nodes:${MASTERS}`));
+    },
+    FORM_TIMEOUT_MS,
+  );
+}

@@ -1,0 +1,9 @@
+import type { RequestEntry } from '../../src/domain/outcome.js';
+import type { RequestLook } from '../../src/ports/stock-ledger.js';
+
+/** The entry of a bucket that nothing has happened to. */
+export async function sureEntry(look: Promise<RequestLook>): Promise<RequestEntry | null> {
+  const entry = await look;
+  if (entry === 'unsure') throw new Error('the bucket may have lost it');
+  return entry;
+}

@@ -1,0 +1,82 @@
+import { expect } from 'chai';
+import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from '../unit/http/http-harness.js';
+
+/** Each kind so many times. Client and server are one process here, so each costs two file descriptors. */
+const IDLE = 2000;
+const SLOW = 200;
+const PURCHASES = 100;
+const HEADERS_TIMEOUT_MS = 3000;
+const REQUEST_TIMEOUT_MS = 4000;
+const TRICKLE_EVERY_MS = 100;
+/** A purchase takes a millisecond; this much, for half of them, would mean that the crowd is in their way. */
+const PURCHASE_MAX_MS = 1000;
+const TIMEOUT_MS = 120_000;
+
+describe('a crowd of slow clients', () => {
+  let server: Started;
+  let polls = 0;
+  const fake = new FakeServices({
+    getPurchase: {
+      get: ({ signal }) =>
+        new Promise((resolve) => {
+          polls++;
+          signal.addEventListener('abort', () => resolve({ status: 'pending' }));
+        }),
+    },
+  });
+
+  before(async () => {
+    server = await startServer(fake, {
+      ...{ maxConnections: 10_000, keepAliveTimeoutMs: 60_000 },
+      ...{ headersTimeoutMs: HEADERS_TIMEOUT_MS, requestTimeoutMs: REQUEST_TIMEOUT_MS },
+    });
+  });
+  after(() => server.stop());
+
+  const connected = (count: number): Promise<RawClient[]> =>
+    Promise.all(Array.from({ length: count }, () => RawClient.to(server.port)));
+
+  it('S7 silent, slow headers, slow bodies, long polls: buyers are served meanwhile, and those who are too slow are closed', async function () {
+    this.timeout(TIMEOUT_MS);
+    const startedMs = Date.now();
+    const idle = await connected(IDLE);
+    const heads = await connected(SLOW);
+    const bodies = await connected(SLOW);
+    const waiting = await connected(SLOW);
+    for (const client of heads) client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', 'X-A: ');
+    for (const client of bodies) client.say(rawPurchase('{', 'Idempotency-Key: slow', 'Content-Length: 2000'));
+    const poll = ['GET /v1/sales/7/purchases/k1?wait=30 HTTP/1.1', 'Host: x', `Authorization: ${bearer()}`, '', ''];
+    for (const client of waiting) client.say(...poll);
+    // a byte now and then is no reason to wait for longer
+    const trickle = setInterval(() => {
+      for (const client of [...heads, ...bodies]) if (!client.closed) client.say(' ');
+    }, TRICKLE_EVERY_MS);
+
+    try {
+      const buyer = await RawClient.to(server.port);
+      const tookMs: number[] = [];
+      for (let i = 0; i < PURCHASES; i++) {
+        const saidMs = performance.now();
+        const answer = await buyer.say(rawPurchase('{"quantity":1}', `Idempotency-Key: k${i}`)).answer();
+        tookMs.push(performance.now() - saidMs);
+        expect(answer?.status).to.equal(202);
+      }
+      const open = [...idle, ...heads, ...bodies, ...waiting].filter(({ closed }) => !closed);
+      if (Date.now() - startedMs < HEADERS_TIMEOUT_MS)
+        expect(open.length, 'the crowd is there').to.equal(IDLE + 3 * SLOW);
+      const medianMs = tookMs.sort((a, b) => a - b)[PURCHASES / 2];
+      expect(medianMs, 'half of the purchases take so long, ms').to.be.lessThan(PURCHASE_MAX_MS);
+
+      const statuses = await Promise.all([...heads, ...bodies].map(async (client) => (await client.answer())?.status));
+      expect(new Set(statuses)).to.deep.equal(new Set([408]));
+      await Promise.all([...idle, ...heads, ...bodies].map((client) => client.end()));
+      expect(fake.entered.length, 'no slow one got in').to.equal(PURCHASES);
+      expect([polls, waiting.filter(({ closed }) => closed).length], 'polls go on').to.deep.equal([SLOW, 0]);
+    } finally {
+      clearInterval(trickle);
+    }
+    await server.stop();
+    const told = await Promise.all(waiting.map(async (client) => (await client.answer())?.body));
+    expect(told.filter((body) => body?.includes('pending')).length).to.equal(SLOW);
+  });
+});

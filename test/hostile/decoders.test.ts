@@ -1,0 +1,132 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { decodeBatch, sealBatch } from '../../src/domain/batch.js';
+import { decodeOrderEvents, encodeOrderEvents } from '../../src/domain/order-event.js';
+import { decodeOrderNews, encodeOrderNews } from '../../src/domain/order-news.js';
+import { parseRequestEntry, formatRequestEntry } from '../../src/domain/outcome.js';
+import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/domain/payment-deadline.js';
+import { letterBody } from '../../src/http/dead-letter-bodies.js';
+import { readPaymentEvent } from '../../src/http/payment-event.js';
+import { readQuantity } from '../../src/http/purchase-request.js';
+import { readNewSale } from '../../src/http/routes/new-sale.js';
+import { BODY_READERS } from '../../src/keeper/read-body.js';
+import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
+
+/** Deeper than a call stack is. */
+const DEPTH_MAX = 20_000;
+
+/** Good bodies; a case takes one and breaks it. */
+const GOOD = [
+  sealBatch({
+    ...{ batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAtMs: 1_700_000_000_000, trace: 'abc' },
+    purchases: [
+      { userId: 'u1', requestId: 'k1', quantity: 1 },
+      { userId: 'u2', requestId: 'k1', quantity: 3 },
+    ],
+  }).body,
+  encodeOrderEvents([{ eventId: 'e1', type: 'order.paid', saleId: '7', atMs: 1_700_000_000_000, orders: ['1', '2'] }]),
+  encodeOrderNews([{ userId: 'u1', requestId: 'k1', orderId: '9', state: 'failed', reason: 'limit_reached' }]),
+  encodePaymentDeadline({ batchId: 'batch-1', saleId: '7', deadlineAtMs: 1_700_000_000_000, orders: ['1', '2'] }),
+  '{"type":"payment.succeeded","paymentId":"p1","orderId":"9","amountCents":1}',
+  '{"sku":"a","title":"b","priceCents":1,"stock":1,"limitPerBuyer":1,"opensAt":"2030-01-01T00:00:00Z","closesAt":"2030-01-02T00:00:00Z"}',
+] as const;
+const FIELDS = [...new Set(GOOD.flatMap((body) => Object.keys(JSON.parse(body) as object)))];
+
+const oddValue = fc.oneof(
+  ...[fc.json({ maxDepth: 3 }), nested(DEPTH_MAX), poison],
+  fc.constantFrom('1e999', '-0', '0.5', '9007199254740993', 'null', '"\\ud800"', '"7}:x{"', '"\\u0000"', '""'),
+  fc.string().map((text) => JSON.stringify(text)),
+);
+/** One field of a good body set to something else, by text, since no object holds all that JSON can say. */
+const oneFieldOff = fc
+  .tuple(fc.constantFrom(...GOOD), fc.constantFrom(...FIELDS, ...MAGIC_NAMES), oddValue)
+  .map(([body, field, value]) => `${body.slice(0, -1)},${JSON.stringify(field)}:${value}}`);
+const cutOff = fc.tuple(fc.constantFrom(...GOOD), fc.nat(200)).map(([body, end]) => body.slice(0, end));
+const oneByteOff = fc
+  .tuple(fc.constantFrom(...GOOD), fc.nat(200), bytes(2))
+  .map(([body, at, byte]) => body.slice(0, at) + byte + body.slice(at + 1));
+const anyBody = fc.oneof(...[fc.string(), fc.json(), bytes(200), nested(DEPTH_MAX), poison, cutOff, oneByteOff], {
+  arbitrary: oneFieldOff,
+  weight: 4,
+});
+
+/** Generous: each test takes some seconds on a quiet machine. */
+const TIMEOUT_MS = 240_000;
+
+describe('hostile bodies', function () {
+  this.timeout(TIMEOUT_MS);
+  const run = fuzz();
+  before(() => console.log(`    ${run.repeat}`));
+
+  it('M7 S6 whatever a message holds, its reader has an answer, and what it reads is read again from its own words', () => {
+    forAll(
+      anyBody,
+      (body) => {
+        const batch = decodeBatch(body);
+        if (batch.outcome === 'decoded') {
+          expect(batch.batch.body).to.equal(body);
+          const again = decodeBatch(sealBatch(batch.batch).body);
+          expect(again.outcome === 'decoded' && { ...again.batch, body }).to.deep.equal(batch.batch);
+        } else expect(batch.detail.length, 'fits a column').to.be.at.most(200);
+        const events = decodeOrderEvents(body);
+        if (events.outcome === 'decoded') {
+          expect(decodeOrderEvents(encodeOrderEvents(events.events))).to.deep.equal(events);
+        }
+        const news = decodeOrderNews(body);
+        if (news.outcome === 'decoded') expect(decodeOrderNews(encodeOrderNews(news.news))).to.deep.equal(news);
+        const deadline = decodePaymentDeadline(body);
+        if (deadline.outcome === 'decoded') {
+          expect(decodePaymentDeadline(encodePaymentDeadline(deadline.deadline))).to.deep.equal(deadline);
+        }
+        for (const read of Object.values(BODY_READERS)) read(body);
+      },
+      run,
+    );
+    expectNothingSticks();
+  });
+
+  it('M7 S6 a letter with any body can be shown', () => {
+    const letter = {
+      ...{ letterId: '1', messageId: 'm', group: 'g', originTopic: 't', saleId: null, batchId: null, attempts: 1 },
+      ...({ reason: 'undecodable', detail: '', state: 'parked', parkedAtMs: 0, replays: 0 } as const),
+      ...{ replayStartedAtMs: null, note: null },
+    };
+    forAll(anyBody, (body) => void JSON.stringify(letterBody({ ...letter, body })), run);
+  });
+
+  it('S6 whatever a request says, its reader has an answer', () => {
+    forAll(
+      anyBody,
+      (body) => {
+        const quantity = readQuantity(body);
+        expect(typeof quantity === 'string' || Number.isInteger(quantity)).to.equal(true);
+        const sale = readNewSale(body);
+        expect('sku' in sale || sale.length > 0, 'says what is wrong').to.equal(true);
+        readPaymentEvent(body);
+      },
+      run,
+    );
+    expectNothingSticks();
+  });
+
+  it('S6 an entry of the ledger is read as it is written, or not at all', () => {
+    const parts = fc.tuple(fc.constantFrom('held', 'ordered', 'released', 'paid', ''), bytes(8), fc.integer());
+    const entry = fc.oneof(
+      fc.string(),
+      parts.map((words) => words.join(':')),
+    );
+    forAll(
+      entry,
+      (text) => {
+        const read = parseRequestEntry(text);
+        if (read !== null) expect(parseRequestEntry(formatRequestEntry(read))).to.deep.equal(read);
+      },
+      run,
+    );
+  });
+});
+
+function expectNothingSticks(): void {
+  expect(({} as { polluted?: unknown }).polluted).to.equal(undefined);
+  expect(Object.keys(Object.prototype)).to.deep.equal([]);
+}

@@ -1,0 +1,130 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createTokenSigner } from '../../src/http/token.js';
+import { exchange, type Answer, type Said } from './exchange.js';
+import { fuzz } from './fuzz.js';
+import { GOOD_TOKEN_HERE, hostileRequests, ORDER_HERE } from './requests.js';
+import { HostileWorld, QUIET_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
+
+/** Connections at a time. */
+const AT_ONCE = 48;
+/** A normal purchase is asked for after so many cases. */
+const NORMAL_EVERY = 50;
+/** Generous: the run takes some seconds on a quiet machine. */
+const TIMEOUT_MS = 240_000;
+/** Refusals of a good request that pass by themselves: the sale was paused by an admin of another case. */
+const PASSING = ['paused', 'loading'];
+
+/** What Node says by itself, of a missing Host or an odd Expect. */
+const BARE_BODIES = ['', '0\r\n\r\n'];
+
+describe('hostile requests', () => {
+  const run = fuzz();
+  const world = new HostileWorld();
+  const token = `Bearer ${createTokenSigner(SECRET)({ userId: 'honest', roles: [], ttlMs: 3_600_000 })}`;
+  let port = 0;
+  let stop: () => Promise<void>;
+
+  before(async () => {
+    console.log(`    ${run.repeat}`);
+    ({ port, stop } = await world.start());
+  });
+  after(() => stop());
+
+  let bought = 0;
+  async function buyNormally(): Promise<void> {
+    const head = [`POST /v1/sales/${QUIET_SALE}/purchases HTTP/1.1`, 'Host: x', `Authorization: ${token}`];
+    const lines = [...head, `Idempotency-Key: normal-${++bought}`, 'Content-Length: 14', 'Connection: close'];
+    const said = {
+      method: 'POST',
+      head: `${lines.join('\r\n')}\r\n\r\n`,
+      body: '{"quantity":1}',
+      then: 'waits',
+    } as const;
+    const { answers } = await exchange(port, said);
+    expect(
+      answers.map(({ status }) => status),
+      'a normal purchase',
+    ).to.deep.equal([202]);
+  }
+
+  it('S5 S6 S7 each is answered 2xx to 4xx, or its connection ends; nothing odd gets in, nobody else is kept waiting', async function () {
+    this.timeout(TIMEOUT_MS);
+    const namesBefore = Object.getOwnPropertyNames(Object.prototype);
+    const cases = fc.sample(hostileRequests(), { numRuns: run.runs, seed: run.seed });
+    const statuses = new Map<string, number>();
+    const count = (word: string): void => void statuses.set(word, (statuses.get(word) ?? 0) + 1);
+    const failures: string[] = [];
+    let next = 0;
+    const one = async (): Promise<void> => {
+      for (let at = next++; at < cases.length && failures.length < 5; at = next++) {
+        const said = filledIn(cases[at] as Said);
+        const { answers, rest, end } = await exchange(port, said);
+        const wrong = [...whatIsWrong(answers, rest, end), ...world.wrongs.splice(0)];
+        if (wrong.length > 0) failures.push(`case ${at}: ${wrong.join('; ')}\n${shown(said)}`);
+        for (const { status } of answers) count(String(status));
+        if (answers.length === 0) count('closed');
+        if (at % NORMAL_EVERY === 0) await buyNormally();
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, one));
+    await buyNormally();
+
+    expect(failures.join('\n\n'), run.repeat).to.equal('');
+    expect(Object.getOwnPropertyNames(Object.prototype)).to.deep.equal(namesBefore);
+    console.log(
+      `    ${[...statuses]
+        .sort()
+        .map(([word, times]) => `${word}: ${times}`)
+        .join(', ')}`,
+    );
+    for (const word of ['200', '202', '400', '401', '403', '404', '405', '408', '413', '431', 'closed']) {
+      if (run.runs >= 5000) expect(statuses.get(word) ?? 0, `cases that end with ${word}`).to.be.greaterThan(0);
+    }
+  });
+
+  it('S9 no secret, no token and no buyer stands in logs or labels', async () => {
+    const logged = world.logged.join('\n');
+    for (const secret of [SECRET, WEBHOOK_SECRET, 'eyJ']) expect(logged.includes(secret), secret).to.equal(false);
+    const metrics = await world.registry.metrics();
+    expect(metrics).to.match(/seckill_http_answers_total\{[^}]*code="bad_request"/);
+    const labels = [...metrics.matchAll(/="([^"]*)"/g)].map(([, value]) => value as string);
+    expect(labels.filter((value) => /honest|ann|u1|k1|mallory|eyJ|\d{6}/.test(value))).to.deep.equal([]);
+    expect(new Set(labels).size, 'labels are few words').to.be.lessThan(100);
+  });
+
+  function filledIn(said: Said): Said {
+    const fill = (text: string): string =>
+      text
+        .replaceAll(ORDER_HERE, world.lastOrderId)
+        .replaceAll(encodeURIComponent(ORDER_HERE), world.lastOrderId)
+        .replaceAll(GOOD_TOKEN_HERE, token);
+    return { ...said, head: fill(said.head), body: typeof said.body === 'string' ? fill(said.body) : said.body };
+  }
+});
+
+function whatIsWrong(answers: readonly Answer[], rest: string, end: string): string[] {
+  const wrong: string[] = [];
+  if (end === 'silent') wrong.push('neither answered nor closed');
+  if (rest !== '' && end !== 'closed') wrong.push(`bytes that are no answer: ${rest.slice(0, 200)}`);
+  for (const { status, headers, body } of answers) {
+    const code = codeOf(body);
+    if (status >= 500 && !PASSING.includes(code)) wrong.push(`answered ${status} ${body.slice(0, 300)}`);
+    if (status >= 400 && code === '' && !BARE_BODIES.includes(body))
+      wrong.push(`${status} without a code: ${body.slice(0, 200)}`);
+    if (headers.has('x-injected') || headers.has('set-cookie')) wrong.push('a header came in through an id');
+  }
+  return wrong;
+}
+
+function codeOf(body: string): string {
+  try {
+    return String((JSON.parse(body) as { code?: unknown }).code ?? '');
+  } catch {
+    return '';
+  }
+}
+
+/** As it can be said again by hand. */
+const shown = ({ head, body, then }: Said): string =>
+  `${JSON.stringify(head.slice(0, 1500))} + ${JSON.stringify(typeof body === 'string' ? body.slice(0, 300) : body)}, then ${then}`;

@@ -1,0 +1,203 @@
+import { systemClock as clock } from '../../src/app/system-clock.js';
+import type { Batch } from '../../src/domain/batch.js';
+import { isId, isOrderId, isPaymentId, isSaleId } from '../../src/domain/ids.js';
+import { createAuthenticator } from '../../src/http/auth.js';
+import { createHttpServer } from '../../src/http/server.js';
+import type { HttpServices } from '../../src/http/services.js';
+import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
+import { createHttpMeters, createRegistry } from '../../src/observability/metrics.js';
+import { cancelOrder } from '../../src/order/cancel.js';
+import { getOrder } from '../../src/order/get-order.js';
+import { payOrder } from '../../src/order/pay.js';
+import { createPaymentSimulator } from '../../src/payment/simulator.js';
+import type { Log } from '../../src/ports/log.js';
+import type { PurchaseChannel } from '../../src/ports/purchase-channel.js';
+import { Batcher } from '../../src/purchase/batcher.js';
+import { createCheckBack } from '../../src/purchase/check-back.js';
+import { FollowPurchase } from '../../src/purchase/follow-purchase.js';
+import { PurchaseGate } from '../../src/purchase/gate.js';
+import { GetPurchase } from '../../src/purchase/get-purchase.js';
+import { placeBatch } from '../../src/purchase/place-batch.js';
+import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
+import { bucketKeys, cardKey, newsChannel } from '../../src/redis/keys.js';
+import { GetSale } from '../../src/sale/get-sale.js';
+import { SaleCards } from '../../src/sale/sale-cards.js';
+import { SaleDesk } from '../../src/sale/sale-desk.js';
+import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
+import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
+import { ReconcileWorld } from '../unit/reconcile/reconcile-world.js';
+import { FORGER, SMUGGLED } from './tokens.js';
+
+export const SECRET = 'a-secret-of-hostile-tests-of-forty-bytes';
+export const WEBHOOK_SECRET = 'a-webhook-secret-of-hostile-tests-of-forty';
+/** Open for the whole run, and no request of a case names it. */
+export const QUIET_SALE = '900000000000000001';
+/** What buyers among the cases buy from. */
+export const BUSY_SALE = '7';
+/** What admins among them open, pause and close. */
+export const MOVED_SALE = '8';
+
+/** More than all cases together buy. */
+const UNITS = 1_000_000_000;
+
+/** Ids by the names that our types give them. */
+const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
+  ...{ userId: isId, requestId: isId, batchId: isId, saleId: isSaleId, orderId: isOrderId, paymentId: isPaymentId },
+  ...{ actor: isId, id: isId },
+};
+/** Every key that the product may make. */
+const KEY =
+  /^sk:(\{[1-9][0-9]{0,17}:[0-9]{1,3}\}:(stock|sale|buyers|requests|pending|staged:(requests|buyers)|tx:[A-Za-z0-9_-]{0,64})|(card|news):[1-9][0-9]{0,17}(:lock)?)$/;
+const LIMITS = { memoryTtlMs: 20, memoryMax: 100, lockMs: 1000 };
+
+/** The real HTTP server and use cases over servers in memory, with a worker behind every commit, and eyes on all ports. */
+export class HostileWorld extends ReconcileWorld {
+  /** What must never be: ids out of shape, forged buyers, bugs. */
+  readonly wrongs: string[] = [];
+  readonly logged: string[] = [];
+  readonly registry = createRegistry('api');
+  readonly cache = new MemorySaleCardCache(this.clock, { ttlMs: 20 });
+  readonly news = new MemoryPurchaseNews();
+
+  override readonly log: Log = {
+    debug: (...line) => this.#note(line),
+    info: (...line) => this.#note(line),
+    warn: (...line) => this.#note(line),
+    error: (...line) => this.#note(line),
+  };
+
+  async start(): Promise<{ port: number; stop: () => Promise<void> }> {
+    for (const saleId of [QUIET_SALE, BUSY_SALE, MOVED_SALE]) {
+      const closesAtMs = this.clock.nowMs() + 10 * 365 * 86_400_000;
+      await this.openSale({ saleId, stock: UNITS, limitPerBuyer: UNITS, closesAtMs });
+    }
+    await this.letters.park({
+      ...{
+        messageId: 'm1',
+        group: 'seckill-order-writer',
+        originTopic: 'seckill-purchase',
+        saleId: null,
+        batchId: null,
+      },
+      ...{ body: '{"v":', reason: 'undecodable', detail: 'not JSON', attempts: 1 },
+    });
+    const server = createHttpServer(this.#services(), {
+      ...{ port: 0, host: '127.0.0.1', maxConnections: 10_000 },
+      ...{ headersTimeoutMs: 200, requestTimeoutMs: 400, keepAliveTimeoutMs: 5000 },
+    });
+    const { port } = await server.listen();
+    return { port, stop: () => server.drain(0) };
+  }
+
+  /** The newest order there is; 1 while there is none. */
+  get lastOrderId(): string {
+    return this.books.allOrders.at(-1)?.orderId ?? '1';
+  }
+
+  #services(): HttpServices {
+    const ledger = this.#seen(this.ledger);
+    const books = this.#seen(this.books);
+    const moves = this.#seen(this.moves);
+    const cache = this.#seen(this.cache);
+    const cards = new SaleCards({ book: books, cache, clock }, LIMITS);
+    const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { ledger, clock, log: this.log });
+    const channel = this.#recording(ledger);
+    const waiting = { cards, ledger, book: books, news: this.news, clock, random: Math.random };
+    const meters = { changeFound: () => undefined };
+    const refunds = this.#seen(new MemoryRefundBook(this.moves, this.clock));
+    const batcher = new Batcher(
+      { sizeMax: 16, inFlightMax: 8, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
+      {
+        place: (ref, purchases, trace, reply) => placeBatch(ref, purchases, trace, reply, { ledger, channel, clock }),
+        clock,
+        meters: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        onError: (error) => this.#wrong('batcher', error),
+      },
+    );
+    return {
+      auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
+      gate: new PurchaseGate({ cards, flags, batcher }),
+      getPurchase: new GetPurchase({ ...waiting, meters }, { lookMaxMs: 1000 }),
+      followPurchase: new FollowPurchase(
+        { ...waiting, meters },
+        { followersMax: 1000, followersPerBuyerMax: 50, lookMaxMs: 1000 },
+      ),
+      streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
+      getSale: new GetSale({ cards, ledger }, { ttlMs: 20, max: 100 }),
+      getOrder: (orderId, userId) => getOrder(orderId, userId, books),
+      refundsOf: (orderId) => refunds.refundsOf(orderId),
+      payOrder: (request) =>
+        payOrder(request, { book: books, moves, provider: createPaymentSimulator(), log: this.log }),
+      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book: books, moves }),
+      webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), tell: (...told) => moves.pay(...told) },
+      desk: new SaleDesk({ book: books, ledger, cache }),
+      letters: this.#seen(this.desk),
+      reconcile: this.#seen(this.reconcile),
+      refunds,
+      audit: this.#seen({ list: () => Promise.resolve([]) }),
+      trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
+      ready: () => Promise.resolve({ ready: true, dependencies: [] }),
+      metrics: () => this.registry.metrics(),
+      meters: createHttpMeters(this.registry),
+      log: this.log,
+      onBug: (error) => void this.#wrong('bug', error),
+    };
+  }
+
+  /** A batch is in the books as soon as it is committed, so that buyers who wait are not kept. */
+  #recording(ledger: ReconcileWorld['ledger']): PurchaseChannel {
+    const channel = this.broker.purchaseChannel(createCheckBack({ ledger, log: this.log }));
+    const recorded = (batch: Batch): Promise<void> =>
+      this.work(batch).catch((error: unknown) => void this.#wrong('worker', error));
+    return {
+      sendHalf: async (batch) => {
+        const half = await channel.sendHalf(batch);
+        if (typeof half === 'string') return half;
+        return { rollback: () => half.rollback(), commit: () => half.commit().then(() => recorded(batch)) };
+      },
+    };
+  }
+
+  /** The same port; whatever goes into it is looked at. */
+  #seen<T extends object>(port: T): T {
+    return new Proxy(port, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name, target);
+        if (typeof member !== 'function') return member;
+        return (...args: unknown[]): unknown => {
+          this.#look(String(name), args);
+          return Reflect.apply(member, target, args);
+        };
+      },
+    });
+  }
+
+  #look(call: string, args: readonly unknown[]): void {
+    const text = JSON.stringify(args) ?? '';
+    if (text.includes(FORGER) || text.includes(SMUGGLED)) this.#wrong(call, `reached by a forger: ${text}`);
+    for (const arg of args) {
+      if (typeof arg === 'string' && !isPaymentId(arg)) this.#wrong(call, `no id, sale, word or actor: ${text}`);
+      if (typeof arg !== 'object' || arg === null) continue;
+      const fields = arg as Record<string, unknown>;
+      for (const [name, isShaped] of Object.entries(SHAPES)) {
+        if ((fields[name] ?? null) !== null && !isShaped(fields[name])) this.#wrong(call, `${name}: ${text}`);
+      }
+      const { saleId, bucket, batchId } = fields as { saleId: string; bucket?: number; batchId?: string };
+      if (typeof bucket !== 'number') continue;
+      const keys = bucketKeys({ saleId, bucket });
+      for (const key of [...Object.values(keys), keys.tx + (batchId ?? ''), cardKey(saleId), newsChannel(saleId)]) {
+        if (!KEY.test(key)) this.#wrong(call, `key ${key}`);
+      }
+    }
+  }
+
+  #wrong(where: string, what: unknown): 'outcome_unknown' {
+    this.wrongs.push(`${where}: ${what instanceof Error ? what.stack : String(what)}`.slice(0, 2000));
+    return 'outcome_unknown';
+  }
+
+  #note(line: readonly [object, string]): void {
+    this.logged.push(JSON.stringify(line));
+  }
+}

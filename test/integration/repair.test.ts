@@ -1,0 +1,90 @@
+import { expect } from 'chai';
+import type { Sale } from '../../src/domain/sale.js';
+import { silentLog } from '../../src/ports/log.js';
+import { bucketKeys } from '../../src/redis/keys.js';
+import { createRepairLedger } from '../../src/redis/repair-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { Buyers } from '../../src/chaos/harness/buyers.js';
+import { runCommand, type CommandEnd } from '../helpers/command.js';
+import { ask } from '../../src/chaos/harness/http-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale } from '../../src/chaos/harness/open-sale.js';
+import type { Program } from '../../src/chaos/harness/programs.js';
+import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../../src/chaos/harness/until.js';
+
+/** The keeper looks often, and waits briefly: no worker is there that it could wait for. */
+const TIMES = { REPAIR_EVERY_MS: '100', REPAIR_QUIET_MS: '400', KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };
+
+describe('repair of a sale that Redis has lost', () => {
+  let api: Program;
+  let keeper: Program;
+  const system = useSystem(async ({ programs }) => {
+    [api, keeper] = await Promise.all([programs.start('api'), programs.start('keeper', { env: TIMES })]);
+  });
+
+  const buyersOf = ({ saleId }: Sale): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const cli = (...args: string[]): Promise<CommandEnd> =>
+    runCommand(['sale', 'repair', ...args], { ...system.stack.env, ...TIMES } as never);
+  const standing = ({ saleId }: Sale) =>
+    createStockLedger(system.stack.redis, silentLog).readSale({ saleId, bucket: 0 });
+  /** Every key of the sale, its markers too. */
+  async function lose({ saleId }: Sale): Promise<void> {
+    const { stock, sale, buyers, requests, pending, tx } = bucketKeys({ saleId, bucket: 0 });
+    const { redis } = system.stack.redis;
+    const markers = (await redis.zrange(pending, '0', '-1')).map((batchId) => tx + batchId);
+    await redis.del(stock, sale, buyers, requests, pending, ...markers);
+  }
+
+  it('R3 R4 R5 emptied under its buyers: 503, rebuilt with its orders; late batches claim, or fail with a reason', async () => {
+    const [roomy, scarce] = [await openSale(system.stack, { stock: 10 }), await openSale(system.stack, { stock: 4 })];
+    const [many, few] = [buyersOf(roomy), buyersOf(scarce)];
+    for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);
+    for (const buyers of [many, few]) expect((await buyers.buy('late'))?.status).to.equal(202);
+
+    await Promise.all([roomy, scarce].map(lose));
+    const meanwhile = await many.buy('early');
+    expect([meanwhile?.status, meanwhile?.json.retryable], 'shut').to.deep.equal([503, true]);
+    expect((await many.status('late')).status, 'a 202 is not denied').to.equal(503);
+    for (const sale of [roomy, scarce]) {
+      await until('the keeper has opened it again', async () => (await standing(sale))?.state === 'open');
+      expect(await standing(sale)).to.include({ epoch: 2, unitsLeft: sale.stock - 3 });
+    }
+    expect((await few.buy('quick', { tries: 20 }))?.status, 'the unit of the late one is free').to.equal(202);
+    expect((await many.buy('early', { tries: 20 }))?.status).to.equal(202);
+
+    await system.programs.start('worker');
+    // Until its message comes, only the broker knows of a purchase that Redis has lost.
+    await until('the late one is an order', async () => (await many.status('late')).json.status === 'ordered', 30_000);
+    await until('the late one has failed', async () => (await few.status('late')).json.reason === 'units_lost', 30_000);
+    const figures = await expectInvariants(system.stack, roomy.saleId, many.opLog);
+    expect(figures).to.include({ sold: 5, rows: 5, unitsLeft: 5, failedRows: 0 });
+    const full = await expectInvariants(system.stack, scarce.saleId, few.opLog);
+    expect(full).to.include({ sold: 4, rows: 5, unitsLeft: 0, failedRows: 1 });
+    const { text } = await ask(`${keeper.probeUrl}/metrics`);
+    expect(text).to.match(/^seckill_sale_repairs_total\{result="repaired".*\} [1-9]/m);
+    expect(text).to.match(/^seckill_sales_shut\{sales="live".*\} \d/m);
+  });
+
+  it('R10 `sale repair`: without need it changes nothing, with --force only the epoch; another one is not disturbed', async () => {
+    const sale = await openSale(system.stack, { stock: 10 });
+    for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
+    const before = await expectInvariants(system.stack, sale.saleId);
+    const other = await openSale(system.stack);
+    const { shut } = createRepairLedger(system.stack.redis);
+    await shut({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
+    const [idle, busy] = await Promise.all([cli(sale.saleId), cli(other.saleId)]);
+    expect([idle.code, idle.stdout]).to.match(/^0,Sale \d+ needs no repair/);
+    expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair has sale/);
+    const forced = await cli(sale.saleId, '--force', '--json');
+    expect(forced.code, forced.stderr).to.equal(0);
+    expect(forced.lines.map(({ step, outcome }) => step ?? outcome)).to.deep.equal([
+      ...['shut', 'quiet', 'epoch', 'staged', 'repaired'],
+    ]);
+    expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
+    expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);
+    await shut({ saleId: other.saleId, bucket: 0 }, 'another', 1); // it died
+    await until('the keeper ends what nobody ends', async () => (await standing(other))?.state === 'open');
+  });
+});

@@ -1,0 +1,115 @@
+import { expect } from 'chai';
+import { silentLog } from '../../src/ports/log.js';
+import type { RepairLedger } from '../../src/ports/repair-ledger.js';
+import type { StockLedger } from '../../src/ports/stock-ledger.js';
+import { createRepairLedger } from '../../src/redis/repair-ledger.js';
+import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { waitUntil } from '../../src/stack/wait-until.js';
+import { redisServerBinary, startKeptRedis, type KeptRedis } from '../helpers/private-redis.js';
+import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+
+/** The connections are those from before: programs go on when Redis restarts. */
+describe('lua: a Redis that is killed and starts again on its log', function () {
+  this.timeout(60_000);
+  let server: KeptRedis | undefined;
+  let bench: ScriptBench;
+  let sale: SaleBench;
+  let stock: StockLedger;
+  let repair: RepairLedger;
+  const ref = () => ({ saleId: sale.sale.saleId, bucket: 0 });
+
+  before(async function () {
+    const binary = redisServerBinary();
+    if (binary === null) {
+      console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
+      return this.skip();
+    }
+    server = await startKeptRedis(binary);
+    bench = await ScriptBench.open(server.url);
+    stock = createStockLedger(bench.connection, silentLog);
+    repair = createRepairLedger(bench.connection);
+  });
+  beforeEach(async () => {
+    sale = await bench.sale({ stock: 5 });
+  });
+  after(async () => {
+    await bench?.close();
+    await server?.stop();
+  });
+
+  const deducted = async (text: string) => {
+    const batch = batchOf(sale.sale, purchasesOf(text));
+    expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+    return batch;
+  };
+  const restart = async (cutBytes?: number): Promise<void> => {
+    const { redis } = bench.connection;
+    const runId = async (): Promise<string | undefined> => /run_id:(\w+)/.exec(await redis.info('server'))?.[1];
+    const before = await runId();
+    await server?.restart(cutBytes);
+    expect(await waitUntil(() => redis.status === 'ready', { timeoutMs: 20_000, everyMs: 10 })).to.equal(true);
+    expect(await runId(), 'the fault happened').not.to.equal(before);
+  };
+
+  it('R1 nothing is lost, but nobody buys until the bucket is opened again', async () => {
+    const held = await deducted('u1');
+    const before = await sale.snapshot([held.batchId]);
+    await restart();
+    expect(await sale.snapshot([held.batchId]), 'nothing is lost').to.deep.equal(before);
+
+    const open = batchOf(sale.sale, purchasesOf('u2'));
+    expect((await stock.precheck(ref(), open.purchases)).answers).to.deep.equal([{ outcome: 'loading' }]);
+    expect(await stock.deduct(open)).to.deep.equal({ outcome: 'stale_epoch' });
+    expect(await stock.decide(open)).to.equal('no_answer');
+    expect(await stock.decide(held)).to.equal('deducted');
+    expect(await stock.findRequest(ref(), 'u1', 'k1')).to.equal('unsure');
+    expect((await stock.readSale(ref()))?.state).to.equal('repair');
+    expect(await repair.standing([ref()])).to.deep.equal([{ state: 'open', epoch: 1, stamped: false }]);
+
+    expect(await repair.shut(ref(), 'one', 60_000)).to.equal('shut');
+    await repair.stage(ref(), 'one', [['u1/k1', { state: 'held', batchId: held.batchId, quantity: 1 }]]);
+    const { opensAtMs, closesAtMs, limitPerBuyer } = sale.sale;
+    const rebuilt = { unitsLeft: 4, epoch: 2, state: 'open', opensAtMs, closesAtMs, limitPerBuyer } as const;
+    expect(await repair.reopen(ref(), 'one', rebuilt)).to.equal('reopened');
+    expect(await sale.snapshot([held.batchId])).to.deep.equal(before);
+    expect(await stock.decide(open)).to.equal('outlived');
+    const next = batchOf({ ...sale.sale, epoch: 2 }, purchasesOf('u2'));
+    expect(await stock.deduct(next)).to.deep.equal({ outcome: 'deducted' });
+  });
+
+  it('R2 a cut log has lost scripts whole, never in part', async () => {
+    const kept = await deducted('u1');
+    const { batchId } = await deducted('u2');
+    await restart(10);
+    const { unitsLeft, requests, pending, markers } = await sale.snapshot([kept.batchId, batchId]);
+    expect(requests).to.deep.equal({ 'u1/k1': `held:${kept.batchId}:1` });
+    expect({ unitsLeft, pending }).to.deep.equal({ unitsLeft: 4, pending: [kept.batchId] });
+    expect(markers).to.deep.equal({ [kept.batchId]: `deducted${kept.body}` });
+  });
+
+  it('R6 a repair that was under way does nothing more, and its lease binds nobody', async () => {
+    const held = await deducted('u1');
+    expect(await repair.shut(ref(), 'one', 60_000)).to.equal('shut');
+    await restart();
+    expect(
+      await repair.stage(ref(), 'one', [['u1/k1', { state: 'held', batchId: held.batchId, quantity: 1 }]]),
+    ).to.equal('superseded');
+    expect(await repair.shut(ref(), 'two', 60_000)).to.equal('shut');
+    const claimed = await createSettlementLedger(bench.connection).claim(held, 1, new Set());
+    expect(claimed).to.deep.equal({ outcome: 'shut' });
+  });
+
+  it('R5 an empty one: everything says so, and nothing is written', async () => {
+    const held = await deducted('u1');
+    await sale.redis.flushdb(); // what a Redis without its log comes back with
+    await restart();
+    expect((await stock.precheck(ref(), held.purchases)).answers).to.deep.equal([{ outcome: 'loading' }]);
+    expect(await stock.deduct(batchOf(sale.sale, purchasesOf('u2')))).to.deep.equal({ outcome: 'not_warmed' });
+    expect(await stock.decide(held)).to.equal('no_answer');
+    expect(await stock.findRequest(ref(), 'u1', 'k1')).to.equal('unsure');
+    expect(await stock.readSale(ref())).to.equal(null);
+    expect(await sale.redis.dbsize()).to.equal(0);
+  });
+});

@@ -1,0 +1,168 @@
+import { expect } from 'chai';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chooseRows } from '../../../src/chaos/choose-rows.js';
+import type { StackHands } from '../../../src/chaos/harness/stack-hands.js';
+import { createRandom } from '../../../src/chaos/random.js';
+import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../../../src/chaos/report.js';
+import { nameOf, NO_FIGURES, type Row, type RowResult } from '../../../src/chaos/row.js';
+import { ROWS } from '../../../src/chaos/rows/list.js';
+import { Matrix } from '../../../src/chaos/run-matrix.js';
+
+const rowOf = (parts: Partial<Row>): Row => ({
+  ...{ id: 'T1', title: 'something breaks', fast: true, alone: false },
+  run: () => Promise.resolve(),
+  ...parts,
+});
+const resultOf = (parts: Partial<RowResult>): RowResult => ({
+  ...{ row: 'T1', ids: ['T1'], title: 'something breaks', seed: 1, outcome: 'green', reason: null },
+  ...{ figures: NO_FIGURES, recoveryMs: 1500, tookMs: 10, bites: [] },
+  ...parts,
+});
+
+describe('chaos: the matrix', () => {
+  let dir: string;
+  before(() => (dir = mkdtempSync(join(tmpdir(), 'seckill-chaos-'))));
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  const matrixOf = (signal = new AbortController().signal): Matrix =>
+    new Matrix({ stack: { servers: { dir } } as StackHands, env: {}, jobs: 2, signal });
+
+  it('names every row once', () => {
+    const names = ROWS.map(nameOf);
+    expect(new Set(names).size).to.equal(names.length);
+  });
+
+  it('fails a row that proved nothing, or never said that its fault is over', async () => {
+    const [silent] = await matrixOf().run([rowOf({})], [1]);
+    expect(silent).to.include({ outcome: 'red', reason: 'the fault did not bite: the row proved nothing' });
+    const endless = rowOf({ run: (arena) => arena.bite('it broke', () => true) });
+    const [open] = await matrixOf().run([endless], [1]);
+    expect(open).to.include({ outcome: 'red', reason: 'the row never said that its fault is over' });
+  });
+
+  it('is green when the fault bit and is over; red with the sentence of what was thrown', async () => {
+    const whole = rowOf({
+      async run(arena) {
+        await arena.bite('it broke', () => true);
+        arena.faultEnded();
+      },
+    });
+    const [green] = await matrixOf().run([whole], [1]);
+    expect(green).to.deep.include({ outcome: 'green', reason: null, bites: ['it broke'] });
+    const [red] = await matrixOf().run([rowOf({ run: () => Promise.reject(new Error('no')) })], [1]);
+    expect(red).to.include({ outcome: 'red', reason: 'no' });
+    const [late] = await matrixOf().run([rowOf({ timeoutMs: 10, run: () => new Promise(() => undefined) })], [1]);
+    expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
+  });
+
+  it('skips a row with its reason and does not run it', async () => {
+    const run = (): Promise<void> => Promise.reject(new Error('it ran'));
+    const [skipped] = await matrixOf().run([rowOf({ skip: () => 'it needs two disks', run })], [1]);
+    expect(skipped).to.include({ outcome: 'skipped', reason: 'it needs two disks' });
+  });
+
+  it('runs at most so many rows beside each other, and gives each its seed', async () => {
+    let [running, most] = [0, 0];
+    const seen: string[] = [];
+    const rows = ['T1', 'T2', 'T3', 'T4', 'T5'].map((id) =>
+      rowOf({
+        id,
+        async run(arena) {
+          most = Math.max(most, ++running);
+          seen.push(`${id} ${arena.seed}`);
+          await new Promise((resolve) => setImmediate(resolve));
+          running--;
+        },
+      }),
+    );
+    await matrixOf().run(rows, [7, 8]);
+    expect(most).to.equal(2);
+    expect(seen.sort()).to.deep.equal(rows.flatMap(({ id }) => [`${id} 7`, `${id} 8`]).sort());
+  });
+
+  it('begins no further row after an abort', async () => {
+    const aborting = new AbortController();
+    const first = rowOf({
+      run() {
+        aborting.abort(new Error('stop'));
+        return new Promise(() => undefined);
+      },
+    });
+    const results = await matrixOf(aborting.signal).run([first, first, first, first], [1]);
+    expect(results.map(({ reason }) => reason)).to.deep.equal(['stop']);
+  });
+
+  it('takes ids, names and groups, in small letters too, and tells what nobody knows', () => {
+    const rows = [
+      rowOf({}),
+      rowOf({ id: 'T3', variant: 'a' }),
+      rowOf({ id: 'T3', variant: 'b' }),
+      rowOf({ id: 'G6', also: ['L2'] }),
+    ];
+    const names = (...wanted: string[]): string[] => chooseRows(rows, wanted).chosen.map(nameOf);
+    expect(names()).to.have.length(4);
+    expect(names('t3')).to.deep.equal(['T3/a', 'T3/b']);
+    expect(names('T3/b', 'T1')).to.deep.equal(['T1', 'T3/b']);
+    expect(names('L2')).to.deep.equal(['G6']);
+    expect(names('T')).to.deep.equal(['T1', 'T3/a', 'T3/b']);
+    expect(chooseRows(rows, ['T3', 'T9', 'T3/c']).unknown).to.deep.equal(['T9', 'T3/c']);
+  });
+});
+
+describe('chaos: choices', () => {
+  it('are the same for the same seed and row, and others for another', () => {
+    const choices = (text: string): number[] => {
+      const random = createRandom(text);
+      return Array.from({ length: 20 }, () => random.whole(0, 1000));
+    };
+    expect(choices('7 T3')).to.deep.equal(choices('7 T3'));
+    expect(choices('7 T3')).not.to.deep.equal(choices('8 T3'));
+  });
+
+  it('stay within their bounds and reach them', () => {
+    const random = createRandom('1');
+    const seen = new Set(Array.from({ length: 200 }, () => random.whole(1, 3)));
+    expect([...seen].sort()).to.deep.equal([1, 2, 3]);
+    expect(random.shuffled([1, 2, 3, 4]).sort()).to.deep.equal([1, 2, 3, 4]);
+    expect(() => random.pick([])).to.throw(RangeError);
+  });
+});
+
+describe('chaos: the report', () => {
+  const figures = { ...NO_FIGURES, requests: 1200, accepted: 5, orders: 5 };
+  const results = [
+    resultOf({ figures, seed: 1 }),
+    resultOf({ figures, seed: 2, recoveryMs: 2500 }),
+    resultOf({ row: 'M3', outcome: 'skipped', reason: 'it needs a small volume', recoveryMs: null }),
+  ];
+
+  it('sums the seeds of a row and shows its slowest recovery', () => {
+    const [first] = summarize(['T1', 'M3'], results);
+    expect(cellsOf(first!)).to.deep.equal(['T1', '2', '2,400', '10', '10', '0', '0', '0', '0', '2.5']);
+    expect(HEADER).to.have.length(10);
+  });
+
+  it('ends on one line, with what is red or skipped', () => {
+    expect(totalLine(summarize(['T1', 'M3'], results), 2)).to.equal(
+      '0 oversold, 0 duplicate, 0 lost in 1 faults × 2 seeds; 1 skipped',
+    );
+    const lost = resultOf({ outcome: 'red', reason: 'I3', figures: { ...NO_FIGURES, lost: 2 }, recoveryMs: null });
+    expect(totalLine(summarize(['T1'], [lost]), 1)).to.equal(
+      '0 oversold, 0 duplicate, 2 lost in 1 faults × 1 seed; 1 RED',
+    );
+  });
+
+  it('is a page with versions, table, faults and the reason of what was skipped', () => {
+    const page = reportPage({
+      summaries: summarize(['T1', 'M3'], results),
+      ...{ seeds: [1, 2], date: '2026-01-01', tookMs: 61_000 },
+      facts: { versions: { Redis: '6.2' }, machine: '2 cores' },
+    });
+    expect(page).to.contain('2026-01-01, 61 s in all. Redis 6.2. 2 cores.');
+    expect(page).to.contain('| T1 | 2 | 2,400 | 10 | 10 | 0 | 0 | 0 | 0 | 2.5 |');
+    expect(page).to.contain('- **M3**: it needs a small volume');
+    expect(page).not.to.contain('## Red');
+  });
+});
