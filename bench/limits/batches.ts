@@ -1,11 +1,11 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { randomUUID } from 'node:crypto';
+import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
 import { userIdOf } from '../load/buyers.js';
 
 /** A batch as the api forms it, of buyers never seen before. */
 export function freshBatch(saleId: string, place: number, size: number): Batch {
   return sealBatch({
-    batchId: randomBytes(16).toString('base64url'),
+    batchId: newBatchId(),
     ...{ saleId, bucket: 0, epoch: 1, createdAtMs: Date.now(), trace: '' },
     purchases: Array.from({ length: size }, (_, index) => ({
       userId: userIdOf(place * size + index),

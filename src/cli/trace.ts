@@ -23,7 +23,7 @@ Examples:
   seckill trace order-1 --sale 7 --user alice
   seckill trace 431234567890123456            an order
   seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch
-  seckill trace -- -9QmT0yq4cM2nUo1bWv8kA     an id that begins with -
+  seckill trace -- -of-a-client               a request id that begins with -
 
 Reads Redis, MySQL and, with NAMESRV_ADDR, the broker; changes nothing. No store keeps check-backs, deliveries and the
 time of settle. Without --user an id that several buyers used shows all of them, and one that nobody holds any more is

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { isId, isSaleId } from './ids.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { isQuantity, purchaseKey, type Purchase } from './purchase.js';
@@ -10,7 +11,7 @@ export const BATCH_SIZE_CEILING = 1000;
 
 /** Names one batch and the place of its marker. */
 export interface BatchRef {
-  /** Random, 22 characters; names the marker and the message key. */
+  /** See newBatchId, 22 characters; names the marker and the message key. */
   readonly batchId: string;
   readonly saleId: string;
   readonly bucket: number;
@@ -28,6 +29,16 @@ export interface Batch extends BatchRef {
   readonly purchases: readonly Purchase[];
   /** The message body: JSON, encoded once, carried by the broker and by the marker. */
   readonly body: string;
+}
+
+/**
+ * A new batch id: 127 random bits in base64url. It begins with a letter, so that commands take it as it is: an argument that
+ * begins with `-` would be an option.
+ */
+export function newBatchId(): string {
+  const bytes = randomBytes(16);
+  bytes.writeUInt8(bytes.readUInt8() & 0x7f);
+  return bytes.toString('base64url');
 }
 
 /** Forms a batch and encodes its body once. */

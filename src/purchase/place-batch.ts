@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { sealBatch, type Batch } from '../domain/batch.js';
+import { newBatchId, sealBatch, type Batch } from '../domain/batch.js';
 import { assertNever } from '../domain/errors.js';
 import type { PurchaseOutcome } from '../domain/outcome.js';
 import type { Purchase } from '../domain/purchase.js';
@@ -102,7 +101,7 @@ function formBatch(
   const all = survivors.length === purchases.length;
   return sealBatch({
     ...head,
-    batchId: randomBytes(16).toString('base64url'),
+    batchId: newBatchId(),
     purchases: all ? purchases : survivors.map((index) => purchases[index] as Purchase),
   });
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
 import { GROUPS, TOPICS } from '../../src/domain/topics.js';
 import { silentChannelMeters } from '../../src/ports/channel-meters.js';
 import type { Delivery, DeliverySource } from '../../src/ports/delivery-source.js';
@@ -88,7 +88,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
 /** A batch of one purchase with names of its own, so that tests that share a broker do not meet. */
 export function freshBatch(): Batch {
   return sealBatch({
-    batchId: randomBytes(16).toString('base64url'),
+    batchId: newBatchId(),
     saleId: '4242',
     bucket: 0,
     epoch: 1,

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { newBatchId } from '../../src/domain/batch.js';
 import { expect } from 'chai';
 import { createCompensationBook } from '../../src/mysql/compensation-book.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
@@ -7,7 +8,7 @@ import type { ReconcileRuns } from '../../src/ports/reconcile-runs.js';
 import { MemoryCompensationBook } from '../helpers/memory/memory-compensation-book.js';
 import type { Audited } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
-import { freshBatchId, freshSaleId } from '../helpers/sales.js';
+import { freshSaleId } from '../helpers/sales.js';
 import { until } from '../../src/chaos/harness/until.js';
 import { mysqlWorld, systemClock } from './book-worlds.js';
 
@@ -55,7 +56,7 @@ for (const [name, createWorld] of WORLDS) {
     after(() => world?.close());
 
     const jobOf = (userId: string, parts: Partial<NewCompensationJob> = {}): NewCompensationJob => ({
-      ...{ kind: 'leak', saleId, subject: `${saleId}/${userId}/k1`, batchId: freshBatchId(), userId },
+      ...{ kind: 'leak', saleId, subject: `${saleId}/${userId}/k1`, batchId: newBatchId(), userId },
       ...{ requestId: 'k1', detail: `1 held for ${userId}` },
       ...parts,
     });
@@ -140,7 +141,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.jobs.done(jobId, 'ann', 'settled')).to.equal('done');
       expect(await world.jobs.failed(jobId, 'bob', 'late')).to.equal('not_pending');
       expect(await world.jobs.done('999999999999', 'ann', 'x')).to.equal('not_found');
-      const batchId = freshBatchId();
+      const batchId = newBatchId();
       expect(await world.jobs.add([{ ...jobOf('u1'), batchId }], 'bob')).to.deep.equal(['reopened']);
       const again = { jobId, batchId, state: 'pending', attempts: 0, lastError: null, createdAtMs: job.createdAtMs };
       expect(await world.jobs.find(jobId)).to.include(again);

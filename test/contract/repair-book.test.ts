@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { newBatchId } from '../../src/domain/batch.js';
 import { GROUPS, TOPICS } from '../../src/domain/topics.js';
-import { batchOf, freshBatchId, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type BookWorld } from './book-worlds.js';
 
 for (const [name, createWorld] of WORLDS) {
@@ -13,7 +14,7 @@ for (const [name, createWorld] of WORLDS) {
 
     const park = (saleId: string, batchId: string, body: string): Promise<unknown> =>
       world.letters.park({
-        ...{ messageId: freshBatchId(), group: GROUPS.writer, originTopic: TOPICS.purchase, saleId, batchId, body },
+        ...{ messageId: newBatchId(), group: GROUPS.writer, originTopic: TOPICS.purchase, saleId, batchId, body },
         ...{ reason: 'retries_exhausted', detail: 'given up', attempts: 6 },
       });
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
+import { newBatchId, type Batch } from '../../src/domain/batch.js';
 import type { LedgerAnswer } from '../../src/domain/outcome.js';
 import { purchaseKey } from '../../src/domain/purchase.js';
 import type { Sale } from '../../src/domain/sale.js';
-import { batchOf, freshBatchId, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
@@ -215,7 +215,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
 
       it('needs nothing but the reference of a batch', async () => {
         const sale = await openSale(world);
-        const ref = { batchId: freshBatchId(), saleId: sale.saleId, bucket: 0, epoch: 1 };
+        const ref = { batchId: newBatchId(), saleId: sale.saleId, bucket: 0, epoch: 1 };
         expect(await world.stock.decide(ref)).to.equal('aborted');
       });
     });

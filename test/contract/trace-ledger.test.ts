@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { newBatchId } from '../../src/domain/batch.js';
 import { silentLog } from '../../src/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
@@ -6,7 +7,7 @@ import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import { createTraceLedger } from '../../src/redis/trace-ledger.js';
-import { batchOf, freshBatchId, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('trace ledger', () => {
@@ -50,7 +51,7 @@ describe('trace ledger', () => {
     await settlement.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '42' }] }]);
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal({ ...parked, body: null });
 
-    const other = batchOf(sale, purchasesOf('u9'), freshBatchId());
+    const other = batchOf(sale, purchasesOf('u9'), newBatchId());
     expect(await stock.decide(other)).to.equal('aborted');
     expect((await trace.readBatch(ref, other.batchId)).marker).to.equal('aborted');
 

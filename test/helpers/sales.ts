@@ -1,5 +1,5 @@
-import { randomBytes, randomInt } from 'node:crypto';
-import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { randomInt } from 'node:crypto';
+import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
 import type { Purchase } from '../../src/domain/purchase.js';
 import type { Sale } from '../../src/domain/sale.js';
 
@@ -10,8 +10,6 @@ export function freshSaleId(): string {
   made = (made + 1) % 100;
   return `${Date.now()}${String(made).padStart(2, '0')}${String(randomInt(1000)).padStart(3, '0')}`;
 }
-
-export const freshBatchId = (): string => randomBytes(16).toString('base64url');
 
 /** An open sale of ten units, two a buyer, whose window is wide around now; change what the test is about. */
 export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): Sale {
@@ -45,7 +43,7 @@ export const purchasesOf = (...texts: string[]): Purchase[] => texts.map(purchas
 export function batchOf(
   sale: { readonly saleId: string; readonly epoch?: number; readonly bucket?: number },
   purchases: readonly Purchase[],
-  batchId: string = freshBatchId(),
+  batchId: string = newBatchId(),
 ): Batch {
   const { saleId, epoch = 1, bucket = 0 } = sale;
   return sealBatch({ batchId, saleId, bucket, epoch, createdAtMs: Date.now(), trace: '', purchases });

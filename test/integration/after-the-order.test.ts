@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { newBatchId } from '../../src/domain/batch.js';
 import type { OrderState } from '../../src/domain/order.js';
 import { composeOrderId } from '../../src/domain/order-id.js';
 import { createOrderStates } from '../../src/mysql/order-states.js';
@@ -11,7 +12,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../../src/chaos/harness/open-sale.js';
 import type { Program } from '../../src/chaos/harness/programs.js';
 import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
-import { freshBatchId } from '../helpers/sales.js';
+
 import { useSystem } from '../helpers/system.js';
 import { until } from '../../src/chaos/harness/until.js';
 
@@ -110,7 +111,7 @@ describe('what follows from an order, with two keepers at once', () => {
     const channel = await createDeadlineChannel({ endpoint: stack.env.ROCKETMQ_ENDPOINT, log: silentLog });
     const later = 'seckill_consumed_messages_total{group="seckill-order-expirer",verdict="later"';
     const before = await metric(later);
-    await channel.publish({ batchId: freshBatchId(), saleId, deadlineAtMs: Date.now() - 1_000, orders: [orderId] });
+    await channel.publish({ batchId: newBatchId(), saleId, deadlineAtMs: Date.now() - 1_000, orders: [orderId] });
     await channel.close();
     await until('it waits', async () => (await metric(later)) > before, ENDS_WITHIN_MS);
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
-import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
 import { encodeOrderEvents } from '../../src/domain/order-event.js';
 import { encodePaymentDeadline } from '../../src/domain/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/domain/topics.js';
@@ -51,7 +51,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const book = createDeadLetterBook(mysql);
     const batches = users.map((userId) =>
       sealBatch({
-        ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+        ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
         ...{ createdAtMs: Date.now(), trace: '', purchases: [{ userId, requestId: 'k1', quantity: 1 }] },
       }),
     );

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../src/app/system-clock.js';
-import { sealBatch, type Batch } from '../../src/domain/batch.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
 import { composeOrderId } from '../../src/domain/order-id.js';
 import { createOrderBook } from '../../src/mysql/order-book.js';
 import { silentLog } from '../../src/ports/log.js';
@@ -33,7 +32,7 @@ describe('the keeper mends what a death left behind', () => {
   async function deducted(saleId: string, size: number): Promise<Batch> {
     const purchases = userIds(size).map((userId) => ({ userId, requestId: 'k1', quantity: 1 }));
     const batch = sealBatch({
-      ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+      ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
       ...{ createdAtMs: Date.now(), trace: '', purchases },
     });
     expect(await ledger().deduct(batch)).to.deep.equal({ outcome: 'deducted' });

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { newBatchId } from '../../src/domain/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
-import { batchOf, freshBatchId, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
 import { BATCH_EPOCH, saleIn } from './setting.js';
 
@@ -27,7 +28,7 @@ describe('lua/decide-2.lua', () => {
   describe('says each word for its reason, and writes nothing', () => {
     for (const { word, setting } of CONDITIONS) {
       it(`${word}: ${describeSetting(setting)}`, async () => {
-        const batchId = freshBatchId();
+        const batchId = newBatchId();
         const sale = await saleIn(setting, bench, batchId);
         const before = await sale.snapshot([batchId]);
         expect(await sale.decide(batchId, BATCH_EPOCH)).to.equal(word);
@@ -39,7 +40,7 @@ describe('lua/decide-2.lua', () => {
   describe('says the earlier word when two reasons hold', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
-        const batchId = freshBatchId();
+        const batchId = newBatchId();
         const sale = await saleIn(both, bench, batchId);
         expect(await sale.decide(batchId, BATCH_EPOCH)).to.equal(first.word);
       });
@@ -57,7 +58,7 @@ describe('lua/decide-2.lua', () => {
   for (const state of ['open', 'warm', 'paused', 'closed'] as const) {
     it(`T2 aborts a batch without marker, also in a sale that is ${state}; the marker expires`, async () => {
       const sale = await bench.sale({}, state);
-      const batchId = freshBatchId();
+      const batchId = newBatchId();
       expect(await sale.decide(batchId)).to.equal('aborted');
       expect(await sale.redis.get(sale.marker(batchId))).to.equal('aborted');
       expect(await sale.redis.pttl(sale.marker(batchId))).to.be.within(ABORTED_LIFE_MS - 10_000, ABORTED_LIFE_MS);

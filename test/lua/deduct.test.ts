@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { BATCH_SIZE_CEILING } from '../../src/domain/batch.js';
+import { newBatchId, BATCH_SIZE_CEILING } from '../../src/domain/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
-import { batchOf, freshBatchId, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition, type Setting } from './precedence.js';
 import { BATCH_EPOCH, LIMIT, saleIn } from './setting.js';
 
@@ -38,7 +38,7 @@ describe('lua/deduct-6.lua', () => {
   after(() => bench?.close());
 
   const expectWord = async (word: string, setting: Setting): Promise<void> => {
-    const batchId = freshBatchId();
+    const batchId = newBatchId();
     const sale = await saleIn(setting, bench, batchId);
     const before = await sale.snapshot([batchId]);
     const reply = await sale.deduct(batchOf({ ...sale.sale, epoch: BATCH_EPOCH }, purchasesOf('u1/k1'), batchId));

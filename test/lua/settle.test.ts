@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { BATCH_SIZE_CEILING, type Batch } from '../../src/domain/batch.js';
+import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/domain/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
-import { batchOf, freshBatchId, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/settle-4.lua', () => {
   let bench: ScriptBench;
@@ -88,7 +88,7 @@ describe('lua/settle-4.lua', () => {
   });
 
   it('keeps a claimed marker claimed, and lets an aborted one expire as it would', async () => {
-    const [claimed, aborted] = [freshBatchId(), freshBatchId()];
+    const [claimed, aborted] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(claimed), 'claimed{"v":1}');
     await sale.decide(aborted);
     await sale.settle(claimed, []);

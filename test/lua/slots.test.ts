@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { newBatchId } from '../../src/domain/batch.js';
 import { bucketKeys, cardKey, cardLockKey } from '../../src/redis/keys.js';
-import { freshBatchId, freshSaleId } from '../helpers/sales.js';
+import { freshSaleId } from '../helpers/sales.js';
 
 /** CRC16, XMODEM: how a Redis cluster spreads keys (the page "Redis cluster specification"). */
 function crc16(text: string): number {
@@ -20,7 +21,7 @@ function slotOf(key: string): number {
 
 const keysOf = (saleId: string, bucket: number): string[] => {
   const { tx, ...keys } = bucketKeys({ saleId, bucket });
-  return [...Object.values(keys), tx + freshBatchId(), tx + freshBatchId()];
+  return [...Object.values(keys), tx + newBatchId(), tx + newBatchId()];
 };
 
 describe('lua: slots', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
+import { newBatchId, type Batch } from '../../src/domain/batch.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
-import { batchOf, freshBatchId, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/unpark-2.lua', () => {
   let bench: ScriptBench;
@@ -49,7 +49,7 @@ describe('lua/unpark-2.lua', () => {
   });
 
   it('aborted: a batch that holds nothing', async () => {
-    const batchId = freshBatchId();
+    const batchId = newBatchId();
     expect(await sale.decide(batchId)).to.equal('aborted');
     expect(await sale.unpark(batchId)).to.equal('aborted');
     expect((await sale.snapshot()).pending).to.deep.equal([]);
@@ -61,11 +61,11 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.unpark(batchId)).to.equal('unknown');
     const { pending, markers } = await sale.snapshot([batchId]);
     expect({ pending, markers }).to.deep.equal({ pending: [batchId], markers: {} });
-    expect(await sale.unpark(freshBatchId())).to.equal('unknown');
+    expect(await sale.unpark(newBatchId())).to.equal('unknown');
   });
 
   it('aborted and settled win over the place in pending', async () => {
-    const [aborted, settled] = [freshBatchId(), freshBatchId()];
+    const [aborted, settled] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(aborted), 'aborted');
     await sale.redis.set(sale.marker(settled), 'deducted');
     for (const batchId of [aborted, settled]) await sale.redis.zadd(sale.keys.pending, 1, batchId);
@@ -74,7 +74,7 @@ describe('lua/unpark-2.lua', () => {
   });
 
   it('a claimed batch holds its units in a later epoch: it goes back too', async () => {
-    const batchId = freshBatchId();
+    const batchId = newBatchId();
     await sale.redis.set(sale.marker(batchId), 'claimed{"v":1}');
     expect(await sale.unpark(batchId)).to.equal('unparked');
   });

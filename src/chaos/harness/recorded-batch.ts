@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { sealBatch } from '../../domain/batch.js';
+import { newBatchId, sealBatch } from '../../domain/batch.js';
 import { composeOrderId } from '../../domain/order-id.js';
 import { createOrderBook } from '../../mysql/order-book.js';
 import { silentLog } from '../../ports/log.js';
@@ -26,7 +26,7 @@ export async function recordBatch(
     ...{ userId: `${tag}-${i}`, requestId: 'k1', quantity: 1 },
   }));
   const batch = sealBatch({
-    ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+    ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
     ...{ createdAtMs: Date.now(), trace: '', purchases },
   });
   const { outcome } = await createStockLedger(stack.redis, silentLog).deduct(batch);

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { sealBatch, type Batch } from '../../domain/batch.js';
+import { newBatchId, sealBatch, type Batch } from '../../domain/batch.js';
 import { silentLog } from '../../ports/log.js';
 import { bucketKeys } from '../../redis/keys.js';
 import { createStockLedger } from '../../redis/stock-ledger.js';
@@ -13,7 +12,7 @@ export async function deductBatch(
   userIds: readonly string[],
 ): Promise<Batch> {
   const batch = sealBatch({
-    ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+    ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
     ...{
       createdAtMs: Date.now(),
       trace: '',

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { sealBatch } from '../../domain/batch.js';
+import { newBatchId, sealBatch } from '../../domain/batch.js';
 import { composeOrderId } from '../../domain/order-id.js';
 import type { Sale } from '../../domain/sale.js';
 import { createOrderBook } from '../../mysql/order-book.js';
@@ -35,7 +34,7 @@ export async function soldToUnpaid(
   for (let from = 0; from < count; from += BATCH) {
     const purchases = users.slice(from, from + BATCH).map((userId) => ({ userId, requestId: 'k1', quantity: 1 }));
     const batch = sealBatch({
-      ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+      ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
       ...{ createdAtMs: nowMs, trace: '', purchases },
     });
     expectEqual(await ledger.deduct(batch), { outcome: 'deducted' }, 'deduct');

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { sealBatch, type Batch } from '../../domain/batch.js';
+import { newBatchId, sealBatch, type Batch } from '../../domain/batch.js';
 import { silentLog } from '../../ports/log.js';
 import { createStockLedger } from '../../redis/stock-ledger.js';
 import { createRedriveChannel } from '../../rocketmq/redrive-channel.js';
@@ -28,7 +27,7 @@ interface Letter {
 
 function batchOf(saleId: string, users: readonly string[]): Batch {
   return sealBatch({
-    ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+    ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
     ...{ createdAtMs: Date.now(), trace: '' },
     purchases: users.map((userId) => ({ userId, requestId: 'k1', quantity: 1 })),
   });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sealBatch } from '../../domain/batch.js';
+import { newBatchId, sealBatch } from '../../domain/batch.js';
 import { silentLog } from '../../ports/log.js';
 import { createStockLedger } from '../../redis/stock-ledger.js';
 import { createRedriveChannel } from '../../rocketmq/redrive-channel.js';
@@ -39,7 +39,7 @@ function trickle(url: string, beginning: string): Socket {
 /** A buyer whose units are held and whose batch nobody has published yet. */
 async function heldBatch(arena: Arena, saleId: string) {
   const batch = sealBatch({
-    ...{ batchId: randomBytes(16).toString('base64url'), saleId, bucket: 0, epoch: 1 },
+    ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
     ...{ createdAtMs: Date.now(), trace: '', purchases: [{ userId: 'waiter', requestId: 'k1', quantity: 1 }] },
   });
   const { outcome } = await createStockLedger(arena.stack.redis, silentLog).deduct(batch);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { BATCH_SIZE_CEILING, decodeBatch, sealBatch, type Batch } from '../../../src/domain/batch.js';
+import { BATCH_SIZE_CEILING, decodeBatch, newBatchId, sealBatch, type Batch } from '../../../src/domain/batch.js';
 import { purchaseKey } from '../../../src/domain/purchase.js';
 import { purchaseOf, purchasesOf } from '../../helpers/sales.js';
 
@@ -16,6 +16,12 @@ const bodyWith = (field: string, value: unknown): string =>
   JSON.stringify({ ...JSON.parse(sealed().body), [field]: value });
 
 describe('batch', () => {
+  it('has an id that a command takes as it is, and that no other batch has', () => {
+    const ids = Array.from({ length: 1_000 }, newBatchId);
+    for (const id of ids) expect(id).to.match(/^[A-Za-z][A-Za-z0-9_-]{21}$/);
+    expect(new Set(ids).size).to.equal(ids.length);
+  });
+
   it('is written as consumers expect it: short names, purchases as triples', () => {
     expect(JSON.parse(sealed({ trace: 'abc' }).body)).to.deep.equal({
       ...{ v: 1, batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAt: 1_700_000_000_000, trace: 'abc' },
