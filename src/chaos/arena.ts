@@ -52,6 +52,7 @@ export class Arena {
   readonly #parts: ArenaParts;
   readonly #sales = new Map<string, OwnSale>();
   readonly #proxies: ProxiedServer[] = [];
+  readonly #undos: (() => void | Promise<void>)[] = [];
   #faultEndedMs: number | null = null;
   /** Sale id → when it was first seen at rest after the fault. */
   readonly #restedMs = new Map<string, number>();
@@ -192,12 +193,18 @@ export class Arena {
     return sum;
   }
 
-  /** Ends loads, programs and proxies. Never rejects. */
+  /** Undoes what a row did to the machine: called when the row is over, however it ended, the last one first. */
+  atEnd(undo: () => void | Promise<void>): void {
+    this.#undos.unshift(undo);
+  }
+
+  /** Ends loads, programs and proxies, and undoes the rest. Never rejects. */
   async close(): Promise<void> {
     const buyers = [...this.#sales.values()].flatMap((own) => own.buyers);
     await Promise.allSettled(buyers.map((client) => client.close()));
     await this.programs.close();
     await Promise.allSettled(this.#proxies.map(({ proxy }) => proxy.close()));
+    for (const undo of this.#undos.splice(0)) await Promise.allSettled([(async () => undo())()]);
   }
 
   #check(saleId: string): Promise<SaleCheck> {

@@ -4,8 +4,8 @@ import { tryLock } from '../stack/lock.js';
 import type { OnProgress } from '../stack/progress.js';
 import { StackError } from '../stack/stack-error.js';
 import { openStack, type Stack } from '../stack/stack.js';
-import { readTopicLists } from '../stack/topic-lists.js';
-import { EAR_GROUP } from './harness/event-ear.js';
+import { createTopics } from './harness/broker-hands.js';
+import { unmountBelow } from './harness/small-volume.js';
 
 export interface ChaosStackParts {
   /** Folder of the instance; emptied first. */
@@ -34,6 +34,7 @@ export async function bootOwnStack({ dir, onProgress, signal }: ChaosStackParts)
   try {
     // what an earlier run left is removed, so that no row depends on it
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
+    unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });
     const stack = openStack({ dir, ports: 'free', onProgress });
     await stack.up({ topics: false, signal });
@@ -48,7 +49,6 @@ export async function bootOwnStack({ dir, onProgress, signal }: ChaosStackParts)
 
 /** Topics, groups and schema, for a stack that has just been booted for tests or faults. */
 export async function prepareStack(stack: Stack): Promise<void> {
-  const { topics, groups } = readTopicLists();
-  await stack.applyTopics({ topics, groups: [...groups, { groupName: EAR_GROUP, retryMaxTimes: 16 }] });
+  await createTopics(stack);
   await migrate({ url: stack.env().MYSQL_URL });
 }

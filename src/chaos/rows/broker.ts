@@ -1,4 +1,4 @@
-import type { Arena } from '../arena.js';
+import { killBroker, startBroker } from '../harness/broker-hands.js';
 import { EventEar } from '../harness/event-ear.js';
 import { expectAtLeast, expectEqual, expectTrue } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';
@@ -18,19 +18,6 @@ const KEEPER_ENV = {
   ...{ REDRIVE_AFTER_MS: '3600000', KEEPER_EVERY_MS: '200' },
   ...{ OUTBOX_EVERY_MS: '100', OUTBOX_LEASE_MS: '4000' },
 };
-
-async function killBroker(arena: Arena): Promise<void> {
-  const proxy = arena.stack.servers.server('proxy');
-  await proxy.stop({ signal: 'SIGKILL' });
-  await arena.bite('broker and proxy were killed', () => proxy.pid() === null);
-}
-
-async function startBroker(arena: Arena): Promise<void> {
-  const proxy = arena.stack.servers.server('proxy');
-  await proxy.start();
-  await proxy.waitReady();
-  arena.faultEnded();
-}
 
 const SALES: Row = {
   ...{ id: 'M1', variant: 'sales' },
@@ -55,7 +42,8 @@ const SALES: Row = {
     await arena.until('more buyers are refused', () => opLog.count('fail') > refusedBefore + 100, 20_000);
     expectEqual(await unitsLeft(), during, 'units left: no half message, no deduct');
 
-    await startBroker(arena);
+    await startBroker(stack);
+    arena.faultEnded();
     const okBefore = opLog.count('ok');
     await arena.until('the same programs sell again', () => opLog.count('ok') > okBefore + 100, 40_000);
     await load.stop();
@@ -96,7 +84,8 @@ const OUTBOX: Row = {
       await arena.until('all are counted', counted, 30_000);
       expectEqual(await undoneRows(stack, 'batch_recorded', saleId), BATCHES, 'rows that wait');
 
-      await startBroker(arena);
+      await startBroker(stack);
+      arena.faultEnded();
       const out = async (): Promise<boolean> => (await undoneRows(stack, 'batch_recorded', saleId)) === 0;
       await arena.until('they go out', out, OUT_WITHIN_MS);
       const told = (): Set<string> => new Set(ear.ordersOf(saleId, 'order.created'));

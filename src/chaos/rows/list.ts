@@ -1,5 +1,6 @@
 import type { Row } from '../row.js';
 import { BOOKS_APART_ROWS } from './books-apart.js';
+import { BROKER_DISK_ROWS } from './broker-disk.js';
 import { BROKER_ROWS } from './broker.js';
 import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
@@ -38,6 +39,7 @@ export const ROWS: readonly Row[] = [
   ...REPAIR_DEATH_ROWS,
   ...REDIS_TROUBLE_ROWS,
   ...BROKER_ROWS,
+  ...BROKER_DISK_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,
   ...BOOKS_APART_ROWS,

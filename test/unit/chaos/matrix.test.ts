@@ -59,6 +59,19 @@ describe('chaos: the matrix', () => {
     expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
   });
 
+  it('undoes what a row did to the machine, the last thing first, also when the row or an undo failed', async () => {
+    const undone: string[] = [];
+    const run: Row['run'] = (arena) => {
+      arena.atEnd(() => void undone.push('first'));
+      arena.atEnd(() => Promise.reject(new Error('cannot be undone')));
+      arena.atEnd(() => void undone.push('last'));
+      return Promise.reject(new Error('no'));
+    };
+    const [red] = await matrixOf().run([rowOf({ run })], [1]);
+    expect(red).to.include({ outcome: 'red', reason: 'no' });
+    expect(undone).to.deep.equal(['last', 'first']);
+  });
+
   it('skips a row with its reason and does not run it', async () => {
     const run = (): Promise<void> => Promise.reject(new Error('it ran'));
     const [skipped] = await matrixOf().run(new Turns([rowOf({ skip: () => 'it needs two disks', run })], [1]));
