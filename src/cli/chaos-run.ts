@@ -1,20 +1,14 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bootOwnStack } from '../chaos/chaos-stack.js';
 import { readFacts, type Facts } from '../chaos/facts.js';
 import { buildIfOlder } from '../chaos/harness/built-main.js';
-import { closeConnections } from '../chaos/harness/http-client.js';
-import { openHands } from '../chaos/harness/stack-hands.js';
 import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../chaos/report.js';
 import { nameOf, type Row, type RowResult } from '../chaos/row.js';
 import { Matrix } from '../chaos/run-matrix.js';
 import { REPO_DIR } from '../stack/paths.js';
-import type { StackStep } from '../stack/progress.js';
-import { SERVER_NAMES } from '../stack/servers/server-spec.js';
-import type { Stack } from '../stack/stack.js';
 import { ChaosProgress } from './chaos-progress.js';
+import { onOwnStack } from './own-stack.js';
 import { reportStackError } from './stack-failure.js';
-import { progressStyle, showProgress } from './stack-progress.js';
 import { renderTable } from './table.js';
 
 /** What a person gave to `chaos run`. */
@@ -30,9 +24,7 @@ interface RunFlags extends ChaosFlags {
   readonly full: boolean;
 }
 
-const CHAOS_DIR = join(REPO_DIR, '.stack-chaos');
 const REPORT_FILE = join(REPO_DIR, 'bench', 'chaos-report.md');
-const BOOT_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES];
 const EXIT_RED = 1;
 
 /** Boots servers, breaks them row by row and says what came of it. Sets the exit code. */
@@ -73,44 +65,23 @@ interface Ran {
 }
 
 async function bootAndRun(rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
-  const { flags, signal } = parts;
-  const { stack, stop } = await showProgress(progressStyle(flags.json === true), BOOT_STEPS, (onProgress) =>
-    bootOwnStack({ dir: CHAOS_DIR, onProgress, signal }),
-  );
-  const stray = (error: unknown): void => {
-    process.exitCode = EXIT_RED;
-    parts.progress.say(`An error that belongs to no row: ${error instanceof Error ? error.stack : String(error)}`);
-  };
-  process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
-  try {
-    return await runOn(stack, rows, seeds, parts);
-  } finally {
-    await stop();
-    if (!flags.keep) rmSync(join(CHAOS_DIR, 'data'), { recursive: true, force: true });
-  }
-}
-
-async function runOn(stack: Stack, rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
   const { flags, progress, signal } = parts;
-  const hands = await openHands(stack.dir, stack.env());
-  const matrix = new Matrix({
-    stack: hands,
-    env: { ...process.env, ...stack.env() },
-    jobs: flags.jobs,
-    signal,
-    onBegin: (row) => progress.begin(row),
-    onEnd: (result) => progress.end(result),
-    onLogs: (text) => progress.logs(text),
+  const say = (line: string): void => progress.say(line);
+  return onOwnStack({ ...flags, say, signal }, async (stack, env) => {
+    const matrix = new Matrix({
+      ...{ stack, env, jobs: flags.jobs, signal },
+      onBegin: (row) => progress.begin(row),
+      onEnd: (result) => progress.end(result),
+      onLogs: (text) => progress.logs(text),
+    });
+    try {
+      const facts = await readFacts(stack);
+      const results = await matrix.run(rows, seeds);
+      signal.throwIfAborted();
+      return { results, facts };
+    } finally {
+      progress.close();
+      await matrix.endShared();
+    }
   });
-  try {
-    const facts = await readFacts(hands);
-    const results = await matrix.run(rows, seeds);
-    signal.throwIfAborted();
-    return { results, facts };
-  } finally {
-    progress.close();
-    await matrix.endShared();
-    closeConnections();
-    await hands.close();
-  }
 }
