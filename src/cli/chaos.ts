@@ -9,7 +9,7 @@ const JOBS_DEFAULT = 4;
 const SEED_MAX = 2 ** 31 - 1;
 const SEEDS_MAX = 1000;
 const SOAK_MINUTES_DEFAULT = 15;
-/** What every buyer heard is kept in memory: some 100 MB after four hours. */
+/** What every buyer heard is kept in memory, half a kB per purchase: half a GB after four hours. */
 const SOAK_MINUTES_MAX = 240;
 const FAULT_EVERY_S_DEFAULT = 20;
 

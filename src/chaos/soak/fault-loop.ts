@@ -27,8 +27,8 @@ export interface FaultLoopParts {
 
 /** A soak that is at least so long judges the memory of every program. */
 export const JUDGED_FROM_MS = 300_000;
-/** Until its successor is ready, on a busy machine. */
-const RESTART_MS = 20_000;
+/** What the harness gives its successor to get ready. */
+const RESTART_MS = 60_000;
 /** A broker needs up to half a minute to start, and everything 30 s to heal; the rest is a shared machine. */
 const HEAL_MAX_MS = 90_000;
 

@@ -63,6 +63,9 @@ export const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
  */
 export const REDIS_BYTES_PER_ORDER_MAX = 1024;
 export const REDIS_KEYS_PER_ORDER_MAX = 1.5;
+/** Not of orders: buffers of connections, and tables that double. Sale cards, and markers of what was refused. */
+const REDIS_BYTES_SLACK = 4 * MIB;
+const REDIS_KEYS_SLACK = 200;
 
 /** @returns null when there are too few values to say anything */
 export function compareThirds(
@@ -110,6 +113,7 @@ export function judgePrograms(samples: readonly ProgramSample[]): Verdict[] {
 
 /** Connections at the servers, and what an order costs Redis. */
 export function judgeServers(samples: readonly ServerSample[]): Verdict[] {
+  if ((samples.at(-1)?.ageMs ?? 0) < LIFE_MIN_MS) return [];
   const warm = samples.filter(({ ageMs }) => ageMs >= WARM_UP_MS);
   return [
     ...verdict(
@@ -124,8 +128,12 @@ export function judgeServers(samples: readonly ServerSample[]): Verdict[] {
       warm.map(({ mysqlConnections }) => mysqlConnections),
       CONNECTION_LIMIT,
     ),
-    ...perOrder('Redis memory', 'bytes per order', warm, ({ redisBytes }) => redisBytes, REDIS_BYTES_PER_ORDER_MAX),
-    ...perOrder('Redis keys', 'keys per order', warm, ({ redisKeys }) => redisKeys, REDIS_KEYS_PER_ORDER_MAX),
+    ...perOrder('Redis memory', 'bytes per order', warm, ({ redisBytes }) => redisBytes, {
+      ...{ perOrderMax: REDIS_BYTES_PER_ORDER_MAX, slack: REDIS_BYTES_SLACK },
+    }),
+    ...perOrder('Redis keys', 'keys per order', warm, ({ redisKeys }) => redisKeys, {
+      ...{ perOrderMax: REDIS_KEYS_PER_ORDER_MAX, slack: REDIS_KEYS_SLACK },
+    }),
   ];
 }
 
@@ -145,7 +153,7 @@ function perOrder(
   unit: Verdict['unit'],
   samples: readonly ServerSample[],
   valueOf: (sample: ServerSample) => number,
-  max: number,
+  { perOrderMax, slack }: { readonly perOrderMax: number; readonly slack: number },
 ): Verdict[] {
   const value = compareThirds(samples.map(valueOf), MEMORY_LIMIT);
   const orders = compareThirds(
@@ -153,6 +161,7 @@ function perOrder(
     MEMORY_LIMIT,
   );
   if (value === null || orders === null || orders.last <= orders.first) return [];
-  const last = Math.round((100 * (value.last - value.first)) / (orders.last - orders.first)) / 100;
-  return [{ what, unit, first: 0, last, flat: last <= max }];
+  const [growth, made] = [value.last - value.first, orders.last - orders.first];
+  const last = Math.round((100 * growth) / made) / 100;
+  return [{ what, unit, first: 0, last, flat: growth <= perOrderMax * made + slack }];
 }

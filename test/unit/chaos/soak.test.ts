@@ -54,8 +54,8 @@ describe('soak: the draw of faults', () => {
   it('leaves the keeper of a judged soak three minutes to live, and begins with its death allowed', () => {
     expect(keeperMayDie(20_000, 15 * MINUTE_MS)).to.equal(true);
     expect(keeperMayDie(8 * MINUTE_MS, 15 * MINUTE_MS)).to.equal(false);
-    expect(keeperMayDie(90_000, 5 * MINUTE_MS)).to.equal(true);
-    expect(keeperMayDie(105_000, 5 * MINUTE_MS)).to.equal(false);
+    expect(keeperMayDie(50_000, 5 * MINUTE_MS)).to.equal(true);
+    expect(keeperMayDie(65_000, 5 * MINUTE_MS)).to.equal(false);
     expect(keeperMayDie(100_000, 2 * MINUTE_MS), 'nobody is judged').to.equal(true);
   });
 });
@@ -143,6 +143,15 @@ describe('soak: flat or grown', () => {
     expect(leaking.filter((verdict) => !verdict.flat).map(({ what }) => what)).to.deep.equal([
       ...['Redis memory', 'Redis keys'],
     ]);
+  });
+
+  it('says nothing of servers that it watched for a short time', () => {
+    expect(judgeServers(serverLife(() => ({})).slice(0, 35))).to.deep.equal([]);
+  });
+
+  it('does not take buffers of connections for what orders cost', () => {
+    const few = serverLife((share) => ({ redisBytes: (2 + 3 * share) * MIB, orders: Math.round(200 * share) }));
+    expect(judgeServers(few).find(({ what }) => what === 'Redis memory')?.flat).to.equal(true);
   });
 
   it('finds connections that are not given back', () => {
