@@ -38,7 +38,8 @@ function alone(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-async function samplePrograms(fleet: Fleet): Promise<ProgramSample[]> {
+/** Memory, handles and sockets of every program that runs, as the kernel counts them; the heap as it says itself. */
+export async function samplePrograms(fleet: Pick<Fleet, 'running'>): Promise<ProgramSample[]> {
   const looks = fleet.running().map(async ({ program, ageMs }): Promise<ProgramSample[]> => {
     const heap = await readMeter(program, 'nodejs_heap_size_used_bytes').catch(() => 0);
     const open = openOf(program);

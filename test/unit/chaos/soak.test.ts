@@ -1,4 +1,7 @@
 import { expect } from 'chai';
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Program } from '../../../src/chaos/harness/programs.js';
 import { createRandom } from '../../../src/chaos/random.js';
 import { NO_FIGURES, type RowResult } from '../../../src/chaos/row.js';
 import { FAULT_KINDS, FaultBag, type Fault } from '../../../src/chaos/soak/draw-faults.js';
@@ -13,6 +16,7 @@ import {
   type ServerSample,
 } from '../../../src/chaos/soak/flatness.js';
 import { Pulse } from '../../../src/chaos/soak/pulse.js';
+import { samplePrograms } from '../../../src/chaos/soak/samples.js';
 import { Soak } from '../../../src/chaos/soak/soak.js';
 import { soakLines, soakPage, soakSentence } from '../../../src/chaos/soak/soak-report.js';
 
@@ -159,6 +163,38 @@ describe('soak: flat or grown', () => {
     const grown = judgeServers(leaking).filter(({ flat }) => !flat);
     expect(grown.map(({ what }) => what)).to.deep.equal(['Redis connections', 'MySQL connections']);
   });
+});
+
+describe('soak: a look at a program', () => {
+  let server: Server;
+  before((done) => {
+    server = createServer((_req, res) => res.end('nodejs_heap_size_used_bytes{program="api"} 4711\n'));
+    server.listen(0, '127.0.0.1', done);
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const look = async (pid: number) => {
+    const probeUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const program = { name: 'api', pid, probeUrl } as Program;
+    return samplePrograms({ running: () => [{ program, ageMs: 5 }] });
+  };
+
+  it('counts what it has open, sockets apart, and asks it for its heap', async () => {
+    const [before] = await look(process.pid);
+    expect(before).to.include({ program: `api ${process.pid}`, ageMs: 5, heapBytes: 4711 });
+    expect(before?.rssBytes).to.be.within(0.5 * process.memoryUsage.rss(), 2 * process.memoryUsage.rss());
+    const { port } = server.address() as AddressInfo;
+    const open = Array.from({ length: 10 }, () => request({ port, host: '127.0.0.1' }));
+    await Promise.all(open.map((one) => new Promise((resolve) => one.on('socket', (s) => s.on('connect', resolve)))));
+    const [after] = await look(process.pid);
+    for (const one of open) one.on('error', () => undefined).destroy();
+    expect((after?.sockets ?? 0) - (before?.sockets ?? 0)).to.be.at.least(10);
+    expect((after?.handles ?? 0) - (before?.handles ?? 0)).to.be.at.least(10);
+  });
+
+  it('leaves out one that is gone', async () => expect(await look(2 ** 30)).to.deep.equal([]));
 });
 
 describe('soak: when buyers hear yes again', () => {
