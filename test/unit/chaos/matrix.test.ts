@@ -67,7 +67,7 @@ describe('chaos: the matrix', () => {
       arena.atEnd(() => void undone.push('last'));
       return Promise.reject(new Error('no'));
     };
-    const [red] = await matrixOf().run([rowOf({ run })], [1]);
+    const [red] = await matrixOf().run(new Turns([rowOf({ run })], [1]));
     expect(red).to.include({ outcome: 'red', reason: 'no' });
     expect(undone).to.deep.equal(['last', 'first']);
   });
