@@ -52,6 +52,7 @@ export class Arena {
   readonly #parts: ArenaParts;
   readonly #sales = new Map<string, OwnSale>();
   readonly #proxies: ProxiedServer[] = [];
+  readonly #undo: (() => Promise<unknown>)[] = [];
   #faultEndedMs: number | null = null;
   /** Sale id → when it was first seen at rest after the fault. */
   readonly #restedMs = new Map<string, number>();
@@ -111,6 +112,14 @@ export class Arena {
     const proxied = await ProxiedServer.open(name, this.stack.env);
     this.#proxies.push(proxied);
     return proxied;
+  }
+
+  /**
+   * What is done when the row is over, however it ends: for what would outlive this process. The last one comes first,
+   * after the programs of the row have ended.
+   */
+  atEnd(undo: () => Promise<unknown>): void {
+    this.#undo.unshift(undo);
   }
 
   /**
@@ -192,11 +201,12 @@ export class Arena {
     return sum;
   }
 
-  /** Ends loads, programs and proxies. Never rejects. */
+  /** Ends loads, programs and proxies, and undoes what the row asked for. Never rejects. */
   async close(): Promise<void> {
     const buyers = [...this.#sales.values()].flatMap((own) => own.buyers);
     await Promise.allSettled(buyers.map((client) => client.close()));
     await this.programs.close();
+    for (const undo of this.#undo) await undo().catch((error: unknown) => console.error(error));
     await Promise.allSettled(this.#proxies.map(({ proxy }) => proxy.close()));
   }
 

@@ -4,6 +4,7 @@ import { BROKER_ROWS } from './broker.js';
 import { FULL_BATCH_ROWS } from './full-batches.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
+import { LOCAL_STACK_ROWS } from './local-stack.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
@@ -19,6 +20,7 @@ import { REPAIR_DEATH_ROWS } from './repair-deaths.js';
 import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
 import { RIVAL_ROWS } from './rivals.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
+import { SLOW_WORKER_ROWS } from './slow-workers.js';
 import { TRANSACTION_ROWS } from './transaction.js';
 
 /** The fault matrix, in its order. */
@@ -34,6 +36,7 @@ export const ROWS: readonly Row[] = [
   ...REPAIR_DEATH_ROWS,
   ...REDIS_TROUBLE_ROWS,
   ...BROKER_ROWS,
+  ...SLOW_WORKER_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,
   ...BOOKS_APART_ROWS,
@@ -44,4 +47,5 @@ export const ROWS: readonly Row[] = [
   ...RECONCILE_LIVE_ROWS,
   ...HOSTILE_ROWS,
   ...SLOW_CLIENT_ROWS,
+  ...LOCAL_STACK_ROWS,
 ];
