@@ -52,7 +52,7 @@ export class Arena {
   readonly #parts: ArenaParts;
   readonly #sales = new Map<string, OwnSale>();
   readonly #proxies: ProxiedServer[] = [];
-  readonly #undos: (() => void | Promise<void>)[] = [];
+  readonly #undos: (() => unknown)[] = [];
   #faultEndedMs: number | null = null;
   /** Sale id → when it was first seen at rest after the fault. */
   readonly #restedMs = new Map<string, number>();
@@ -112,6 +112,14 @@ export class Arena {
     const proxied = await ProxiedServer.open(name, this.stack.env);
     this.#proxies.push(proxied);
     return proxied;
+  }
+
+  /**
+   * Undoes what a row did to the machine: called when the row is over and its programs have ended, however it ended, the
+   * last one first.
+   */
+  atEnd(undo: () => unknown): void {
+    this.#undos.unshift(undo);
   }
 
   /**
@@ -191,11 +199,6 @@ export class Arena {
       sum = addFigures(sum, { requests, accepted, orders: rows - failedRows, failedRows, oversold, duplicates, lost });
     }
     return sum;
-  }
-
-  /** Undoes what a row did to the machine: called when the row is over, however it ended, the last one first. */
-  atEnd(undo: () => void | Promise<void>): void {
-    this.#undos.unshift(undo);
   }
 
   /** Ends loads, programs and proxies, and undoes the rest. Never rejects. */

@@ -6,6 +6,7 @@ import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
 import { LATE_REFUSAL_ROWS } from './late-refusals.js';
+import { LOCAL_STACK_ROWS } from './local-stack.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
@@ -22,6 +23,7 @@ import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
 import { RIVAL_ROWS } from './rivals.js';
 import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
+import { SLOW_WORKER_ROWS } from './slow-workers.js';
 import { TRANSACTION_ROWS } from './transaction.js';
 
 /** The fault matrix, in its order. */
@@ -40,6 +42,7 @@ export const ROWS: readonly Row[] = [
   ...REDIS_TROUBLE_ROWS,
   ...BROKER_ROWS,
   ...BROKER_DISK_ROWS,
+  ...SLOW_WORKER_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,
   ...BOOKS_APART_ROWS,
@@ -50,4 +53,5 @@ export const ROWS: readonly Row[] = [
   ...RECONCILE_LIVE_ROWS,
   ...HOSTILE_ROWS,
   ...SLOW_CLIENT_ROWS,
+  ...LOCAL_STACK_ROWS,
 ];
