@@ -1,13 +1,17 @@
 import type { Row } from '../row.js';
+import { API_CLOCK_ROWS } from './api-clocks.js';
 import { BOOKS_APART_ROWS } from './books-apart.js';
 import { BROKER_ROWS } from './broker.js';
+import { EQUAL_IDENTITY_ROWS } from './equal-identities.js';
 import { FULL_BATCH_ROWS } from './full-batches.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
+import { LATE_CHECK_BACK_ROWS } from './late-check-backs.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
 import { ORDER_ID_ROWS } from './order-ids.js';
+import { ORDER_NEWS_ROWS } from './order-news.js';
 import { RECONCILE_LIVE_ROWS } from './reconcile-live.js';
 import { RECONCILE_ROWS } from './reconcile.js';
 import { REDIS_EMPTY_ROWS } from './redis-empty.js';
@@ -24,6 +28,8 @@ import { TRANSACTION_ROWS } from './transaction.js';
 /** The fault matrix, in its order. */
 export const ROWS: readonly Row[] = [
   ...TRANSACTION_ROWS,
+  ...LATE_CHECK_BACK_ROWS,
+  ...API_CLOCK_ROWS,
   ...GROUP_COMMIT_ROWS,
   ...FULL_BATCH_ROWS,
   ...REDIS_ROWS,
@@ -34,6 +40,8 @@ export const ROWS: readonly Row[] = [
   ...REPAIR_DEATH_ROWS,
   ...REDIS_TROUBLE_ROWS,
   ...BROKER_ROWS,
+  ...ORDER_NEWS_ROWS,
+  ...EQUAL_IDENTITY_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,
   ...BOOKS_APART_ROWS,
