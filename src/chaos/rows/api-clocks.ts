@@ -1,5 +1,5 @@
 import type { Arena } from '../arena.js';
-import { isGivenUp, openForMs } from '../harness/broker-settings.js';
+import { isGivenUp, openForMs } from '../harness/half-messages.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';

@@ -1,9 +1,10 @@
 import { bucketKeys } from '../../redis/keys.js';
 import type { Arena } from '../arena.js';
-import { isGivenUp, withBrokerSetting } from '../harness/broker-settings.js';
+import { withBrokerSetting } from '../harness/broker-settings.js';
 import { batchIdsOn } from '../harness/broker-wire.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
+import { isGivenUp } from '../harness/half-messages.js';
 import { readMeter } from '../harness/meters.js';
 import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
