@@ -28,17 +28,19 @@ function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
 /**
  * Runs `act` when the n-th call of a script arrives at the proxy before Redis, before Redis sees it. While the promise
  * is open, that call and what follows it on its connection wait.
+ * @param key only calls that name a key with this in it; an api is also asked about batches of other sales
  */
 export function atScriptCall(
   proxy: TcpProxy,
   name: ScriptName,
   act: () => void | Promise<void>,
   call: number = 1,
+  key = '',
 ): void {
   const calls = callsOf(name);
   let left = call;
   proxy.onRequest = (chunk) => {
-    if (!calls(chunk) || --left !== 0) return;
+    if (!calls(chunk) || !chunk.includes(key) || --left !== 0) return;
     proxy.onRequest = null;
     return act();
   };

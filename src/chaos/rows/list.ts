@@ -1,16 +1,20 @@
 import type { Row } from '../row.js';
+import { API_CLOCK_ROWS } from './api-clocks.js';
 import { BOOKS_APART_ROWS } from './books-apart.js';
 import { BROKER_DISK_ROWS } from './broker-disk.js';
 import { BROKER_ROWS } from './broker.js';
+import { EQUAL_IDENTITY_ROWS } from './equal-identities.js';
 import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
+import { LATE_CHECK_BACK_ROWS } from './late-check-backs.js';
 import { LATE_REFUSAL_ROWS } from './late-refusals.js';
 import { LOCAL_STACK_ROWS } from './local-stack.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
 import { ORDER_ID_ROWS } from './order-ids.js';
+import { ORDER_NEWS_ROWS } from './order-news.js';
 import { RECONCILE_LIVE_ROWS } from './reconcile-live.js';
 import { RECONCILE_ROWS } from './reconcile.js';
 import { REDIS_EMPTY_ROWS } from './redis-empty.js';
@@ -29,6 +33,8 @@ import { TRANSACTION_ROWS } from './transaction.js';
 /** The fault matrix, in its order. */
 export const ROWS: readonly Row[] = [
   ...TRANSACTION_ROWS,
+  ...LATE_CHECK_BACK_ROWS,
+  ...API_CLOCK_ROWS,
   ...GROUP_COMMIT_ROWS,
   ...LATE_REFUSAL_ROWS,
   ...SHARED_BATCH_ROWS,
@@ -43,6 +49,8 @@ export const ROWS: readonly Row[] = [
   ...BROKER_ROWS,
   ...BROKER_DISK_ROWS,
   ...SLOW_WORKER_ROWS,
+  ...ORDER_NEWS_ROWS,
+  ...EQUAL_IDENTITY_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,
   ...BOOKS_APART_ROWS,
