@@ -4,6 +4,7 @@ import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
 
 /** Bounds a row as a whole; what it promises about time it asserts itself. */
 const RUN_TIMEOUT_MS = 180_000;
+const FINDINGS_SHOWN = 5;
 
 export interface RunRowParts extends ArenaParts {
   /** Ends the row early; it is red then. */
@@ -17,18 +18,22 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   const { row, seed, stack, signal } = parts;
   const base = { row: nameOf(row), ids: idsOf(row), title: row.title, seed };
   const reason = row.skip?.() ?? null;
-  const nothing = { figures: NO_FIGURES, recoveryMs: null, tookMs: 0, bites: [] };
+  const nothing = { figures: NO_FIGURES, recoveryMs: null, tookMs: 0, bites: [], findings: [] };
   if (reason !== null) return { ...base, ...nothing, outcome: 'skipped', reason };
 
   const startedMs = performance.now();
   const arena = new Arena(parts);
   let failure: string | null = null;
+  let findings: string[] = [];
   try {
     await bounded(row.run(arena), row.timeoutMs ?? RUN_TIMEOUT_MS, signal);
     await bounded(arena.conclude(), RUN_TIMEOUT_MS, signal);
   } catch (error) {
     failure = sentenceOf(error);
-    if (!signal.aborted) parts.onLogs(arena.programs.logTails());
+    if (!signal.aborted) {
+      parts.onLogs(arena.programs.logTails());
+      findings = await findingsBeyond(failure, arena);
+    }
   }
   const figures = await arena.figures().catch(() => NO_FIGURES);
   await arena.close();
@@ -37,9 +42,15 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   }
   return {
     ...base,
-    ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites },
+    ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },
     ...{ recoveryMs: arena.recoveryMs, tookMs: Math.round(performance.now() - startedMs) },
   };
+}
+
+/** What the books of a failed row say that its failure does not say already. */
+async function findingsBeyond(failure: string, arena: Arena): Promise<string[]> {
+  const findings = await arena.findings().catch(() => []);
+  return findings.filter((finding) => !failure.includes(finding)).slice(0, FINDINGS_SHOWN);
 }
 
 /** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unseen */
