@@ -4,7 +4,6 @@ import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
 
 /** Bounds a row as a whole; what it promises about time it asserts itself. */
 const RUN_TIMEOUT_MS = 180_000;
-const FINDINGS_SHOWN = 5;
 
 export interface RunRowParts extends ArenaParts {
   /** Ends the row early; it is red then. */
@@ -47,10 +46,12 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   };
 }
 
-/** What the books of a failed row say that its failure does not say already. */
+/** What the books of a failed row say that its failure does not say already: the first finding of each invariant. */
 async function findingsBeyond(failure: string, arena: Arena): Promise<string[]> {
   const findings = await arena.findings().catch(() => []);
-  return findings.filter((finding) => !failure.includes(finding)).slice(0, FINDINGS_SHOWN);
+  const beyond = findings.filter((finding) => !failure.includes(finding));
+  const invariantOf = (finding: string): string => finding.slice(0, 'I1'.length);
+  return beyond.filter((one, index) => beyond.findIndex((other) => invariantOf(other) === invariantOf(one)) === index);
 }
 
 /** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unseen */
