@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readFacts } from '../chaos/facts.js';
-import { buildIfOlder } from '../chaos/harness/built-main.js';
+import { BUILT_MAIN, buildIfOlder } from '../chaos/harness/built-main.js';
 import type { StackHands } from '../chaos/harness/stack-hands.js';
 import { runRow } from '../chaos/run-row.js';
 import type { FaultTold } from '../chaos/soak/fault-loop.js';
@@ -47,7 +47,17 @@ export async function runSoak(flags: SoakFlags): Promise<void> {
       };
       const onLogs = (text: string): void => console.error(text);
       const facts = await readFacts(stack);
-      const result = await runRow({ row: soak.row, seed, stack, env, logDir, survivors, signal, onLogs });
+      const result = await runRow({
+        row: soak.row,
+        seed,
+        stack,
+        env,
+        main: BUILT_MAIN,
+        logDir,
+        survivors,
+        signal,
+        onLogs,
+      });
       signal.throwIfAborted();
       return { result, facts };
     });

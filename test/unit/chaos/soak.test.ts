@@ -224,7 +224,16 @@ describe('soak: the report', () => {
   soak.faults.push({ kind: 'redis_killed', atMs: 60_000, stallMs: 0, yesMs: 2_000, ordersMs: 3_000 });
   soak.faults.push({ kind: 'mysql_stalled', atMs: 40_000, stallMs: 7_000, yesMs: 100, ordersMs: 8_000 });
   const result: RowResult = {
-    ...{ row: 'soak', ids: ['soak'], title: 'a soak', seed: 7, outcome: 'green', reason: null, bites: [] },
+    ...{
+      row: 'soak',
+      ids: ['soak'],
+      title: 'a soak',
+      seed: 7,
+      outcome: 'green',
+      reason: null,
+      bites: [],
+      findings: [],
+    },
     ...{ figures: { ...NO_FIGURES, requests: 12_345, accepted: 9_000, orders: 9_000 }, recoveryMs: 1, tookMs: 1000 },
   };
 
