@@ -48,6 +48,10 @@ export async function placeBatch(
   const createdAtMs = ports.clock.nowMs();
   const batch = formBatch({ ...ref, epoch, trace, createdAtMs }, purchases, survivors);
   const replyToAll = (outcome: PurchaseOutcome): void => survivors.forEach((index) => reply(index, outcome));
+  const unknown = (): PlacedBatch => {
+    replyToAll({ outcome: 'outcome_unknown' });
+    return end('outcome_unknown');
+  };
   const half = await ports.channel.sendHalf(batch);
   if (half === 'unavailable' || half === 'outcome_unknown') {
     replyToAll({ outcome: half });
@@ -62,7 +66,7 @@ export async function placeBatch(
       await half.commit();
       return end('accepted');
     case 'refused': {
-      if (!(await rolledBack(half, replyToAll))) return end('outcome_unknown');
+      if (!(await isUndone(batch, half, ports))) return unknown();
       const again: number[] = [];
       verdict.answers.forEach((answer, place) => {
         const index = survivors[place] as number;
@@ -72,11 +76,11 @@ export async function placeBatch(
       return end('refused', again);
     }
     case 'aborted':
-      if (!(await rolledBack(half, replyToAll))) return end('outcome_unknown');
+      if (!(await isUndone(batch, half, ports))) return unknown();
       return end('aborted', survivors); // the next precheck tells each buyer why
     case 'stale_epoch':
     case 'not_warmed':
-      // No marker says so: a check-back that came first has had the batch committed, and a rollback says OK all the same.
+      // No marker says so: a check-back that came first has had the batch committed.
       replyToAll({ outcome: 'outcome_unknown' });
       await half.rollback();
       return end('outcome_unknown');
@@ -86,8 +90,7 @@ export async function placeBatch(
       await half.commit();
       return end('outcome_unknown');
     case 'outcome_unknown': // neither commit nor rollback: the broker asks later and decide answers
-      replyToAll({ outcome: 'outcome_unknown' });
-      return end('outcome_unknown');
+      return unknown();
     default:
       return assertNever(verdict);
   }
@@ -119,9 +122,11 @@ async function deduct(batch: Batch, { ledger, clock }: PlaceBatchPorts): Promise
   return { outcome: 'outcome_unknown' };
 }
 
-/** Nobody hears a no, or tries again, before the broker has confirmed the rollback (protocol rule 3). */
-async function rolledBack(half: HalfMessage, replyToAll: (outcome: PurchaseOutcome) => void): Promise<boolean> {
-  const confirmed = await half.rollback();
-  if (!confirmed) replyToAll({ outcome: 'outcome_unknown' });
-  return confirmed;
+/**
+ * Nobody hears a no, or tries again, before the broker has confirmed the rollback, and the marker says `aborted` still: if
+ * Redis lost it meanwhile, a check-back may have had the batch committed, and the broker confirms a late rollback all the
+ * same (protocol rule 3).
+ */
+async function isUndone(batch: Batch, half: HalfMessage, { ledger }: PlaceBatchPorts): Promise<boolean> {
+  return (await half.rollback()) && (await ledger.decide(batch)) === 'aborted';
 }

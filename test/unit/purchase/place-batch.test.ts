@@ -28,6 +28,8 @@ describe('place-batch', () => {
   let events: string[];
   /** Runs between the half message and the deduct: the gap in which the world may change. */
   let inTheGap: (batch: Batch) => unknown;
+  /** Runs before the broker takes the rollback. */
+  let inTheRollback: (batch: Batch) => unknown;
 
   beforeEach(() => {
     clock = new ManualClock();
@@ -35,7 +37,7 @@ describe('place-batch', () => {
     broker = new MemoryBroker({ clock });
     sent = [];
     events = [];
-    inTheGap = () => undefined;
+    inTheGap = inTheRollback = () => undefined;
   });
 
   const bucket = (): MemoryBucket => ledger.bucket({ saleId: sale.saleId, bucket: 0 });
@@ -61,6 +63,7 @@ describe('place-batch', () => {
           },
           rollback: async () => {
             events.push('rollback');
+            await inTheRollback(batch);
             return half.rollback();
           },
         };
@@ -280,6 +283,21 @@ describe('place-batch', () => {
         expect(events).to.deep.equal(['outcome_unknown@0', 'outcome_unknown@1', 'rollback']);
       });
     }
+
+    it('R2 R4 when Redis forgot the refusal before the rollback was confirmed, nobody hears it: it may be an order', async () => {
+      for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => ledger.decide(batch))]) {
+        await openSale({ limitPerBuyer: 1 });
+        refuse();
+        // the marker was lost, the sale rebuilt, and a check-back had the batch committed
+        inTheRollback = ({ batchId }) => {
+          expect(bucket().markers.get(batchId)?.kind).to.equal('aborted');
+          bucket().markers.set(batchId, { kind: 'claimed', body: null });
+        };
+        const placed = await place('u1', 'u2');
+        expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
+        expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
+      }
+    });
 
     it('T5 (aborted) without a confirmed rollback nobody goes again', async () => {
       await openSale();
