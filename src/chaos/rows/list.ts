@@ -1,10 +1,13 @@
 import type { Row } from '../row.js';
 import { BOOKS_APART_ROWS } from './books-apart.js';
 import { BROKER_DISK_ROWS } from './broker-disk.js';
+import { BROKER_LOSS_ROWS } from './broker-loss.js';
+import { BROKER_UNREACHABLE_ROWS } from './broker-unreachable.js';
 import { BROKER_ROWS } from './broker.js';
 import { FULL_BATCH_ROWS } from './full-batches.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
+import { MANY_HALVES_ROWS } from './many-halves.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
@@ -35,7 +38,10 @@ export const ROWS: readonly Row[] = [
   ...REPAIR_DEATH_ROWS,
   ...REDIS_TROUBLE_ROWS,
   ...BROKER_ROWS,
+  ...BROKER_LOSS_ROWS,
   ...BROKER_DISK_ROWS,
+  ...BROKER_UNREACHABLE_ROWS,
+  ...MANY_HALVES_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,
   ...BOOKS_APART_ROWS,
