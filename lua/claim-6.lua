@@ -13,6 +13,7 @@
 --   claimed, lost, ...  what has neither row nor entry is held now, but for the keys that are lost: no units, no limit.
 --                       These are closed, so that a buyer who asks again is not let in before he hears that he failed
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')
 if not sale[1] then return { 'not_warmed' } end
 if sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then return { 'shut' } end

@@ -18,6 +18,7 @@ if kind then return { kind == 'deducted' and 'already_deducted' or kind } end
 
 local batch = cjson.decode(ARGV[1])
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id')
 local state, limit = sale[1], tonumber(sale[5])
 if not state then return { 'not_warmed' } end

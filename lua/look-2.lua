@@ -4,6 +4,7 @@
 -- ARGV[1]  userId/requestId
 -- Returns {1, or 0 when the sale is not loaded, in repair, or on another server than it was loaded on; entry or ''}
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'run_id')
 local certain = sale[1] and sale[1] ~= 'repair' and sale[2] == own_run
 return { certain and 1 or 0, redis.call('HGET', KEYS[2], ARGV[1]) or '' }

@@ -18,6 +18,7 @@
 local purchases = cjson.decode(ARGV[1])
 
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id')
 local state, epoch, limit = sale[1], tonumber(sale[2]) or 0, tonumber(sale[5])
 local time = redis.call('TIME')

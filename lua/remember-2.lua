@@ -6,6 +6,7 @@
 --   superseded   another repair, or another server, came between; nothing was written
 --   remembered   it has a marker
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')
 if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
 

@@ -11,6 +11,7 @@
 --   superseded   another repair, or another server, came between, or its epoch was in use; nothing was changed
 --   reopened     the new books stand
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'epoch')
 if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
 if tonumber(ARGV[3]) <= (tonumber(sale[4]) or 0) then return 'superseded' end

@@ -8,6 +8,7 @@
 --   moved   the bucket is of another epoch: somebody has repaired it since
 --   shut    it is in repair under this token
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local repair = redis.call('HMGET', KEYS[1], 'repair_token', 'repair_run', 'repair_until', 'epoch')

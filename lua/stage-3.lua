@@ -7,6 +7,7 @@
 --   superseded   another repair, or another server, came between; nothing was staged
 --   staged       each of them is in the new books; one that was there stays as it is
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')
 if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
 

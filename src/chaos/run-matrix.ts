@@ -17,6 +17,28 @@ export interface MatrixParts {
   readonly onLogs?: (text: string) => void;
 }
 
+/** A row with a seed. */
+interface Turn {
+  readonly row: Row;
+  readonly seed: number;
+}
+
+/** Every row with every seed, as far as nobody has begun it. Several stacks may work off the same. */
+export class Turns {
+  readonly #alone: Turn[];
+  readonly #beside: Turn[];
+
+  constructor(rows: readonly Row[], seeds: readonly number[]) {
+    const turns = seeds.flatMap((seed) => rows.map((row) => ({ row, seed })));
+    this.#alone = turns.filter(({ row }) => row.alone);
+    this.#beside = turns.filter(({ row }) => !row.alone);
+  }
+
+  take(kind: 'alone' | 'beside'): Turn | undefined {
+    return (kind === 'alone' ? this.#alone : this.#beside).shift();
+  }
+}
+
 /** Runs rows on one stack: those that may beside each other, then the others one after the other. */
 export class Matrix {
   readonly #parts: MatrixParts;
@@ -27,18 +49,19 @@ export class Matrix {
     this.#shared = new SharedPrograms(parts.env, parts.stack.servers.dir);
   }
 
-  /** Every row with every seed. @returns in the order in which they ended; after an abort those that had begun */
-  async run(rows: readonly Row[], seeds: readonly number[]): Promise<RowResult[]> {
+  /** Takes turns until none is left. @returns in the order in which they ended; after an abort those that had begun */
+  async run(turns: Turns): Promise<RowResult[]> {
     const results: RowResult[] = [];
-    const tasks = (alone: boolean): (() => Promise<void>)[] =>
-      seeds.flatMap((seed) =>
-        rows
-          .filter((row) => row.alone === alone)
-          .map((row) => async () => void results.push(await this.runOne(row, seed))),
-      );
-    await this.#inLanes(tasks(false), this.#parts.jobs);
+    const lane = async (kind: 'alone' | 'beside'): Promise<void> => {
+      while (!this.#parts.signal.aborted) {
+        const turn = turns.take(kind);
+        if (turn === undefined) return;
+        results.push(await this.runOne(turn.row, turn.seed));
+      }
+    };
+    await Promise.all(Array.from({ length: this.#parts.jobs }, () => lane('beside')));
     await this.endShared();
-    await this.#inLanes(tasks(true), 1);
+    await lane('alone');
     return results;
   }
 
@@ -57,14 +80,5 @@ export class Matrix {
   /** Ends the programs that rows share. */
   endShared(): Promise<void> {
     return this.#shared.close();
-  }
-
-  async #inLanes(tasks: (() => Promise<void>)[], lanes: number): Promise<void> {
-    const lane = async (): Promise<void> => {
-      for (let task = tasks.shift(); task !== undefined && !this.#parts.signal.aborted; task = tasks.shift()) {
-        await task();
-      }
-    };
-    await Promise.all(Array.from({ length: lanes }, lane));
   }
 }

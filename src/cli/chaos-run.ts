@@ -1,15 +1,15 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bootOwnStack } from '../chaos/chaos-stack.js';
+import { bootOwnStack, type OwnStack } from '../chaos/chaos-stack.js';
 import { readFacts, type Facts } from '../chaos/facts.js';
 import { buildIfOlder } from '../chaos/harness/built-main.js';
 import { closeConnections } from '../chaos/harness/http-client.js';
-import { openHands } from '../chaos/harness/stack-hands.js';
+import { openHands, type StackHands } from '../chaos/harness/stack-hands.js';
 import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../chaos/report.js';
 import { nameOf, type Row, type RowResult } from '../chaos/row.js';
-import { Matrix } from '../chaos/run-matrix.js';
+import { Matrix, Turns } from '../chaos/run-matrix.js';
 import { REPO_DIR } from '../stack/paths.js';
-import type { StackStep } from '../stack/progress.js';
+import type { OnProgress, StackStep } from '../stack/progress.js';
 import { SERVER_NAMES } from '../stack/servers/server-spec.js';
 import type { Stack } from '../stack/stack.js';
 import { ChaosProgress } from './chaos-progress.js';
@@ -23,6 +23,7 @@ export interface ChaosFlags {
   readonly json?: boolean;
   readonly keep?: boolean;
   readonly jobs: number;
+  readonly stacks: number;
 }
 
 interface RunFlags extends ChaosFlags {
@@ -32,6 +33,9 @@ interface RunFlags extends ChaosFlags {
 
 const CHAOS_DIR = join(REPO_DIR, '.stack-chaos');
 const REPORT_FILE = join(REPO_DIR, 'bench', 'chaos-report.md');
+/** `.stack-chaos`, `.stack-chaos-2` … */
+const foldersOf = (stacks: number): string[] =>
+  Array.from({ length: stacks }, (_, index) => (index === 0 ? CHAOS_DIR : `${CHAOS_DIR}-${index + 1}`));
 const BOOT_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES];
 const EXIT_RED = 1;
 
@@ -74,43 +78,53 @@ interface Ran {
 
 async function bootAndRun(rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
   const { flags, signal } = parts;
-  const { stack, stop } = await showProgress(progressStyle(flags.json === true), BOOT_STEPS, (onProgress) =>
-    bootOwnStack({ dir: CHAOS_DIR, onProgress, signal }),
-  );
+  const booted: OwnStack[] = [];
   const stray = (error: unknown): void => {
     process.exitCode = EXIT_RED;
     parts.progress.say(`An error that belongs to no row: ${error instanceof Error ? error.stack : String(error)}`);
   };
-  process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
   try {
-    return await runOn(stack, rows, seeds, parts);
+    for (const dir of foldersOf(flags.stacks)) {
+      const boot = (onProgress: OnProgress) => bootOwnStack({ dir, onProgress, signal });
+      booted.push(await showProgress(progressStyle(flags.json === true), BOOT_STEPS, boot));
+    }
+    process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
+    return await runOn(
+      booted.map(({ stack }) => stack),
+      new Turns(rows, seeds),
+      parts,
+    );
   } finally {
-    await stop();
-    if (!flags.keep) rmSync(join(CHAOS_DIR, 'data'), { recursive: true, force: true });
+    await Promise.all(booted.map(({ stop }) => stop()));
+    for (const dir of flags.keep ? [] : foldersOf(flags.stacks)) {
+      rmSync(join(dir, 'data'), { recursive: true, force: true });
+    }
   }
 }
 
-async function runOn(stack: Stack, rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
-  const { flags, progress, signal } = parts;
-  const hands = await openHands(stack.dir, stack.env());
-  const matrix = new Matrix({
-    stack: hands,
-    env: { ...process.env, ...stack.env() },
-    jobs: flags.jobs,
-    signal,
-    onBegin: (row) => progress.begin(row),
-    onEnd: (result) => progress.end(result),
-    onLogs: (text) => progress.logs(text),
-  });
+async function runOn(stacks: readonly Stack[], turns: Turns, { flags, progress, signal }: RunParts): Promise<Ran> {
+  const hands = await Promise.all(stacks.map((stack) => openHands(stack.dir, stack.env())));
+  const matrices = hands.map(
+    (stack) =>
+      new Matrix({
+        stack,
+        env: { ...process.env, ...stack.env },
+        jobs: flags.jobs,
+        signal,
+        onBegin: (row) => progress.begin(row),
+        onEnd: (result) => progress.end(result),
+        onLogs: (text) => progress.logs(text),
+      }),
+  );
   try {
-    const facts = await readFacts(hands);
-    const results = await matrix.run(rows, seeds);
+    const facts = await readFacts(hands[0] as StackHands);
+    const results = await Promise.all(matrices.map((matrix) => matrix.run(turns)));
     signal.throwIfAborted();
-    return { results, facts };
+    return { results: results.flat(), facts };
   } finally {
     progress.close();
-    await matrix.endShared();
+    await Promise.all(matrices.map((matrix) => matrix.endShared()));
     closeConnections();
-    await hands.close();
+    await Promise.all(hands.map((one) => one.close()));
   }
 }

@@ -38,6 +38,7 @@ export function chaosCommand(): Command {
     .option('--seeds <count>', 'how often each row runs, each time with the next seed', parseWhole(1, SEEDS_MAX), 1)
     .option('--seed <seed>', 'the first seed; default by chance', parseWhole(0, SEED_MAX))
     .option('--jobs <count>', 'rows beside each other that break nothing shared', parseWhole(1, 16), JOBS_DEFAULT)
+    .option('--stacks <count>', 'servers of their own for the rows that stop some, 3 GB each', parseWhole(1, 8), 1)
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
     .option('--json', 'one JSON line per row and seed, and one for the run')
     .action(run);

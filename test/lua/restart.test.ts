@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { found } from '../../src/chaos/harness/until.js';
 import { silentLog } from '../../src/ports/log.js';
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { StockLedger } from '../../src/ports/stock-ledger.js';
@@ -6,7 +8,7 @@ import { createRepairLedger } from '../../src/redis/repair-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import { waitUntil } from '../../src/stack/wait-until.js';
-import { redisServerBinary, startKeptRedis, type KeptRedis } from '../helpers/private-redis.js';
+import { redisServerBinary, startKeptRedis, startPrivateRedis, type KeptRedis } from '../helpers/private-redis.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
@@ -99,6 +101,31 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(await repair.shut(ref(), 'two', 60_000)).to.equal('shut');
     const claimed = await createSettlementLedger(bench.connection).claim(held, 1, new Set());
     expect(claimed).to.deep.equal({ outcome: 'shut' });
+  });
+
+  it('R7 a master that was a replica in between is not trusted, although its process is the same', async () => {
+    const { redis } = bench.connection;
+    const other = await startPrivateRedis(redisServerBinary() as string);
+    const admin = new Redis(other.port, '127.0.0.1', { lazyConnect: true });
+    const follow = async (follower: Redis, port: number): Promise<void> => {
+      await follower.replicaof('127.0.0.1', port);
+      await found('the link is up', async () => (await follower.info('replication')).includes('link_status:up'));
+    };
+    try {
+      await admin.connect();
+      await deducted('u1');
+      const before = await redis.info('server');
+      await follow(admin, Number(new URL(server?.url as string).port));
+      await admin.replicaof('NO', 'ONE');
+      await follow(redis as Redis, other.port); // what it was told and the other was not is gone
+      await redis.replicaof('NO', 'ONE');
+      expect(/run_id:\w+/.exec(await redis.info('server'))?.[0]).to.equal(/run_id:\w+/.exec(before)?.[0]);
+      expect(await repair.standing([ref()])).to.deep.equal([{ state: 'open', epoch: 1, stamped: false }]);
+      expect(await stock.deduct(batchOf(sale.sale, purchasesOf('u2')))).to.deep.equal({ outcome: 'stale_epoch' });
+    } finally {
+      admin.disconnect();
+      await other.stop();
+    }
   });
 
   it('R5 an empty one: everything says so, and nothing is written', async () => {

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { closeConnections } from '../../src/chaos/harness/http-client.js';
 import { idsOf, nameOf, type Row, type RowResult } from '../../src/chaos/row.js';
 import { ROWS } from '../../src/chaos/rows/list.js';
-import { Matrix } from '../../src/chaos/run-matrix.js';
+import { Matrix, Turns } from '../../src/chaos/run-matrix.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 
 const OPEN_TIMEOUT_MS = 180_000;
@@ -67,7 +67,7 @@ describe('the fault matrix', () => {
       beside.map((row) => [row, new Promise<RowResult>((resolve) => ended.set(nameOf(row), resolve))] as const),
     );
     before(() => {
-      void matrix.run(beside, [SEED]);
+      void matrix.run(new Turns(beside, [SEED]));
     });
     for (const row of beside) {
       it(titleOf(row), async function () {

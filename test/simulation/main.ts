@@ -1,39 +1,46 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import type { Part, PartDone } from './child.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
 import { MUTANTS } from './mutants.js';
 import { hashOf, simulate } from './run.js';
 import { emptyTally, listed, merge, type Tally } from './tally.js';
 
-const USAGE = `npm run simulate -- [--runs 20000] [--from 1] [--jobs 2] [--json]
-npm run simulate -- --seed 4711 [--trace] [--mutant name]`;
-
 /** Seeds of one part: some seconds of work, so that progress is seen and the jobs end together. */
 const PART_RUNS = 500;
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 
-const { values: flags } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '20000' },
-    from: { type: 'string', default: '1' },
-    jobs: { type: 'string', default: '2' },
-    json: { type: 'boolean', default: false },
-    seed: { type: 'string' },
-    trace: { type: 'boolean', default: false },
-    mutant: { type: 'string' },
-  },
-});
-process.exitCode = flags.seed === undefined ? await many() : await one(numberIn(flags.seed));
+interface Flags {
+  readonly runs: number;
+  readonly from: number;
+  readonly jobs: number;
+  readonly json?: boolean;
+  readonly seed?: number;
+  readonly trace?: boolean;
+  readonly mutant?: string;
+}
+
+const flags = new Command('npm run simulate --')
+  .description('Runs the programs of src, unchanged, over servers in memory; a seed decides faults, moments and load.')
+  .option('--runs <n>', 'how many', whole, 20_000)
+  .option('--from <seed>', 'the first of their seeds, which follow each other', whole, 1)
+  .option('--jobs <n>', 'processes beside each other', whole, 2)
+  .option('--json', 'print the sums as one JSON document')
+  .option('--seed <n>', 'run this seed alone; in words when it breaks a promise', whole)
+  .option('--trace', 'with --seed: in words in any case')
+  .addOption(
+    new Option('--mutant <name>', 'with --seed: with this planted bug').choices(MUTANTS.map(({ name }) => name)),
+  )
+  .addHelpText('after', '\nExit codes: 0 every promise was kept, 1 one was broken, 2 used wrongly.')
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+  .parse()
+  .opts<Flags>();
+process.exitCode = flags.seed === undefined ? await many() : await one(flags.seed);
 
 /** One run, in words if they are wanted or if it broke a promise. */
 async function one(seed: number): Promise<number> {
   const mutant = MUTANTS.find(({ name }) => name === flags.mutant) ?? null;
-  if (flags.mutant !== undefined && mutant === null) {
-    console.error(`no such mutant; there are: ${MUTANTS.map(({ name }) => name).join(', ')}`);
-    return 2;
-  }
   const { violation, lines } = await inSimulatedTime(() => simulate(seed, { traced: true, mutant }));
   if (flags.trace || violation !== null) console.log(lines.join('\n'));
   console.log(`seed ${seed}: ${violation === null ? 'all promises kept' : `${violation.code} ${violation.what}`}`);
@@ -42,7 +49,7 @@ async function one(seed: number): Promise<number> {
 }
 
 async function many(): Promise<number> {
-  const [runs, from, jobs] = [numberIn(flags.runs), numberIn(flags.from), numberIn(flags.jobs)];
+  const { runs, from, jobs } = flags;
   const startedMs = Date.now();
   const all = emptyTally();
   const parts = partsOf(from, runs);
@@ -98,9 +105,8 @@ function print({ runs, events, virtualMs, brokenRuns, broken, faults, hits, coun
   console.log(brokenRuns === 0 ? 'every promise was kept' : `${brokenRuns} runs broke a promise`);
 }
 
-function numberIn(text: string): number {
+function whole(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value >= 1) return value;
-  console.error(`not a whole number from 1: ${text}\n${USAGE}`);
-  process.exit(2);
+  throw new InvalidArgumentError('must be a whole number from 1.');
 }

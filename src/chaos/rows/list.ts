@@ -4,10 +4,11 @@ import { BROKER_DISK_ROWS } from './broker-disk.js';
 import { BROKER_LOSS_ROWS } from './broker-loss.js';
 import { BROKER_UNREACHABLE_ROWS } from './broker-unreachable.js';
 import { BROKER_ROWS } from './broker.js';
-import { FULL_BATCH_ROWS } from './full-batches.js';
+import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
 import { MANY_HALVES_ROWS } from './many-halves.js';
+import { LATE_REFUSAL_ROWS } from './late-refusals.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
@@ -22,6 +23,7 @@ import { REDIS_ROWS } from './redis.js';
 import { REPAIR_DEATH_ROWS } from './repair-deaths.js';
 import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
 import { RIVAL_ROWS } from './rivals.js';
+import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
 import { TRANSACTION_ROWS } from './transaction.js';
 
@@ -29,7 +31,9 @@ import { TRANSACTION_ROWS } from './transaction.js';
 export const ROWS: readonly Row[] = [
   ...TRANSACTION_ROWS,
   ...GROUP_COMMIT_ROWS,
-  ...FULL_BATCH_ROWS,
+  ...LATE_REFUSAL_ROWS,
+  ...SHARED_BATCH_ROWS,
+  ...FULL_SLOT_ROWS,
   ...REDIS_ROWS,
   ...REDIS_LOSS_ROWS,
   ...REDIS_EMPTY_ROWS,

@@ -8,7 +8,7 @@ import { createRandom } from '../../../src/chaos/random.js';
 import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../../../src/chaos/report.js';
 import { nameOf, NO_FIGURES, type Row, type RowResult } from '../../../src/chaos/row.js';
 import { ROWS } from '../../../src/chaos/rows/list.js';
-import { Matrix } from '../../../src/chaos/run-matrix.js';
+import { Matrix, Turns } from '../../../src/chaos/run-matrix.js';
 
 const rowOf = (parts: Partial<Row>): Row => ({
   ...{ id: 'T1', title: 'something breaks', fast: true, alone: false },
@@ -35,10 +35,10 @@ describe('chaos: the matrix', () => {
   });
 
   it('fails a row that proved nothing, or never said that its fault is over', async () => {
-    const [silent] = await matrixOf().run([rowOf({})], [1]);
+    const [silent] = await matrixOf().run(new Turns([rowOf({})], [1]));
     expect(silent).to.include({ outcome: 'red', reason: 'the fault did not bite: the row proved nothing' });
     const endless = rowOf({ run: (arena) => arena.bite('it broke', () => true) });
-    const [open] = await matrixOf().run([endless], [1]);
+    const [open] = await matrixOf().run(new Turns([endless], [1]));
     expect(open).to.include({ outcome: 'red', reason: 'the row never said that its fault is over' });
   });
 
@@ -49,11 +49,13 @@ describe('chaos: the matrix', () => {
         arena.faultEnded();
       },
     });
-    const [green] = await matrixOf().run([whole], [1]);
+    const [green] = await matrixOf().run(new Turns([whole], [1]));
     expect(green).to.deep.include({ outcome: 'green', reason: null, bites: ['it broke'] });
-    const [red] = await matrixOf().run([rowOf({ run: () => Promise.reject(new Error('no')) })], [1]);
+    const [red] = await matrixOf().run(new Turns([rowOf({ run: () => Promise.reject(new Error('no')) })], [1]));
     expect(red).to.include({ outcome: 'red', reason: 'no' });
-    const [late] = await matrixOf().run([rowOf({ timeoutMs: 10, run: () => new Promise(() => undefined) })], [1]);
+    const [late] = await matrixOf().run(
+      new Turns([rowOf({ timeoutMs: 10, run: () => new Promise(() => undefined) })], [1]),
+    );
     expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
   });
 
@@ -72,7 +74,7 @@ describe('chaos: the matrix', () => {
 
   it('skips a row with its reason and does not run it', async () => {
     const run = (): Promise<void> => Promise.reject(new Error('it ran'));
-    const [skipped] = await matrixOf().run([rowOf({ skip: () => 'it needs two disks', run })], [1]);
+    const [skipped] = await matrixOf().run(new Turns([rowOf({ skip: () => 'it needs two disks', run })], [1]));
     expect(skipped).to.include({ outcome: 'skipped', reason: 'it needs two disks' });
   });
 
@@ -90,9 +92,29 @@ describe('chaos: the matrix', () => {
         },
       }),
     );
-    await matrixOf().run(rows, [7, 8]);
+    await matrixOf().run(new Turns(rows, [7, 8]));
     expect(most).to.equal(2);
     expect(seen.sort()).to.deep.equal(rows.flatMap(({ id }) => [`${id} 7`, `${id} 8`]).sort());
+  });
+
+  it('shares its rows with other stacks: each is run once, and those that must be alone are so on their stack', async () => {
+    const seen: string[] = [];
+    let [running, most] = [0, 0];
+    const rows = ['R1', 'R2', 'R3', 'R4', 'R5'].map((id) =>
+      rowOf({
+        ...{ id, alone: true },
+        async run() {
+          most = Math.max(most, ++running);
+          seen.push(id);
+          await new Promise((resolve) => setImmediate(resolve));
+          running--;
+        },
+      }),
+    );
+    const turns = new Turns(rows, [1]);
+    const results = await Promise.all([matrixOf().run(turns), matrixOf().run(turns)]);
+    expect(seen.sort()).to.deep.equal(rows.map(({ id }) => id));
+    expect([results.flat().length, most]).to.deep.equal([5, 2]);
   });
 
   it('begins no further row after an abort', async () => {
@@ -103,7 +125,7 @@ describe('chaos: the matrix', () => {
         return new Promise(() => undefined);
       },
     });
-    const results = await matrixOf(aborting.signal).run([first, first, first, first], [1]);
+    const results = await matrixOf(aborting.signal).run(new Turns([first, first, first, first], [1]));
     expect(results.map(({ reason }) => reason)).to.deep.equal(['stop']);
   });
 
