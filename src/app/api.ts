@@ -49,7 +49,7 @@ import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
 import { createTrace, type TraceParts } from './trace-session.js';
 import { brokerConnection } from './broker-connection.js';
-import { systemClock as clock } from './system-clock.js';
+import { steadyClock, systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
@@ -82,12 +82,12 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const orders = createOrderBook(mysql);
   const cache = createSaleCardCache(redis, { ttlMs: config.gate.cardCacheMs });
   const cards = new SaleCards(
-    { book: sales, cache, clock },
+    { book: sales, cache, clock: steadyClock },
     { memoryTtlMs: config.gate.cardMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: CARD_LOCK_MS },
   );
   const flags = new SoldOutFlags(
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
-    { ledger, clock, log },
+    { ledger, clock: steadyClock, log },
   );
   const barrier = await openBarrier(config.redis, log);
   const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), clock };
@@ -145,12 +145,12 @@ interface BatcherParts {
 function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
-      const askedMs = clock.nowMs();
+      const askedMs = steadyClock.nowMs();
       const placed = await placeBatch(ref, purchases, trace, reply, place);
       flags.observe(ref, placed.unitsLeft, askedMs);
       return placed;
     },
-    clock,
+    clock: steadyClock,
     meters: createPurchaseMeters(registry, () => batcher),
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';

@@ -15,3 +15,9 @@ export const systemClock: Clock = {
       signal?.addEventListener('abort', wake);
     }),
 };
+
+/** For lives and waits inside one process: it goes on evenly, whatever is done to the clock of the machine. */
+export const steadyClock: Clock = {
+  ...systemClock,
+  nowMs: () => performance.timeOrigin + performance.now(),
+};

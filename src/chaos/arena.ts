@@ -16,6 +16,8 @@ import type { Survivors } from './shared-programs.js';
 
 /** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
 const REST_TIMEOUT_MS = 40_000;
+/** What a row that has failed may still wait for, before its books are looked at. */
+const FAILED_REST_TIMEOUT_MS = 5_000;
 /** For a fault to happen: long enough for a client of the broker that starts with others. */
 const BITE_TIMEOUT_MS = 40_000;
 
@@ -26,6 +28,8 @@ export interface ArenaParts {
   readonly stack: StackHands;
   /** What programs run with. */
   readonly env: Environment;
+  /** Entry of the build that they run; absent: that of this checkout. */
+  readonly main: string | undefined;
   /** Where op logs are kept. */
   readonly logDir: string;
   /** Refused to a row that runs alone. */
@@ -52,7 +56,7 @@ export class Arena {
   readonly #parts: ArenaParts;
   readonly #sales = new Map<string, OwnSale>();
   readonly #proxies: ProxiedServer[] = [];
-  readonly #undos: (() => void | Promise<void>)[] = [];
+  readonly #undos: (() => unknown)[] = [];
   #faultEndedMs: number | null = null;
   /** Sale id → when it was first seen at rest after the fault. */
   readonly #restedMs = new Map<string, number>();
@@ -62,7 +66,7 @@ export class Arena {
     this.seed = parts.seed;
     this.stack = parts.stack;
     this.random = createRandom(`${parts.seed} ${nameOf(parts.row)}`);
-    this.programs = new Programs(parts.env, parts.stack.servers.dir);
+    this.programs = new Programs(parts.env, parts.stack.servers.dir, parts.main);
   }
 
   /** What commands and programs of this row run with. */
@@ -112,6 +116,14 @@ export class Arena {
     const proxied = await ProxiedServer.open(name, this.stack.env);
     this.#proxies.push(proxied);
     return proxied;
+  }
+
+  /**
+   * Undoes what a row did to the machine: called when the row is over and its programs have ended, however it ended, the
+   * last one first.
+   */
+  atEnd(undo: () => unknown): void {
+    this.#undos.unshift(undo);
   }
 
   /**
@@ -193,18 +205,33 @@ export class Arena {
     return sum;
   }
 
-  /** Undoes what a row did to the machine: called when the row is over, however it ended, the last one first. */
-  atEnd(undo: () => void | Promise<void>): void {
-    this.#undos.unshift(undo);
+  /**
+   * What the checker says of every sale after the row has failed; ends its loads first, so that nothing is under way.
+   * @returns sentences that begin with the invariant
+   */
+  async findings(): Promise<string[]> {
+    await this.#endLoads();
+    const ports = { ...this.stack.audit, clock: systemClock };
+    const found = await Promise.all(
+      [...this.#sales.keys()].map(async (saleId) => {
+        await waitUntilAtRest(saleId, ports, FAILED_REST_TIMEOUT_MS);
+        return (await this.#check(saleId)).findings;
+      }),
+    );
+    return found.flat().map(({ invariant, detail }) => `${invariant} ${detail}`);
   }
 
   /** Ends loads, programs and proxies, and undoes the rest. Never rejects. */
   async close(): Promise<void> {
-    const buyers = [...this.#sales.values()].flatMap((own) => own.buyers);
-    await Promise.allSettled(buyers.map((client) => client.close()));
+    await this.#endLoads();
     await this.programs.close();
     await Promise.allSettled(this.#proxies.map(({ proxy }) => proxy.close()));
     for (const undo of this.#undos.splice(0)) await Promise.allSettled([(async () => undo())()]);
+  }
+
+  async #endLoads(): Promise<void> {
+    const buyers = [...this.#sales.values()].flatMap((own) => own.buyers);
+    await Promise.allSettled(buyers.map((client) => client.close()));
   }
 
   #check(saleId: string): Promise<SaleCheck> {

@@ -49,6 +49,8 @@ export interface RowResult {
   readonly tookMs: number;
   /** What was proved to have happened. */
   readonly bites: readonly string[];
+  /** What the checker found besides, when red: `I3 ann/k1 was answered 2xx and has no row`. */
+  readonly findings: readonly string[];
 }
 
 /** Summed over the sales of a row. */

@@ -9,6 +9,8 @@ export interface MatrixParts {
   readonly stack: StackHands;
   /** What programs run with: the environment of this process and the addresses of the servers. */
   readonly env: Environment;
+  /** Entry of another build than that of this checkout, which the programs run then. */
+  readonly main?: string;
   /** Rows that may run beside each other do so, at most so many at a time. */
   readonly jobs: number;
   readonly signal: AbortSignal;
@@ -46,7 +48,7 @@ export class Matrix {
 
   constructor(parts: MatrixParts) {
     this.#parts = parts;
-    this.#shared = new SharedPrograms(parts.env, parts.stack.servers.dir);
+    this.#shared = new SharedPrograms(parts.env, parts.stack.servers.dir, parts.main);
   }
 
   /** Takes turns until none is left. @returns in the order in which they ended; after an abort those that had begun */
@@ -67,12 +69,12 @@ export class Matrix {
 
   /** One row, once. A row that runs alone must not be run beside another. */
   async runOne(row: Row, seed: number): Promise<RowResult> {
-    const { stack, env, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
+    const { stack, env, main, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
     onBegin?.(row, seed);
     if (row.alone) await this.endShared();
     const logDir = join(stack.servers.dir, 'op-log');
     const survivors = () => this.#shared.survivors();
-    const result = await runRow({ row, seed, stack, env, logDir, survivors, signal, onLogs });
+    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, onLogs });
     if (!signal.aborted) onEnd?.(result, row);
     return result;
   }

@@ -17,18 +17,22 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   const { row, seed, stack, signal } = parts;
   const base = { row: nameOf(row), ids: idsOf(row), title: row.title, seed };
   const reason = row.skip?.() ?? null;
-  const nothing = { figures: NO_FIGURES, recoveryMs: null, tookMs: 0, bites: [] };
+  const nothing = { figures: NO_FIGURES, recoveryMs: null, tookMs: 0, bites: [], findings: [] };
   if (reason !== null) return { ...base, ...nothing, outcome: 'skipped', reason };
 
   const startedMs = performance.now();
   const arena = new Arena(parts);
   let failure: string | null = null;
+  let findings: string[] = [];
   try {
     await bounded(row.run(arena), row.timeoutMs ?? RUN_TIMEOUT_MS, signal);
     await bounded(arena.conclude(), RUN_TIMEOUT_MS, signal);
   } catch (error) {
     failure = sentenceOf(error);
-    if (!signal.aborted) parts.onLogs(arena.programs.logTails());
+    if (!signal.aborted) {
+      parts.onLogs(arena.programs.logTails());
+      findings = await findingsBeyond(failure, arena);
+    }
   }
   const figures = await arena.figures().catch(() => NO_FIGURES);
   await arena.close();
@@ -37,9 +41,17 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   }
   return {
     ...base,
-    ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites },
+    ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },
     ...{ recoveryMs: arena.recoveryMs, tookMs: Math.round(performance.now() - startedMs) },
   };
+}
+
+/** What the books of a failed row say that its failure does not say already: the first finding of each invariant. */
+async function findingsBeyond(failure: string, arena: Arena): Promise<string[]> {
+  const findings = await arena.findings().catch(() => []);
+  const beyond = findings.filter((finding) => !failure.includes(finding));
+  const invariantOf = (finding: string): string => finding.slice(0, 'I1'.length);
+  return beyond.filter((one, index) => beyond.findIndex((other) => invariantOf(other) === invariantOf(one)) === index);
 }
 
 /** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unseen */

@@ -17,12 +17,15 @@ const KEEPER_ENV = { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '600000' };
 export class SharedPrograms {
   readonly #env: Environment;
   readonly #stackDir: string;
+  readonly #main: string | undefined;
   #programs: Programs | null = null;
   #starting: Promise<Survivors> | null = null;
 
-  constructor(env: Environment, stackDir: string) {
+  /** @param main entry of another build than that of this checkout */
+  constructor(env: Environment, stackDir: string, main?: string) {
     this.#env = env;
     this.#stackDir = stackDir;
+    this.#main = main;
   }
 
   /** @throws when one of them has died: some row broke what it should not */
@@ -47,7 +50,7 @@ export class SharedPrograms {
   }
 
   async #start(): Promise<Survivors> {
-    const programs = new Programs(this.#env, this.#stackDir);
+    const programs = new Programs(this.#env, this.#stackDir, this.#main);
     this.#programs = programs;
     const [api, keeper, ...workers] = await Promise.all([
       programs.start('api', { env: RECONCILE_ENV }),

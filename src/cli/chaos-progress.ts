@@ -66,7 +66,7 @@ export class ChaosProgress {
   }
 }
 
-function lineOf({ row, seed, outcome, reason, recoveryMs, tookMs, bites }: RowResult): string {
+function lineOf({ row, seed, outcome, reason, recoveryMs, tookMs, bites, findings }: RowResult): string {
   const name = row.padEnd(ROW_WIDTH);
   switch (outcome) {
     case 'green': {
@@ -76,6 +76,7 @@ function lineOf({ row, seed, outcome, reason, recoveryMs, tookMs, bites }: RowRe
     case 'red':
       return (
         `✗ ${name} ${seconds(tookMs).padStart(7)}  ${reason}\n` +
+        findings.map((finding) => `  the books: ${finding}\n`).join('') +
         `  again: npm run seckill -- chaos run ${row} --seed ${seed}`
       );
     case 'skipped':

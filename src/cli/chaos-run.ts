@@ -1,20 +1,15 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bootOwnStack, type OwnStack } from '../chaos/chaos-stack.js';
 import { readFacts, type Facts } from '../chaos/facts.js';
 import { buildIfOlder } from '../chaos/harness/built-main.js';
-import { closeConnections } from '../chaos/harness/http-client.js';
-import { openHands, type StackHands } from '../chaos/harness/stack-hands.js';
+import type { StackHands } from '../chaos/harness/stack-hands.js';
 import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../chaos/report.js';
 import { nameOf, type Row, type RowResult } from '../chaos/row.js';
 import { Matrix, Turns } from '../chaos/run-matrix.js';
 import { REPO_DIR } from '../stack/paths.js';
-import type { OnProgress, StackStep } from '../stack/progress.js';
-import { SERVER_NAMES } from '../stack/servers/server-spec.js';
-import type { Stack } from '../stack/stack.js';
 import { ChaosProgress } from './chaos-progress.js';
+import { onOwnStacks } from './own-stacks.js';
 import { reportStackError } from './stack-failure.js';
-import { progressStyle, showProgress } from './stack-progress.js';
 import { renderTable } from './table.js';
 
 /** What a person gave to `chaos run`. */
@@ -31,12 +26,7 @@ interface RunFlags extends ChaosFlags {
   readonly full: boolean;
 }
 
-const CHAOS_DIR = join(REPO_DIR, '.stack-chaos');
 const REPORT_FILE = join(REPO_DIR, 'bench', 'chaos-report.md');
-/** `.stack-chaos`, `.stack-chaos-2` … */
-const foldersOf = (stacks: number): string[] =>
-  Array.from({ length: stacks }, (_, index) => (index === 0 ? CHAOS_DIR : `${CHAOS_DIR}-${index + 1}`));
-const BOOT_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES];
 const EXIT_RED = 1;
 
 /** Boots servers, breaks them row by row and says what came of it. Sets the exit code. */
@@ -77,54 +67,27 @@ interface Ran {
 }
 
 async function bootAndRun(rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
-  const { flags, signal } = parts;
-  const booted: OwnStack[] = [];
-  const stray = (error: unknown): void => {
-    process.exitCode = EXIT_RED;
-    parts.progress.say(`An error that belongs to no row: ${error instanceof Error ? error.stack : String(error)}`);
-  };
-  try {
-    for (const dir of foldersOf(flags.stacks)) {
-      const boot = (onProgress: OnProgress) => bootOwnStack({ dir, onProgress, signal });
-      booted.push(await showProgress(progressStyle(flags.json === true), BOOT_STEPS, boot));
-    }
-    process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
-    return await runOn(
-      booted.map(({ stack }) => stack),
-      new Turns(rows, seeds),
-      parts,
+  const { flags, progress, signal } = parts;
+  const say = (line: string): void => progress.say(line);
+  return onOwnStacks({ ...flags, count: flags.stacks, say, signal }, async (stacks) => {
+    const matrices = stacks.map(
+      (stack) =>
+        new Matrix({
+          ...{ stack, env: { ...process.env, ...stack.env }, jobs: flags.jobs, signal },
+          onBegin: (row) => progress.begin(row),
+          onEnd: (result) => progress.end(result),
+          onLogs: (text) => progress.logs(text),
+        }),
     );
-  } finally {
-    await Promise.all(booted.map(({ stop }) => stop()));
-    for (const dir of flags.keep ? [] : foldersOf(flags.stacks)) {
-      rmSync(join(dir, 'data'), { recursive: true, force: true });
+    try {
+      const facts = await readFacts(stacks[0] as StackHands);
+      const turns = new Turns(rows, seeds);
+      const results = await Promise.all(matrices.map((matrix) => matrix.run(turns)));
+      signal.throwIfAborted();
+      return { results: results.flat(), facts };
+    } finally {
+      progress.close();
+      await Promise.all(matrices.map((matrix) => matrix.endShared()));
     }
-  }
-}
-
-async function runOn(stacks: readonly Stack[], turns: Turns, { flags, progress, signal }: RunParts): Promise<Ran> {
-  const hands = await Promise.all(stacks.map((stack) => openHands(stack.dir, stack.env())));
-  const matrices = hands.map(
-    (stack) =>
-      new Matrix({
-        stack,
-        env: { ...process.env, ...stack.env },
-        jobs: flags.jobs,
-        signal,
-        onBegin: (row) => progress.begin(row),
-        onEnd: (result) => progress.end(result),
-        onLogs: (text) => progress.logs(text),
-      }),
-  );
-  try {
-    const facts = await readFacts(hands[0] as StackHands);
-    const results = await Promise.all(matrices.map((matrix) => matrix.run(turns)));
-    signal.throwIfAborted();
-    return { results: results.flat(), facts };
-  } finally {
-    progress.close();
-    await Promise.all(matrices.map((matrix) => matrix.endShared()));
-    closeConnections();
-    await Promise.all(hands.map((one) => one.close()));
-  }
+  });
 }

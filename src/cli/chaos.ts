@@ -1,12 +1,17 @@
 import { Command } from 'commander';
 import { randomInt } from 'node:crypto';
 import type { ChaosFlags } from './chaos-run.js';
+import type { SoakFlags } from './chaos-soak.js';
 import { parseWhole } from './options.js';
 
 /** They mostly wait for the broker's question. */
 const JOBS_DEFAULT = 4;
 const SEED_MAX = 2 ** 31 - 1;
 const SEEDS_MAX = 1000;
+const SOAK_MINUTES_DEFAULT = 15;
+/** What every buyer heard is kept in memory, half a kB per purchase: half a GB after four hours. */
+const SOAK_MINUTES_MAX = 240;
+const FAULT_EVERY_S_DEFAULT = 20;
 
 const EXIT_USAGE = 2;
 
@@ -17,9 +22,10 @@ Examples:
   seckill chaos run T3 R             row T3 and every row of group R
   seckill chaos run T3 --seeds 20    with twenty seeds
   seckill chaos run T3 --seed 7      the same victim, moment and load again
+  seckill chaos soak                 15 minutes of mixed load, a random fault every 20 s
 
 It boots servers of its own in .stack-chaos, on free ports, and stops them at the end.
-Exit codes: 0 every row is green, 1 a row is red, 2 used wrongly.`;
+Exit codes: 0 every row, or the soak, is green, 1 something is red, 2 used wrongly.`;
 
 /** `seckill chaos`: the fault matrix as a command. */
 export function chaosCommand(): Command {
@@ -42,6 +48,16 @@ export function chaosCommand(): Command {
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
     .option('--json', 'one JSON line per row and seed, and one for the run')
     .action(run);
+  chaos
+    .command('soak')
+    .description('mixed load and random faults for minutes: memory, handles and connections stay flat, the books exact')
+    .option('--minutes <count>', 'how long', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
+    .option('--fault-every-s <seconds>', 'pause between two faults', parseWhole(5, 600), FAULT_EVERY_S_DEFAULT)
+    .option('--seed <seed>', 'draws the faults; default by chance', parseWhole(0, SEED_MAX))
+    .option('--keep', 'keep the data of the servers, not only logs and op logs')
+    .option('--report <file>', 'write the figures as a page of Markdown')
+    .option('--json', 'one JSON line per fault, and one for the soak')
+    .action(soak);
   return chaos;
 }
 
@@ -72,4 +88,9 @@ async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?:
   const first = flags.seed ?? randomInt(SEED_MAX - SEEDS_MAX);
   const seeds = Array.from({ length: flags.seeds }, (_, index) => first + index);
   await runChaos(chosen, seeds, { ...flags, full: ids.length === 0 });
+}
+
+async function soak(flags: Omit<SoakFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
+  const { runSoak } = await import('./chaos-soak.js');
+  await runSoak({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
 }

@@ -1,10 +1,16 @@
-// Loaded before a program: `clock-step.js?ms=-5000` sets its clock forward or back by so much at each SIGUSR2.
+// Loaded before a program: `clock-step.js?ms=-5000` sets its clock forward or back by so much at each SIGUSR2, and with
+// `&at=start` before its first line.
 
-const stepMs = Number(new URL(import.meta.url).searchParams.get('ms'));
+const params = new URL(import.meta.url).searchParams;
+const stepMs = Number(params.get('ms'));
 const realNow = Date.now;
-let offsetMs = 0;
+let offsetMs = params.get('at') === 'start' ? stepMs : 0;
 
 Date.now = () => realNow() + offsetMs;
+// The client of the broker dates its messages with `new Date()`.
+globalThis.Date = new Proxy(Date, {
+  construct: (date, args, target) => Reflect.construct(date, args.length === 0 ? [date.now()] : args, target) as Date,
+});
 process.on('SIGUSR2', () => (offsetMs += stepMs));
 
 export {};

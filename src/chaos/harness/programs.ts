@@ -47,11 +47,11 @@ export class Program {
   readonly #child: ChildProcess;
   #facts: Readonly<Record<string, string | number>> = {};
 
-  constructor(name: ProgramName, logFile: string, env: Environment, preload: readonly string[]) {
+  constructor(main: string, name: ProgramName, logFile: string, env: Environment, preload: readonly string[]) {
     this.name = name;
     this.logFile = logFile;
     const log = openSync(logFile, 'a');
-    this.#child = fork(BUILT_MAIN, [name], {
+    this.#child = fork(main, [name], {
       env: { ...env },
       execArgv: preload.flatMap((module) => ['--import', module]),
       stdio: ['ignore', log, log, 'ipc'],
@@ -130,12 +130,17 @@ let made = 0;
 export class Programs {
   readonly #env: Environment;
   readonly #logDir: string;
+  readonly #main: string;
   readonly #programs: Program[] = [];
   #closed = false;
 
-  /** @param env what points a program at its servers, and all else it runs with */
-  constructor(env: Environment, stackDir: string) {
+  /**
+   * @param env what points a program at its servers, and all else it runs with
+   * @param main entry of the build that they run; default: that of this checkout
+   */
+  constructor(env: Environment, stackDir: string, main: string = BUILT_MAIN) {
     this.#env = env;
+    this.#main = main;
     this.#logDir = join(stackDir, 'log', 'programs');
     mkdirSync(this.#logDir, { recursive: true });
   }
@@ -154,6 +159,7 @@ export class Programs {
     if (this.#closed) throw new Error(`no ${name} is started after the end of its row or file`);
     const logFile = join(this.#logDir, `${name}-${process.pid}-${Date.now()}-${made++}.log`);
     const program = new Program(
+      this.#main,
       name,
       logFile,
       { ...this.#env, ...HARNESS_ENV, ...envOf(options) },

@@ -9,6 +9,13 @@ import type { StackHands } from './stack-hands.js';
 export interface RecordedBatch {
   readonly batchId: string;
   readonly orderIds: readonly string[];
+  /** Buyer of each order. */
+  readonly userIds: readonly string[];
+}
+
+/** Units are taken for it, and its orders have their ids, but no row yet. */
+export interface HeldBatch extends RecordedBatch {
+  record(paymentWindowMs: number): Promise<void>;
 }
 
 /** Slot of ids that no worker has; a sequence by chance, so that two batches of one millisecond differ. */
@@ -21,6 +28,13 @@ export async function recordBatch(
   size: number,
   paymentWindowMs = 900_000,
 ): Promise<RecordedBatch> {
+  const held = await holdBatch(stack, saleId, size);
+  await held.record(paymentWindowMs);
+  return held;
+}
+
+/** Deducts a batch of `size` buyers, as an api does; `record` does later what a worker would. */
+export async function holdBatch(stack: StackHands, saleId: string, size: number): Promise<HeldBatch> {
   const tag = randomBytes(4).toString('hex');
   const purchases = Array.from({ length: size }, (_, i) => ({
     ...{ userId: `${tag}-${i}`, requestId: 'k1', quantity: 1 },
@@ -31,13 +45,19 @@ export async function recordBatch(
   });
   const { outcome } = await createStockLedger(stack.redis, silentLog).deduct(batch);
   if (outcome !== 'deducted') throw new Error(`deduct: ${outcome}`);
-  const book = createOrderBook(stack.mysql);
   const nowMs = Date.now();
   const orders = purchases.map((purchase, i) => ({
     ...{ orderId: composeOrderId(nowMs, SLOT, purchase.userId, i), batch, purchase, failure: null },
   }));
-  const terms = await book.termsOf([saleId]);
-  const written = await book.write({ terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs });
-  if (written.outcome !== 'written') throw new Error(`write: ${written.outcome}`);
-  return { batchId: batch.batchId, orderIds: orders.map(({ orderId }) => orderId) };
+  return {
+    batchId: batch.batchId,
+    orderIds: orders.map(({ orderId }) => orderId),
+    userIds: purchases.map(({ userId }) => userId),
+    async record(paymentWindowMs): Promise<void> {
+      const book = createOrderBook(stack.mysql);
+      const terms = await book.termsOf([saleId]);
+      const written = await book.write({ terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs });
+      if (written.outcome !== 'written') throw new Error(`write: ${written.outcome}`);
+    },
+  };
 }

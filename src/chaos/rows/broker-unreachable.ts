@@ -56,7 +56,10 @@ const PROXY_KILLED: Row = {
     const open = await pending();
     expectAtLeast(open, 1, 'batches deducted and not committed');
     const said = await refusalOfNewApi(arena);
-    expectTrue(said.includes(stack.env.ROCKETMQ_ENDPOINT) && said.includes('Is the proxy running there?'), said);
+    expectTrue(
+      said.includes(stack.env.ROCKETMQ_ENDPOINT) && said.includes('Is the proxy running there?'),
+      'it says why',
+    );
 
     await startBroker(stack);
     arena.faultEnded();

@@ -1,6 +1,8 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
+import { readMeter } from '../harness/meters.js';
+import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
 import { markersOf } from '../harness/stack-hands.js';
 import type { Row } from '../row.js';
@@ -11,6 +13,8 @@ const STOCK = 20;
 /** The broker asks 11 to 16 s after the half message, more on a busy machine. */
 const CHECK_BACK_MS = 80_000;
 const DRAIN_MS = 10_000;
+/** Orders must come by check-back: a keeper that publishes the batch again would hide a rollback. */
+const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 const settledIn = async ({ stack }: Arena, saleId: string): Promise<boolean> =>
   (await stack.audit.ledger.pendingCount({ saleId, bucket: 0 })) === 0;
@@ -24,6 +28,12 @@ async function leaveOneOpen(arena: Arena, saleId: string): Promise<Buyers> {
   await arena.diedAt(victim, 'after_deduct');
   expectEqual(await settledIn(arena, saleId), false, 'no open batch');
   return buyers;
+}
+
+/** An api that could not find out has told the broker so. */
+function noAnswerGiven(arena: Arena, api: Program): Promise<void> {
+  const none = (): Promise<number> => readMeter(api, 'seckill_check_backs_total{answer="no_answer"}');
+  return arena.until('the broker got no answer', async () => (await none()) > 0);
 }
 
 /** Who asks again has his order, whatever became of the first try. */
@@ -41,7 +51,7 @@ const DEATHS: Row = {
   ...{ fast: false, alone: true },
   async run(arena) {
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
-    await arena.start('keeper');
+    await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
     for (const point of arena.random.shuffled(['check_before_decide', 'check_after_decide'])) {
       const asked = await arena.start('api', { failPoint: point });
@@ -61,12 +71,13 @@ const THROWS: Row = {
   ...{ fast: false, alone: true },
   async run(arena) {
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
-    await arena.start('keeper');
+    await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
     const point = arena.random.pick(['check_before_decide', 'check_after_decide']);
     const asked = await arena.start('api', { failPoint: point, failPointDo: 'throw' });
     await arena.reached(asked, point, CHECK_BACK_MS);
     arena.faultEnded();
+    await noAnswerGiven(arena, asked);
     expectEqual(await settledIn(arena, saleId), false, `an answer after ${point}`);
     await arena.until('it is asked again and commits', () => settledIn(arena, saleId), CHECK_BACK_MS);
     expectEqual(asked.running, true, 'the same api');
@@ -80,7 +91,7 @@ const REDIS_AWAY: Row = {
   ...{ fast: false, alone: true },
   async run(arena) {
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
-    await arena.start('keeper');
+    await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
     const redis = await arena.proxy('redis');
     const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '500' };
@@ -95,6 +106,7 @@ const REDIS_AWAY: Row = {
     redis.proxy.dropReplies = false;
     redis.proxy.reset();
     arena.faultEnded();
+    await noAnswerGiven(arena, api);
     await arena.until('it is asked again and commits', () => settledIn(arena, saleId), CHECK_BACK_MS);
     expectEqual(api.running, true, 'the same api');
     await expectOrders(arena, buyers);
@@ -147,21 +159,26 @@ const STALL: Row = {
     const sleeper = await arena.start('api', { env: { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '30000' } });
     const buyers = arena.buyers(saleId, [sleeper]);
     const users = userIds(arena.random.whole(1, 6));
-    const markers = async (): Promise<string[]> => [...(await markersOf(arena.stack, saleId)).values()];
-    const aborted = async (): Promise<boolean> => (await markers()).includes('aborted');
+    const aborted = async (): Promise<string[]> =>
+      [...(await markersOf(arena.stack, saleId))].filter(([, marker]) => marker === 'aborted').map(([id]) => id);
     let awake = false;
     atScriptCall(redis.proxy, 'deduct', async () => {
       sleeper.signal('SIGSTOP');
       await arena.until('it wakes up', () => awake, CHECK_BACK_MS * 2);
     });
     const answers = buyers.rush(users, users.length);
-    await arena.bite('the check-back aborted the batch of an api that sleeps', aborted, CHECK_BACK_MS);
+    const isAborted = async (): Promise<boolean> => (await aborted()).length > 0;
+    await arena.bite('the check-back aborted the batch of an api that sleeps', isAborted, CHECK_BACK_MS);
+    const before = await aborted();
     expectEqual((await arena.stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.unitsLeft, STOCK, 'units left');
     sleeper.signal('SIGCONT');
     awake = true;
     arena.faultEnded();
     await answers;
-    expectOneOf('aborted', await markers(), 'markers');
+    const inFlight = (): Promise<number> => readMeter(sleeper, 'seckill_batches_in_flight');
+    await arena.until('every late deduct has its answer', async () => (await inFlight()) === 0, 40_000);
+    const after = await markersOf(arena.stack, saleId);
+    for (const id of before) expectEqual(after.get(id), 'aborted', `the marker of ${id}, which never changes`);
     for (const again of await buyers.rush(users, users.length, { tries: 20, url: other.url })) {
       expectOneOf(again?.status, [200, 202], 'the answer to the same key');
     }

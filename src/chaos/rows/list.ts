@@ -1,18 +1,23 @@
 import type { Row } from '../row.js';
+import { API_CLOCK_ROWS } from './api-clocks.js';
 import { BOOKS_APART_ROWS } from './books-apart.js';
 import { BROKER_DISK_ROWS } from './broker-disk.js';
 import { BROKER_LOSS_ROWS } from './broker-loss.js';
 import { BROKER_UNREACHABLE_ROWS } from './broker-unreachable.js';
 import { BROKER_ROWS } from './broker.js';
+import { EQUAL_IDENTITY_ROWS } from './equal-identities.js';
 import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
-import { MANY_HALVES_ROWS } from './many-halves.js';
+import { LATE_CHECK_BACK_ROWS } from './late-check-backs.js';
 import { LATE_REFUSAL_ROWS } from './late-refusals.js';
+import { LOCAL_STACK_ROWS } from './local-stack.js';
+import { MANY_HALVES_ROWS } from './many-halves.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
 import { ORDER_ID_ROWS } from './order-ids.js';
+import { ORDER_NEWS_ROWS } from './order-news.js';
 import { RECONCILE_LIVE_ROWS } from './reconcile-live.js';
 import { RECONCILE_ROWS } from './reconcile.js';
 import { REDIS_EMPTY_ROWS } from './redis-empty.js';
@@ -25,11 +30,14 @@ import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
 import { RIVAL_ROWS } from './rivals.js';
 import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
+import { SLOW_WORKER_ROWS } from './slow-workers.js';
 import { TRANSACTION_ROWS } from './transaction.js';
 
 /** The fault matrix, in its order. */
 export const ROWS: readonly Row[] = [
   ...TRANSACTION_ROWS,
+  ...LATE_CHECK_BACK_ROWS,
+  ...API_CLOCK_ROWS,
   ...GROUP_COMMIT_ROWS,
   ...LATE_REFUSAL_ROWS,
   ...SHARED_BATCH_ROWS,
@@ -46,6 +54,9 @@ export const ROWS: readonly Row[] = [
   ...BROKER_DISK_ROWS,
   ...BROKER_UNREACHABLE_ROWS,
   ...MANY_HALVES_ROWS,
+  ...SLOW_WORKER_ROWS,
+  ...ORDER_NEWS_ROWS,
+  ...EQUAL_IDENTITY_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,
   ...BOOKS_APART_ROWS,
@@ -56,4 +67,5 @@ export const ROWS: readonly Row[] = [
   ...RECONCILE_LIVE_ROWS,
   ...HOSTILE_ROWS,
   ...SLOW_CLIENT_ROWS,
+  ...LOCAL_STACK_ROWS,
 ];

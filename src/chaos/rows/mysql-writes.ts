@@ -4,6 +4,7 @@ import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { MysqlWire } from '../harness/mysql-wire.js';
+import { deadLettersOf, rowsOf } from '../harness/orders-of-sale.js';
 import type { Program } from '../harness/programs.js';
 import type { Line } from '../harness/tcp-proxy.js';
 import type { Row } from '../row.js';
@@ -32,19 +33,12 @@ async function startBehindWire(arena: Arena): Promise<{ readonly api: Program; r
   return { api, wire };
 }
 
-async function rowsOf({ stack }: Arena, saleId: string): Promise<number> {
-  const sql = 'SELECT COUNT(*) AS `rows` FROM orders WHERE sale_id = ?';
-  const [row] = await stack.mysql.query<{ rows: string }>(sql, [saleId]);
-  return Number(row?.rows);
-}
-
 /** Whoever heard yes has an order, nothing failed, and no message used its retries up. */
 async function expectEachHasAnOrder(arena: Arena, saleId: string, buyers: Buyers): Promise<void> {
   await buyers.askAgain();
   const figures = await arena.rest(saleId);
   expectFields(figures, { rows: buyers.opLog.count('ok'), failedRows: 0 }, 'rows of those who heard yes');
-  const letters = await arena.stack.mysql.query('SELECT id FROM dead_letters WHERE sale_id = ?', [saleId]);
-  expectEqual(letters.length, 0, 'dead letters');
+  expectEqual(await deadLettersOf(arena.stack, saleId), 0, 'dead letters');
 }
 
 const SLOW: Row = {
@@ -65,7 +59,7 @@ const SLOW: Row = {
     const { opLog } = buyers;
     await buyers.rush(userIds(8), 8, { tries: 20 });
     await arena.rest(saleId);
-    const before = await rowsOf(arena, saleId);
+    const before = await rowsOf(arena.stack, saleId);
 
     proxy.replyDelayMs = arena.random.whole(1_800, 2_300);
     const slowMs = performance.now();
@@ -74,7 +68,11 @@ const SLOW: Row = {
     await arena.bite('the pool of the api was exhausted', () => asked.some((answer) => answer?.status === 503));
     const okBefore = opLog.count('ok');
     await arena.until('purchases are accepted all the same', () => opLog.count('ok') > okBefore + 50);
-    await arena.until('slow transactions are committed', async () => (await rowsOf(arena, saleId)) > before, 60_000);
+    await arena.until(
+      'slow transactions are committed',
+      async () => (await rowsOf(arena.stack, saleId)) > before,
+      60_000,
+    );
     const tookMs = Math.round(performance.now() - slowMs);
     await arena.bite(
       `a transaction took ${tookMs} ms, a delivery is ours for ${INVISIBLE_MS}`,
@@ -108,7 +106,7 @@ const LOCKED: Row = {
     await whileHeld(arena, saleId, async () => {
       await buyers.rush(userIds(arena.random.whole(5, 20)), 5, { tries: 5 });
       await arena.bite('a lock wait timed out (1205)', () => wire.count(LOCK_WAIT) > 0);
-      expectEqual(await rowsOf(arena, saleId), 0, 'rows while the sale is held');
+      expectEqual(await rowsOf(arena.stack, saleId), 0, 'rows while the sale is held');
     });
     arena.faultEnded();
     expectAtLeast(wire.sent(INSERT_ORDERS), 2, 'the whole transaction again: INSERTs sent');

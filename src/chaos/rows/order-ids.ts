@@ -1,13 +1,11 @@
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { composeOrderId, explainOrderId } from '../../domain/order-id.js';
 import { hash32 } from '../../domain/sale.js';
-import { BUILT_MAIN } from '../harness/built-main.js';
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';
 import { MysqlWire } from '../harness/mysql-wire.js';
 import { draftSale } from '../harness/open-sale.js';
+import { clockStep } from '../harness/preload.js';
 import type { StackHands } from '../harness/stack-hands.js';
 import type { Row } from '../row.js';
 
@@ -73,7 +71,6 @@ const EQUAL_IDS: Row = {
 
 /** More than the minter may run ahead of its clock, and over within seconds. */
 const STEP_MS = -6_000;
-const CLOCK_STEP = `${pathToFileURL(join(BUILT_MAIN, '../../chaos/harness/clock-step.js')).href}?ms=${STEP_MS}`;
 
 const CLOCK: Row = {
   ...{ id: 'D8', variant: 'clock' },
@@ -84,7 +81,7 @@ const CLOCK: Row = {
     const { stack } = arena;
     const [api, worker] = await Promise.all([
       arena.start('api'),
-      arena.start('worker', { preload: [CLOCK_STEP] }),
+      arena.start('worker', { preload: [clockStep(STEP_MS)] }),
       arena.start('keeper'),
     ]);
     const { saleId } = await arena.openSale({ stock: 100_000 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chooseRows } from '../../../src/chaos/choose-rows.js';
@@ -9,6 +9,7 @@ import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../../../src/
 import { nameOf, NO_FIGURES, type Row, type RowResult } from '../../../src/chaos/row.js';
 import { ROWS } from '../../../src/chaos/rows/list.js';
 import { Matrix, Turns } from '../../../src/chaos/run-matrix.js';
+import type { Sale } from '../../../src/domain/sale.js';
 
 const rowOf = (parts: Partial<Row>): Row => ({
   ...{ id: 'T1', title: 'something breaks', fast: true, alone: false },
@@ -17,7 +18,7 @@ const rowOf = (parts: Partial<Row>): Row => ({
 });
 const resultOf = (parts: Partial<RowResult>): RowResult => ({
   ...{ row: 'T1', ids: ['T1'], title: 'something breaks', seed: 1, outcome: 'green', reason: null },
-  ...{ figures: NO_FIGURES, recoveryMs: 1500, tookMs: 10, bites: [] },
+  ...{ figures: NO_FIGURES, recoveryMs: 1500, tookMs: 10, bites: [], findings: [] },
   ...parts,
 });
 
@@ -67,9 +68,53 @@ describe('chaos: the matrix', () => {
       arena.atEnd(() => void undone.push('last'));
       return Promise.reject(new Error('no'));
     };
-    const [red] = await matrixOf().run([rowOf({ run })], [1]);
+    const [red] = await matrixOf().run(new Turns([rowOf({ run })], [1]));
     expect(red).to.include({ outcome: 'red', reason: 'no' });
     expect(undone).to.deep.equal(['last', 'first']);
+  });
+
+  it('says of a red row what its books say besides', async () => {
+    const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
+    const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [] };
+    const audit = {
+      ledger: { snapshot: () => Promise.resolve(snapshot), pendingCount: () => Promise.resolve(0) },
+      book: {
+        findSale: () => Promise.resolve(sale),
+        undoneReleases: () => Promise.resolve(0),
+        orders: async function* () {
+          yield [];
+        },
+      },
+    };
+    const stack = { servers: { dir }, audit } as unknown as StackHands;
+    const { signal } = new AbortController();
+    const fails = rowOf({
+      run(arena) {
+        arena.adopt(sale);
+        return Promise.reject(new Error('no'));
+      },
+    });
+    const [red] = await new Matrix({ stack, env: {}, jobs: 1, signal }).run(new Turns([fails], [1]));
+    expect(red).to.deep.include({ outcome: 'red', reason: 'no', findings: ['I4 1 units are in neither book'] });
+  });
+
+  it('runs the programs of another build when it is given one', async () => {
+    const main = join(dir, 'another-main.mjs');
+    writeFileSync(
+      main,
+      'console.log(`another ${process.argv[2]}`); process.send({ facts: {} }); setInterval(() => 0, 9);',
+    );
+    const row = rowOf({
+      async run(arena) {
+        const keeper = await arena.start('keeper');
+        await arena.bite('it is another', () => keeper.log.includes('another keeper'));
+        arena.faultEnded();
+      },
+    });
+    const { signal } = new AbortController();
+    const stack = { servers: { dir } } as StackHands;
+    const [result] = await new Matrix({ stack, env: process.env, main, jobs: 1, signal }).run(new Turns([row], [1]));
+    expect(result?.reason).to.equal(null);
   });
 
   it('skips a row with its reason and does not run it', async () => {

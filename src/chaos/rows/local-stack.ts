@@ -1,0 +1,132 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { rememberPorts } from '../../stack/instance.js';
+import { listeningPorts } from '../../stack/listening-ports.js';
+import { stackPaths, type StackPaths } from '../../stack/paths.js';
+import { readPidFile } from '../../stack/pid-file.js';
+import { claimedPorts, pickFreePorts } from '../../stack/ports.js';
+import { identityOf } from '../../stack/process-identity.js';
+import { SERVER_NAMES } from '../../stack/servers/server-spec.js';
+import { openStack } from '../../stack/stack.js';
+import type { Arena } from '../arena.js';
+import { Bystander } from '../harness/bystander.js';
+import { RunningCommand, type CommandEnd } from '../harness/command.js';
+import { expectEqual, expectTrue } from '../harness/expect.js';
+import { folderBeside } from '../harness/folder-beside.js';
+import type { Row } from '../row.js';
+
+// L1: starts of the stack on this machine that must not happen, or not twice.
+
+const LONG_MS = 400_000;
+
+/** `seckill stack <verb>` on one folder; its last line is its result. */
+class StackCommands {
+  readonly paths: StackPaths;
+  readonly #env: Arena['env'];
+
+  constructor(arena: Arena, dir: string) {
+    this.paths = stackPaths(dir);
+    this.#env = arena.env;
+  }
+
+  begin(verb: 'up' | 'down' | 'status'): Promise<CommandEnd> {
+    return new RunningCommand(['stack', verb, '--dir', this.paths.dir, '--json'], this.#env).end;
+  }
+
+  async run(verb: 'up' | 'down'): Promise<Readonly<Record<string, unknown>>> {
+    return resultOf(await this.begin(verb));
+  }
+
+  /** Of every server, in the order of SERVER_NAMES; null for one that does not run. */
+  async pids(): Promise<unknown[]> {
+    return (await this.begin('status')).lines.map(({ pid }) => pid);
+  }
+}
+
+const resultOf = ({ lines, code }: CommandEnd): Readonly<Record<string, unknown>> => ({ ...lines.at(-1), code });
+
+const NOBODY: readonly null[] = SERVER_NAMES.map(() => null);
+
+/** Somebody listens on one of the ports of the folder: one sentence, and no server is started. */
+async function takePort(arena: Arena, stack: StackCommands): Promise<void> {
+  const ports = pickFreePorts(listeningPorts());
+  rememberPorts(stack.paths.instanceFile, ports);
+  const { port, label } = arena.random.pick(claimedPorts(ports));
+  const holder = await Bystander.start(port);
+  arena.atEnd(() => holder.end());
+  await arena.bite(`somebody else listens on port ${port}`, () => listeningPorts().some((one) => one.port === port));
+
+  const { code, result, error } = await stack.run('up');
+  expectEqual([code, result], [1, 'failed'], 'the end of `stack up`');
+  const named = String(error).startsWith(`Port ${port} (${label}) is in use by pid ${holder.pid} (`);
+  expectTrue(named, `it names port and holder: ${String(error)}`);
+  expectEqual(await stack.pids(), [...NOBODY], 'servers that run');
+  expectTrue(!existsSync(dirname(stack.paths.data('redis'))), 'nothing was written beside the choice of ports');
+  expectTrue(holder.alive, 'the holder of the port lives');
+  await holder.end();
+}
+
+/** Every pid file, and the lock of a start, names a process that got the pid of one of ours later. */
+function plantStalePids({ paths }: StackCommands, { pid }: Bystander): void {
+  const noted = { ...identityOf(pid), startTicks: '1' };
+  const files = [...SERVER_NAMES.map((name) => paths.pidFile(name)), paths.lockFile];
+  for (const file of files) {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify(noted));
+  }
+}
+
+/** A second `up` during the first and one after it say what is the case, and start nothing. */
+async function startTwice(arena: Arena, stack: StackCommands): Promise<void> {
+  const first = stack.begin('up');
+  const starter = (): number | undefined => readPidFile(stack.paths.lockFile)?.pid;
+  await arena.bite('the first `stack up` is at it', () => starter() !== undefined);
+  const pid = starter();
+  const during = await stack.run('up');
+  expectEqual([during.code, during.result], [1, 'failed'], 'the end of the second');
+  const says = `Process ${pid} is starting this stack already; wait until it is done.`;
+  expectEqual(during.error, says, 'what the second says');
+
+  const up = resultOf(await first);
+  expectEqual([up.code, up.result, up.started], [0, 'up', [...SERVER_NAMES]], 'the end of the first');
+  const pids = await stack.pids();
+  const after = await stack.run('up');
+  expectEqual([after.code, after.result, after.started], [0, 'up', []], 'the end of the third');
+  expectEqual(await stack.pids(), pids, 'servers that run');
+}
+
+const STARTS: Row = {
+  id: 'L1',
+  title:
+    'a port in use, stale pid files of a stranger, `stack up` twice: a sentence each, nothing half started or signalled',
+  ...{ fast: false, alone: true },
+  timeoutMs: LONG_MS,
+  async run(arena) {
+    const dir = folderBeside(arena, 'starts');
+    rmSync(dir, { recursive: true, force: true });
+    const stack = new StackCommands(arena, dir);
+    arena.atEnd(async () => {
+      await openStack({ dir }).down({ signal: 'SIGKILL' });
+      rmSync(dir, { recursive: true, force: true });
+    });
+    await takePort(arena, stack);
+
+    const stranger = await Bystander.start();
+    arena.atEnd(() => stranger.end());
+    plantStalePids(stack, stranger);
+    const nothing = await stack.run('down');
+    expectEqual([nothing.code, nothing.stopped], [0, []], 'what `stack down` stopped');
+    await arena.bite('the pid of a stranger stood in every pid file', () => stranger.alive);
+    plantStalePids(stack, stranger);
+    await startTwice(arena, stack);
+
+    const down = await stack.run('down');
+    expectEqual([down.code, [...(down.stopped as string[])].sort()], [0, [...SERVER_NAMES].sort()], 'what was stopped');
+    const ours = new Set(claimedPorts(openStack({ dir }).ports).map(({ port }) => port));
+    expectTrue(!listeningPorts().some(({ port }) => ours.has(port)), 'nobody listens on its ports any more');
+    expectTrue(stranger.alive, 'the stranger was never signalled');
+    arena.faultEnded();
+  },
+};
+
+export const LOCAL_STACK_ROWS: readonly Row[] = [STARTS];

@@ -1,0 +1,167 @@
+/** One program at one moment; bytes, and counts of what it has open. */
+export interface ProgramSample {
+  /** `api 4711`: two lives of a program are two programs. */
+  readonly program: string;
+  /** Since it was started. */
+  readonly ageMs: number;
+  readonly rssBytes: number;
+  /** Null when the program did not say. */
+  readonly heapBytes: number | null;
+  /** Open file descriptors, sockets among them. */
+  readonly handles: number;
+  readonly sockets: number;
+}
+
+/** The servers at one moment. */
+export interface ServerSample {
+  /** Since the soak began. */
+  readonly ageMs: number;
+  readonly redisConnections: number;
+  readonly redisBytes: number;
+  readonly redisKeys: number;
+  readonly mysqlConnections: number;
+  /** Rows in MySQL, whatever became of them. */
+  readonly orders: number;
+}
+
+/** Grown means: beyond the ratio and by more than the slack, both. */
+export interface Limit {
+  readonly ratio: number;
+  readonly slack: number;
+}
+
+export interface Verdict {
+  readonly what: string;
+  readonly unit: 'bytes' | 'count' | 'bytes per order' | 'keys per order';
+  /** Median of the first third; 0 for what is judged per order. */
+  readonly first: number;
+  /** Median of the last third; for what is judged per order, its growth over the whole time. */
+  readonly last: number;
+  readonly flat: boolean;
+}
+
+const MIB = 1024 * 1024;
+
+/** A program is judged if it lived so long: a shorter life shows its start and little else. */
+export const LIFE_MIN_MS = 180_000;
+/** Code is compiled, pools and caches fill: the first minute of a life is not compared. */
+export const WARM_UP_MS = 60_000;
+/** Fewer samples have no thirds worth comparing. */
+const SAMPLES_MIN = 9;
+/**
+ * A collector that has time lets the heap grow by a quarter before it collects all of it. At fifty purchases a second
+ * 32 MiB in ten minutes are a leak of 1 kB per purchase; what is below it may be chance.
+ */
+export const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
+/** Buyers who wait and pools that shrink move it by some; one handle lost per fault or per minute is beyond it. */
+export const HANDLE_LIMIT: Limit = { ratio: 1.25, slack: 16 };
+/** A program that starts again has other connections than the one that was killed, and pools that fill later. */
+export const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
+/**
+ * Redis keeps of a purchase its entry, its buyer and, for a batch of one, its marker: some 400 bytes in all, and one
+ * key. Room for batches that were refused, whose markers last a day.
+ */
+export const REDIS_BYTES_PER_ORDER_MAX = 1024;
+export const REDIS_KEYS_PER_ORDER_MAX = 1.5;
+/** Not of orders: buffers of connections, and tables that double. Sale cards, and markers of what was refused. */
+const REDIS_BYTES_SLACK = 4 * MIB;
+const REDIS_KEYS_SLACK = 200;
+
+/** @returns null when there are too few values to say anything */
+export function compareThirds(
+  values: readonly number[],
+  { ratio, slack }: Limit,
+): Pick<Verdict, 'first' | 'last' | 'flat'> | null {
+  if (values.length < SAMPLES_MIN) return null;
+  const third = Math.floor(values.length / 3);
+  const first = median(values.slice(0, third));
+  const last = median(values.slice(-third));
+  return { first, last, flat: last <= first * ratio || last - first <= slack };
+}
+
+/** Memory and handles of every program that lived long enough, each life by itself. */
+export function judgePrograms(samples: readonly ProgramSample[]): Verdict[] {
+  const lives = new Map<string, ProgramSample[]>();
+  for (const sample of samples) lives.set(sample.program, [...(lives.get(sample.program) ?? []), sample]);
+  return [...lives].flatMap(([program, life]) => {
+    if ((life.at(-1)?.ageMs ?? 0) < LIFE_MIN_MS) return [];
+    const warm = life.filter(({ ageMs }) => ageMs >= WARM_UP_MS);
+    const heap = warm.flatMap(({ heapBytes }) => (heapBytes === null ? [] : [heapBytes]));
+    return [
+      ...verdict(
+        `${program} memory`,
+        'bytes',
+        warm.map(({ rssBytes }) => rssBytes),
+        MEMORY_LIMIT,
+      ),
+      ...verdict(`${program} heap`, 'bytes', heap, MEMORY_LIMIT),
+      ...verdict(
+        `${program} handles`,
+        'count',
+        warm.map(({ handles }) => handles),
+        HANDLE_LIMIT,
+      ),
+      ...verdict(
+        `${program} sockets`,
+        'count',
+        warm.map(({ sockets }) => sockets),
+        HANDLE_LIMIT,
+      ),
+    ];
+  });
+}
+
+/** Connections at the servers, and what an order costs Redis. */
+export function judgeServers(samples: readonly ServerSample[]): Verdict[] {
+  if ((samples.at(-1)?.ageMs ?? 0) < LIFE_MIN_MS) return [];
+  const warm = samples.filter(({ ageMs }) => ageMs >= WARM_UP_MS);
+  return [
+    ...verdict(
+      'Redis connections',
+      'count',
+      warm.map(({ redisConnections }) => redisConnections),
+      CONNECTION_LIMIT,
+    ),
+    ...verdict(
+      'MySQL connections',
+      'count',
+      warm.map(({ mysqlConnections }) => mysqlConnections),
+      CONNECTION_LIMIT,
+    ),
+    ...perOrder('Redis memory', 'bytes per order', warm, ({ redisBytes }) => redisBytes, {
+      ...{ perOrderMax: REDIS_BYTES_PER_ORDER_MAX, slack: REDIS_BYTES_SLACK },
+    }),
+    ...perOrder('Redis keys', 'keys per order', warm, ({ redisKeys }) => redisKeys, {
+      ...{ perOrderMax: REDIS_KEYS_PER_ORDER_MAX, slack: REDIS_KEYS_SLACK },
+    }),
+  ];
+}
+
+/** The middle value; of an even number the upper of the two. NaN for none. */
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+function verdict(what: string, unit: Verdict['unit'], values: readonly number[], limit: Limit): Verdict[] {
+  const compared = compareThirds(values, limit);
+  return compared === null ? [] : [{ what, unit, ...compared }];
+}
+
+/** What grows with the orders may; it is its growth per order that is limited. */
+function perOrder(
+  what: string,
+  unit: Verdict['unit'],
+  samples: readonly ServerSample[],
+  valueOf: (sample: ServerSample) => number,
+  { perOrderMax, slack }: { readonly perOrderMax: number; readonly slack: number },
+): Verdict[] {
+  const value = compareThirds(samples.map(valueOf), MEMORY_LIMIT);
+  const orders = compareThirds(
+    samples.map((sample) => sample.orders),
+    MEMORY_LIMIT,
+  );
+  if (value === null || orders === null || orders.last <= orders.first) return [];
+  const [growth, made] = [value.last - value.first, orders.last - orders.first];
+  const last = Math.round((100 * growth) / made) / 100;
+  return [{ what, unit, first: 0, last, flat: growth <= perOrderMax * made + slack }];
+}
