@@ -14,12 +14,12 @@ const KEEPER_ENV = { REDRIVE_AFTER_MS: '3600000' };
 const LOST_BYTES = 5_000;
 const COMMITS = 'seckill_check_backs_total{answer="commit"}';
 const SELLS_AGAIN_MS = 60_000;
-const ALL_ENDED_MS = 240_000;
+const ALL_ENDED_MS = 480_000;
 
 const MANY: Row = {
   id: 'M12',
   title: 'a broker restarts with 10,000 open half messages, one api is cut off: the other ends all of them and sells',
-  ...{ fast: false, alone: true, timeoutMs: 420_000 },
+  ...{ fast: false, alone: true, timeoutMs: 900_000 },
   async run(arena) {
     const { stack, random } = arena;
     const { env, proxy } = await arena.proxy('broker');
