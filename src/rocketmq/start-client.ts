@@ -81,6 +81,7 @@ function startFailure(address: ClientAddress, cause: unknown, timeoutMs: number)
 /** What an operator may do about an error of the broker. */
 export function adviceFor(detail: string): string {
   if (/ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)) return 'Is the proxy running there?';
+  if (/^no answer/.test(detail)) return 'Is the proxy running there? If so, `seckill topics` creates what is missing.';
   return 'Run `seckill topics` if the topic or the group is missing.';
 }
 

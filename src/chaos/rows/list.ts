@@ -2,6 +2,8 @@ import type { Row } from '../row.js';
 import { API_CLOCK_ROWS } from './api-clocks.js';
 import { BOOKS_APART_ROWS } from './books-apart.js';
 import { BROKER_DISK_ROWS } from './broker-disk.js';
+import { BROKER_LOSS_ROWS } from './broker-loss.js';
+import { BROKER_UNREACHABLE_ROWS } from './broker-unreachable.js';
 import { BROKER_ROWS } from './broker.js';
 import { EQUAL_IDENTITY_ROWS } from './equal-identities.js';
 import { FULL_SLOT_ROWS } from './full-slots.js';
@@ -10,6 +12,7 @@ import { HOSTILE_ROWS } from './hostile.js';
 import { LATE_CHECK_BACK_ROWS } from './late-check-backs.js';
 import { LATE_REFUSAL_ROWS } from './late-refusals.js';
 import { LOCAL_STACK_ROWS } from './local-stack.js';
+import { MANY_HALVES_ROWS } from './many-halves.js';
 import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
@@ -47,7 +50,10 @@ export const ROWS: readonly Row[] = [
   ...REPAIR_DEATH_ROWS,
   ...REDIS_TROUBLE_ROWS,
   ...BROKER_ROWS,
+  ...BROKER_LOSS_ROWS,
   ...BROKER_DISK_ROWS,
+  ...BROKER_UNREACHABLE_ROWS,
+  ...MANY_HALVES_ROWS,
   ...SLOW_WORKER_ROWS,
   ...ORDER_NEWS_ROWS,
   ...EQUAL_IDENTITY_ROWS,
