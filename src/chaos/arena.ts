@@ -192,7 +192,7 @@ export class Arena {
     return Math.max(endedMs, ...this.#restedMs.values()) - endedMs;
   }
 
-  /** Figures of all sales; also after a failure, as far as they can be read. */
+  /** Figures of all sales, also after a failure. @throws when a book cannot be read */
   async figures(): Promise<RowFigures> {
     let sum = NO_FIGURES;
     for (const [saleId, { buyers }] of this.#sales) {

@@ -43,7 +43,8 @@ export interface RowResult {
   readonly outcome: 'green' | 'red' | 'skipped';
   /** Why it is red or was skipped; null when green. */
   readonly reason: string | null;
-  readonly figures: RowFigures;
+  /** Null: the books could not be read. */
+  readonly figures: RowFigures | null;
   /** From the end of the fault until every sale of the row was at rest; null when that never came. */
   readonly recoveryMs: number | null;
   readonly tookMs: number;

@@ -73,27 +73,41 @@ describe('chaos: the matrix', () => {
     expect(undone).to.deep.equal(['last', 'first']);
   });
 
+  const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
+  const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [] };
+  const audit = {
+    ledger: { snapshot: () => Promise.resolve(snapshot), pendingCount: () => Promise.resolve(0) },
+    book: {
+      findSale: () => Promise.resolve(sale),
+      undoneReleases: () => Promise.resolve(0),
+      orders: async function* () {
+        yield [];
+      },
+    },
+  };
+  const { signal } = new AbortController();
+  const fails = rowOf({
+    run(arena) {
+      arena.adopt(sale);
+      return Promise.reject(new Error('no'));
+    },
+  });
+
+  it('reads the books of a row once every server runs again; none when they cannot be read', async () => {
+    let isMended = false;
+    const findSale = () => (isMended ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
+    const servers = { dir, server: () => ({ kill: () => true }), up: async () => void (isMended = true) };
+    const down = { ...audit, book: { ...audit.book, findSale } };
+    const stack = { servers, audit: down } as unknown as StackHands;
+    const matrix = new Matrix({ stack, env: {}, jobs: 1, signal });
+    const [unread] = await matrix.run(new Turns([fails], [1])); // it runs beside others and breaks no server
+    expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
+    const [read] = await matrix.run(new Turns([{ ...fails, alone: true }], [1]));
+    expect(read).to.deep.include({ outcome: 'red', reason: 'no', figures: NO_FIGURES });
+  });
+
   it('says of a red row what its books say besides', async () => {
-    const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
-    const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [] };
-    const audit = {
-      ledger: { snapshot: () => Promise.resolve(snapshot), pendingCount: () => Promise.resolve(0) },
-      book: {
-        findSale: () => Promise.resolve(sale),
-        undoneReleases: () => Promise.resolve(0),
-        orders: async function* () {
-          yield [];
-        },
-      },
-    };
     const stack = { servers: { dir }, audit } as unknown as StackHands;
-    const { signal } = new AbortController();
-    const fails = rowOf({
-      run(arena) {
-        arena.adopt(sale);
-        return Promise.reject(new Error('no'));
-      },
-    });
     const [red] = await new Matrix({ stack, env: {}, jobs: 1, signal }).run(new Turns([fails], [1]));
     expect(red).to.deep.include({ outcome: 'red', reason: 'no', findings: ['I4 1 units are in neither book'] });
   });
@@ -231,6 +245,15 @@ describe('chaos: the report', () => {
     const lost = resultOf({ outcome: 'red', reason: 'I3', figures: { ...NO_FIGURES, lost: 2 }, recoveryMs: null });
     expect(totalLine(summarize(['T1'], [lost]), 1)).to.equal(
       '0 oversold, 0 duplicate, 2 lost in 1 faults × 1 seed; 1 RED',
+    );
+  });
+
+  it('tells no counts of books that nobody could read, and says so in the end', () => {
+    const unread = resultOf({ outcome: 'red', reason: 'no connection', figures: null, recoveryMs: null });
+    const [row] = summarize(['T1'], [unread, resultOf({ figures, seed: 2 })]);
+    expect(cellsOf(row!)).to.deep.equal(['T1 RED', '2', ...Array.from({ length: 8 }, () => '–')]);
+    expect(totalLine([row!], 2)).to.equal(
+      '0 oversold, 0 duplicate, 0 lost in 1 faults × 2 seeds; 1 RED; books of 1 row could not be read',
     );
   });
 
