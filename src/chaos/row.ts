@@ -22,6 +22,8 @@ export interface Row {
   readonly skip?: () => string | null;
   /** Reasons that an accepted purchase of this row may fail for; default none. */
   readonly mayFail?: readonly FailureReason[];
+  /** Most that recovery may take, in ms; default 40,000. A row that sets it says why by design more is needed. */
+  readonly healMaxMs?: number;
   /** Bounds `run`, in ms; default 180,000. */
   readonly timeoutMs?: number;
   /** Breaks something, proves that it broke (`arena.bite`), says when it is over (`arena.faultEnded`). */
@@ -45,7 +47,7 @@ export interface RowResult {
   readonly reason: string | null;
   /** Null: the books could not be read. */
   readonly figures: RowFigures | null;
-  /** From the end of the fault until every sale of the row was at rest; null when that never came. */
+  /** From the end of the fault until every sale of the row had recovered; null when that never came. */
   readonly recoveryMs: number | null;
   readonly tookMs: number;
   /** What was proved to have happened. */
