@@ -31,6 +31,9 @@ async function soldSome(arena: Arena, env: Readonly<Record<string, string>> = {}
   return { saleId, buyers, api };
 }
 
+/** Stands in every key of a sale: a keeper repairs all that need it. */
+const keyOf = (saleId: string): string => `{${saleId}:`;
+
 /** Nobody can tell that it lost nothing, so its sales need a repair. */
 async function restartRedis({ stack }: Arena): Promise<void> {
   const server = stack.servers.server('redis');
@@ -93,7 +96,7 @@ const LATE_COMMAND: Row = {
     let isHeld = false;
     let goOn: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (goOn = resolve));
-    atScriptCall(redis.proxy, script, () => ((isHeld = true), held));
+    atScriptCall(redis.proxy, script, () => ((isHeld = true), held), 1, keyOf(saleId));
     await restartRedis(arena);
     await arena.bite(`${script} of a keeper is under way`, () => isHeld);
 
@@ -177,12 +180,13 @@ async function holdUntil(
   const moment = arena.random.pick(['shut', 'repaired'] as const);
   const repair: { command?: RunningCommand } = {};
   let met = '';
-  atScriptCall(proxy, script, async () => {
+  const meet = async (): Promise<void> => {
     repair.command = new RunningCommand(repairCommand(saleId), { ...arena.env, ...REPAIR, REPAIR_QUIET_MS: '1500' });
     if (moment === 'repaired') await repair.command.end;
     else await arena.until('it is shut', async () => (await standingOf(arena.stack, saleId)).state === 'repair');
     met = (await standingOf(arena.stack, saleId)).state ?? '';
-  });
+  };
+  atScriptCall(proxy, script, meet, 1, keyOf(saleId));
   return async () => {
     const wanted = moment === 'shut' ? 'repair' : 'open';
     await arena.bite(`${script} met a sale that was ${wanted}`, () => met === wanted);
