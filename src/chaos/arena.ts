@@ -186,6 +186,9 @@ export class Arena {
     if (this.bites.length === 0) throw new Error('the fault did not bite: the row proved nothing');
     const recovery = this.#recovery;
     if (recovery === null) throw new Error('the row never said that its fault is over');
+    if (this.#sales.size === 0 && this.#parts.row.books !== 'none') {
+      throw new Error('the row has no sale: nothing was held against the invariants');
+    }
     await Promise.all([...this.#sales.keys()].map((saleId) => this.rest(saleId)));
     await until('every sale has recovered', () => recovery.recoveryMs !== null, this.#healMaxMs);
     expectAtMost(recovery.recoveryMs ?? Number.NaN, this.#healMaxMs, 'ms from the end of the fault until recovery');

@@ -20,6 +20,8 @@ export interface Row {
   readonly alone: boolean;
   /** A sentence why it cannot run on this machine, or null. */
   readonly skip?: () => string | null;
+  /** For a row without any sale: it has no books to hold against the invariants. Without it such a row fails. */
+  readonly books?: 'none';
   /** Reasons that an accepted purchase of this row may fail for; default none. */
   readonly mayFail?: readonly FailureReason[];
   /** Most that recovery may take, in ms; default 40,000. A row that sets it says why by design more is needed. */

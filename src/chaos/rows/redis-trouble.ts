@@ -203,7 +203,7 @@ const REFUSED: readonly Row[] = REFUSALS.map(({ variant, what, word, begin, end,
 const EVICTS: Row = {
   ...{ id: 'R9', variant: 'evicts' },
   title: 'Redis may evict keys: no program starts',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, books: 'none' },
   async run(arena) {
     await set(arena, 'maxmemory-policy', 'allkeys-lru');
     try {

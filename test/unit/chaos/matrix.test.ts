@@ -12,7 +12,7 @@ import { Matrix, Turns } from '../../../src/chaos/run-matrix.js';
 import type { Sale } from '../../../src/domain/sale.js';
 
 const rowOf = (parts: Partial<Row>): Row => ({
-  ...{ id: 'T1', title: 'something breaks', fast: true, alone: false },
+  ...{ id: 'T1', title: 'something breaks', fast: true, alone: false, books: 'none' },
   run: () => Promise.resolve(),
   ...parts,
 });
@@ -41,6 +41,18 @@ describe('chaos: the matrix', () => {
     const endless = rowOf({ run: (arena) => arena.bite('it broke', () => true) });
     const [open] = await matrixOf().run(new Turns([endless], [1]));
     expect(open).to.include({ outcome: 'red', reason: 'the row never said that its fault is over' });
+  });
+
+  it('fails a row that has no sale and does not say so', async () => {
+    const { books, ...parts } = rowOf({
+      async run(arena) {
+        await arena.bite('it broke', () => true);
+        arena.faultEnded();
+      },
+    });
+    expect(books).to.equal('none');
+    const [bare] = await matrixOf().run(new Turns([parts], [1]));
+    expect(bare?.reason).to.equal('the row has no sale: nothing was held against the invariants');
   });
 
   it('is green when the fault bit and is over; red with the sentence of what was thrown', async () => {
