@@ -3,19 +3,21 @@ import { systemClock } from '../app/system-clock.js';
 import type { Environment } from '../config/load.js';
 import type { Sale } from '../domain/sale.js';
 import { checkSale, waitUntilAtRest, type SaleCheck, type SaleFigures } from '../reconcile/check-sale.js';
+import { expectAtMost } from './harness/expect.js';
 import { Buyers } from './harness/buyers.js';
 import { openSale, type SaleParts } from './harness/open-sale.js';
+import { RecoveryWatch } from './harness/recovery-watch.js';
 import { Programs, type Program, type ProgramName, type ProgramOptions } from './harness/programs.js';
 import type { StackHands } from './harness/stack-hands.js';
 import { until } from './harness/until.js';
-import { joinLogs } from './join-logs.js';
+import { joinLogs, type JoinedLogs } from './join-logs.js';
 import { ProxiedServer, type ProxiedName } from './proxied-server.js';
 import { createRandom, type Random } from './random.js';
 import { addFigures, nameOf, NO_FIGURES, type Row, type RowFigures } from './row.js';
 import type { Survivors } from './shared-programs.js';
 
 /** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
-const REST_TIMEOUT_MS = 40_000;
+const HEAL_MAX_MS = 40_000;
 /** What a row that has failed may still wait for, before its books are looked at. */
 const FAILED_REST_TIMEOUT_MS = 5_000;
 /** For a fault to happen: long enough for a client of the broker that starts with others. */
@@ -57,9 +59,7 @@ export class Arena {
   readonly #sales = new Map<string, OwnSale>();
   readonly #proxies: ProxiedServer[] = [];
   readonly #undos: (() => unknown)[] = [];
-  #faultEndedMs: number | null = null;
-  /** Sale id → when it was first seen at rest after the fault. */
-  readonly #restedMs = new Map<string, number>();
+  #recovery: RecoveryWatch | null = null;
 
   constructor(parts: ArenaParts) {
     this.#parts = parts;
@@ -148,10 +148,17 @@ export class Arena {
     await this.bite(`the ${program.name} died at ${point}`, died, timeoutMs);
   }
 
-  /** From here recovery is measured, until each sale is first seen at rest. The last call counts. */
+  /**
+   * To be called when nothing is broken on purpose any more, before the healing. From here recovery is measured, of the
+   * sales that there are now, while the row goes on. The last call counts.
+   */
   faultEnded(): void {
-    this.#faultEndedMs = Date.now();
-    this.#restedMs.clear();
+    this.#recovery?.stop();
+    const sales = [...this.#sales].map(([saleId, { sale }]) => {
+      const heard = [...this.#heard(saleId).entries];
+      return { sale, accepted: new Set(heard.filter(([, said]) => said === 'ok').map(([key]) => key)) };
+    });
+    this.#recovery = new RecoveryWatch(this.stack, sales);
   }
 
   /** @throws when `check` does not say yes in time; what it throws counts as no */
@@ -163,9 +170,8 @@ export class Arena {
    * Waits until a sale is at rest and asserts I1 to I8 on Redis, MySQL and all that its clients heard.
    * @returns its figures, for what a row wants to know beyond that
    */
-  async rest(saleId: string, restTimeoutMs = REST_TIMEOUT_MS): Promise<SaleFigures> {
+  async rest(saleId: string, restTimeoutMs = this.#healMaxMs): Promise<SaleFigures> {
     const atRest = await waitUntilAtRest(saleId, { ...this.stack.audit, clock: systemClock }, restTimeoutMs);
-    if (atRest && !this.#restedMs.has(saleId)) this.#restedMs.set(saleId, Date.now());
     const { figures, findings } = await this.#check(saleId);
     const told = `sale ${saleId}: ${JSON.stringify(figures)}`;
     if (findings.length > 0) {
@@ -178,21 +184,25 @@ export class Arena {
   /** What the runner asks after `run`: that the fault bit, is over, and left every promise kept. */
   async conclude(): Promise<void> {
     if (this.bites.length === 0) throw new Error('the fault did not bite: the row proved nothing');
-    if (this.#faultEndedMs === null) throw new Error('the row never said that its fault is over');
+    const recovery = this.#recovery;
+    if (recovery === null) throw new Error('the row never said that its fault is over');
+    if (this.#sales.size === 0 && this.#parts.row.books !== 'none') {
+      throw new Error('the row has no sale: nothing was held against the invariants');
+    }
     await Promise.all([...this.#sales.keys()].map((saleId) => this.rest(saleId)));
+    await until('every sale has recovered', () => recovery.recoveryMs !== null, this.#healMaxMs);
+    expectAtMost(recovery.recoveryMs ?? Number.NaN, this.#healMaxMs, 'ms from the end of the fault until recovery');
     for (const { name, proxy } of this.#proxies) {
       if (proxy.bytes === 0) throw new Error(`not one byte went through the proxy before ${name}`);
     }
   }
 
-  /** From the end of the fault until the last sale was at rest; null when that never came. */
+  /** From the end of the fault until the last sale had recovered; null when that never came. */
   get recoveryMs(): number | null {
-    const endedMs = this.#faultEndedMs;
-    if (endedMs === null || this.#restedMs.size < this.#sales.size) return null;
-    return Math.max(endedMs, ...this.#restedMs.values()) - endedMs;
+    return this.#recovery?.recoveryMs ?? null;
   }
 
-  /** Figures of all sales; also after a failure, as far as they can be read. */
+  /** Figures of all sales, also after a failure. @throws when a book cannot be read */
   async figures(): Promise<RowFigures> {
     let sum = NO_FIGURES;
     for (const [saleId, { buyers }] of this.#sales) {
@@ -223,6 +233,7 @@ export class Arena {
 
   /** Ends loads, programs and proxies, and undoes the rest. Never rejects. */
   async close(): Promise<void> {
+    this.#recovery?.stop();
     await this.#endLoads();
     await this.programs.close();
     await Promise.allSettled(this.#proxies.map(({ proxy }) => proxy.close()));
@@ -235,9 +246,16 @@ export class Arena {
   }
 
   #check(saleId: string): Promise<SaleCheck> {
-    const logs = this.#sales.get(saleId)?.buyers.map(({ opLog }) => opLog) ?? [];
-    const { entries, history } = joinLogs(logs);
+    const { entries, history } = this.#heard(saleId);
     return checkSale(saleId, this.stack.audit, entries, { history, mayFail: this.#parts.row.mayFail ?? [] });
+  }
+
+  #heard(saleId: string): JoinedLogs {
+    return joinLogs(this.#sales.get(saleId)?.buyers.map(({ opLog }) => opLog) ?? []);
+  }
+
+  get #healMaxMs(): number {
+    return this.#parts.row.healMaxMs ?? HEAL_MAX_MS;
   }
 
   #label(): string {

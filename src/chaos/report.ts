@@ -6,7 +6,10 @@ export interface RowSummary {
   readonly row: string;
   readonly title: string;
   readonly seeds: number;
+  /** Of the runs whose books could be read. */
   readonly figures: RowFigures;
+  /** Runs whose books could not be read. */
+  readonly unread: number;
   /** Of the slowest seed; null when one never came to rest. */
   readonly recoveryMs: number | null;
   readonly red: readonly RowResult[];
@@ -31,7 +34,8 @@ export function summarize(rows: readonly string[], results: readonly RowResult[]
       row,
       title: first.title,
       seeds: ran.length,
-      figures: ran.reduce((sum, { figures }) => addFigures(sum, figures), NO_FIGURES),
+      figures: ran.reduce((sum, { figures }) => addFigures(sum, figures ?? NO_FIGURES), NO_FIGURES),
+      unread: ran.filter(({ figures }) => figures === null).length,
       recoveryMs: recovered ? Math.max(...recoveries.map((recoveryMs) => recoveryMs ?? 0)) : null,
       red: ran.filter(({ outcome }) => outcome === 'red'),
       skipped: ran.length === 0 ? first.reason : null,
@@ -39,13 +43,13 @@ export function summarize(rows: readonly string[], results: readonly RowResult[]
   });
 }
 
-/** The cells under HEADER. */
-export function cellsOf({ row, seeds, figures, recoveryMs, red }: RowSummary): string[] {
+/** The cells under HEADER. Counts of which a part could not be read are not told. */
+export function cellsOf({ row, seeds, figures, unread, recoveryMs, red }: RowSummary): string[] {
   const { requests, accepted, orders, failedRows, oversold, duplicates, lost } = figures;
   const counts = [requests, accepted, orders, failedRows, oversold, duplicates, lost];
   const recovery = recoveryMs === null ? '–' : (recoveryMs / 1000).toFixed(1);
   const name = red.length === 0 ? row : `${row} RED`;
-  return [name, String(seeds), ...counts.map((count) => count.toLocaleString('en')), recovery];
+  return [name, String(seeds), ...counts.map((count) => (unread > 0 ? '–' : count.toLocaleString('en'))), recovery];
 }
 
 /** `0 oversold, 0 duplicate, 0 lost in 14 faults × 3 seeds`, and what went wrong beyond that. */
@@ -53,11 +57,13 @@ export function totalLine(summaries: readonly RowSummary[], seeds: number): stri
   const { oversold, duplicates, lost } = summaries.reduce((sum, one) => addFigures(sum, one.figures), NO_FIGURES);
   const ran = summaries.filter(({ skipped }) => skipped === null).length;
   const red = summaries.filter((one) => one.red.length > 0).length;
+  const unread = summaries.filter((one) => one.unread > 0).length;
   const skipped = summaries.length - ran;
   const seedsTold = `${seeds} ${seeds === 1 ? 'seed' : 'seeds'}`;
   return (
     `${oversold} oversold, ${duplicates} duplicate, ${lost} lost in ${ran} faults × ${seedsTold}` +
     (red > 0 ? `; ${red} RED` : '') +
+    (unread > 0 ? `; books of ${unread} ${unread === 1 ? 'row' : 'rows'} could not be read` : '') +
     (skipped > 0 ? `; ${skipped} skipped` : '')
   );
 }

@@ -20,8 +20,12 @@ export interface Row {
   readonly alone: boolean;
   /** A sentence why it cannot run on this machine, or null. */
   readonly skip?: () => string | null;
+  /** For a row without any sale: it has no books to hold against the invariants. Without it such a row fails. */
+  readonly books?: 'none';
   /** Reasons that an accepted purchase of this row may fail for; default none. */
   readonly mayFail?: readonly FailureReason[];
+  /** Most that recovery may take, in ms; default 40,000. A row that sets it says why by design more is needed. */
+  readonly healMaxMs?: number;
   /** Bounds `run`, in ms; default 180,000. */
   readonly timeoutMs?: number;
   /** Breaks something, proves that it broke (`arena.bite`), says when it is over (`arena.faultEnded`). */
@@ -43,8 +47,9 @@ export interface RowResult {
   readonly outcome: 'green' | 'red' | 'skipped';
   /** Why it is red or was skipped; null when green. */
   readonly reason: string | null;
-  readonly figures: RowFigures;
-  /** From the end of the fault until every sale of the row was at rest; null when that never came. */
+  /** Null: the books could not be read. */
+  readonly figures: RowFigures | null;
+  /** From the end of the fault until every sale of the row had recovered; null when that never came. */
   readonly recoveryMs: number | null;
   readonly tookMs: number;
   /** What was proved to have happened. */

@@ -34,11 +34,12 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
       findings = await findingsBeyond(failure, arena);
     }
   }
-  const figures = await arena.figures().catch(() => NO_FIGURES);
   await arena.close();
   if (row.alone && !signal.aborted) {
     await mendServers(stack.servers).catch((error: unknown) => (failure ??= sentenceOf(error)));
   }
+  const figures = await arena.figures().catch(() => null); // only servers that run have books to read
+  if (figures === null) failure ??= 'its books could not be read';
   return {
     ...base,
     ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },

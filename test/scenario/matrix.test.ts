@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { randomInt } from 'node:crypto';
 import { closeConnections } from '../../src/chaos/harness/http-client.js';
-import { idsOf, nameOf, type Row, type RowResult } from '../../src/chaos/row.js';
+import { idsOf, nameOf, type Row, type RowFigures, type RowResult } from '../../src/chaos/row.js';
 import { ROWS } from '../../src/chaos/rows/list.js';
 import { Matrix, Turns } from '../../src/chaos/run-matrix.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
@@ -17,6 +17,11 @@ const titleOf = (row: Row): string => `${idsOf(row).join(' ')}${row.variant ? ` 
 function isWanted(row: Row): boolean {
   const at = process.argv.findIndex((arg) => arg === '--grep' || arg === '-g');
   return at === -1 || new RegExp(process.argv[at + 1] ?? '').test(`the fault matrix ${titleOf(row)}`);
+}
+
+function sentenceOf({ requests, accepted, orders, failedRows, oversold, duplicates, lost }: RowFigures): string {
+  const counts = `requests ${requests}, heard yes ${accepted}, orders ${orders}, failed ${failedRows}`;
+  return `${counts}, oversold ${oversold}, duplicate ${duplicates}, lost ${lost}`;
 }
 
 describe('the fault matrix', () => {
@@ -53,11 +58,9 @@ describe('the fault matrix', () => {
       console.log(`      skipped: ${reason}`);
       return context.skip();
     }
-    const { requests, accepted, orders, failedRows, oversold, duplicates, lost } = figures;
-    const counts = `requests ${requests}, heard yes ${accepted}, orders ${orders}, failed ${failedRows}`;
-    const broken = `oversold ${oversold}, duplicate ${duplicates}, lost ${lost}`;
+    const told = figures === null ? 'its books could not be read' : sentenceOf(figures);
     const seconds = (ms: number | null): string => ((ms ?? Number.NaN) / 1000).toFixed(1);
-    console.log(`      · ${counts}, ${broken}; took ${seconds(tookMs)} s, at rest after ${seconds(recoveryMs)} s`);
+    console.log(`      · ${told}; took ${seconds(tookMs)} s, at rest after ${seconds(recoveryMs)} s`);
     const again = `npm run seckill -- chaos run ${row} --seed ${SEED}`;
     expect(outcome, `${reason}; again: ${again}`).to.equal('green');
   }

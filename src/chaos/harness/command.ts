@@ -38,6 +38,10 @@ export class RunningCommand {
     });
   }
 
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
   /** Signals it once it has written so many lines, and waits for its end. */
   async signalAfter(lines: number, signal: NodeJS.Signals): Promise<CommandEnd> {
     await until(`${lines} lines`, () => this.#stdout.split('\n').length > lines, TIMEOUT_MS, 5);

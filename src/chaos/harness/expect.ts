@@ -17,6 +17,10 @@ export function expectAtLeast(actual: number, least: number, what: string): void
   assert.ok(actual >= least, `${what}: expected at least ${least}, found ${actual}`);
 }
 
+export function expectAtMost(actual: number, most: number, what: string): void {
+  assert.ok(actual <= most, `${what}: expected at most ${most}, found ${actual}`);
+}
+
 export function expectBelow(actual: number, limit: number, what: string): void {
   assert.ok(actual < limit, `${what}: expected less than ${limit}, found ${actual}`);
 }

@@ -152,7 +152,7 @@ async function untilFlagged(arena: Arena, api: Program, { opLog }: Buyers): Prom
 const START_UP: Row = {
   ...{ id: 'T12', variant: 'start_up' },
   title: 'a program is started with a clock 60 s ahead, 10 s or 80 h behind: it refuses, and says why',
-  ...{ fast: false, alone: false },
+  ...{ fast: false, alone: false, books: 'none' },
   async run(arena) {
     const steps = arena.random.shuffled([AHEAD_MS, BEHIND_MS, LONG_AGO_MS]);
     const names = ['api', 'worker', 'keeper'] as const;

@@ -75,7 +75,6 @@ export const GROUP_COMMIT_ROWS: readonly Row[] = [
   BEFORE_RESUBMIT,
   {
     id: 'G6',
-    also: ['L2'],
     title: 'kill -9 of every program at once under load, then a new start: every batch ends by its own marker',
     ...{ fast: true, alone: true },
     async run(arena) {

@@ -5,7 +5,7 @@ import { expectOneRequest, isYes, wordOf } from '../harness/answers.js';
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';
-import { readMeter } from '../harness/meters.js';
+import { readMeter, sumMeter } from '../harness/meters.js';
 import type { Program } from '../harness/programs.js';
 import { sendRaw } from '../harness/raw-http.js';
 import type { Row } from '../row.js';
@@ -51,8 +51,8 @@ const OTHER_QUANTITY: Row = {
     'one key with two quantities, at once on two apis and after the order: request_conflict, the first is unchanged',
   ...{ fast: false, alone: false },
   async run(arena) {
-    const [apis, { saleId }] = await Promise.all([
-      severalApis(arena, 1),
+    const [[, ...apis], { saleId }] = await Promise.all([
+      severalApis(arena, 2), // two of this row's own, whose meters count nobody else
       arena.openSale({ stock: 200, limitPerBuyer: 3 }),
     ]);
     const buyers = arena.buyers(saleId, apis);
@@ -67,7 +67,13 @@ const OTHER_QUANTITY: Row = {
       first.set(userId, quantities[won] as number);
     };
     await Promise.all(users.map(race));
-    await arena.bite('both quantities met', () => first.size === users.length);
+    await arena.bite('each api was asked, and one quantity of each buyer was refused', async () => {
+      const asked = await Promise.all(
+        apis.map((api) => readMeter(api, 'seckill_http_answers_total{route="purchase"}')),
+      );
+      const refused = await sumMeter(apis, 'seckill_http_answers_total{route="purchase",code="request_conflict"}');
+      return asked.every((count) => count >= users.length) && refused === users.length;
+    });
     const units = [...first.values()].reduce((sum, quantity) => sum + quantity, 0);
     expectFields(await arena.rest(saleId), { sold: units, rows: users.length }, 'what was accepted first');
     for (const userId of users) {
@@ -122,7 +128,11 @@ const FOREIGN: Row = {
   title: 'a user id in the body, the order and the request of another buyer: the token decides, foreign things are 404',
   ...{ fast: true, alone: false },
   async run(arena) {
-    const [{ api }, { saleId }] = await Promise.all([arena.survivors(), arena.openSale({ stock: 20 })]);
+    const [api, { saleId }] = await Promise.all([
+      arena.start('api'), // its meters count nobody else
+      arena.openSale({ stock: 20 }),
+      arena.survivors(),
+    ]);
     const buyers = arena.buyers(saleId, [api]);
     expectEqual((await buyers.buy('ann', { requestId: 'of-ann' }))?.status, 202, 'a purchase of ann');
     const { orderId } = (await buyers.status('ann', 'of-ann', 20)).json as { orderId: string };
@@ -144,7 +154,11 @@ const FOREIGN: Row = {
       ask(`${purchases}/of-ann`, { token }),
       ask(`${purchases}/of-ann/events`, { token }),
     ]);
-    await arena.bite('eve asked for what is not hers', () => foreign.length === 5);
+    await arena.bite('the api found nothing for eve, five times', async () => {
+      const codes = ['order_not_found', 'purchase_not_found'];
+      const counts = codes.map((code) => readMeter(api, `seckill_http_answers_total{code="${code}"}`));
+      return (await Promise.all(counts)).join() === '3,2';
+    });
     for (const { status } of foreign) expectEqual(status, 404, 'what is not hers');
     arena.faultEnded();
     expectFields((await buyers.order('ann', orderId)).json, { orderId, state: 'pending_payment' }, 'the order of ann');

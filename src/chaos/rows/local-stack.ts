@@ -1,8 +1,7 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { rememberPorts } from '../../stack/instance.js';
 import { listeningPorts } from '../../stack/listening-ports.js';
-import { stackPaths, type StackPaths } from '../../stack/paths.js';
 import { readPidFile } from '../../stack/pid-file.js';
 import { claimedPorts, pickFreePorts } from '../../stack/ports.js';
 import { identityOf } from '../../stack/process-identity.js';
@@ -10,42 +9,14 @@ import { SERVER_NAMES } from '../../stack/servers/server-spec.js';
 import { openStack } from '../../stack/stack.js';
 import type { Arena } from '../arena.js';
 import { Bystander } from '../harness/bystander.js';
-import { RunningCommand, type CommandEnd } from '../harness/command.js';
 import { expectEqual, expectTrue } from '../harness/expect.js';
 import { folderBeside } from '../harness/folder-beside.js';
+import { NOBODY, resultOf, StackCommands } from '../harness/stack-commands.js';
 import type { Row } from '../row.js';
 
-// L1: starts of the stack on this machine that must not happen, or not twice.
+// L1 and L2: starts of the stack on this machine that must not happen, not twice, or are interrupted.
 
 const LONG_MS = 400_000;
-
-/** `seckill stack <verb>` on one folder; its last line is its result. */
-class StackCommands {
-  readonly paths: StackPaths;
-  readonly #env: Arena['env'];
-
-  constructor(arena: Arena, dir: string) {
-    this.paths = stackPaths(dir);
-    this.#env = arena.env;
-  }
-
-  begin(verb: 'up' | 'down' | 'status'): Promise<CommandEnd> {
-    return new RunningCommand(['stack', verb, '--dir', this.paths.dir, '--json'], this.#env).end;
-  }
-
-  async run(verb: 'up' | 'down'): Promise<Readonly<Record<string, unknown>>> {
-    return resultOf(await this.begin(verb));
-  }
-
-  /** Of every server, in the order of SERVER_NAMES; null for one that does not run. */
-  async pids(): Promise<unknown[]> {
-    return (await this.begin('status')).lines.map(({ pid }) => pid);
-  }
-}
-
-const resultOf = ({ lines, code }: CommandEnd): Readonly<Record<string, unknown>> => ({ ...lines.at(-1), code });
-
-const NOBODY: readonly null[] = SERVER_NAMES.map(() => null);
 
 /** Somebody listens on one of the ports of the folder: one sentence, and no server is started. */
 async function takePort(arena: Arena, stack: StackCommands): Promise<void> {
@@ -87,7 +58,7 @@ async function startTwice(arena: Arena, stack: StackCommands): Promise<void> {
   const says = `Process ${pid} is starting this stack already; wait until it is done.`;
   expectEqual(during.error, says, 'what the second says');
 
-  const up = resultOf(await first);
+  const up = resultOf(await first.end);
   expectEqual([up.code, up.result, up.started], [0, 'up', [...SERVER_NAMES]], 'the end of the first');
   const pids = await stack.pids();
   const after = await stack.run('up');
@@ -99,7 +70,7 @@ const STARTS: Row = {
   id: 'L1',
   title:
     'a port in use, stale pid files of a stranger, `stack up` twice: a sentence each, nothing half started or signalled',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, books: 'none' },
   timeoutMs: LONG_MS,
   async run(arena) {
     const dir = folderBeside(arena, 'starts');
@@ -129,4 +100,49 @@ const STARTS: Row = {
   },
 };
 
-export const LOCAL_STACK_ROWS: readonly Row[] = [STARTS];
+/** Processes whose command line names the folder: servers, and what prepares their data. */
+function processesOf(dir: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir);
+    } catch {
+      return false; // it ended meanwhile
+    }
+  });
+}
+
+const INTERRUPTED: Row = {
+  ...{ id: 'L2', variant: 'first_start' },
+  title: 'Ctrl-C during the first start of a stack: nothing of it runs on, the next start works',
+  ...{ fast: false, alone: true, books: 'none' },
+  timeoutMs: LONG_MS,
+  async run(arena) {
+    const dir = folderBeside(arena, 'first-start');
+    rmSync(dir, { recursive: true, force: true });
+    const stack = new StackCommands(arena, dir);
+    arena.atEnd(async () => {
+      await openStack({ dir }).down({ signal: 'SIGKILL' });
+      rmSync(dir, { recursive: true, force: true });
+    });
+    rememberPorts(stack.paths.instanceFile, pickFreePorts(listeningPorts()));
+    const name = arena.random.pick(SERVER_NAMES);
+    const first = stack.begin('up');
+    const isStarted = (): boolean => readPidFile(stack.paths.pidFile(name)) !== null;
+    await arena.until(`${name} is started`, isStarted, LONG_MS, 5);
+    first.signal('SIGINT');
+    const { code, result, error } = resultOf(await first.end);
+    await arena.bite(`a start was interrupted after that of ${name}`, () => code === 130 && result === 'failed');
+    arena.faultEnded();
+    expectEqual(error, 'Interrupted; what had been started is stopped again.', 'what it says');
+    expectEqual(await stack.pids(), [...NOBODY], 'servers that run');
+    expectEqual(processesOf(dir), [], 'processes of the folder');
+
+    const next = await stack.run('up');
+    expectEqual([next.code, next.result, next.started], [0, 'up', [...SERVER_NAMES]], 'the next start');
+    expectEqual((await stack.run('down')).code, 0, 'the end of `stack down`');
+    expectEqual(processesOf(dir), [], 'processes of the folder afterwards');
+  },
+};
+
+export const LOCAL_STACK_ROWS: readonly Row[] = [STARTS, INTERRUPTED];

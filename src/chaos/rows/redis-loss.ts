@@ -101,8 +101,8 @@ const LATE_BATCHES: Row = {
     await arena.bite('the units of accepted purchases are free again', async () => {
       return (await entriesLeft(arena, saleId)) === 20;
     });
-    await repaired(stack, saleId);
     arena.faultEnded();
+    await repaired(stack, saleId);
     await expectAllAccepted(buyers, early.slice(0, 2)); // who asks again with his key gets no second order
     await expectAllAccepted(buyers, userIds(14, 'late-'));
     await arena.start('worker');
@@ -135,8 +135,8 @@ async function loseAnswered(arena: Arena): Promise<{ readonly saleId: string; re
   expectEqual((await markersOf(stack, saleId)).size, 1, 'markers before');
   await loseWritesAfter(stack, end);
   await arena.bite('Redis knows nothing of it', async () => (await markersOf(stack, saleId)).size === 0);
-  await repaired(stack, saleId);
   arena.faultEnded();
+  await repaired(stack, saleId);
   return { saleId, buyers };
 }
 

@@ -31,6 +31,9 @@ async function soldSome(arena: Arena, env: Readonly<Record<string, string>> = {}
   return { saleId, buyers, api };
 }
 
+/** Stands in every key of a sale: a keeper repairs all that need it. */
+const keyOf = (saleId: string): string => `{${saleId}:`;
+
 /** Nobody can tell that it lost nothing, so its sales need a repair. */
 async function restartRedis({ stack }: Arena): Promise<void> {
   const server = stack.servers.server('redis');
@@ -93,10 +96,11 @@ const LATE_COMMAND: Row = {
     let isHeld = false;
     let goOn: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (goOn = resolve));
-    atScriptCall(redis.proxy, script, () => ((isHeld = true), held));
+    atScriptCall(redis.proxy, script, () => ((isHeld = true), held), 1, keyOf(saleId));
     await restartRedis(arena);
     await arena.bite(`${script} of a keeper is under way`, () => isHeld);
 
+    arena.faultEnded(); // Redis is back; what is under way must need no healing
     await arena.start('keeper', { env: REPAIR });
     const epoch = await repaired(stack, saleId);
     await buyers.rush(userIds(5, 'between-'), 5, { tries: 30 });
@@ -107,7 +111,6 @@ const LATE_COMMAND: Row = {
     await arena.until('the slow keeper gives its repair up', async () => {
       return (await repairs('superseded')) + (await repairs('busy')) > 0;
     });
-    arena.faultEnded();
     expectFields(await standingOf(stack, saleId), { state: 'open', epoch, stamped: true }, 'the sale');
     await expectSameBooks(arena, sold, before);
   },
@@ -132,9 +135,9 @@ const TWO_KEEPERS: Row = {
       );
       return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
     };
+    arena.faultEnded();
     expectEqual(await repaired(stack, sold.saleId), 2, 'its epoch');
     await arena.bite('they met', async () => (await met()) > 0);
-    arena.faultEnded();
     await expectSameBooks(arena, sold, before);
     expectEqual((await standingOf(stack, sold.saleId)).epoch, 2, 'its epoch: repaired once');
   },
@@ -177,12 +180,13 @@ async function holdUntil(
   const moment = arena.random.pick(['shut', 'repaired'] as const);
   const repair: { command?: RunningCommand } = {};
   let met = '';
-  atScriptCall(proxy, script, async () => {
+  const meet = async (): Promise<void> => {
     repair.command = new RunningCommand(repairCommand(saleId), { ...arena.env, ...REPAIR, REPAIR_QUIET_MS: '1500' });
     if (moment === 'repaired') await repair.command.end;
     else await arena.until('it is shut', async () => (await standingOf(arena.stack, saleId)).state === 'repair');
     met = (await standingOf(arena.stack, saleId)).state ?? '';
-  });
+  };
+  atScriptCall(proxy, script, meet, 1, keyOf(saleId));
   return async () => {
     const wanted = moment === 'shut' ? 'repair' : 'open';
     await arena.bite(`${script} met a sale that was ${wanted}`, () => met === wanted);

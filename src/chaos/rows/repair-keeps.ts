@@ -46,9 +46,9 @@ const KEEPS_HELD: Row = {
 
     await loseWritesAfter(stack, end);
     await arena.bite('Redis forgot a parked batch', async () => (await unitsLeft(arena, saleId)) === kept);
+    arena.faultEnded();
     await repaired(stack, saleId);
     expectEqual(await unitsLeft(arena, saleId), kept - 2, 'units left: those of both parked batches are held');
-    arena.faultEnded();
     await arena.start('worker');
     const sold = 30 - kept + 3; // three come late and claim
     await arena.until('what is not parked is recorded', async () => (await rowsOf(arena, saleId)) === sold - 2, 40_000);

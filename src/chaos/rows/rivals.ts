@@ -56,6 +56,7 @@ const APPLIERS: Row = {
     for (const userId of leaked) await leakBatch(stack, saleId, [userId]);
     await stack.desk.pause(paused.saleId, OPERATOR);
     await stack.redis.redis.decrby(bucketKeys({ saleId: paused.saleId, bucket: 0 }).stock, drift);
+    arena.faultEnded(); // the damage is done, the rest is healing
 
     const command = (sale: string) =>
       runCommand(['reconcile', '--sale', sale, '--apply', '--json'], { ...arena.env, ...RECONCILE_ENV });
@@ -80,7 +81,6 @@ const APPLIERS: Row = {
       async () => (await jobs()).sort().join() === wanted.sort().join(),
       30_000,
     );
-    arena.faultEnded();
     const live = users.length - ended.length + leaked.length;
     expectFields(await arena.rest(saleId), { liveRows: live, unitsLeft: 100 - live, failedRows: 0 }, 'as by one');
     expectFields(await arena.rest(paused.saleId), { unitsLeft: 100, rows: 0 }, 'the stock, set once');

@@ -1,6 +1,6 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
+import { expectAtLeast, expectBelow, expectEqual, expectFields } from '../harness/expect.js';
 import { recordedTimes, rowsOf } from '../harness/orders-of-sale.js';
 import type { Program } from '../harness/programs.js';
 import type { Row } from '../row.js';
@@ -34,19 +34,58 @@ interface Death {
   readonly pending: number;
 }
 
-async function killAt(arena: Arena, api: Program, point: string): Promise<Death> {
+/** What reached a worker, and what it wrote, as text. */
+class Passed {
+  readonly env: Readonly<Record<string, string>>;
+  #delivered = '';
+  #inserted = '';
+
+  private constructor(env: Readonly<Record<string, string>>) {
+    this.env = env;
+  }
+
+  static async by(arena: Arena): Promise<Passed> {
+    const [broker, mysql] = [await arena.proxy('broker'), await arena.proxy('mysql')];
+    const passed = new Passed({ ...broker.env, ...mysql.env });
+    broker.proxy.meddle = (what, chunk) => {
+      if (what === 'replies') passed.#delivered += chunk.toString('latin1');
+      return true;
+    };
+    mysql.proxy.meddle = (what, chunk) => {
+      if (what === 'requests' && chunk.includes('INSERT INTO orders')) passed.#inserted += chunk.toString('latin1');
+      return true;
+    };
+    return passed;
+  }
+
+  /** Before the next worker starts. */
+  forget(): void {
+    [this.#delivered, this.#inserted] = ['', ''];
+  }
+
+  /** Whether the worker that died before its COMMIT had one of these batches at that point. */
+  has(batchIds: readonly string[], point: string): boolean {
+    const text = point === 'worker_after_receive' ? this.#delivered : this.#inserted;
+    return batchIds.some((batchId) => text.includes(batchId));
+  }
+}
+
+async function killAt(arena: Arena, api: Program, passed: Passed, point: string): Promise<Death> {
   const { stack } = arena;
   const { saleId } = await arena.openSale({ stock: STOCK });
   const buyers = arena.buyers(saleId, [api]);
   for (const answer of await buyers.rush(BUYERS, BUYERS.length)) expectEqual(answer?.status, 202, 'the purchase');
+  const { pending: batchIds = [] } = (await stack.audit.ledger.snapshot({ saleId, bucket: 0 })) ?? {};
   for (let workers = 1; ; workers++) {
-    const worker = await arena.start('worker', { failPoint: point });
+    passed.forget();
+    const worker = await arena.start('worker', { env: passed.env, failPoint: point });
     await arena.diedAt(worker, point, 30_000);
     const rows = await rowsOf(stack, saleId);
     const pending = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
     // A message that an earlier row has left may be what killed it; then ours is there for the next worker.
-    const ours = rows > 0 || !LEAVES_ROWS.includes(point);
-    if (ours || workers === WORKERS_MAX) return { point, saleId, buyers, rows, pending };
+    const ours = LEAVES_ROWS.includes(point) ? rows > 0 : passed.has(batchIds, point);
+    if (ours) return { point, saleId, buyers, rows, pending };
+    expectBelow(workers, WORKERS_MAX, `workers that died at ${point} of other messages`);
   }
 }
 
@@ -68,9 +107,9 @@ export const WORKER_DEATH_ROWS: readonly Row[] = [
     title: 'a worker dies between any two steps: no row or all rows, its message comes again, recorded once',
     ...{ fast: true, alone: true },
     async run(arena) {
-      const api = await arena.start('api');
+      const [api, passed] = await Promise.all([arena.start('api'), Passed.by(arena)]);
       const deaths: Death[] = [];
-      for (const point of POINTS) deaths.push(await killAt(arena, api, point));
+      for (const point of POINTS) deaths.push(await killAt(arena, api, passed, point));
       await Promise.all([arena.start('worker'), arena.start('keeper', { env: NO_REDRIVE })]);
       arena.faultEnded();
       await Promise.all(deaths.map((death) => expectRecordedOnce(arena, death)));

@@ -1,5 +1,5 @@
 import type { Facts } from '../facts.js';
-import type { RowResult } from '../row.js';
+import type { RowFigures, RowResult } from '../row.js';
 import { FAULT_KINDS } from './draw-faults.js';
 import type { FaultTold } from './fault-loop.js';
 import { median, type Verdict } from './flatness.js';
@@ -15,22 +15,22 @@ type Line = readonly [figure: string, value: string];
 
 /** Everything that a soak came to, one figure a line. */
 export function soakLines(soak: Soak, { figures, seed }: RowResult, minutes: number): Line[] {
-  const { requests, accepted, orders, failedRows, oversold, duplicates, lost } = figures;
+  const told = (name: keyof RowFigures): string => (figures === null ? '–' : count(figures[name]));
   const { crowd, hostile, sales, faults, verdicts } = soak;
   return [
     ['minutes', String(minutes)],
     ['seed', String(seed)],
     ['sales (of them sold out and followed by the next)', `${sales.opened} (${sales.soldOut})`],
-    ['requests', count(requests)],
-    ['202s', count(accepted)],
-    ['orders', count(orders)],
+    ['requests', told('requests')],
+    ['202s', told('accepted')],
+    ['orders', told('orders')],
     ['paid, cancelled', `${count(crowd.paid)}, ${count(crowd.cancelled)}`],
     ['asked again with the same key after a yes', count(crowd.askedAgain)],
     ['hostile requests', count(hostile.sent)],
-    ['failed rows', count(failedRows)],
-    ['oversold', count(oversold)],
-    ['duplicates', count(duplicates)],
-    ['lost', count(lost)],
+    ['failed rows', told('failedRows')],
+    ['oversold', told('oversold')],
+    ['duplicates', told('duplicates')],
+    ['lost', told('lost')],
     ['faults', count(faults.length)],
     ...recoveryLines(faults),
     ...verdicts.map(verdictLine),
@@ -68,10 +68,12 @@ function verdictLine({ what, unit, first, last, flat }: Verdict): Line {
 
 /** `0 oversold, 0 duplicates, 0 lost, memory flat: 15 minutes, 44 faults`, or why it is red. */
 export function soakSentence(soak: Soak, { figures, outcome, reason }: RowResult, minutes: number): string {
-  const { oversold, duplicates, lost } = figures;
   const judged = soak.verdicts.some(({ what }) => what.endsWith('memory') && what.startsWith('keeper'));
   const memory = judged ? 'memory, handles and connections flat' : 'too short to judge memory';
-  const books = `${oversold} oversold, ${duplicates} duplicate, ${lost} lost`;
+  const books =
+    figures === null
+      ? 'its books could not be read'
+      : `${figures.oversold} oversold, ${figures.duplicates} duplicate, ${figures.lost} lost`;
   const ran = `${minutes} ${minutes === 1 ? 'minute' : 'minutes'} and ${soak.faults.length} faults`;
   return outcome === 'green' ? `${books}, ${memory} in ${ran}` : `RED after ${ran}, ${books}: ${reason}`;
 }

@@ -12,7 +12,7 @@ import { Matrix, Turns } from '../../../src/chaos/run-matrix.js';
 import type { Sale } from '../../../src/domain/sale.js';
 
 const rowOf = (parts: Partial<Row>): Row => ({
-  ...{ id: 'T1', title: 'something breaks', fast: true, alone: false },
+  ...{ id: 'T1', title: 'something breaks', fast: true, alone: false, books: 'none' },
   run: () => Promise.resolve(),
   ...parts,
 });
@@ -41,6 +41,18 @@ describe('chaos: the matrix', () => {
     const endless = rowOf({ run: (arena) => arena.bite('it broke', () => true) });
     const [open] = await matrixOf().run(new Turns([endless], [1]));
     expect(open).to.include({ outcome: 'red', reason: 'the row never said that its fault is over' });
+  });
+
+  it('fails a row that has no sale and does not say so', async () => {
+    const { books, ...parts } = rowOf({
+      async run(arena) {
+        await arena.bite('it broke', () => true);
+        arena.faultEnded();
+      },
+    });
+    expect(books).to.equal('none');
+    const [bare] = await matrixOf().run(new Turns([parts], [1]));
+    expect(bare?.reason).to.equal('the row has no sale: nothing was held against the invariants');
   });
 
   it('is green when the fault bit and is over; red with the sentence of what was thrown', async () => {
@@ -73,27 +85,41 @@ describe('chaos: the matrix', () => {
     expect(undone).to.deep.equal(['last', 'first']);
   });
 
+  const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
+  const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [] };
+  const audit = {
+    ledger: { snapshot: () => Promise.resolve(snapshot), pendingCount: () => Promise.resolve(0) },
+    book: {
+      findSale: () => Promise.resolve(sale),
+      undoneReleases: () => Promise.resolve(0),
+      orders: async function* () {
+        yield [];
+      },
+    },
+  };
+  const { signal } = new AbortController();
+  const fails = rowOf({
+    run(arena) {
+      arena.adopt(sale);
+      return Promise.reject(new Error('no'));
+    },
+  });
+
+  it('reads the books of a row once every server runs again; none when they cannot be read', async () => {
+    let isMended = false;
+    const findSale = () => (isMended ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
+    const servers = { dir, server: () => ({ kill: () => true }), up: async () => void (isMended = true) };
+    const down = { ...audit, book: { ...audit.book, findSale } };
+    const stack = { servers, audit: down } as unknown as StackHands;
+    const matrix = new Matrix({ stack, env: {}, jobs: 1, signal });
+    const [unread] = await matrix.run(new Turns([fails], [1])); // it runs beside others and breaks no server
+    expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
+    const [read] = await matrix.run(new Turns([{ ...fails, alone: true }], [1]));
+    expect(read).to.deep.include({ outcome: 'red', reason: 'no', figures: NO_FIGURES });
+  });
+
   it('says of a red row what its books say besides', async () => {
-    const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
-    const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [] };
-    const audit = {
-      ledger: { snapshot: () => Promise.resolve(snapshot), pendingCount: () => Promise.resolve(0) },
-      book: {
-        findSale: () => Promise.resolve(sale),
-        undoneReleases: () => Promise.resolve(0),
-        orders: async function* () {
-          yield [];
-        },
-      },
-    };
     const stack = { servers: { dir }, audit } as unknown as StackHands;
-    const { signal } = new AbortController();
-    const fails = rowOf({
-      run(arena) {
-        arena.adopt(sale);
-        return Promise.reject(new Error('no'));
-      },
-    });
     const [red] = await new Matrix({ stack, env: {}, jobs: 1, signal }).run(new Turns([fails], [1]));
     expect(red).to.deep.include({ outcome: 'red', reason: 'no', findings: ['I4 1 units are in neither book'] });
   });
@@ -231,6 +257,15 @@ describe('chaos: the report', () => {
     const lost = resultOf({ outcome: 'red', reason: 'I3', figures: { ...NO_FIGURES, lost: 2 }, recoveryMs: null });
     expect(totalLine(summarize(['T1'], [lost]), 1)).to.equal(
       '0 oversold, 0 duplicate, 2 lost in 1 faults × 1 seed; 1 RED',
+    );
+  });
+
+  it('tells no counts of books that nobody could read, and says so in the end', () => {
+    const unread = resultOf({ outcome: 'red', reason: 'no connection', figures: null, recoveryMs: null });
+    const [row] = summarize(['T1'], [unread, resultOf({ figures, seed: 2 })]);
+    expect(cellsOf(row!)).to.deep.equal(['T1 RED', '2', ...Array.from({ length: 8 }, () => '–')]);
+    expect(totalLine([row!], 2)).to.equal(
+      '0 oversold, 0 duplicate, 0 lost in 1 faults × 2 seeds; 1 RED; books of 1 row could not be read',
     );
   });
 

@@ -1,0 +1,68 @@
+import { SERVER_NAMES } from '../../stack/servers/server-spec.js';
+import type { Arena } from '../arena.js';
+import { expectAtLeast, expectEqual } from '../harness/expect.js';
+import { endOfLog } from '../harness/lost-writes.js';
+import type { Program } from '../harness/programs.js';
+import { mendServers } from '../harness/stack-hands.js';
+import type { Row } from '../row.js';
+
+// L2: the whole machine goes down at once.
+
+async function startAll(arena: Arena): Promise<Program> {
+  const [api] = await Promise.all([arena.start('api'), arena.start('worker'), arena.start('keeper')]);
+  return api;
+}
+
+/** kill -9 of every program and every server, none before another. */
+async function killEverything(arena: Arena): Promise<void> {
+  const { stack, programs } = arena;
+  const servers = SERVER_NAMES.map((name) => stack.servers.server(name));
+  const ran = servers.every((server) => server.pid() !== null);
+  const [exits] = await Promise.all([
+    Promise.all(programs.running.map((program) => program.crash())),
+    ...servers.map((server) => server.stop({ signal: 'SIGKILL' })),
+  ]);
+  await arena.bite('every program and every server was killed', () => {
+    const gone = servers.every((server) => server.pid() === null);
+    return ran && gone && exits.length === 3 && exits.every(({ signal }) => signal === 'SIGKILL');
+  });
+}
+
+const EVERYTHING: Row = {
+  id: 'L2',
+  title: 'kill -9 of every program and every server at once under load, then a new start: every open batch ends',
+  ...{ fast: false, alone: true },
+  async run(arena) {
+    const { stack, random } = arena;
+    const [{ saleId }, first] = await Promise.all([arena.openSale({ stock: 100_000 }), startAll(arena)]);
+    let api = first;
+    const buyers = arena.buyers(saleId, () => [api]);
+    const { opLog } = buyers;
+    const load = buyers.startLoad({ parallel: 48, pauseMs: 5, tries: 1 });
+    const before = random.whole(300, 900);
+    await arena.until('the load is on', () => opLog.count('ok') > before, 30_000);
+
+    await killEverything(arena);
+    await load.stop();
+    expectAtLeast(opLog.count('unknown'), 1, 'purchases that were under way');
+    await mendServers(stack.servers);
+    await endOfLog(stack); // we are connected again
+    expectAtLeast(await stack.audit.ledger.pendingCount({ saleId, bucket: 0 }), 1, 'batches that were open');
+    api = await startAll(arena);
+    arena.faultEnded();
+
+    await arena.until(
+      'who does not know hears the truth',
+      async () => {
+        await buyers.askAgain();
+        return opLog.count('unknown') === 0;
+      },
+      60_000,
+      1000,
+    );
+    const { rows, sold } = await arena.rest(saleId);
+    expectEqual([rows, sold], [opLog.count('ok'), opLog.count('ok')], 'rows, units, and buyers who heard yes');
+  },
+};
+
+export const RESTART_ROWS: readonly Row[] = [EVERYTHING];
