@@ -19,6 +19,9 @@ The keeper repairs by itself, within seconds, whatever Redis may have lost data 
 how it goes. Nobody can buy meanwhile. The numbers come from MySQL; what Redis has beyond them, held for a worker
 or an order that MySQL lost, keeps its units where they are free.
 
+Interrupted (Ctrl-C), it leaves the sale shut: a keeper takes over once its lease has ended (REPAIR_LEASE_MS, 15 s by
+default); without a keeper the sale stays shut until this is run again.
+
 Exit codes: 0 repaired, or there was no need, 1 not repaired, 2 used wrongly.`;
 
 export function saleRepairCommand(): Command {
