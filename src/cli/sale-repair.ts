@@ -16,7 +16,11 @@ interface RepairFlags {
 
 const DETAILS = `
 The keeper repairs by itself, within seconds, whatever Redis may have lost data of. This does the same at once, and shows
-how it goes. Nobody can buy meanwhile. The numbers come from MySQL; what Redis holds beyond them is kept.
+how it goes. Nobody can buy meanwhile. The numbers come from MySQL; what Redis has beyond them, held for a worker
+or an order that MySQL lost, keeps its units where they are free.
+
+Interrupted (Ctrl-C), it leaves the sale shut: a keeper takes over once its lease has ended (REPAIR_LEASE_MS, 15 s by
+default); without a keeper the sale stays shut until this is run again.
 
 Exit codes: 0 repaired, or there was no need, 1 not repaired, 2 used wrongly.`;
 
@@ -49,10 +53,16 @@ function sentenceOf(step: RepairStep): string {
     case 'epoch':
       return `Epoch ${step.epoch} begins.`;
     case 'staged':
-      return `Staged: ${step.rows} requests with a row, ${step.held} that keep their units without one.`;
+      return stagedSentence(step);
     default:
       return assertNever(step);
   }
+}
+
+function stagedSentence({ rows, held, ordersLost }: Extract<RepairStep, { readonly step: 'staged' }>): string {
+  const staged = `Staged: ${rows} requests with a row, ${held} that are held without one.`;
+  if (ordersLost === 0) return staged;
+  return `${staged} MySQL lost ${ordersLost} orders: they keep their units, and seckill reconcile names them.`;
 }
 
 function endOf(saleId: string, end: OrderedRepair): string {

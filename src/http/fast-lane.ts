@@ -116,7 +116,7 @@ class PurchaseLane {
       case 'released': {
         const query = { saleId, userId, requestId, waitMs: 0, signal: NEVER };
         const status = await this.#services.getPurchase.get(query);
-        // The ledger knows an order that the book has lost: reconcile writes it again, so nothing final is said yet.
+        // The ledger knows an order that the book has lost: a person decides, so nothing final is said.
         if (status.status === 'not_found') return refusalAnswer('outcome_unknown', requestId);
         return status.status === 'pending' ? pendingAnswer(saleId, requestId) : settledAnswer(requestId, status);
       }

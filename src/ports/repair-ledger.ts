@@ -51,10 +51,10 @@ export interface RepairLedger {
   shut(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'>;
 
   /**
-   * Requests of the bucket that are still `held`, in pages; one may come twice. Nothing moves while it is shut.
+   * Requests of the bucket that have units, `held` or `ordered`, in pages; one may come twice. Nothing moves while it is shut.
    * @throws OperationalError redis
    */
-  heldRequests(ref: BucketRef): AsyncIterable<readonly LedgerRequest[]>;
+  requestsWithUnits(ref: BucketRef): AsyncIterable<readonly LedgerRequest[]>;
 
   /**
    * Adds entries to the new books; one that was staged before stays as it is. Buyers are counted from them. With none it

@@ -15,13 +15,16 @@ export interface PrecheckVerdict {
   /** Units left in the bucket before any purchase of this call; null while the sale does not sell (not loaded, in repair, paused, over, before its window). */
   readonly unitsLeft: number | null;
   /** One entry per purchase, in order; null: nothing speaks against it. */
-  readonly answers: readonly (LedgerAnswer | null)[];
+  readonly answers: readonly (PurchaseAnswer | null)[];
 }
+
+/** `outcome_unknown`: units are held, but a fail-over could still undo that. No script says so, only the replica barrier. */
+export type PurchaseAnswer = LedgerAnswer | { readonly outcome: 'outcome_unknown' };
 
 export type DeductVerdict =
   | { readonly outcome: 'deducted' | 'already_deducted' }
   /** At least one purchase was refused, so nothing was taken. One entry per purchase; null: not to blame. */
-  | { readonly outcome: 'refused'; readonly answers: readonly (LedgerAnswer | null)[] }
+  | { readonly outcome: 'refused'; readonly answers: readonly (PurchaseAnswer | null)[] }
   /** `decide` was faster: this batch will never be deducted. */
   | { readonly outcome: 'aborted' }
   /** The batch was formed in another epoch of the sale, or the sale is not loaded, in repair or in need of it. Nothing was taken. */

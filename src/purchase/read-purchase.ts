@@ -38,7 +38,7 @@ export async function readPurchase(
   if (told !== null) return told;
   const [row] = await book.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
   if (row) return statusOf(row);
-  // The ledger knows an order that the book has lost: reconcile writes it again, so nothing final is said yet.
+  // The ledger knows an order that the book has lost: a person decides, so nothing final is said.
   if (entry !== null) return { status: 'pending' };
   // Without the card nobody knows the buyer's bucket: "not found" could be said of a purchase that was accepted.
   if (card.card === 'loading') throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });

@@ -33,7 +33,7 @@ export function createRepairLedger({ redis, run }: RedisConnection): RepairLedge
       return oneOf(['shut', 'busy', 'moved'], 'shut', word);
     },
 
-    heldRequests: (ref) => requestPages(redis, bucketKeys(ref).requests, ({ state }) => state === 'held'),
+    requestsWithUnits: (ref) => requestPages(redis, bucketKeys(ref).requests, ({ state }) => state !== 'released'),
 
     async stage(ref, token, entries): Promise<'staged' | 'superseded'> {
       const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);

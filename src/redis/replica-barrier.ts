@@ -1,4 +1,4 @@
-import type { StockLedger } from '../ports/stock-ledger.js';
+import type { PurchaseAnswer, StockLedger } from '../ports/stock-ledger.js';
 import type { Log } from '../ports/log.js';
 import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
@@ -55,18 +55,25 @@ async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }:
 }
 
 /**
- * The ledger of buyers: nobody hears of a deduct that a fail-over could still undo. What the check-back asks needs no
- * barrier: a commit makes the broker remember the batch, whatever Redis forgets.
+ * The ledger of buyers: nobody hears of a deduct that a fail-over could still undo, nor of one of his earlier tries. What
+ * the check-back asks needs no barrier: a commit makes the broker remember the batch, whatever Redis forgets.
  */
-export function behindBarrier<L extends Pick<StockLedger, 'deduct' | 'decide'>>(
+export function behindBarrier<L extends Pick<StockLedger, 'precheck' | 'deduct' | 'decide'>>(
   ledger: L,
   barrier: ReplicaBarrier | null,
 ): L {
   if (barrier === null) return ledger;
   return {
     ...ledger,
+    async precheck(ref, purchases) {
+      const verdict = await ledger.precheck(ref, purchases);
+      return { ...verdict, answers: await replicated(verdict.answers, barrier) };
+    },
     async deduct(batch) {
       const verdict = await ledger.deduct(batch);
+      if (verdict.outcome === 'refused') {
+        return { ...verdict, answers: await replicated(verdict.answers, barrier) };
+      }
       const taken = verdict.outcome === 'deducted' || verdict.outcome === 'already_deducted';
       return taken && !(await barrier.pass()) ? { outcome: 'unreplicated' } : verdict;
     },
@@ -75,4 +82,17 @@ export function behindBarrier<L extends Pick<StockLedger, 'deduct' | 'decide'>>(
       return verdict === 'deducted' && !(await barrier.pass()) ? 'unreplicated' : verdict;
     },
   };
+}
+
+/** A purchase that is held is known to Redis alone; one that is ordered or has ended stands in MySQL. */
+const isHeld = (answer: PurchaseAnswer | null): boolean =>
+  answer?.outcome === 'replayed' && answer.entry.state === 'held';
+
+/** The answers, but for a yes that replicas do not have. */
+async function replicated(
+  answers: readonly (PurchaseAnswer | null)[],
+  barrier: ReplicaBarrier,
+): Promise<readonly (PurchaseAnswer | null)[]> {
+  if (!answers.some(isHeld) || (await barrier.pass())) return answers;
+  return answers.map((answer) => (isHeld(answer) ? { outcome: 'outcome_unknown' } : answer));
 }

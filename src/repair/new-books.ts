@@ -7,18 +7,23 @@ import type { LedgerRequest } from '../ports/reconcile-ledger.js';
 
 /**
  * The books of a sale as they are to be, and what of them is still to be staged. Rows come first: they are what was
- * sold. What has no row is held only where it fits the stock and the limit that the rows leave; the batch of one that
- * does not fit has to claim its units, and hears then that they are lost.
+ * sold. What has no row keeps its units only where it fits the stock and the limit that the rows leave. The batch of a
+ * held one that does not fit has to claim its units, and hears then that they are lost; an order that MySQL lost and that
+ * does not fit has no trace but what is told of it.
  */
 export class NewBooks {
   readonly #sale: Sale;
   /** Every key that has its place, so at most the units ever sold. */
-  readonly #placed = new Map<string, 'row' | 'held'>();
+  readonly #placed = new Map<string, 'row' | 'unrecorded'>();
   readonly #unitsOfBuyers = new Map<string, number>();
   readonly #unitsLeft: number[];
   #unstaged: LedgerRequest[][];
   rows = 0;
   held = 0;
+  /** Orders without a row that keep their entry and their units. */
+  ordersLost = 0;
+  /** Orders without a row that do not. */
+  readonly withoutRoom: LedgerRequest[] = [];
 
   constructor(sale: Sale) {
     this.#sale = sale;
@@ -36,9 +41,9 @@ export class NewBooks {
     }
   }
 
-  /** Requests that Redis still had as `held`. */
-  addHeld(requests: readonly LedgerRequest[]): void {
-    for (const [key, entry] of requests) if (entry.state === 'held') this.#hold(key, entry);
+  /** Requests that Redis still had with units; those that have a row are known. */
+  addUnrecorded(requests: readonly LedgerRequest[]): void {
+    for (const [key, entry] of requests) this.#keep(key, entry);
   }
 
   /** @returns whether a purchase of it has no row, so that its message is still wanted */
@@ -48,7 +53,7 @@ export class NewBooks {
       const key = purchaseKey(purchase);
       if (this.#placed.get(key) === 'row') continue;
       isWanted = true;
-      this.#hold(key, { state: 'held', batchId, quantity: purchase.quantity });
+      this.#keep(key, { state: 'held', batchId, quantity: purchase.quantity });
     }
     return isWanted;
   }
@@ -65,14 +70,17 @@ export class NewBooks {
     return this.#unitsLeft.map((units) => Math.max(0, units));
   }
 
-  #hold(key: string, entry: Extract<LedgerRequest[1], { readonly state: 'held' }>): void {
-    if (this.#placed.has(key)) return;
+  #keep(key: string, entry: LedgerRequest[1]): void {
+    if (entry.state === 'released' || this.#placed.has(key)) return;
     const userId = key.slice(0, key.indexOf('/'));
     const left = this.#unitsLeft[homeBucket(userId, this.#sale.buckets)] ?? 0;
     const units = (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity;
-    if (entry.quantity > left || units > this.#sale.limitPerBuyer) return;
-    this.held++;
-    this.#placed.set(key, 'held');
+    const fits = entry.quantity <= left && units <= this.#sale.limitPerBuyer;
+    if (!fits && entry.state === 'held') return;
+    this.#placed.set(key, 'unrecorded');
+    if (!fits) return void this.withoutRoom.push([key, entry]);
+    if (entry.state === 'held') this.held++;
+    else this.ordersLost++;
     this.#place(key, userId, entry);
   }
 

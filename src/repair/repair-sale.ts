@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { assertNever } from '../domain/errors.js';
+import { formatRequestEntry } from '../domain/outcome.js';
 import type { Sale } from '../domain/sale.js';
 import type { Clock } from '../ports/clock.js';
 import type { Log } from '../ports/log.js';
@@ -39,7 +40,7 @@ export interface RepairOrder {
 export type RepairStep =
   | { readonly step: 'shut' | 'quiet' }
   | { readonly step: 'epoch'; readonly epoch: number }
-  | { readonly step: 'staged'; readonly rows: number; readonly held: number };
+  | { readonly step: 'staged'; readonly rows: number; readonly held: number; readonly ordersLost: number };
 
 /**
  * - `repaired`: the books are rebuilt, and the sale is in the state that MySQL has
@@ -54,8 +55,10 @@ export type SaleRepair =
       readonly unitsLeft: number;
       /** Requests that have a row. */
       readonly rows: number;
-      /** Requests without a row that keep their units. */
+      /** Requests without a row that are held for their batch. */
       readonly held: number;
+      /** Requests that Redis has as ordered and that have no row; they keep entry and units, and a person decides. */
+      readonly ordersLost: number;
       readonly tookMs: number;
     }
   | { readonly outcome: 'busy' | 'superseded' | 'not_found' | 'draft' };
@@ -102,14 +105,15 @@ export async function repairSale(
     onStep({ step: 'epoch', epoch });
 
     const books = await stageBooks(raised, refs, token, ports);
-    const { rows, held } = books;
-    onStep({ step: 'staged', rows, held });
+    const { rows, held, ordersLost } = books;
+    onStep({ step: 'staged', rows, held, ordersLost });
+    tellLost(raised, books, log);
     await reopenAll(raised, refs, token, books, ports);
 
     const unitsLeft = books.unitsLeft.reduce((sum, units) => sum + units, 0);
     const tookMs = clock.nowMs() - startedMs;
-    log.info({ saleId, epoch, unitsLeft, rows, held, tookMs }, 'sale repaired');
-    return { outcome: 'repaired', epoch, unitsLeft, rows, held, tookMs };
+    log.info({ saleId, epoch, unitsLeft, rows, held, ordersLost, tookMs }, 'sale repaired');
+    return { outcome: 'repaired', epoch, unitsLeft, rows, held, ordersLost, tookMs };
   } catch (error) {
     if (error instanceof Superseded) return { outcome: 'superseded' };
     throw error;
@@ -117,8 +121,9 @@ export async function repairSale(
 }
 
 /**
- * Rows first, since they decide; then what is held without one: a row that is written from here on is `failed`, or has
- * claimed its units in the new epoch, so whatever the rows do not have now may keep its place.
+ * Rows first, since they decide; then what has units without one: a row that is written from here on is `failed`, or has
+ * claimed its units in the new epoch, so whatever the rows do not have now may keep its place. What Redis has as ordered
+ * had its row once: MySQL lost it, and the entry is the last trace of the order.
  */
 async function stageBooks(
   raised: Sale,
@@ -133,8 +138,8 @@ async function stageBooks(
     await stage();
   }
   for (const ref of refs) {
-    for await (const requests of ledger.heldRequests(ref)) {
-      books.addHeld(requests);
+    for await (const requests of ledger.requestsWithUnits(ref)) {
+      books.addUnrecorded(requests);
       await stage();
     }
   }
@@ -144,6 +149,15 @@ async function stageBooks(
   }
   await stage();
   return books;
+}
+
+/** Before the old books go: what is not staged by then is gone with them. */
+function tellLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: NewBooks, log: Log): void {
+  if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
+  for (const [request, entry] of withoutRoom) {
+    const lost = { saleId, request, entry: formatRequestEntry(entry) };
+    log.error(lost, 'MySQL lost an order whose units are taken; this line is its last trace');
+  }
 }
 
 /** Every bucket, also one that gets nothing: that renews its lease. */

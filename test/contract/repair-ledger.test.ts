@@ -134,7 +134,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
       });
     });
 
-    it('heldRequests: what is held, and nothing else, each at least once', async () => {
+    it('requestsWithUnits: what is held or ordered, and nothing else, each at least once', async () => {
       const { batchId } = await deducted('u1', 'u2*2', 'u3', 'u4');
       await world.settlement.release([
         { ...at(sale), userId: 'u3', requestId: 'k1', orderId: '9', batchId: '', withUnits: true },
@@ -144,12 +144,13 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
       await world.settlement.settle([{ batch: settled, orders: [order] }]);
       await shut('one');
       const found = new Map<string, RequestEntry>();
-      for await (const page of world.repair.heldRequests(at(sale)))
+      for await (const page of world.repair.requestsWithUnits(at(sale)))
         for (const [key, entry] of page) found.set(key, entry);
       expect(Object.fromEntries(found)).to.deep.equal({
         'u1/k1': held(batchId),
         'u2/k1': held(batchId, 2),
         'u4/k1': held(batchId),
+        'u5/k1': { state: 'ordered', orderId: '105', quantity: 1 },
       });
     });
 

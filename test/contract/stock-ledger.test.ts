@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { newBatchId, type Batch } from '../../src/domain/batch.js';
-import type { LedgerAnswer } from '../../src/domain/outcome.js';
+import type { PurchaseAnswer } from '../../src/ports/stock-ledger.js';
 import { purchaseKey } from '../../src/domain/purchase.js';
 import type { Sale } from '../../src/domain/sale.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
-const wordsOf = (answers: readonly (LedgerAnswer | null)[]): (string | null)[] =>
+const wordsOf = (answers: readonly (PurchaseAnswer | null)[]): (string | null)[] =>
   answers.map((answer) => answer?.outcome ?? null);
 const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
 

@@ -281,7 +281,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a request that is held and has no row keeps its units (rule 10)',
     servers: (servers) => ({
       repair: replaced(servers.repair, {
-        heldRequests: async function* () {
+        requestsWithUnits: async function* () {
           yield [];
         },
       }),

@@ -72,6 +72,15 @@ export class MemoryBooks implements OrderBook, SaleBook {
     this.putSale({ ...sale, sold: sale.sold - order.quantity });
   }
 
+  /** As an older copy of the books that was restored: the row is not there, and was never counted. */
+  loseOrder(orderId: string): void {
+    const order = this.#orders.get(orderId);
+    const sale = this.#sales.get(order?.saleId ?? '');
+    if (order === undefined || sale === undefined) throw new Error(`no order ${orderId}`);
+    this.#orders.delete(orderId);
+    if (isLive(order.state)) this.putSale({ ...sale, sold: sale.sold - order.quantity });
+  }
+
   async termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>> {
     this.#failOn('read_fails');
     const known = saleIds.map((saleId) => this.#sales.get(saleId)).filter((sale) => sale !== undefined);

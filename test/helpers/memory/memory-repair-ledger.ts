@@ -40,10 +40,10 @@ export class MemoryRepairLedger implements RepairLedger {
     });
   }
 
-  async *heldRequests(ref: BucketRef): AsyncGenerator<LedgerRequest[]> {
+  async *requestsWithUnits(ref: BucketRef): AsyncGenerator<LedgerRequest[]> {
     this.#server.failOn('read_fails');
-    const held = [...this.#server.bucket(ref).requests].filter(([, { state }]) => state === 'held');
-    if (held.length > 0) yield held;
+    const some = [...this.#server.bucket(ref).requests].filter(([, { state }]) => state !== 'released');
+    if (some.length > 0) yield some;
   }
 
   stage(ref: BucketRef, token: string, entries: readonly LedgerRequest[]): Promise<'staged' | 'superseded'> {

@@ -16,7 +16,7 @@ export function repairers(life: Life, site: Site): Job[] {
   const ports: RepairJobPorts = {
     ledger: {
       ...through(life, 'redis', repair, ['standing', 'shut', 'stage', 'remember', 'reopen']),
-      heldRequests: streamed(life, 'redis', 'heldRequests', (ref) => repair.heldRequests(ref)),
+      requestsWithUnits: streamed(life, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
       ...through(life, 'redis', site.ledger, ['gate']),
     },
     book: {

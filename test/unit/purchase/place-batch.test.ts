@@ -7,7 +7,8 @@ import { TOPICS } from '../../../src/domain/topics.js';
 import { silentLog } from '../../../src/ports/log.js';
 import type { PurchaseChannel } from '../../../src/ports/purchase-channel.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
-import { placeBatch, type PlacedBatch } from '../../../src/purchase/place-batch.js';
+import { placeBatch, type PlaceBatchPorts, type PlacedBatch } from '../../../src/purchase/place-batch.js';
+import { behindBarrier } from '../../../src/redis/replica-barrier.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
@@ -19,9 +20,18 @@ interface Placed extends PlacedBatch {
   readonly answers: readonly (string | undefined)[];
 }
 
+/** Its methods by themselves: a class instance cannot be spread. */
+const ledgerOf = (ledger: MemoryLedger): PlaceBatchPorts['ledger'] => ({
+  precheck: (...args) => ledger.precheck(...args),
+  deduct: (...args) => ledger.deduct(...args),
+  decide: (...args) => ledger.decide(...args),
+});
+
 describe('place-batch', () => {
   let clock: ManualClock;
   let ledger: MemoryLedger;
+  /** As the batch sees it. */
+  let stock: PlaceBatchPorts['ledger'];
   let broker: MemoryBroker;
   let sale: Sale;
   let sent: Batch[];
@@ -34,6 +44,7 @@ describe('place-batch', () => {
   beforeEach(() => {
     clock = new ManualClock();
     ledger = new MemoryLedger({ clock });
+    stock = ledger;
     broker = new MemoryBroker({ clock });
     sent = [];
     events = [];
@@ -80,7 +91,7 @@ describe('place-batch', () => {
     };
     const ref = { saleId: sale.saleId, bucket: 0 };
     const placed = await placeBatch(ref, purchasesOf(...texts), 'trace-1', reply, {
-      ledger,
+      ledger: stock,
       channel: channel(),
       clock,
     });
@@ -113,6 +124,24 @@ describe('place-batch', () => {
       const placed = await place('u1/k*2', 'u3', 'u2/k*2', 'u1/k2', 'u4*2');
       expect(placed.answers).to.deep.equal(['replayed', 'accepted', 'request_conflict', 'limit_reached', 'accepted']);
       expect(sent[1]?.purchases).to.deep.equal(purchasesOf('u3', 'u4*2'));
+    });
+
+    it('R7 a replay whose units no replica has is `outcome_unknown`, by precheck and by a refused deduct', async () => {
+      await openSale({ limitPerBuyer: 2 });
+      await place('u1');
+      let passes = 0;
+      const pass = async (): Promise<boolean> => (passes++, false);
+      stock = behindBarrier(ledgerOf(ledger), { pass, close: async () => undefined });
+      expect((await place('u1')).answers).to.deep.equal(['outcome_unknown']);
+      inTheGap = async (batch) => {
+        inTheGap = () => undefined;
+        await ledger.deduct(batchOf(batch, purchasesOf('u2'))); // its own retry was faster
+      };
+      const placed = await place('u2', 'u3');
+      expect(placed).to.deep.include({ verdict: 'refused', again: [1], answers: ['outcome_unknown', undefined] });
+      expect(passes).to.equal(2);
+      expect((await place('u3*3')).answers, 'a no needs no replica').to.deep.equal(['limit_reached']);
+      expect(passes).to.equal(2);
     });
 
     it('(P1 LOADING) a sale that is not loaded says nothing of its units', async () => {

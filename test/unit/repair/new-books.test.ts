@@ -16,6 +16,10 @@ describe('new-books', () => {
     const { userId, requestId, quantity } = purchaseOf(text);
     return [`${userId}/${requestId}`, { state: 'held', batchId, quantity }];
   };
+  const ordered = (text: string, orderId: string): LedgerRequest => {
+    const { userId, requestId, quantity } = purchaseOf(text);
+    return [`${userId}/${requestId}`, { state: 'ordered', orderId, quantity }];
+  };
   const booksOf = (parts: Partial<Sale> = {}): NewBooks =>
     new NewBooks(saleOf({ stock: 5, limitPerBuyer: 2, ...parts }));
   const staged = (books: NewBooks): string[] =>
@@ -36,17 +40,41 @@ describe('new-books', () => {
     const books = booksOf();
     books.addRows([row('ann*2'), row('bob')]);
     staged(books);
-    books.addHeld([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
+    books.addUnrecorded([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
     // ann has a row and no place for more; two units were left: for cid and, where dan does not fit, for bob.
     expect(staged(books)).to.deep.equal(['cid/k1 held:h:1', 'bob/k2 held:h:1']);
     expect([books.unitsLeft, books.held]).to.deep.equal([[0], 2]);
+  });
+
+  it('D5 an order that MySQL lost keeps its entry and its units, once; a row comes before it', () => {
+    orders = 0;
+    const books = booksOf();
+    books.addRows([row('ann*2'), row('bob', 'cancelled')]);
+    staged(books);
+    const lost = [ordered('cid', '77'), ordered('dan*2', '78')];
+    books.addUnrecorded([ordered('ann*2', '1'), ordered('bob', '2'), ...lost, ...lost]);
+    expect(staged(books)).to.deep.equal(['cid/k1 ordered:77:1', 'dan/k1 ordered:78:2']);
+    expect([books.unitsLeft, books.rows, books.held, books.ordersLost]).to.deep.equal([[0], 2, 0, 2]);
+    expect(books.withoutRoom).to.deep.equal([]);
+  });
+
+  it('D5 a lost order that does not fit what the rows leave is named, once, also where its batch is parked', () => {
+    const books = booksOf({ stock: 2 });
+    books.addRows([row('ann'), row('bob')]);
+    staged(books);
+    const lost = ordered('cid', '77');
+    books.addUnrecorded([lost, lost]);
+    expect(books.addParked(batchOf({ saleId: '7' }, purchasesOf('cid')))).to.equal(true);
+    expect(staged(books)).to.deep.equal([]);
+    expect(books.withoutRoom).to.deep.equal([lost]);
+    expect([books.ordersLost, books.held]).to.deep.equal([0, 0]);
   });
 
   it('R6 a parked batch: purchases without a row are held by it, whether Redis still knew them or not', () => {
     const books = booksOf();
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob', 'cid'));
     books.addRows([row('ann')]);
-    books.addHeld([held('bob', batch.batchId)]);
+    books.addUnrecorded([held('bob', batch.batchId)]);
     staged(books);
     expect(books.addParked(batch)).to.equal(true);
     expect(staged(books)).to.deep.equal([`cid/k1 held:${batch.batchId}:1`]);

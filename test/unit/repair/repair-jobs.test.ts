@@ -59,7 +59,7 @@ describe('repair-jobs', () => {
       ...whole,
       ledger: {
         ...whole.ledger,
-        heldRequests: (ref) => (world.ledger.breakNext('read_fails'), whole.ledger.heldRequests(ref)),
+        requestsWithUnits: (ref) => (world.ledger.breakNext('read_fails'), whole.ledger.requestsWithUnits(ref)),
       },
     };
     const job = repairSales(broken, OPTIONS);

@@ -73,6 +73,32 @@ describe('repair-sale', () => {
     expect(epochInBook()).to.equal(6);
   });
 
+  it('D5 orders that MySQL lost stay in Redis, with their units, and are told; the next repair keeps them too', async () => {
+    await busySale();
+    world.books.loseOrder('1');
+    const told: object[] = [];
+    const ports = { ...world.ports(), log: { ...world.log, warn: (fields: object) => void told.push(fields) } };
+    for (const epoch of [2, 3]) {
+      const { tookMs, ...result } = { tookMs: 0, ...(await world.repair(sale, ports)) };
+      expect(tookMs).to.be.greaterThan(0);
+      expect(result).to.deep.equal({ outcome: 'repaired', epoch, unitsLeft: 6, rows: 2, held: 1, ordersLost: 1 });
+      expect(world.bucketOf(sale)).to.include({ epoch, unitsLeft: 6 });
+      expect(world.bucketOf(sale).requests).to.include(BOOKS);
+    }
+    const { saleId } = sale;
+    expect(told).to.deep.equal([2, 3].map((epoch) => ({ saleId, epoch, ordersLost: 1 })));
+  });
+
+  it('D5 a lost order without room is written down in the log, with all that is known of it', async () => {
+    await busySale();
+    world.books.loseOrder('1');
+    world.books.putSale({ ...(await world.books.find(sale.saleId))!, stock: 2 });
+    const told: object[] = [];
+    const ports = { ...world.ports(), log: { ...world.log, error: (fields: object) => void told.push(fields) } };
+    expect(await world.repair(sale, ports)).to.include({ rows: 2, ordersLost: 0 });
+    expect(told).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
+  });
+
   it('R6 a parked batch keeps its units and gets its marker back, so that its letter can be replayed', async () => {
     const { batch, letterId } = await world.parkedBatch(sale, ['ann', 'bob']);
     world.ledger.restart({ empty: true });

@@ -35,7 +35,7 @@ export class RepairWorld extends DeadLetterWorld {
       ledger: {
         standing: (...args) => ledger.standing(...args),
         shut: (...args) => ledger.shut(...args),
-        heldRequests: (...args) => ledger.heldRequests(...args),
+        requestsWithUnits: (...args) => ledger.requestsWithUnits(...args),
         stage: (...args) => ledger.stage(...args),
         remember: (...args) => ledger.remember(...args),
         reopen: (...args) => ledger.reopen(...args),
