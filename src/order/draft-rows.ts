@@ -25,7 +25,7 @@ export interface Draft {
   readonly rows: readonly DraftRow[];
   /** Live rows that were there before; a purchase is settled to the row it has, whatever batch wrote it. */
   readonly found: ReadonlyMap<Batch, readonly Settlement[]>;
-  /** Requests whose row, of another batch or of a late one, has ended. */
+  /** Requests whose row, of another batch, has ended. */
   readonly releases: readonly Release[];
 }
 
@@ -35,15 +35,10 @@ export const requestName = (
 ): string => `${saleId}/${purchaseKey(purchase)}`;
 export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
-/** Formed before the sale was rebuilt: its deduct may be lost. */
-export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
-  epoch < (terms.get(saleId)?.epoch ?? 0);
-
 /**
  * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
  * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row of its own batch is done. One with a
- * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. So is what a late batch holds beside its own ended row: another
- * worker wrote that row while this one claimed (a release that finds nothing does nothing). None is
+ * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. None is
  * passed over in silence (protocol rule 7).
  * @param batches no request twice
  * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
@@ -75,7 +70,7 @@ export function draftRows(
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
       } else if (isLive(row.state)) {
         settlements.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId });
-      } else if (row.batchId !== batch.batchId || isLate(batch, terms)) {
+      } else if (row.batchId !== batch.batchId) {
         releases.push(releaseOf(batch, row));
       }
     }

@@ -52,14 +52,6 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100' }]);
   });
 
-  it('R3 a late batch gives back what it claimed while another worker wrote its failed row', () => {
-    const ended = knowing([knownRow(batch, 0, { state: 'failed', reason: 'units_lost' })]);
-    const draft = draftRows([batch], termsOf({ ...sale, epoch: batch.epoch + 1 }), ended);
-    expect(draft.releases.map(({ orderId, batchId, withUnits }) => ({ orderId, batchId, withUnits }))).to.deep.equal([
-      { orderId: '100', batchId: batch.batchId, withUnits: true },
-    ]);
-  });
-
   it('a row of another batch: live is settled, ended is released, oversold_guard closes without units', () => {
     const known = knowing([
       knownRow(batch, 0, { batchId: 'other', state: 'pending_payment' }),
