@@ -28,6 +28,7 @@ import { RIVAL_ROWS } from './rivals.js';
 import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
 import { SLOW_WORKER_ROWS } from './slow-workers.js';
+import { TOO_SLOW_WORKER_ROWS } from './too-slow-worker.js';
 import { TRANSACTION_ROWS } from './transaction.js';
 
 /** The fault matrix, in its order. */
@@ -49,6 +50,7 @@ export const ROWS: readonly Row[] = [
   ...BROKER_ROWS,
   ...BROKER_DISK_ROWS,
   ...SLOW_WORKER_ROWS,
+  ...TOO_SLOW_WORKER_ROWS,
   ...ORDER_NEWS_ROWS,
   ...EQUAL_IDENTITY_ROWS,
   ...MYSQL_ROWS,
