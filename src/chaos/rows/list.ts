@@ -25,6 +25,7 @@ import { REDIS_ROWS } from './redis.js';
 import { REPAIR_DEATH_ROWS } from './repair-deaths.js';
 import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
 import { RIVAL_ROWS } from './rivals.js';
+import { SECOND_STACK_ROWS } from './second-stack.js';
 import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
 import { SLOW_WORKER_ROWS } from './slow-workers.js';
@@ -64,4 +65,5 @@ export const ROWS: readonly Row[] = [
   ...HOSTILE_ROWS,
   ...SLOW_CLIENT_ROWS,
   ...LOCAL_STACK_ROWS,
+  ...SECOND_STACK_ROWS,
 ];
