@@ -99,7 +99,8 @@ describe('redis: what must be true of a server before stock is put into it', () 
       });
       expect(await write()).to.equal(null);
       expect((await probeRedisWrites(full)).ok).to.equal(false);
-      expect((await probeRedis(full)).ok).to.equal(true);
+      const starting = await connectRedis({ url: other.url, replyTimeoutMs: 1000, connectTimeoutMs: 1000 }, silentLog);
+      expect((await probeRedis(starting).finally(() => starting.close())).ok).to.equal(true);
       freeVolume(dir);
       await until('it is ready again', async () => (await probeRedisWrites(full)).ok);
       expect(await write()).to.equal('OK');
