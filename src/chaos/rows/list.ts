@@ -4,6 +4,7 @@ import { BOOKS_APART_ROWS } from './books-apart.js';
 import { BROKER_DISK_ROWS } from './broker-disk.js';
 import { BROKER_ROWS } from './broker.js';
 import { EQUAL_IDENTITY_ROWS } from './equal-identities.js';
+import { FULL_DISK_ROWS } from './full-disk.js';
 import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
@@ -66,4 +67,5 @@ export const ROWS: readonly Row[] = [
   ...SLOW_CLIENT_ROWS,
   ...LOCAL_STACK_ROWS,
   ...SECOND_STACK_ROWS,
+  ...FULL_DISK_ROWS,
 ];
