@@ -1,7 +1,7 @@
 import type { ReadyReport } from '../http/services.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { probeRedis } from '../redis/probe.js';
+import { probeRedisWrites } from '../redis/probe.js';
 import type { ChannelHealth } from '../rocketmq/channel-health.js';
 import { probeBroker } from '../rocketmq/probe.js';
 
@@ -17,7 +17,7 @@ export function createReadiness({ redis, mysql, endpoint, health }: ReadinessPar
   let underWay: Promise<ReadyReport> | null = null;
   const ask = async (): Promise<ReadyReport> => {
     const [redisProbe, brokerProbe, mysqlDetail] = await Promise.all([
-      probeRedis(redis),
+      probeRedisWrites(redis),
       probeBroker(endpoint, health),
       mysql.probe().then(
         () => null,

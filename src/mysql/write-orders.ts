@@ -10,6 +10,8 @@ import type { MysqlPool, Transaction } from './pool.js';
 /** Releases of one outbox row; the relay sends them together. */
 const RELEASES_PER_ROW = 500;
 
+const SAME_EPOCH = 'SELECT id FROM sales WHERE id = ? AND epoch = ? FOR UPDATE';
+
 /** The rows of a plan, with those that the guard refused while they were tried one by one. */
 type Surplus = ReadonlySet<string>;
 const NONE: Surplus = new Set();
@@ -104,7 +106,9 @@ async function finishAround(tx: Transaction, orders: readonly NewOrder[], plan: 
   return written.outcome === 'written' && refused.size > 0 ? { ...written, refused } : written;
 }
 
+/** The last guard: the stock is not exceeded, and the sale was not rebuilt since its terms were read. */
 async function passGuard(tx: Transaction, { saleId, epoch }: SaleTerms, units: number): Promise<boolean> {
+  if (units === 0) return (await tx.query(SAME_EPOCH, [saleId, epoch])).length === 1;
   const sql = 'UPDATE sales SET sold = sold + ? WHERE id = ? AND epoch = ? AND sold + ? <= stock';
   return (await tx.execute(sql, [units, saleId, epoch, units])).affectedRows === 1;
 }
@@ -120,12 +124,12 @@ async function whyRefused(tx: Transaction, refused: readonly SaleTerms[]): Promi
   return { outcome: 'oversold', saleIds };
 }
 
-/** Live units per sale, in id order. A sale that only gets failed rows counts nothing and its guard is not asked. */
+/** Live units per sale, in id order; 0 for a sale that only gets failed rows, whose reasons hold in this epoch only. */
 function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
   const units = new Map<string, number>();
   for (const { orderId, batch, purchase, failure } of plan.orders) {
-    if (failure !== null || (surplus.size > 0 && surplus.has(orderId))) continue;
-    units.set(batch.saleId, (units.get(batch.saleId) ?? 0) + purchase.quantity);
+    const isFailed = failure !== null || (surplus.size > 0 && surplus.has(orderId));
+    units.set(batch.saleId, (units.get(batch.saleId) ?? 0) + (isFailed ? 0 : purchase.quantity));
   }
   const saleIds = [...units.keys()].sort(bySaleId);
   return saleIds.map((saleId) => [termsFor(plan, saleId), units.get(saleId) as number]);

@@ -10,7 +10,7 @@ export interface RedisProbe {
 /** Our clock and Redis may differ by this much: Redis time opens the sale, ours only measures. */
 const SKEW_MAX_MS = 2000;
 
-/** Every server answers, in time, and not far from our clock. Never throws. */
+/** Every server answers, in time, and not far from our clock: a program may start. Never throws. */
 export async function probeRedis({ redis, masters, scriptsLoaded }: RedisConnection): Promise<RedisProbe> {
   try {
     const servers = masters();
@@ -27,6 +27,24 @@ export async function probeRedis({ redis, masters, scriptsLoaded }: RedisConnect
     return { ok: false, detail: reasonOf(error) };
   }
 }
+
+/**
+ * The same, and none has said that its disk refuses the append-only file: a program is ready. Such a server still answers
+ * what reads, and heals by itself when there is space again. Never throws.
+ */
+export async function probeRedisWrites(connection: RedisConnection): Promise<RedisProbe> {
+  const probe = await probeRedis(connection);
+  if (!probe.ok) return probe;
+  try {
+    if ((await Promise.all(connection.masters().map(writesItsLog))).every(Boolean)) return probe;
+    return { ok: false, detail: 'Redis cannot write its append-only file and refuses writes: is its disk full?' };
+  } catch (error) {
+    return { ok: false, detail: reasonOf(error) };
+  }
+}
+
+const writesItsLog = async (server: Redis): Promise<boolean> =>
+  !(await server.info('persistence')).includes('aof_last_write_status:err');
 
 const isClusterUp = async (server: Redis): Promise<boolean> =>
   (await server.cluster('INFO')).includes('cluster_state:ok');

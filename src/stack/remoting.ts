@@ -14,6 +14,8 @@ export const REQUEST = {
   brokerRuntimeInfo: 28,
   clusterInfo: 106,
   allGroupConfigs: 201,
+  /** Field: topic. */
+  topicStats: 202,
 } as const;
 
 export interface RemotingAddress {

@@ -228,6 +228,17 @@ for (const [name, createWorld] of WORLDS) {
       });
     }
 
+    it('R3 epoch_changed also when all its rows are failed: their reasons held in the epoch before', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf(sale, purchasesOf('ann'));
+      const plan = await planOf(rowsOf(batch).map((row) => ({ ...row, failure: 'units_lost' as const })));
+      await world.raiseEpoch(sale.saleId);
+
+      expect(await world.orders.write(plan)).to.deep.equal({ outcome: 'epoch_changed' });
+
+      await expectNothingOf(sale, batch);
+    });
+
     it('releases of a plan are promised with it, also when it has no rows', async () => {
       const sale = await world.sales.create(newSale());
       const { saleId } = sale;

@@ -1,7 +1,18 @@
 import { expect } from 'chai';
+import { mkdtempSync, rmdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  fillVolume,
+  freeVolume,
+  mountRefusal,
+  mountVolume,
+  unmountBelow,
+} from '../../src/chaos/harness/small-volume.js';
+import { until } from '../../src/chaos/harness/until.js';
 import { silentLog } from '../../src/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
+import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../../src/redis/probe.js';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 
 describe('redis: what must be true of a server before stock is put into it', () => {
@@ -64,6 +75,40 @@ describe('redis: what must be true of a server before stock is put into it', () 
       expect(probe.detail).not.to.equal('');
     } finally {
       await gone.close();
+    }
+  });
+
+  it('L3 a server whose disk is full is not ready, until there is space again; a program may start', async function () {
+    const refusal = mountRefusal();
+    if (refusal !== null) {
+      console.log(`      skipped: ${refusal}`);
+      return this.skip();
+    }
+    const dir = mkdtempSync(join(tmpdir(), 'seckill-probe-'));
+    mountVolume(dir, 8 * 1024 ** 2);
+    const args = ['--dir', dir, '--appendonly', 'yes'];
+    const other = await startPrivateRedis(redisServerBinary() as string, { args });
+    const full = await connectRedis({ url: other.url, replyTimeoutMs: 1000, connectTimeoutMs: 1000 }, silentLog);
+    const write = (): Promise<unknown> => full.redis.set('a-key', 'x'.repeat(20_000)).catch(() => null);
+    try {
+      expect((await probeRedisWrites(full)).ok).to.equal(true);
+      fillVolume(dir, 1);
+      await until('it says so', async () => {
+        await write();
+        return /append-only file/.test((await probeRedisWrites(full)).detail);
+      });
+      expect(await write()).to.equal(null);
+      expect((await probeRedisWrites(full)).ok).to.equal(false);
+      const starting = await connectRedis({ url: other.url, replyTimeoutMs: 1000, connectTimeoutMs: 1000 }, silentLog);
+      expect((await probeRedis(starting).finally(() => starting.close())).ok).to.equal(true);
+      freeVolume(dir);
+      await until('it is ready again', async () => (await probeRedisWrites(full)).ok);
+      expect(await write()).to.equal('OK');
+    } finally {
+      await full.close();
+      await other.stop();
+      unmountBelow(dir);
+      rmdirSync(dir);
     }
   });
 

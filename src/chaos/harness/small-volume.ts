@@ -52,11 +52,13 @@ export function usedPart(dir: string): number {
   return (blocks - bfree) / blocks;
 }
 
-/** Writes a file that leaves the volume filled to this part. */
+/** Writes a file that leaves the volume filled to this part; 1: not one block is left. */
 export function fillVolume(dir: string, part: number): void {
   const file = openSync(join(dir, FILLER), 'a');
   try {
     while (usedPart(dir) < part) writeSync(file, CHUNK);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error; // somebody else took the last block
   } finally {
     closeSync(file);
   }

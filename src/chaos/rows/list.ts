@@ -6,6 +6,7 @@ import { BROKER_LOSS_ROWS } from './broker-loss.js';
 import { BROKER_UNREACHABLE_ROWS } from './broker-unreachable.js';
 import { BROKER_ROWS } from './broker.js';
 import { EQUAL_IDENTITY_ROWS } from './equal-identities.js';
+import { FULL_DISK_ROWS } from './full-disk.js';
 import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
 import { HOSTILE_ROWS } from './hostile.js';
@@ -27,11 +28,13 @@ import { REDIS_TROUBLE_ROWS } from './redis-trouble.js';
 import { REDIS_ROWS } from './redis.js';
 import { REPAIR_DEATH_ROWS } from './repair-deaths.js';
 import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
-import { RIVAL_ROWS } from './rivals.js';
 import { RESTART_ROWS } from './restart.js';
+import { RIVAL_ROWS } from './rivals.js';
+import { SECOND_STACK_ROWS } from './second-stack.js';
 import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
 import { SLOW_WORKER_ROWS } from './slow-workers.js';
+import { TOO_SLOW_WORKER_ROWS } from './too-slow-worker.js';
 import { TRANSACTION_ROWS } from './transaction.js';
 
 /** The fault matrix, in its order. */
@@ -56,6 +59,7 @@ export const ROWS: readonly Row[] = [
   ...BROKER_UNREACHABLE_ROWS,
   ...MANY_HALVES_ROWS,
   ...SLOW_WORKER_ROWS,
+  ...TOO_SLOW_WORKER_ROWS,
   ...ORDER_NEWS_ROWS,
   ...EQUAL_IDENTITY_ROWS,
   ...MYSQL_ROWS,
@@ -70,4 +74,6 @@ export const ROWS: readonly Row[] = [
   ...SLOW_CLIENT_ROWS,
   ...LOCAL_STACK_ROWS,
   ...RESTART_ROWS,
+  ...SECOND_STACK_ROWS,
+  ...FULL_DISK_ROWS,
 ];

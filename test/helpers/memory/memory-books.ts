@@ -110,8 +110,9 @@ export class MemoryBooks implements OrderBook, SaleBook {
     const surplus = this.#surplusOf(plan);
     const isFailed = (order: NewOrder): boolean => order.failure !== null || surplus.has(order.orderId);
     const units = new Map<string, number>();
-    for (const order of plan.orders.filter((one) => !isFailed(one))) {
-      units.set(order.batch.saleId, (units.get(order.batch.saleId) ?? 0) + order.purchase.quantity);
+    for (const order of plan.orders) {
+      const { saleId } = order.batch;
+      units.set(saleId, (units.get(saleId) ?? 0) + (isFailed(order) ? 0 : order.purchase.quantity));
     }
     const oversold: string[] = [];
     for (const saleId of plan.oneByOne) units.set(saleId, units.get(saleId) ?? 0); // its row is read, sold or not
