@@ -18,9 +18,10 @@ const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 const PAIRS = 500;
 const LONG_WINDOW_MS = 900_000;
-const SHORT_WINDOW_MS = 2_000;
+/** Longer than it takes to sell so many on a busy machine. */
+const SHORT_WINDOW_MS = 10_000;
 /** Payments come one a millisecond, the first so long before the deadline. */
-const EARLY_MS = 200;
+const EARLY_MS = 400;
 const PARALLEL = 16;
 const TRIES_MAX = 20;
 

@@ -49,6 +49,14 @@ describe('keeper: the loop of a job', () => {
     expect(world.warnings).to.deep.equal(['a keeper job failed and will run again']);
   });
 
+  it('one that fails on and on is told now and then, and every time that it fails anew', async () => {
+    await run(14, async (number) => {
+      if (number !== 12 && number !== 14) throw new Error('away');
+    });
+    expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(12);
+    expect(world.warnings, 'at 0, 10 and 20 s, and after it had run again').to.have.length(4);
+  });
+
   it('T13 ends after the run that is under way, and not before', async () => {
     let ended = false;
     await run(1, async () => {
