@@ -151,14 +151,15 @@ export class Arena {
   /**
    * To be called when nothing is broken on purpose any more, before the healing. From here recovery is measured, of the
    * sales that there are now, while the row goes on. The last call counts.
+   * @param stack with the Redis that the programs have now, where another one took over
    */
-  faultEnded(): void {
+  faultEnded(stack: StackHands = this.stack): void {
     this.#recovery?.stop();
     const sales = [...this.#sales].map(([saleId, { sale }]) => {
       const heard = [...this.#heard(saleId).entries];
       return { sale, accepted: new Set(heard.filter(([, said]) => said === 'ok').map(([key]) => key)) };
     });
-    this.#recovery = new RecoveryWatch(this.stack, sales);
+    this.#recovery = new RecoveryWatch(stack, sales);
   }
 
   /** @throws when `check` does not say yes in time; what it throws counts as no */

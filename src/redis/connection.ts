@@ -42,8 +42,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
   }
   try {
     await untilReady(redis, CONNECTS_MAX * options.connectTimeoutMs);
-    // Before it is connected a server of a cluster refuses all but the first command.
-    // not PING: a server whose disk is full refuses that, and must not keep a program from starting
+    // Before it is connected a server of a cluster refuses all but the first command. Not PING: a server whose disk is full
+    // refuses that, and must not keep a program from starting.
     await Promise.all(mastersOf(redis).map((server) => server.time()));
   } catch (cause) {
     redis.disconnect();

@@ -17,8 +17,8 @@ import type { Row } from '../row.js';
 const VOLUME_BYTES = 1024 ** 3;
 const DELETES_AT = 0.87;
 const REFUSES_AT = 0.93;
-/** The broker looks at its disk every 10 s. */
-const NOTICES_MS = 40_000;
+/** The broker looks at its disk every 10 s, for the first time a minute after its start. */
+const NOTICES_MS = 90_000;
 const SELLS_AGAIN_MS = 60_000;
 /** Nothing is published again: what a check-back must heal is not healed by another way. */
 const NO_REDRIVE_ENV = { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '3600000' };

@@ -51,7 +51,7 @@ export const REDIS_FAILOVER_ROWS: readonly Row[] = [
           const markers = await markersOf(atSpare, saleId);
           return recorded.some(({ batch_id: batchId }) => !markers.has(batchId));
         });
-        arena.faultEnded();
+        arena.faultEnded(atSpare);
         await repaired(atSpare, saleId);
         const soldOut = async (): Promise<boolean> => (await spare.redis.redis.get(`sk:{${saleId}:0}:stock`)) === '0';
         await arena.until('the same programs sell it out', soldOut, 40_000);
