@@ -124,7 +124,7 @@ async function killAfterCommit(
   const { stack } = arena;
   for (const pass of PASSES) {
     const point = `worker_after_commit:${pass}`;
-    await arena.diedAt(await arena.start('worker', { failPoint: point }), point, 30_000);
+    await arena.diedAt(await arena.start('worker', { failPoint: point }), point, AGAIN_WITHIN_MS);
     const requests = (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.requests;
     const committed = (await ordersOf(stack, saleId)).filter(({ user_id: userId }) => users.includes(userId));
     const unsettled = committed.filter(({ user_id: userId }) => requests?.get(`${userId}/k1`)?.state === 'held');
@@ -136,7 +136,7 @@ async function killAfterCommit(
 const ENDED_BEFORE: Row = {
   id: 'C6',
   title: 'a worker dies before it settles, an order is cancelled and released, then its batch comes again: it stays so',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, timeoutMs: 400_000 },
   mayFail: ['limit_reached'],
   async run(arena) {
     const { stack, random } = arena;

@@ -58,6 +58,7 @@ export const REDIS_FAILOVER_ROWS: readonly Row[] = [
 
         await primary.start(); // as a replica, so that what checks the books finds them there
         await primary.waitReady();
+        await arena.until('it is connected', () => stack.redis.redis.status === 'ready');
         await endOfLog(stack);
         await replicate(stack.redis, spare.host, spare.port);
         await Promise.all([load.stop(), watched.stop()]);
