@@ -3,6 +3,7 @@ import { newBatchId, sealBatch } from '../../domain/batch.js';
 import { composeOrderId } from '../../domain/order-id.js';
 import { createOrderBook } from '../../mysql/order-book.js';
 import { silentLog } from '../../ports/log.js';
+import { createSettlementLedger } from '../../redis/settlement-ledger.js';
 import { createStockLedger } from '../../redis/stock-ledger.js';
 import type { StackHands } from './stack-hands.js';
 
@@ -16,6 +17,8 @@ export interface RecordedBatch {
 /** Units are taken for it, and its orders have their ids, but no row yet. */
 export interface HeldBatch extends RecordedBatch {
   record(paymentWindowMs: number): Promise<void>;
+  /** Tells Redis that its orders are there. */
+  settle(): Promise<void>;
 }
 
 /** Slot of ids that no worker has; a sequence by chance, so that two batches of one millisecond differ. */
@@ -58,6 +61,10 @@ export async function holdBatch(stack: StackHands, saleId: string, size: number)
       const terms = await book.termsOf([saleId]);
       const written = await book.write({ terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs });
       if (written.outcome !== 'written') throw new Error(`write: ${written.outcome}`);
+    },
+    settle(): Promise<void> {
+      const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
+      return createSettlementLedger(stack.redis).settle([{ batch, orders: settled }]);
     },
   };
 }

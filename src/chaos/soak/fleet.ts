@@ -1,4 +1,5 @@
 import type { Arena } from '../arena.js';
+import { COLLECT_GARBAGE } from '../harness/preload.js';
 import type { Program, ProgramName } from '../harness/programs.js';
 
 /** One place in the fleet. The program in it changes when a fault kills it. */
@@ -31,7 +32,7 @@ export class Fleet {
 
   static async start(arena: Arena, env: Readonly<Record<string, string>>): Promise<Fleet> {
     const fleet = new Fleet(arena, env);
-    const programs = await Promise.all(PLACES.map((name) => arena.start(name, { env })));
+    const programs = await Promise.all(PLACES.map((name) => arena.start(name, { env, preload: [COLLECT_GARBAGE] })));
     for (const program of programs) {
       fleet.#places.push({ name: program.name, program, startedMs: Date.now(), vacant: false });
     }
@@ -71,7 +72,7 @@ export class Fleet {
 
   async replace(name: ProgramName): Promise<void> {
     const place = this.#placeOf(name);
-    place.program = await this.#arena.start(name, { env: this.#env });
+    place.program = await this.#arena.start(name, { env: this.#env, preload: [COLLECT_GARBAGE] });
     place.startedMs = Date.now();
     place.vacant = false;
   }

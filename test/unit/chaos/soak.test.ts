@@ -118,6 +118,11 @@ describe('soak: flat or grown', () => {
       const grown = judgePrograms(life('worker 7', 10, leak)).filter(({ flat }) => !flat);
       expect(grown.map((verdict) => verdict.what)).to.deep.equal([`worker 7 ${what}`]);
     }
+    const little = judgePrograms(life('api 7', 10, (share) => ({ heapBytes: (40 + 15 * share) * MIB })));
+    expect(
+      little.filter(({ flat }) => !flat).map(({ what }) => what),
+      'a heap of what is in use',
+    ).to.deep.equal(['api 7 heap']);
   });
 
   it('leaves out a heap that was not told', () => {

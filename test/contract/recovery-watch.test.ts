@@ -1,0 +1,91 @@
+import { expect } from 'chai';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openSale } from '../../src/chaos/harness/open-sale.js';
+import { cancelPlanted, plantOrder } from '../../src/chaos/harness/planted-order.js';
+import { holdBatch, type RecordedBatch } from '../../src/chaos/harness/recorded-batch.js';
+import { RecoveryWatch } from '../../src/chaos/harness/recovery-watch.js';
+import { until } from '../../src/chaos/harness/until.js';
+import { bucketKeys } from '../../src/redis/keys.js';
+import type { Sale } from '../../src/domain/sale.js';
+import { openTestStack, type TestStack } from '../helpers/stack.js';
+
+/** Several looks of the watch. */
+const LOOKS_MS = 1_000;
+const PAYMENT_WINDOW_MS = 900_000;
+
+describe('contract RecoveryWatch: a sale of a row has recovered', () => {
+  let stack: TestStack;
+  let watch: RecoveryWatch;
+  before(async () => {
+    stack = await openTestStack();
+  });
+  afterEach(() => watch.stop());
+  after(() => stack?.close());
+
+  const keysOf = ({ userIds }: RecordedBatch): Set<string> => new Set(userIds.map((userId) => `${userId}/k1`));
+  const watchFor = (sale: Sale, accepted: ReadonlySet<string> = new Set()): void => {
+    watch = new RecoveryWatch(stack, [{ sale, accepted }]);
+  };
+  const hasNotYet = async (why: string): Promise<void> => {
+    await sleep(LOOKS_MS);
+    expect(watch.recoveryMs, why).to.equal(null);
+  };
+  const recovers = (): Promise<unknown> => until('the sale has recovered', () => watch.recoveryMs !== null, 5_000);
+
+  it('not while a batch from before the end of the fault is pending, whatever its rows say', async () => {
+    const sale = await openSale(stack);
+    const held = await holdBatch(stack, sale.saleId, 2);
+    watchFor(sale, keysOf(held));
+    await hasNotYet('deducted, not recorded');
+    await held.record(PAYMENT_WINDOW_MS);
+    await hasNotYet('recorded, not settled');
+    await held.settle();
+    await recovers();
+    expect(watch.recoveryMs).to.be.within(2 * LOOKS_MS, 2 * LOOKS_MS + 5_000);
+  });
+
+  it('not while it is shut, nor while it is missing', async () => {
+    const sale = await openSale(stack);
+    const { redis } = stack.redis;
+    const key = bucketKeys({ saleId: sale.saleId, bucket: 0 }).sale;
+    await redis.hset(key, 'state', 'repair');
+    watchFor(sale);
+    await hasNotYet('in repair');
+    await redis.rename(key, `${key}:away`);
+    await hasNotYet('missing');
+    await redis.rename(`${key}:away`, key);
+    await redis.hset(key, 'state', 'open');
+    await recovers();
+  });
+
+  it('not before every purchase that was accepted has its row', async () => {
+    const sale = await openSale(stack);
+    const recorded = await holdBatch(stack, sale.saleId, 1);
+    await recorded.record(PAYMENT_WINDOW_MS);
+    await recorded.settle();
+    watchFor(sale, new Set([...keysOf(recorded), 'nobody/k1']));
+    await hasNotYet('one purchase has no row');
+    watch.stop();
+    watchFor(sale, keysOf(recorded));
+    await recovers();
+  });
+
+  it('not while a unit is neither sold nor for sale', async () => {
+    const sale = await openSale(stack);
+    await plantOrder(stack, sale.saleId, 'eve');
+    watchFor(sale);
+    await hasNotYet('MySQL sold what Redis still has');
+    await cancelPlanted(stack, sale.saleId);
+    await recovers();
+  });
+
+  it('does not wait for what buyers do after the end of the fault', async () => {
+    const sale = await openSale(stack);
+    watchFor(sale);
+    await until('the end of the fault is past', () => Date.now() > watch.endedMs + 5, 1_000);
+    const newer = await holdBatch(stack, sale.saleId, 1);
+    await recovers();
+    await newer.record(PAYMENT_WINDOW_MS);
+    await newer.settle();
+  });
+});
