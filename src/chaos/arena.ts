@@ -22,6 +22,8 @@ const HEAL_MAX_MS = 40_000;
 const FAILED_REST_TIMEOUT_MS = 5_000;
 /** For a fault to happen: long enough for a client of the broker that starts with others. */
 const BITE_TIMEOUT_MS = 40_000;
+/** On two cores that a dozen programs and two brokers share, little comes at once. */
+const UNTIL_TIMEOUT_MS = 30_000;
 
 /** Where a row gets what it needs, once per run of the matrix. */
 export interface ArenaParts {
@@ -163,7 +165,12 @@ export class Arena {
   }
 
   /** @throws when `check` does not say yes in time; what it throws counts as no */
-  until(what: string, check: () => boolean | Promise<boolean>, timeoutMs?: number, everyMs?: number): Promise<void> {
+  until(
+    what: string,
+    check: () => boolean | Promise<boolean>,
+    timeoutMs = UNTIL_TIMEOUT_MS,
+    everyMs?: number,
+  ): Promise<void> {
     return until(what, check, timeoutMs, everyMs);
   }
 

@@ -31,6 +31,7 @@ export async function loseWritesAfter(stack: StackHands, keepBytes: number): Pro
   truncateSync(file, keepBytes);
   await server.start();
   await server.waitReady();
+  await until('we are connected again', async () => (await stack.redis.redis.ping()) === 'PONG');
   return lost;
 }
 

@@ -14,6 +14,8 @@ import { SERVER_NAMES } from '../../stack/servers/server-spec.js';
 import { openStack, type Stack } from '../../stack/stack.js';
 
 const CARD_CACHE_MS = 5000;
+/** Nothing is proved by how fast the hands are, and a machine that boots a broker leaves them little. */
+const REPLY_TIMEOUT_MS = 10_000;
 
 /** The servers of a run, with the hands that a fault needs in them. */
 export interface StackHands {
@@ -40,8 +42,9 @@ export async function mendServers(servers: Stack): Promise<void> {
 export async function openHands(dir: string, env: StackEnv): Promise<StackHands> {
   const servers = openStack({ dir });
   await mendServers(servers);
-  const redis = await connectRedis({ url: env.REDIS_URL, replyTimeoutMs: 2000, connectTimeoutMs: 2000 }, silentLog);
-  const mysql = openMysqlPool({ url: env.MYSQL_URL, poolMax: 4, queryTimeoutMs: 10_000 });
+  const timeouts = { replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 2000 };
+  const redis = await connectRedis({ url: env.REDIS_URL, ...timeouts }, silentLog);
+  const mysql = openMysqlPool({ url: env.MYSQL_URL, poolMax: 4, queryTimeoutMs: REPLY_TIMEOUT_MS });
   return {
     ...{ servers, env, redis, mysql },
     desk: new SaleDesk({

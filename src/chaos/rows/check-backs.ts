@@ -149,12 +149,13 @@ const TERM: Row = {
 const STALL: Row = {
   ...{ id: 'T13', variant: 'stall' },
   title: 'an api sleeps between half message and deduct until its batch is aborted: the late deduct takes nothing',
-  ...{ fast: false, alone: false },
+  ...{ fast: false, alone: true },
   async run(arena) {
-    const [{ api: other }, { saleId }, redis] = await Promise.all([
-      arena.survivors(),
+    const [other, { saleId }, redis] = await Promise.all([
+      arena.start('api'),
       arena.openSale({ stock: STOCK }),
       arena.proxy('redis'),
+      ...[arena.start('worker'), arena.start('keeper')],
     ]);
     const sleeper = await arena.start('api', { env: { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '30000' } });
     const buyers = arena.buyers(saleId, [sleeper]);

@@ -6,6 +6,7 @@ import { BROKER_LOSS_ROWS } from './broker-loss.js';
 import { BROKER_UNREACHABLE_ROWS } from './broker-unreachable.js';
 import { BROKER_ROWS } from './broker.js';
 import { EQUAL_IDENTITY_ROWS } from './equal-identities.js';
+import { FORGED_TOKEN_ROWS } from './forged-tokens.js';
 import { FULL_DISK_ROWS } from './full-disk.js';
 import { FULL_SLOT_ROWS } from './full-slots.js';
 import { GROUP_COMMIT_ROWS } from './group-commit.js';
@@ -71,6 +72,7 @@ export const ROWS: readonly Row[] = [
   ...ORDER_END_ROWS,
   ...RECONCILE_LIVE_ROWS,
   ...HOSTILE_ROWS,
+  ...FORGED_TOKEN_ROWS,
   ...SLOW_CLIENT_ROWS,
   ...LOCAL_STACK_ROWS,
   ...RESTART_ROWS,

@@ -1,4 +1,4 @@
-import { mkdirSync, rmdirSync } from 'node:fs';
+import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { stackPaths } from '../../stack/paths.js';
 import type { Arena } from '../arena.js';
@@ -162,6 +162,7 @@ const REFUSALS: readonly Refusal[] = [
     ...{ variant: 'misconf', what: 'Redis cannot save its snapshot', word: 'MISCONF' },
     async begin(arena) {
       const { redis } = arena.stack.redis;
+      rmSync(snapshot(arena), { force: true }); // a replica that was filled left one; the log is what counts
       mkdirSync(snapshot(arena));
       await set(arena, 'save', '3600 1000000');
       await redis.bgsave();
