@@ -40,6 +40,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   }
   const figures = await arena.figures().catch(() => null); // only servers that run have books to read
   if (figures === null) failure ??= 'its books could not be read';
+  if (failure === null) await arena.shelve();
   return {
     ...base,
     ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },
