@@ -1,10 +1,11 @@
 -- take: lets visits of one endpoint through its three limits, or refuses them.
 -- A visit that one limit refuses takes from none. The windows of addresses and users slide in ten slices: the one that
 -- runs and the ten before count, so every visit of the last window, and some that are up to a tenth older. A subject is
--- one field. Two generations of subjects take turns, each as long as the window, so that those who stay away are
--- dropped at once. A new subject beyond the cap is not counted, and that limit does not hold it up.
+-- one field: the slices in which it came, the oldest first, each with its visits. Two generations of subjects take
+-- turns, each as long as the window, so that those who stay away are dropped at once. A new subject beyond the cap is
+-- not counted, and that limit does not hold it up.
 -- KEYS[1]  sk:{entry}:bucket:<endpoint>                 of all: `tokens` left, in millionths, and `at_us`, when
--- KEYS[2]  sk:{entry}:window:<endpoint>:ip:<ms>:even    address -> visits by slice; the field '' numbers the generation
+-- KEYS[2]  sk:{entry}:window:<endpoint>:ip:<ms>:even    address -> slices; the field '' is the generation
 -- KEYS[3]  sk:{entry}:window:<endpoint>:ip:<ms>:odd     the same
 -- KEYS[4]  sk:{entry}:window:<endpoint>:user:<ms>:even  the same, of users
 -- KEYS[5]  sk:{entry}:window:<endpoint>:user:<ms>:odd   the same, of users
@@ -25,21 +26,22 @@ local visits, time, rate, full = cjson.decode(ARGV[1]), redis.call('TIME'), tonu
 local now_us = time[1] * 1000000 + time[2]
 
 local function slices_of(record, slice)
-  local own, old = { slice = slice, total = 0 }, record and cmsgpack.unpack(record) or { slice = slice }
-  for back = 0, SLICES do
-    own[back] = old[back - slice + old.slice] or 0
-    own.total = own.total + own[back]
+  local own, old = { total = 0, list = {} }, record and cmsgpack.unpack(record) or {}
+  for i = 1, #old, 2 do
+    if old[i] >= slice - SLICES and old[i] <= slice then
+      own.total, own.list[#own.list + 1], own.list[#own.list + 2] = own.total + old[i + 1], old[i], old[i + 1]
+    end
   end
   return own
 end
 
 local function open_window(place, most, window_ms, even, odd)
-  local window = { place = place, most = most, life_ms = 2 * window_ms, subjects = {}, key = even, changes = {} }
-  if most == 0 then return window end
   local slice = math.floor(now_us / (window_ms * 1000 / SLICES))
+  local window = { place = place, most = most, slice = slice, subjects = {}, key = even, changes = {} }
+  if most == 0 then return window end
   local turn, previous, names = math.floor(slice / SLICES), odd, {}
   if turn % 2 == 1 then window.key, previous = odd, even end
-  window.changes = { '', turn }
+  window.life_ms, window.changes = 2 * window_ms, { '', turn }
   if tonumber(redis.call('HGET', window.key, '')) ~= turn then redis.call('UNLINK', window.key) end
   for i, visit in ipairs(visits) do names[i] = visit[place] end
   local known, before = redis.call('HMGET', window.key, unpack(names)), redis.call('HMGET', previous, unpack(names))
@@ -64,14 +66,14 @@ for _, visit in ipairs(visits) do
   end
   if word == 'allowed' then tokens = tokens - TOKEN end
   for i, window in ipairs(windows) do
-    local own, oldest = window.subjects[visit[window.place]], SLICES
+    local own, changes, slice = window.subjects[visit[window.place]], window.changes, window.slice
     if own and word == 'allowed' then
-      own[0], own.total = own[0] + 1, own.total + 1
-      window.changes[#window.changes + 1] = visit[window.place]
-      window.changes[#window.changes + 1] = cmsgpack.pack(own)
+      local last = own.list[#own.list - 1] == slice and #own.list - 1 or #own.list + 1
+      own.list[last], own.list[last + 1], own.total = slice, (own.list[last + 1] or 0) + 1, own.total + 1
+      changes[#changes + 1], changes[#changes + 2] = visit[window.place], cmsgpack.pack(own.list)
     end
-    while own and own[oldest] == 0 do oldest = oldest - 1 end
-    reply[at + 2 * i], reply[at + 2 * i + 1] = own and math.max(0, window.most - own.total) or -1, oldest
+    reply[at + 2 * i] = own and math.max(0, window.most - own.total) or -1
+    reply[at + 2 * i + 1] = own and own.list[1] and slice - own.list[1] or -1
   end
   reply[at + 1], reply[at + 6] = word, tokens
 end

@@ -20,11 +20,11 @@ class CountingClock extends SteppedClock {
 /** Rates whose drops are a whole number of halves of a ms apart, so that both sides reckon exactly. */
 const limit = fc.record({
   ratePerSecond: fc.constantFrom(1, 4, 8, 10, 20, 50, 100, 125, 200, 250, 400, 500, 1000, 2000),
-  waitMaxMs: fc.integer({ min: 0, max: 500 }),
+  waitMaxMs: fc.integer({ min: 0, max: 60 }),
 });
 const gapsMs = fc.array(
-  fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.integer({ min: 0, max: 30 }) }),
-  { maxLength: 100 },
+  fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.integer({ min: 0, max: 15 }) }),
+  { maxLength: 60 },
 );
 
 /** The plain model: water of so many ms of outflow. Whoever would come above the brim is refused. */
@@ -78,7 +78,7 @@ describe('leaky bucket', () => {
         expect(clock.mostSleeping, 'timers at a time').to.be.at.most(1);
         expect(bucket.waiting).to.equal(0);
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     );
   });
 
@@ -99,12 +99,12 @@ describe('leaky bucket', () => {
     const bucket = new LeakyBucket(clock);
     const of = { ratePerSecond: 1000, waitMaxMs: 10 };
     let left = 0;
-    for (let ms = 0; ms < 3500; ms++) {
+    for (let ms = 0; ms < 1500; ms++) {
       for (let i = 0; i < 2; i++) void Promise.resolve(bucket.enter(of)).then((word) => (left += word ? 0 : 1));
       expect(bucket.waiting).to.be.at.most(11);
       clock.advance(1);
       await turn();
     }
-    expect(left).to.be.within(3490, 3512);
+    expect(left).to.be.within(1490, 1512);
   });
 });

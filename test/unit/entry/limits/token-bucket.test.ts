@@ -57,12 +57,12 @@ describe('token bucket', () => {
     );
   });
 
-  /** Calls at odd times, `perToken` of them for each token on average, for as long as 2,000 tokens take. */
+  /** Calls at odd times, `perToken` of them for each token on average, for as long as 500 tokens take, and the burst. */
   const crowdOf = ({ ratePerSecond, burst }: BucketLimit, perToken: number, seed: number): number[] => {
     let state = seed;
     const draw = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
     const meanUs = 1_000_000 / ratePerSecond / perToken;
-    return Array.from({ length: perToken * (burst + 2000) }, () => Math.floor(draw() * 2 * meanUs));
+    return Array.from({ length: perToken * (burst + 500) }, () => Math.floor(draw() * 2 * meanUs));
   };
   const seed = fc.integer({ min: 1, max: 2 ** 31 - 2 });
   const CROWDS = [
