@@ -87,7 +87,8 @@ async function measure(connection: RedisConnection, [name, rules]: (typeof CASES
       waits.push(performance.now() - askedMs);
     }
   };
-  const crowd = (): Promise<unknown> => Promise.all(Array.from({ length: REQUESTS_UNDER_WAY }, (_, place) => buyer(place)));
+  const crowd = (): Promise<unknown> =>
+    Promise.all(Array.from({ length: REQUESTS_UNDER_WAY }, (_, place) => buyer(place)));
   await crowd();
   [done, calls, waits] = [0, 0, []];
   const [own, redis, fromMs] = [process.cpuUsage(), await redisSeconds(connection), performance.now()];
