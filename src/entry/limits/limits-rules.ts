@@ -22,7 +22,7 @@ const endpointLimits = z.strictObject({
   global: bucket.nullable().default(null),
   user: window.nullable().default(null),
   ip: window.nullable().default(null),
-  /** Users, and addresses, that are counted at a time; 100,000 of them take about 15 MB of Redis, twice. */
+  /** Users, and addresses, of one generation; 100,000 take 7 to 13 MB of Redis, and there are two generations. */
   subjectsMax: z.int().min(100).max(1_000_000).default(100_000),
 });
 
