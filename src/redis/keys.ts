@@ -39,3 +39,13 @@ export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
 /** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
 export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;
+
+/** What the limits of the entry count, in one slot. Generations of subjects take turns; see lua/take-5.lua. */
+export const limitKeys = {
+  bucket: (endpoint: string): string => `sk:{entry}:bucket:${endpoint}`,
+  /** @param kind whose visits; a window of another length has keys of its own */
+  window: (endpoint: string, kind: 'ip' | 'user', windowMs: number): readonly [even: string, odd: string] => {
+    const name = `sk:{entry}:window:${endpoint}:${kind}:${windowMs}`;
+    return [`${name}:even`, `${name}:odd`];
+  },
+};

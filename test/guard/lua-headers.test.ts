@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { LedgerAnswer } from '../../src/domain/outcome.js';
+import type { LimitVerdict } from '../../src/domain/limits.js';
 import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { Claimed, SettlementLedger } from '../../src/ports/settlement-ledger.js';
@@ -102,6 +103,8 @@ const REMEMBER = ['superseded', 'remembered'] as const;
 const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairLedger['remember']>>> = true;
 const REOPEN = ['superseded', 'reopened'] as const;
 const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairLedger['reopen']>>> = true;
+const TAKE = ['rate_limited', 'allowed'] as const;
+const takeIsThePort: Same<(typeof TAKE)[number], LimitVerdict['outcome']> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
@@ -117,6 +120,7 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   stage: STAGE,
   remember: REMEMBER,
   reopen: REOPEN,
+  take: TAKE,
   settle: ['repairing'] satisfies Repairing[], // else a number
   look: [], // an entry
   standing: [], // as it is stored
@@ -150,6 +154,7 @@ describe('guard: the header of a script is its contract', () => {
       gateIsThePort,
       adjustIsThePort,
       ...[claimIsThePort, shutIsThePort, stageIsThePort, rememberIsThePort, reopenIsThePort],
+      takeIsThePort,
     ];
     expect(proofs).not.to.include(false);
   });
@@ -167,7 +172,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(numbersOf('KEYS', withoutComments(code))).to.deep.equal(firstNumbers(keysInName));
         const lines = header
           .split('\n')
-          .filter((line) => /^-- KEYS\[\d+\] {2}sk:\{saleId:bucket\}:\S+ {2,}\S/.test(line));
+          .filter((line) => /^-- KEYS\[\d+\] {2}sk:\{(?:saleId:bucket|entry)\}:\S+ {2,}\S/.test(line));
         expect(lines, 'one line per key, with its content').to.have.length(keysInName);
       });
 

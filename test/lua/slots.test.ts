@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/domain/batch.js';
-import { bucketKeys, cardKey, cardLockKey } from '../../src/redis/keys.js';
+import { bucketKeys, cardKey, cardLockKey, limitKeys } from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
 
 /** CRC16, XMODEM: how a Redis cluster spreads keys (the page "Redis cluster specification"). */
@@ -37,6 +37,13 @@ describe('lua: slots', () => {
         expect(new Set(keysOf(saleId, bucket).map(slotOf)).size, `${saleId}:${bucket}`).to.equal(1);
       }
     }
+  });
+
+  it('all keys of the limits lie in one slot', () => {
+    const windows = (['ip', 'user'] as const).flatMap((kind) => limitKeys.window('purchase', kind, 1000));
+    const keys = [limitKeys.bucket('purchase'), limitKeys.bucket('sale'), ...windows];
+    expect(new Set(keys).size).to.equal(6);
+    expect(new Set(keys.map(slotOf)).size).to.equal(1);
   });
 
   it('buckets of a sale spread over the slots', () => {

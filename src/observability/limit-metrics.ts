@@ -1,0 +1,30 @@
+import { Counter, type Registry } from 'prom-client';
+import type { LimitMeters } from '../ports/limit-meters.js';
+
+/** The api: the limits of the entry. */
+export function createLimitMeters(registry: Registry): LimitMeters {
+  const registers = [registry];
+  const counted = new Counter({
+    name: 'seckill_entry_limit_visits_total',
+    help: 'Visits that were counted, by Redis for all processes, or by this one while Redis is away.',
+    labelNames: ['by'],
+    registers,
+  });
+  const refused = new Counter({
+    name: 'seckill_entry_limit_refusals_total',
+    help: 'Visits that a limit refused, or would have refused (dry_run), by the limit that made them wait longest.',
+    labelNames: ['endpoint', 'limit', 'mode'],
+    registers,
+  });
+  const uncounted = new Counter({
+    name: 'seckill_entry_limit_uncounted_total',
+    help: 'Users and addresses that were not counted, because too many others were.',
+    registers,
+  });
+  const by = { redis: counted.labels('redis'), local: counted.labels('local') };
+  return {
+    counted: (ledger, visits) => by[ledger].inc(visits),
+    refused: (endpoint, limit, mode) => refused.labels(endpoint, limit, mode).inc(),
+    uncounted: (times) => uncounted.inc(times),
+  };
+}

@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import { steadyClock } from '../../src/app/system-clock.js';
+import { limitsRules } from '../../src/entry/limits/limits-rules.js';
+import { Limits, type LimitAnswer } from '../../src/entry/limits/limits.js';
+import { noLimitMeters } from '../../src/ports/limit-meters.js';
+import { silentLog } from '../../src/ports/log.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createLimitLedger } from '../../src/redis/limit-ledger.js';
+import { waitUntil } from '../../src/stack/wait-until.js';
+import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+
+const BACK_WITHIN_MS = 30_000;
+const REPLY_TIMEOUT_MS = 300;
+const WINDOW_MS = 600_000;
+
+describe('limits while Redis is away', function () {
+  this.timeout(90_000);
+  let server: PrivateRedis;
+  let connection: RedisConnection;
+  let counted: { redis: number; local: number };
+  let limits: Limits;
+
+  before(async function () {
+    const binary = redisServerBinary();
+    if (binary === null) return this.skip();
+    server = await startPrivateRedis(binary);
+    connection = await connectRedis({ url: server.url, replyTimeoutMs: 1500, connectTimeoutMs: 3000 }, silentLog);
+  });
+  after(async () => {
+    await connection?.close();
+    await server?.stop();
+  });
+  beforeEach(() => {
+    counted = { redis: 0, local: 0 };
+    const rules = limitsRules.parse({
+      ...{ mode: 'on', replyTimeoutMs: REPLY_TIMEOUT_MS, retryEveryMs: 50 },
+      purchase: { user: { limit: 3, windowMs: WINDOW_MS } },
+    });
+    limits = new Limits({
+      rules: () => rules,
+      ledger: createLimitLedger(connection),
+      clock: steadyClock,
+      meters: { ...noLimitMeters, counted: (by, visits) => void (counted[by] += visits) },
+      log: silentLog,
+    });
+  });
+  const enter = async (userId: string): Promise<LimitAnswer> => {
+    const answer = limits.enter('purchase', { address: null, userId });
+    if (answer === null) throw new Error('off');
+    return answer;
+  };
+  const words = async (userId: string, count: number): Promise<string[]> => {
+    const answers = await Promise.all(Array.from({ length: count }, () => enter(userId)));
+    return answers.map(({ refusal }) => refusal?.word ?? 'in');
+  };
+  const backInRedis = async (): Promise<boolean> => {
+    const before = counted.redis;
+    await enter('probe');
+    return counted.redis > before;
+  };
+
+  it('stopped: the process goes on under the same limits, nobody hears an error, and it finds back', async () => {
+    expect(await words('a', 4)).to.deep.equal(['in', 'in', 'in', 'rate_limited']);
+    expect(counted).to.deep.equal({ redis: 4, local: 0 });
+    server.signal('SIGSTOP');
+    try {
+      expect(await words('b', 5)).to.deep.equal(['in', 'in', 'in', 'rate_limited', 'rate_limited']);
+      expect(counted.redis, 'the fault happened').to.equal(4);
+      expect(counted.local).to.equal(5);
+    } finally {
+      server.signal('SIGCONT');
+    }
+    expect(await waitUntil(backInRedis, { timeoutMs: BACK_WITHIN_MS, everyMs: 60 })).to.equal(true);
+    expect(await words('a', 1), 'what Redis had counted still counts').to.deep.equal(['rate_limited']);
+  });
+
+  it('the connection lost: no wait, no error', async () => {
+    const lost = connection.redis;
+    await enter('c');
+    lost.disconnect(true);
+    const answers = await words('d', 4);
+    expect(answers).to.deep.equal(['in', 'in', 'in', 'rate_limited']);
+    expect(await waitUntil(backInRedis, { timeoutMs: BACK_WITHIN_MS, everyMs: 60 })).to.equal(true);
+    expect(counted.local).to.be.at.least(4);
+  });
+});

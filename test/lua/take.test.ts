@@ -1,0 +1,218 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { limitVerdict, WINDOW_SLICES, type LimitSet, type LimitVerdict } from '../../src/domain/limits.js';
+import { LocalLimitLedger } from '../../src/entry/limits/local-limit-ledger.js';
+import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitVisit } from '../../src/ports/limit-ledger.js';
+import { limitKeys } from '../../src/redis/keys.js';
+import { createLimitLedger } from '../../src/redis/limit-ledger.js';
+import { ManualClock } from '../helpers/memory/manual-clock.js';
+import { freshSaleId } from '../helpers/sales.js';
+import { ScriptBench } from '../helpers/script-bench.js';
+
+const NONE: LimitSet = { global: null, user: null, ip: null, subjectsMax: 100_000 };
+const PAST_LIVES_MS = 50;
+
+/** Keys of a test's own: nothing else has an endpoint of this name. */
+const freshEndpoint = (): string => `test-${freshSaleId()}`;
+
+const visit = (address: string | null, userId: string | null): LimitVisit => ({ address, userId });
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const outcomes = ({ verdicts }: LimitAnswers): string[] => verdicts.map(({ outcome }) => outcome);
+const allowedIn = (answers: LimitAnswers): number => outcomes(answers).filter((word) => word === 'allowed').length;
+
+describe('lua/take-5.lua', () => {
+  let bench: ScriptBench;
+  /** When the script ran last, on its own clock, µs. */
+  let nowUs = 0;
+  before(async () => {
+    bench = await ScriptBench.open();
+  });
+  after(() => bench?.close());
+
+  const take = (endpoint: string, limits: LimitSet, visits: readonly LimitVisit[]): Promise<LimitAnswers> => {
+    const run: typeof bench.connection.run = async (...args) => {
+      const reply = (await bench.connection.run(...args)) as unknown[];
+      nowUs = Number(reply[0]);
+      return reply;
+    };
+    return createLimitLedger({ run }).take({ endpoint, limits, visits });
+  };
+  const keysOf = (endpoint: string, { ip, user }: LimitSet): string[] => [
+    limitKeys.bucket(endpoint),
+    ...(ip ? limitKeys.window(endpoint, 'ip', ip.windowMs) : []),
+    ...(user ? limitKeys.window(endpoint, 'user', user.windowMs) : []),
+  ];
+
+  it('says what the model in TypeScript says at that very microsecond, whatever comes', async function () {
+    this.timeout(60_000);
+    const who = fc.record({
+      address: fc.constantFrom('10.0.0.1', '10.0.0.2', null),
+      userId: fc.constantFrom('u1', 'u2', 'u3', null),
+    });
+    const windowOf = fc.record({
+      limit: fc.integer({ min: 1, max: 6 }),
+      windowMs: fc.constantFrom(100, 150, 200),
+    });
+    const limits = fc.record({
+      global: fc.option(
+        fc.record({ ratePerSecond: fc.integer({ min: 1, max: 500 }), burst: fc.integer({ min: 1, max: 10 }) }),
+      ),
+      user: fc.option(windowOf),
+      ip: fc.option(windowOf),
+      subjectsMax: fc.constant(100_000),
+    });
+    const steps = fc.array(
+      fc.record({
+        visits: fc.array(who, { minLength: 1, maxLength: 6 }),
+        pauseMs: fc.constantFrom(0, 0, 0, 3, 20, 70),
+      }),
+      { minLength: 1, maxLength: 25 },
+    );
+    const words = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(limits, steps, async (set, list) => {
+        const endpoint = freshEndpoint();
+        const clock = new ManualClock(0);
+        const model = new LocalLimitLedger(clock);
+        for (const { visits, pauseMs } of list) {
+          if (pauseMs > 0) await sleep(pauseMs);
+          const answers = await take(endpoint, set, visits);
+          clock.advance(nowUs / 1000 - clock.nowMs());
+          expect(Math.floor(clock.nowMs() * 1000), 'the same microsecond').to.equal(nowUs);
+          expect(answers).to.deep.equal(await model.take({ endpoint, limits: set, visits }));
+          for (const { outcome, limit } of answers.verdicts) words.add(`${outcome} ${limit}`);
+        }
+      }),
+      { numRuns: 40 },
+    );
+    expect(words, 'all of it has happened').to.include.members([
+      ...['allowed ip', 'allowed user', 'allowed global', 'allowed null'],
+      ...['rate_limited ip', 'rate_limited user', 'rate_limited global'],
+    ]);
+  });
+
+  it('rate_limited: an emptied bucket admits rate × time to the token, and its burst before that', async () => {
+    // it would take ten seconds to fill: a busy machine may pause
+    const limits = { ...NONE, global: { ratePerSecond: 200, burst: 2000 } };
+    const endpoint = freshEndpoint();
+    const crowd = Array.from({ length: LIMIT_VISITS_MAX }, () => visit(null, null));
+    let admitted = 0;
+    const empty = async (): Promise<number> => {
+      for (;;) {
+        const count = allowedIn(await take(endpoint, limits, crowd));
+        admitted += count;
+        if (count < crowd.length) return nowUs;
+      }
+    };
+    await take(endpoint, limits, [visit(null, null)]);
+    const firstUs = nowUs;
+    const emptyUs = await empty();
+    expect(admitted + 1).to.be.within(2000, 2000 + (200 * (emptyUs - firstUs)) / 1_000_000);
+    admitted = 0;
+    let endUs = emptyUs;
+    while (endUs < emptyUs + 1_000_000) endUs = await empty();
+    expect(admitted - (200 * (endUs - emptyUs)) / 1_000_000).to.be.within(-1, 1);
+  });
+
+  it('rate_limited: in no window more than allowed, no refusal without reason, and again as soon as it says', async () => {
+    const limits = { ...NONE, user: { limit: 5, windowMs: 300 } };
+    const endpoint = freshEndpoint();
+    const timesUs: number[] = [];
+    const since = (spanUs: number): number => timesUs.filter((us) => us > nowUs - spanUs).length;
+    let refused: LimitVerdict | undefined;
+    for (let i = 0; i < 120; i++) {
+      const [verdict] = (await take(endpoint, limits, [visit(null, 'u1')])).verdicts;
+      if (verdict?.outcome === 'allowed') timesUs.push(nowUs);
+      else refused = verdict;
+      if (verdict?.outcome === 'allowed') expect(since(300_000)).to.be.at.most(5);
+      else expect(since(330_000)).to.be.at.least(5);
+      await sleep(5);
+    }
+    expect(refused?.retryAfterMs).to.be.within(1, 330);
+    await sleep(331);
+    expect(outcomes(await take(endpoint, limits, [visit(null, 'u1')]))).to.deep.equal(['allowed']);
+  });
+
+  it('a visit that one limit refuses takes from none', async () => {
+    const limits = { ...NONE, ip: { limit: 2, windowMs: 60_000 }, user: { limit: 3, windowMs: 60_000 } };
+    const endpoint = freshEndpoint();
+    const visits = [
+      ...Array.from({ length: 5 }, () => visit('10.0.0.1', 'u1')),
+      ...Array.from({ length: 5 }, () => visit('10.0.0.2', 'u1')),
+      visit('10.0.0.2', 'u2'),
+    ];
+    const { verdicts } = await take(endpoint, limits, visits);
+    expect(verdicts.map(({ outcome, limit }) => (outcome === 'allowed' ? 'in' : limit))).to.deep.equal([
+      ...['in', 'in', 'ip', 'ip', 'ip'],
+      ...['in', 'user', 'user', 'user', 'user'],
+      'in',
+    ]);
+  });
+
+  it('two processes share one truth', async () => {
+    const limits = { ...NONE, global: { ratePerSecond: 1, burst: 50 }, user: { limit: 10, windowMs: 60_000 } };
+    const endpoint = freshEndpoint();
+    const other = await ScriptBench.open(process.env.REDIS_URL);
+    try {
+      const ledgers = [bench, other].map(({ connection }) => createLimitLedger(connection));
+      const calls = Array.from({ length: 40 }, (_, i) =>
+        ledgers[i % 2]?.take({ endpoint, limits, visits: [visit(null, `u${i % 4}`), visit(null, 'u9')] }),
+      );
+      const answers = (await Promise.all(calls)).filter((one) => one !== undefined);
+      expect(answers.reduce((sum, one) => sum + allowedIn(one), 0)).to.equal(50);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('keys end, and a generation that nobody needs is dropped', async () => {
+    const limits = {
+      ...NONE,
+      ...{
+        global: { ratePerSecond: 100, burst: 20 },
+        user: { limit: 3, windowMs: 100 },
+        ip: { limit: 3, windowMs: 100 },
+      },
+    };
+    const endpoint = freshEndpoint();
+    const keys = keysOf(endpoint, limits);
+    const crowd = Array.from({ length: 15 }, (_, i) => visit(`10.0.0.${i}`, `u${i}`));
+    await take(endpoint, limits, crowd);
+    const { redis } = bench.connection;
+    for (const key of keys) {
+      if (await redis.exists(key)) expect(await redis.pttl(key), key).to.be.within(1, 201);
+    }
+    await sleep(200 + PAST_LIVES_MS);
+    expect(await redis.exists(...keys)).to.equal(0);
+    let most = 0;
+    for (let i = 0; i < 40; i++) {
+      await take(endpoint, { ...limits, global: null }, [visit(`10.0.1.${i}`, `v${i}`)]);
+      const sizes = await Promise.all(keys.slice(3).map((key) => redis.hlen(key)));
+      most = Math.max(most, ...sizes);
+      await sleep(20);
+    }
+    expect(most, 'those of one generation').to.be.within(2, 8);
+  });
+
+  it('a new subject beyond the cap is not counted, a known one still is', async () => {
+    const limits = { ...NONE, user: { limit: 1, windowMs: 60_000 }, subjectsMax: 2 };
+    const endpoint = freshEndpoint();
+    await take(endpoint, limits, [visit(null, 'a')]);
+    await take(endpoint, limits, [visit(null, 'b')]);
+    const answers = await take(endpoint, limits, [visit(null, 'c'), visit(null, 'c'), visit(null, 'a')]);
+    expect(outcomes(answers)).to.deep.equal(['allowed', 'allowed', 'rate_limited']);
+    expect(answers.uncounted).to.equal(2);
+    expect(answers.verdicts[0]?.limit).to.equal(null);
+  });
+
+  it('no limit, nothing written', async () => {
+    const endpoint = freshEndpoint();
+    const { verdicts } = await take(endpoint, NONE, [visit('10.0.0.1', 'u1')]);
+    expect(verdicts[0]).to.deep.equal(
+      limitVerdict(NONE, { nowUs, outcome: 'allowed', ip: null, user: null, tokens: 0 }),
+    );
+    const keys = [limitKeys.bucket(endpoint), ...limitKeys.window(endpoint, 'ip', 0)];
+    expect(await bench.connection.redis.exists(...keys)).to.equal(0);
+    expect(WINDOW_SLICES).to.equal(10); // as the script has it
+  });
+});

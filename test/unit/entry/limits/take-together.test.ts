@@ -1,0 +1,98 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/domain/errors.js';
+import type { LimitSet, LimitVerdict } from '../../../../src/domain/limits.js';
+import { TakeTogether } from '../../../../src/entry/limits/take-together.js';
+import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/ports/limit-ledger.js';
+
+const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };
+
+/** One call on its way, in the hands of the test. */
+interface UnderWay {
+  readonly call: LimitCall;
+  readonly end: (answers: LimitAnswers) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+const turn = async (): Promise<void> => {
+  for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** A verdict that says which visit it is of. */
+const verdictOf = (userId: string | null): LimitVerdict => ({
+  ...{ outcome: 'allowed', limit: 'user', remaining: Number(userId?.slice(1)), retryAfterMs: 0, resetMs: 0 },
+});
+
+describe('take-together', () => {
+  let calls: UnderWay[];
+  let together: TakeTogether;
+  let uncounted: number;
+  beforeEach(() => {
+    calls = [];
+    uncounted = 0;
+    const ledger = {
+      take: (call: LimitCall): Promise<LimitAnswers> => new Promise((end, fail) => calls.push({ call, end, fail })),
+    };
+    together = new TakeTogether(ledger, { uncounted: (times) => (uncounted += times) });
+  });
+  const take = (userId: string, endpoint = 'purchase', limits = LIMITS): Promise<LimitVerdict> =>
+    together.take(endpoint, limits, { address: null, userId });
+  const usersOf = (index: number): unknown[] => (calls[index]?.call.visits ?? []).map(({ userId }) => userId);
+  const end = async (index: number, more = 0): Promise<void> => {
+    const { call, end: resolve } = calls[index] as UnderWay;
+    resolve({ verdicts: call.visits.map(({ userId }) => verdictOf(userId)), uncounted: more });
+    await turn();
+  };
+
+  it('a lone visit leaves at once; those who come meanwhile share the next call, and each hears his own verdict', async () => {
+    const first = take('u0');
+    await turn();
+    const others = Promise.all(['u1', 'u2', 'u3'].map((user) => take(user)));
+    await turn();
+    expect(calls.length).to.equal(1);
+    await end(0);
+    expect((await first).remaining).to.equal(0);
+    expect([usersOf(0), usersOf(1), calls.length]).to.deep.equal([['u0'], ['u1', 'u2', 'u3'], 2]);
+    await end(1, 2);
+    expect((await others).map(({ remaining }) => remaining)).to.deep.equal([1, 2, 3]);
+    expect(uncounted).to.equal(2);
+  });
+
+  it('a crowd is cut into calls of a bounded size', async () => {
+    const crowd = Promise.all(Array.from({ length: 2 * LIMIT_VISITS_MAX + 5 }, (_, i) => take(`u${i}`)));
+    await turn();
+    for (let index = 0; index < 3; index++) await end(index);
+    expect((await crowd).map(({ remaining }) => remaining)).to.deep.equal(
+      Array.from({ length: 2 * LIMIT_VISITS_MAX + 5 }, (_, i) => i),
+    );
+    expect(calls.map(({ call }) => call.visits.length)).to.deep.equal([LIMIT_VISITS_MAX, LIMIT_VISITS_MAX, 5]);
+  });
+
+  it('endpoints do not wait for each other, and new limits hold for those who wait', async () => {
+    const stuck = take('u0');
+    const other = take('u1', 'sale');
+    await turn();
+    expect(calls.map(({ call }) => call.endpoint)).to.deep.equal(['purchase', 'sale']);
+    await end(1);
+    await other;
+    const queued = take('u2');
+    const stricter = { ...LIMITS, user: { limit: 1, windowMs: 1000 } };
+    const last = take('u3', 'purchase', stricter);
+    await end(0);
+    await end(2);
+    expect(calls[2]?.call.limits).to.equal(stricter);
+    await Promise.all([stuck, queued, last]);
+  });
+
+  it('a call that fails fails for its visits only', async () => {
+    const first = take('u0');
+    await turn();
+    const second = take('u1');
+    const failure = new OperationalError('redis', 'gone', { retryable: true });
+    const heard = first.catch((error: unknown) => error);
+    calls[0]?.fail(failure);
+    await turn();
+    expect(await heard).to.equal(failure);
+    await end(1);
+    expect((await second).outcome).to.equal('allowed');
+  });
+});
