@@ -39,3 +39,8 @@ export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
 /** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
 export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;
+
+// What the entry keeps is about no sale; its keys share one tag, and so one slot.
+const ENTRY_TAG = 'sk:{entry}:';
+/** The rules that are in force, for every process to see. */
+export const RULES_KEY = `${ENTRY_TAG}rules`;
