@@ -25,11 +25,11 @@ export function createClientAddress(trusted: NetworkSet): ClientAddress {
     const peer = peerOf(req);
     const forwarded = req.headers['x-forwarded-for'];
     // Node joins a header that comes twice, in the order in which it came.
-    return typeof forwarded === 'string' && isTrusted(peer) ? firstStranger(peer, forwarded, isTrusted) : peer;
+    return typeof forwarded === 'string' ? firstStranger(peer, forwarded, isTrusted) : peer;
   };
 }
 
-/** The first address from the right that is no proxy of ours; what is no address ends the search. */
+/** From the peer on, the first address from the right that is no proxy of ours; what is no address ends the search. */
 function firstStranger(peer: string, forwarded: string, isTrusted: (text: string) => boolean): string {
   let found = peer;
   let end = forwarded.length;

@@ -41,7 +41,10 @@ describe('rules: a file is checked', () => {
   it('each slip is told with its place, for people and for programs', async () => {
     const bad = '{"rules":{"lists":{"mode":"x","users":{"deny":["a b"]}}}}';
     const said = await check(bad);
-    expect(said).to.match(/^refused: .*not fit/).and.contain('\n  lists.mode ').and.contain('\n  lists.users.deny.0 ');
+    expect(said)
+      .to.match(/^refused: .*not fit/)
+      .and.contain('\n  lists.mode ')
+      .and.contain('\n  lists.users.deny.0 ');
     await check(bad, '--json');
     const [json = ''] = lines;
     expect(JSON.parse(json).errors.map(({ field }: { field: string }) => field)).to.deep.equal([
