@@ -41,6 +41,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
+import { openEntry } from './entry.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { openOperatorDesks } from './operator-desks.js';
@@ -95,9 +96,11 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
+  const entry = await openEntry(config.http, { redis, mysql, registry, log, fail });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
+      ...entry.services,
       gate: points.gate(new PurchaseGate({ cards, flags, batcher })),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
@@ -107,10 +110,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       ...{ letters: desks.letters, reconcile: desks.reconcile },
       ...inquiriesOf({ redis, mysql, log }, config.keeper),
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
-      metrics: () => registry.metrics(),
-      meters: createHttpMeters(registry),
-      log,
-      onBug: fail,
+      ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry) },
+      ...{ log, onBug: fail },
     },
     config.http,
   );
@@ -121,7 +122,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await Promise.all([desks, news, channel, barrier].map((one) => one?.close()));
+      await Promise.all([desks, news, channel, barrier, entry].map((one) => one?.close()));
       await redis.close();
       await mysql.close();
     },

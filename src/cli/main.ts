@@ -10,6 +10,7 @@ import { migrateCommand } from './migrate.js';
 import { apiCommand, keeperCommand, workerCommand } from './programs.js';
 import { reconcileCommand } from './reconcile.js';
 import { refundsCommand } from './refunds.js';
+import { rulesCommand } from './rules.js';
 import { saleCommand } from './sale.js';
 import { stackCommand } from './stack.js';
 import { tokenCommand } from './token.js';
@@ -39,6 +40,7 @@ for (const make of [
   dlqCommand,
   reconcileCommand,
   refundsCommand,
+  rulesCommand,
   auditCommand,
   traceCommand,
   chaosCommand,

@@ -1,3 +1,5 @@
+import { readNetwork } from '../domain/address.js';
+
 /** One configuration key: what it means, where it comes from, and what it may be. */
 export interface Key<T> {
   readonly env: string;
@@ -109,6 +111,23 @@ export function endpoint(options: Common<string>): Key<string> {
         throw new Error(`must be one host:port without scheme, but is ${quote(value)}`);
       }
       return value;
+    },
+  };
+}
+
+/** Addresses and networks, set apart by commas; kept without blanks. */
+export function networks(options: Common<string>): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: 'networks such as 10.0.0.0/8, set apart by commas',
+    parse: (value) => {
+      const parts = value.split(',').map((part) => part.trim());
+      const wrong = parts.find((part) => readNetwork(part) === null);
+      if (wrong !== undefined) {
+        throw new Error(`must be networks such as 10.0.0.0/8, set apart by commas, but ${quote(wrong)} is none`);
+      }
+      return parts.join(',');
     },
   };
 }

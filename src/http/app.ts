@@ -14,6 +14,7 @@ import { mountPurchases } from './routes/purchases.js';
 import { mountReconcile } from './routes/reconcile.js';
 import { mountRefunds } from './routes/refunds.js';
 import { Router } from './routes/router.js';
+import { mountRules } from './routes/rules.js';
 import { mountSales } from './routes/sales.js';
 import { mountTraces } from './routes/traces.js';
 import type { HttpServices } from './services.js';
@@ -45,6 +46,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountDeadLetters(router, services);
   mountReconcile(router, services);
   mountRefunds(router, services);
+  mountRules(router, services);
   mountAudit(router, services);
   mountTraces(router, services);
   mountProbes(router, services, lifecycle);

@@ -13,17 +13,29 @@ export function hasLongBody(req: IncomingMessage): boolean {
  * Collects a body and calls back once: with its text, or with null as soon as it is too large. When the client goes
  * away before the end nothing is called and nothing is kept.
  */
-export function collectBody(req: IncomingMessage, done: (body: string | null) => void): void {
-  if (Number(req.headers['content-length']) > BODY_BYTES_MAX) return done(null);
-  let body: Buffer | null = null;
-  let tooLong = false;
+export function collectBody(
+  req: IncomingMessage,
+  done: (body: string | null) => void,
+  bytesMax: number = BODY_BYTES_MAX,
+): void {
+  if (Number(req.headers['content-length']) > bytesMax) return done(null);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
   req.on('data', (chunk: Buffer) => {
-    if (tooLong) return;
-    body = body === null ? chunk : Buffer.concat([body, chunk]);
-    tooLong = body.length > BODY_BYTES_MAX;
-    if (tooLong) done(null);
+    if (bytes > bytesMax) return;
+    bytes += chunk.length;
+    if (bytes <= bytesMax) return void chunks.push(chunk);
+    chunks.length = 0;
+    done(null);
   });
   req.on('end', () => {
-    if (!tooLong) done(body === null ? '' : body.toString());
+    if (bytes <= bytesMax) done(textOf(chunks));
   });
+}
+
+/** Nearly every body comes in one piece. */
+function textOf(chunks: readonly Buffer[]): string {
+  const [first, ...rest] = chunks;
+  if (first === undefined) return '';
+  return (rest.length === 0 ? first : Buffer.concat(chunks)).toString();
 }

@@ -2,21 +2,34 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { assertNever, OperationalError } from '../domain/errors.js';
 import { isId, isSaleId } from '../domain/ids.js';
 import type { PurchaseOutcome, RequestEntry } from '../domain/outcome.js';
+import type { Refused, Verdict } from '../entry/layer.js';
+import type { Visit } from '../entry/visit.js';
 import { collectBody, hasLongBody } from './body.js';
+import { entryAnswer } from './entry-answers.js';
 import { unavailableDetail, type ProblemCode, type ProblemParts } from './problem.js';
 import { orderedAnswer, pendingAnswer, refusalAnswer, settledAnswer } from './purchase-answers.js';
 import { promisesJson, readQuantity, saleIdOf, traceOf } from './purchase-request.js';
 import { AnswerCounter, AnswersTogether, problemAnswer, send, type Answer, type Lifecycle } from './respond.js';
 import type { HttpServices } from './services.js';
 import { unauthorizedParts } from './unauthorized.js';
+import { visitOf } from './visit.js';
 
-export type FastLaneServices = Pick<HttpServices, 'auth' | 'gate' | 'getPurchase' | 'meters' | 'log' | 'onBug'>;
+export type FastLaneServices = Pick<
+  HttpServices,
+  'auth' | 'entry' | 'addressOf' | 'gate' | 'getPurchase' | 'meters' | 'log' | 'onBug'
+>;
 
-/** One purchase on its way through the lane. */
-interface Call {
+/** One request before anybody has looked at it. */
+interface Asked {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly saleId: string;
+  /** Null: the key is missing, or is none. */
+  readonly requestId: string | null;
+}
+
+/** One purchase on its way through the lane. */
+interface Call extends Asked {
   readonly userId: string;
   readonly requestId: string;
 }
@@ -56,17 +69,44 @@ class PurchaseLane {
   serve(req: IncomingMessage, res: ServerResponse, saleId: string): void {
     const key = req.headers['idempotency-key'];
     const requestId = isId(key) ? key : null; // a header given twice arrives joined by a comma, which no id holds
+    const asked = { req, res, saleId, requestId };
+    const { entry } = this.#services;
     try {
       if (req.method !== 'POST') return this.#problem(req, res, 'method_not_allowed', { requestId }, ['Allow', 'POST']);
-      const who = this.#services.auth.authenticate(req.headers.authorization);
-      if (typeof who === 'string') return this.#problem(req, res, 'unauthorized', ...unauthorizedParts(who, requestId));
-      if (!isSaleId(saleId)) return this.#problem(req, res, 'bad_request', { requestId, detail: SALE_ID_SHAPE });
-      if (requestId === null) return this.#problem(req, res, 'bad_request', { detail: KEY_SHAPE });
-      if (!promisesJson(req.headers)) return this.#problem(req, res, 'unsupported_media_type', { requestId });
-      this.#admit({ req, res, saleId, userId: who.userId, requestId });
+      if (!entry.isOn) return this.#identify(asked, null);
+      const visit = visitOf(req, 'purchase', this.#services);
+      this.#after(entry.stranger(visit), asked, () => this.#identify(asked, visit));
     } catch (error) {
       this.#fail(req, res, requestId, error);
     }
+  }
+
+  /** @param visit null: the entry is off */
+  #identify({ req, res, saleId, requestId }: Asked, visit: Visit | null): void {
+    const { auth, entry } = this.#services;
+    const who = auth.authenticate(req.headers.authorization);
+    if (typeof who === 'string') return this.#problem(req, res, 'unauthorized', ...unauthorizedParts(who, requestId));
+    if (!isSaleId(saleId)) return this.#problem(req, res, 'bad_request', { requestId, detail: SALE_ID_SHAPE });
+    if (requestId === null) return this.#problem(req, res, 'bad_request', { detail: KEY_SHAPE });
+    if (!promisesJson(req.headers)) return this.#problem(req, res, 'unsupported_media_type', { requestId });
+    const call = { req, res, saleId, userId: who.userId, requestId };
+    if (visit === null) return this.#admit(call);
+    this.#after(entry.buyer(visit, who.userId), call, () => this.#admit(call));
+  }
+
+  /** Goes on if the entry lets it: at once, unless the entry itself must ask somebody. */
+  #after(verdict: Verdict, asked: Asked, next: () => void): void {
+    if (verdict === null) return next();
+    if (!(verdict instanceof Promise)) return this.#refuse(asked, verdict);
+    const { req, res, requestId } = asked;
+    verdict
+      .then((late) => this.#after(late, asked, next))
+      .catch((error: unknown) => this.#fail(req, res, requestId, error));
+  }
+
+  #refuse({ req, res, requestId }: Asked, refused: Refused): void {
+    this.#counter.count(refused.word);
+    this.#refusals.send(req, res, entryAnswer(refused, requestId));
   }
 
   #admit(call: Call): void {

@@ -17,6 +17,8 @@ export const HTTP_CODES = [
   'not_warmed',
   'not_replayable',
   'reconcile_running',
+  'version_conflict',
+  'rules_not_found',
   'payload_too_large',
   'unsupported_media_type',
   'headers_too_large',
@@ -75,6 +77,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded; warm it first.'),
   not_replayable: row(409, 'Not replayable', 'Nothing that could become orders is in this letter.'),
   reconcile_running: row(409, 'Already running', 'Somebody else reconciles this sale right now.', 5000),
+  version_conflict: row(409, 'Changed meanwhile', 'Somebody else changed this meanwhile. Look at it again first.'),
+  rules_not_found: row(404, 'No such rules', 'There is no such version of the rules.'),
   payload_too_large: row(413, 'Body too large', 'The body is larger than this address accepts.'),
   unsupported_media_type: row(415, 'Not JSON', 'The body must be plain application/json.'),
   headers_too_large: row(431, 'Headers too large', 'The headers are larger than this server accepts.'),
@@ -113,12 +117,15 @@ export interface ProblemParts {
   readonly requestId?: string | null;
   readonly detail?: string;
   readonly errors?: readonly FieldError[];
+  /** When this very request may do better, in ms; what the table says when left out. */
+  readonly retryAfterMs?: number;
 }
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
 export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem {
-  const { status, title, detail, retryAfterMs } = PROBLEMS[code];
+  const { status, title, detail } = PROBLEMS[code];
+  const retryAfterMs = retryAfterMsOf(code, parts);
   return {
     type: `urn:seckill:problem:${code}`,
     ...{ title, status },
@@ -132,12 +139,15 @@ export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem 
 }
 
 /** Headers of a problem as a flat list of names and values, without Content-Length. */
-export function problemHeaders(code: ProblemCode): string[] {
-  const { retryAfterMs } = PROBLEMS[code];
+export function problemHeaders(code: ProblemCode, parts: ProblemParts = {}): string[] {
+  const retryAfterMs = retryAfterMsOf(code, parts);
   // Retry-After counts whole seconds; rounding up never sends a client back too soon.
   const retry = retryAfterMs === null ? [] : ['Retry-After', String(Math.ceil(retryAfterMs / 1000))];
   return ['Content-Type', PROBLEM_TYPE, ...retry];
 }
+
+const retryAfterMsOf = (code: ProblemCode, parts: ProblemParts): number | null =>
+  parts.retryAfterMs ?? PROBLEMS[code].retryAfterMs;
 
 /** The detail of `unavailable` when it is known which part is down. */
 export const unavailableDetail = (dependency: string): string => `${dependency} ${UNAVAILABLE}`;

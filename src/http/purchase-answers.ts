@@ -1,37 +1,8 @@
 import { REFUSALS, type PurchaseStatus, type Refusal } from '../domain/outcome.js';
-import { problemHeaders, problemOf, PROBLEMS } from './problem.js';
+import { PreparedProblem } from './prepared-problem.js';
 import type { Answer } from './respond.js';
 
 type Prepared = Refusal | 'outcome_unknown';
-
-/** Stands for the request id while a body is being prepared; no text of the table holds it. */
-const MARK = '@request@';
-
-/**
- * A problem whose only moving part is the request id. Ids are ASCII and need no escaping, so the body is two strings
- * around it, and there is one list of headers per length.
- */
-class PreparedProblem {
-  readonly #status: number;
-  readonly #before: string;
-  readonly #after: string;
-  readonly #headers: readonly string[];
-  readonly #byLength: string[][] = [];
-
-  constructor(code: Prepared) {
-    const [before = '', after = ''] = JSON.stringify(problemOf(code, { requestId: MARK })).split(MARK);
-    this.#status = PROBLEMS[code].status;
-    this.#before = before;
-    this.#after = after;
-    this.#headers = problemHeaders(code);
-  }
-
-  answer(requestId: string): Answer {
-    const body = this.#before + requestId + this.#after;
-    const headers = (this.#byLength[requestId.length] ??= [...this.#headers, 'Content-Length', String(body.length)]);
-    return { status: this.#status, headers, body, encoding: 'latin1' };
-  }
-}
 
 const PREPARED = Object.fromEntries(
   [...REFUSALS, 'outcome_unknown' as const].map((code) => [code, new PreparedProblem(code)]),

@@ -98,7 +98,7 @@ export function problemAnswer(code: ProblemCode, parts: ProblemParts = {}, extra
   const length = String(Buffer.byteLength(body));
   return {
     status: PROBLEMS[code].status,
-    headers: [...problemHeaders(code), 'Content-Length', length, ...extra],
+    headers: [...problemHeaders(code, parts), 'Content-Length', length, ...extra],
     body,
     encoding: 'utf8',
   };

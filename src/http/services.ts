@@ -2,6 +2,8 @@ import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
+import type { Entry } from '../entry/entry.js';
+import type { RuleDesk } from '../entry/rules/rule-desk.js';
 import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
 import type { AuditLog } from '../ports/audit-log.js';
 import type { HttpMeters } from '../ports/http-meters.js';
@@ -16,6 +18,7 @@ import type { GetSaleAnswer } from '../sale/get-sale.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
 import type { TracePurchase } from '../trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
+import type { ClientAddress } from './client-address.js';
 import type { StreamTimes } from './event-stream.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
@@ -28,6 +31,9 @@ export interface ReadyReport {
 /** All that the HTTP side needs; src/app fills it. */
 export interface HttpServices {
   readonly auth: Authenticator;
+  /** Who may come in; asked for the endpoints of buyers only. */
+  readonly entry: Pick<Entry, 'isOn' | 'stranger' | 'buyer'>;
+  readonly addressOf: ClientAddress;
   readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
@@ -54,6 +60,8 @@ export interface HttpServices {
   readonly reconcile: Pick<ReconcileDesk, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
   /** What operators do with money that is owed back. @throws OperationalError mysql */
   readonly refunds: Pick<RefundBook, 'list' | 'takeOn'>;
+  /** The rules of the entry. @throws OperationalError mysql */
+  readonly rules: Pick<RuleDesk, 'show' | 'find' | 'check' | 'publish' | 'history'>;
   readonly audit: AuditLog;
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;

@@ -49,3 +49,7 @@ export const limitKeys = {
     return [`${name}:even`, `${name}:odd`];
   },
 };
+// What the entry keeps is about no sale; its keys share one tag, and so one slot.
+const ENTRY_TAG = 'sk:{entry}:';
+/** The rules that are in force, for every process to see. */
+export const RULES_KEY = `${ENTRY_TAG}rules`;

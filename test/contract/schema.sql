@@ -64,6 +64,14 @@ CREATE TABLE dead_letters (
   KEY state (state,created_at)
 );
 
+CREATE TABLE entry_rules (
+  version int unsigned NOT NULL
+  rules_json mediumtext COLLATE utf8mb4_bin NOT NULL
+  actor varchar(128) COLLATE utf8mb4_bin NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  PRIMARY KEY (version)
+);
+
 CREATE TABLE orders (
   id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL

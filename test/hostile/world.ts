@@ -1,8 +1,14 @@
 import { systemClock as clock } from '../../src/app/system-clock.js';
 import type { Batch } from '../../src/domain/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId } from '../../src/domain/ids.js';
+import { Entry } from '../../src/entry/entry.js';
+import { Lists } from '../../src/entry/lists/lists.js';
+import { listsRules } from '../../src/entry/lists/lists-rules.js';
+import { NetworkSet } from '../../src/entry/lists/network-set.js';
+import { RuleDesk } from '../../src/entry/rules/rule-desk.js';
 import { createAuthenticator } from '../../src/http/auth.js';
 import { createHttpServer } from '../../src/http/server.js';
+import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMeters, createRegistry } from '../../src/observability/metrics.js';
@@ -25,6 +31,7 @@ import { SaleCards } from '../../src/sale/sale-cards.js';
 import { SaleDesk } from '../../src/sale/sale-desk.js';
 import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
 import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
+import { MemoryRuleBoard, MemoryRuleStore } from '../helpers/memory/memory-rule-store.js';
 import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
 import { ReconcileWorld } from '../unit/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
@@ -49,6 +56,11 @@ const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
 /** Every key that the product may make. */
 const KEY =
   /^sk:(\{[1-9][0-9]{0,17}:[0-9]{1,3}\}:(stock|sale|buyers|requests|pending|staged:(requests|buyers)|tx:[A-Za-z0-9_-]{0,64})|(card|news):[1-9][0-9]{0,17}(:lock)?)$/;
+/** Lists that nobody stands on. */
+const LISTS = listsRules.parse({
+  mode: 'on',
+  ...{ addresses: { deny: ['203.0.113.0/24'] }, agents: { deny: ['nobody-has-this'] }, users: { deny: ['nobody'] } },
+});
 const LIMITS = { memoryTtlMs: 20, memoryMax: 100, lockMs: 1000 };
 
 /** The real HTTP server and use cases over servers in memory, with a worker behind every commit, and eyes on all ports. */
@@ -117,6 +129,9 @@ export class HostileWorld extends ReconcileWorld {
     );
     return {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
+      // Every address is looked at, and whom a header names is believed; nobody is refused.
+      entry: new Entry({ isAnyOn: true }, [new Lists(() => LISTS)], { meters: { refused: () => undefined } }),
+      addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       gate: new PurchaseGate({ cards, flags, batcher }),
       getPurchase: new GetPurchase({ ...waiting, meters }, { lookMaxMs: 1000 }),
       followPurchase: new FollowPurchase(
@@ -135,6 +150,7 @@ export class HostileWorld extends ReconcileWorld {
       letters: this.#seen(this.desk),
       reconcile: this.#seen(this.reconcile),
       refunds,
+      rules: this.#seen(new RuleDesk({ store: new MemoryRuleStore(), board: new MemoryRuleBoard(), log: this.log })),
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

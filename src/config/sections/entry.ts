@@ -1,4 +1,4 @@
-import { integer, text, word, type Keys } from '../key.js';
+import { integer, networks, text, word, type Keys } from '../key.js';
 
 // What stands in front of a purchase, and the purchase itself.
 
@@ -49,6 +49,11 @@ export const http = {
     fallback: 30000,
     min: 100,
     max: 600000,
+  }),
+  trustedProxies: networks({
+    env: 'HTTP_TRUSTED_PROXIES',
+    doc: 'Our own proxies. Of X-Forwarded-For only what they have added is believed; not set: nothing of it.',
+    optional: true,
   }),
   drainMs: integer({
     env: 'HTTP_DRAIN_MS',

@@ -4,6 +4,7 @@ import { orderPaths } from './orders.js';
 import { purchasePaths } from './purchases.js';
 import { reconcilePaths } from './reconcile.js';
 import { refundPaths } from './refunds.js';
+import { rulePaths } from './rules.js';
 import { salePaths } from './sales.js';
 import { schemas } from './schemas.js';
 
@@ -18,6 +19,7 @@ export const OPENAPI = {
     ...deadLetterPaths,
     ...reconcilePaths,
     ...refundPaths,
+    ...rulePaths,
     ...operationPaths,
   },
   components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },

@@ -1,4 +1,4 @@
-import { BEARER, body, COMMON, id, json, object, parameter, problems, ref, text } from './parts.js';
+import { BEARER, body, BUYER, COMMON, id, json, object, parameter, problems, ref, text } from './parts.js';
 
 const ORDER_ID = parameter('path', 'orderId', { type: 'string', pattern: '^[1-9][0-9]{0,18}$' });
 
@@ -9,7 +9,7 @@ const payOrder = {
   parameters: [ORDER_ID, parameter('header', 'Idempotency-Key', id, false)],
   responses: {
     200: json('the order, paid now or before', ref('Order')),
-    ...problems(...COMMON, 'unauthorized', 'order_not_found', 'wrong_state', 'refund_due', 'payment_declined'),
+    ...problems(...BUYER, 'order_not_found', 'wrong_state', 'refund_due', 'payment_declined'),
     ...problems('payment_not_configured', 'unavailable', 'outcome_unknown'),
   },
 };
@@ -21,7 +21,7 @@ const cancelOrder = {
   parameters: [ORDER_ID],
   responses: {
     200: json('the order, cancelled now or before', ref('Order')),
-    ...problems(...COMMON, 'unauthorized', 'order_not_found', 'wrong_state'),
+    ...problems(...BUYER, 'order_not_found', 'wrong_state'),
   },
 };
 
@@ -53,7 +53,7 @@ export const orderPaths = {
       parameters: [ORDER_ID],
       responses: {
         200: json('the order, with what is or was owed back', ref('OrderWithRefunds')),
-        ...problems(...COMMON, 'unauthorized', 'order_not_found'),
+        ...problems(...BUYER, 'order_not_found'),
       },
     },
   },

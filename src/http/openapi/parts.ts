@@ -45,7 +45,9 @@ export const parameter = (
 export const SALE_ID = parameter('path', 'saleId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
 export const BEARER = [{ bearer: [] }];
 export const COMMON = ['bad_request', 'internal', 'unavailable'] as const;
-export const ADMIN = ['unauthorized', 'forbidden', ...COMMON] as const;
+/** A buyer may be refused by the entry, an admin without the role by the desk. */
+export const BUYER = ['unauthorized', 'forbidden', ...COMMON] as const;
+export const ADMIN = BUYER;
 
 export const filterBy = (name: string, schema: object): object => parameter('query', name, schema, false);
 export const ROWS = filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 });

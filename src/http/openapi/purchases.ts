@@ -1,6 +1,6 @@
 import { QUANTITY_MAX } from '../../domain/purchase.js';
 import { STEP_RANKS } from '../../purchase/purchase-step.js';
-import { BEARER, body, COMMON, id, json, object, parameter, problems, ref, SALE_ID, text } from './parts.js';
+import { BEARER, body, BUYER, id, json, object, parameter, problems, ref, SALE_ID, text } from './parts.js';
 
 const purchase = {
   operationId: 'buy',
@@ -15,7 +15,7 @@ const purchase = {
     200: json('asked before: the order is there, or how it ended', ref('Purchase')),
     202: json('the units are held for this buyer; see Location', ref('Purchase')),
     ...problems(
-      ...([...COMMON, 'unauthorized', 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
+      ...([...BUYER, 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
       ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'outcome_unknown'] as const),
       ...(['payload_too_large', 'unsupported_media_type'] as const),
     ),
@@ -33,7 +33,7 @@ const purchaseStatus = {
   ],
   responses: {
     200: json('the purchase', ref('Purchase')),
-    ...problems(...COMMON, 'unauthorized', 'purchase_not_found'),
+    ...problems(...BUYER, 'purchase_not_found'),
   },
 };
 
@@ -54,7 +54,7 @@ const purchaseEvents = {
       content: { 'text/event-stream': { schema: text } },
     },
     204: { description: 'Last-Event-ID was the end: nothing more will come' },
-    ...problems(...COMMON, 'unauthorized', 'purchase_not_found', 'overloaded'),
+    ...problems(...BUYER, 'purchase_not_found', 'overloaded'),
   },
 };
 

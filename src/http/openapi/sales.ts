@@ -38,7 +38,10 @@ export const salePaths = {
     get: {
       operationId: 'readSalePage',
       parameters: [SALE_ID],
-      responses: { 200: json('the sale', ref('SalePage')), ...problems(...COMMON, 'not_found', 'loading') },
+      responses: {
+        200: json('the sale', ref('SalePage')),
+        ...problems(...COMMON, 'forbidden', 'not_found', 'loading'),
+      },
     },
   },
   '/admin/v1/sales': adminSales,

@@ -87,6 +87,11 @@ export const schemas = {
   }),
   DeadLetter: object(deadLetter),
   DeadLetterWithBody: object({ ...deadLetter, batch: { type: ['object', 'null'] }, body: text }),
+  Rules: object({
+    version: count,
+    rules: { type: 'object', description: 'one part per layer of the entry; each has a `mode`: off, dry_run or on' },
+  }),
+  RuleChange: object({ version: count, actor: text, at: time }),
   AuditEntry: object({
     ...{ auditId: text, at: time, actor: text, action: text, subject: text },
     ...{ before: {}, after: {} },

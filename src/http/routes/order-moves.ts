@@ -3,19 +3,19 @@ import { isId, isOrderId } from '../../domain/ids.js';
 import type { Order } from '../../domain/order.js';
 import type { HttpServices } from '../services.js';
 import { orderBody } from './orders.js';
-import { principalOf, type Exchange, type Router } from './router.js';
+import { buyerOf, type Exchange, type Router } from './router.js';
 
 /** What a buyer can do with an order of his own: pay it or give it up. Both are safe to repeat. */
 export function mountOrderMoves(router: Router, services: HttpServices): void {
   router.mount('order', '/v1/orders/{orderId}/pay', {
     post: async (exchange) => {
-      const asked = askedIn(exchange, services);
+      const asked = await askedIn(exchange, services);
       if (asked !== null) await pay(exchange, asked, services);
     },
   });
   router.mount('order', '/v1/orders/{orderId}/cancel', {
     post: async (exchange) => {
-      const asked = askedIn(exchange, services);
+      const asked = await askedIn(exchange, services);
       if (asked !== null) await cancel(exchange, asked, services);
     },
   });
@@ -27,8 +27,8 @@ interface Asked {
 }
 
 /** Who asks about which order; answers itself and returns null when the request is not fit to be asked. */
-function askedIn(exchange: Exchange, services: HttpServices): Asked | null {
-  const who = principalOf(exchange, services);
+async function askedIn(exchange: Exchange, services: HttpServices): Promise<Asked | null> {
+  const who = await buyerOf(exchange, 'order', services);
   if (who === null) return null;
   const orderId = exchange.param('orderId');
   if (isOrderId(orderId)) return { orderId, userId: who.userId };

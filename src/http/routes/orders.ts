@@ -1,7 +1,7 @@
 import { isOrderId } from '../../domain/ids.js';
 import type { Order } from '../../domain/order.js';
 import type { HttpServices } from '../services.js';
-import { principalOf, type Router } from './router.js';
+import { buyerOf, type Router } from './router.js';
 import { isoTime } from './sales.js';
 
 /** Orders of the buyer who asks. An order of somebody else looks like none, so ids cannot be probed. */
@@ -9,7 +9,7 @@ export function mountOrders(router: Router, services: HttpServices): void {
   router.mount('order', '/v1/orders/{orderId}', {
     get: async (exchange) => {
       const { req, res, replies, param } = exchange;
-      const who = principalOf(exchange, services);
+      const who = await buyerOf(exchange, 'order', services);
       if (who === null) return;
       const orderId = param('orderId');
       if (!isOrderId(orderId)) {

@@ -6,14 +6,14 @@ import { EventStream } from '../event-stream.js';
 import type { Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
 import { startPoll } from './purchases.js';
-import { principalOf, type Exchange, type Router } from './router.js';
+import { buyerOf, type Exchange, type Router } from './router.js';
 
 /** GET of the news of one purchase, as a stream of events that ends with its last one. */
 export function mountPurchaseEvents(router: Router, services: HttpServices, lifecycle: Lifecycle): void {
   router.mount('purchase_events', '/v1/sales/{saleId}/purchases/{requestId}/events', {
     get: async (exchange) => {
       const { req, res, replies, param } = exchange;
-      const who = principalOf(exchange, services);
+      const who = await buyerOf(exchange, 'status', services);
       if (who === null) return;
       const asked = { saleId: param('saleId'), requestId: param('requestId') };
       if (!isSaleId(asked.saleId) || !isId(asked.requestId)) {

@@ -1,7 +1,7 @@
 import { isId, isSaleId } from '../../domain/ids.js';
 import type { Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
-import { principalOf, type Exchange, type Router } from './router.js';
+import { buyerOf, type Exchange, type Router } from './router.js';
 
 /** Longer waits are cut by proxies on the way, and hold a connection for no gain. */
 const WAIT_SECONDS_MAX = 30;
@@ -11,7 +11,7 @@ export function mountPurchases(router: Router, services: HttpServices, lifecycle
   router.mount('purchase_status', '/v1/sales/{saleId}/purchases/{requestId}', {
     get: async (exchange) => {
       const { req, res, replies, param } = exchange;
-      const who = principalOf(exchange, services);
+      const who = await buyerOf(exchange, 'status', services);
       if (who === null) return;
       const saleId = param('saleId');
       const requestId = param('requestId');
@@ -43,7 +43,7 @@ export function startPoll({ res }: Exchange, lifecycle: Lifecycle): AbortControl
   const poll = new AbortController();
   res.once('close', () => poll.abort());
   lifecycle.polls.add(poll);
-  if (lifecycle.draining) poll.abort();
+  if (lifecycle.draining || res.destroyed) poll.abort();
   return poll;
 }
 

@@ -1,13 +1,17 @@
 import type { Express, Request, Response } from 'express';
 import { isId } from '../../domain/ids.js';
+import type { Endpoint } from '../../entry/endpoint.js';
+import type { Refused } from '../../entry/layer.js';
 import type { HttpRoute } from '../../ports/http-meters.js';
 import type { Principal } from '../auth.js';
+import { entryParts } from '../entry-answers.js';
 import { Replies, type Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
 import { unauthorizedParts } from '../unauthorized.js';
+import { visitOf } from '../visit.js';
 import { answerError } from './errors.js';
 
-export type Method = 'get' | 'post';
+export type Method = 'get' | 'post' | 'put';
 
 /** One request with the means to answer it. */
 export interface Exchange {
@@ -62,6 +66,34 @@ export function principalOf({ req, res, replies }: Exchange, { auth }: HttpServi
   replies.problem(req, res, 'unauthorized', ...unauthorizedParts(who, keyOf(req)));
   return null;
 }
+
+/** Whether the entry lets anybody ask for this; answers itself when not. */
+export async function isLetIn(exchange: Exchange, endpoint: Endpoint, services: HttpServices): Promise<boolean> {
+  const { entry } = services;
+  if (!entry.isOn) return true;
+  const refused = await entry.stranger(visitOf(exchange.req, endpoint, services));
+  if (refused !== null) refuse(exchange, refused);
+  return refused === null;
+}
+
+/** The buyer who asks for this, if the entry lets him; answers itself and returns null when not. */
+export async function buyerOf(
+  exchange: Exchange,
+  endpoint: Endpoint,
+  services: HttpServices,
+): Promise<Principal | null> {
+  if (!(await isLetIn(exchange, endpoint, services))) return null;
+  const who = principalOf(exchange, services);
+  const { entry } = services;
+  if (who === null || !entry.isOn) return who;
+  const refused = await entry.buyer(visitOf(exchange.req, endpoint, services), who.userId);
+  if (refused === null) return who;
+  refuse(exchange, refused);
+  return null;
+}
+
+const refuse = ({ req, res, replies }: Exchange, refused: Refused): void =>
+  replies.problem(req, res, refused.word, entryParts(refused, keyOf(req)));
 
 function keyOf(req: Request): string | null {
   const key = req.headers['idempotency-key'];

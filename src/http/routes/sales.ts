@@ -1,12 +1,14 @@
 import { isSaleId } from '../../domain/ids.js';
 import type { SaleView } from '../../sale/get-sale.js';
 import type { HttpServices } from '../services.js';
-import type { Router } from './router.js';
+import { isLetIn, type Router } from './router.js';
 
 /** The page of a sale, for everybody. A second in shared caches keeps a crowd of reloads away from us. */
 export function mountSales(router: Router, services: HttpServices): void {
   router.mount('sale', '/v1/sales/{saleId}', {
-    get: async ({ req, res, replies, param }) => {
+    get: async (exchange) => {
+      const { req, res, replies, param } = exchange;
+      if (!(await isLetIn(exchange, 'sale', services))) return;
       const saleId = param('saleId');
       if (!isSaleId(saleId)) {
         return replies.problem(req, res, 'bad_request', { detail: 'The sale id must be a whole number.' });

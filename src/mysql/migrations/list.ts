@@ -5,6 +5,7 @@ import * as coupons from './0003-coupons.js';
 import * as deadLetterReplay from './0004-dead-letter-replay.js';
 import * as reconcile from './0005-reconcile.js';
 import * as refundAttempts from './0006-refund-attempts.js';
+import * as entryRules from './0007-entry-rules.js';
 
 export interface NamedMigration {
   /** Stays for ever: the database remembers it. */
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0004-dead-letter-replay', up: deadLetterReplay.up },
   { name: '0005-reconcile', up: reconcile.up },
   { name: '0006-refund-attempts', up: refundAttempts.up },
+  { name: '0007-entry-rules', up: entryRules.up },
 ];

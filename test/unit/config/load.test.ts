@@ -85,6 +85,16 @@ describe('config', () => {
     expect(problemsOf(PROGRAM_SECTIONS.api, { ...env, EVENTS_STREAMS_MAX: '3999' })).to.deep.equal([]);
   });
 
+  it('S5 proxies are named as networks, one by one, or there are none', () => {
+    const proxies = (text: string): string => loadConfig(['http'], { HTTP_TRUSTED_PROXIES: text }).http.trustedProxies;
+    expect(proxies('')).to.equal('');
+    expect(proxies(' 10.0.0.0/8 ,2001:db8::1')).to.equal('10.0.0.0/8,2001:db8::1');
+    for (const text of ['all', '10.0.0.0/8,', '10.0.0.1/8', 'true']) {
+      const [problem] = problemsOf(['http'], { HTTP_TRUSTED_PROXIES: text });
+      expect(problem, text).to.match(/^HTTP_TRUSTED_PROXIES must be networks .* is none$/);
+    }
+  });
+
   it('rules hold at their edge', () => {
     const edge = {
       MYSQL_POOL_MAX: '4',

@@ -38,6 +38,8 @@ export class FakeServices {
     };
     this.services = {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
+      entry: { isOn: false, stranger: refuse, buyer: refuse },
+      addressOf: () => '192.0.2.1',
       gate: {
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));
@@ -59,6 +61,7 @@ export class FakeServices {
       letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       refunds: { list: refuse, takeOn: refuse },
+      rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

@@ -30,6 +30,8 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   not_warmed: [409, false],
   not_replayable: [409, false],
   reconcile_running: [409, true],
+  version_conflict: [409, false],
+  rules_not_found: [404, false],
   payload_too_large: [413, false],
   unsupported_media_type: [415, false],
   headers_too_large: [431, false],

@@ -1,0 +1,59 @@
+import type { Registry } from 'prom-client';
+import type { Config } from '../config/schema.js';
+import { Entry } from '../entry/entry.js';
+import { Lists } from '../entry/lists/lists.js';
+import { NetworkSet } from '../entry/lists/network-set.js';
+import { RuleBook } from '../entry/rules/rule-book.js';
+import { RuleDesk } from '../entry/rules/rule-desk.js';
+import { createClientAddress } from '../http/client-address.js';
+import type { HttpServices } from '../http/services.js';
+import type { MysqlPool } from '../mysql/pool.js';
+import { createRuleStore } from '../mysql/rule-store.js';
+import { createEntryMeters } from '../observability/metrics.js';
+import type { Log } from '../ports/log.js';
+import type { RedisConnection } from '../redis/connection.js';
+import { createRuleBoard } from '../redis/rule-board.js';
+import { steadyClock } from './system-clock.js';
+
+export interface EntryParts {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly registry: Registry;
+  readonly log: Log;
+  /** Told of what nobody foresaw. */
+  readonly fail: (error: unknown) => void;
+}
+
+/** The entry of an api, with the rules that are in force now and a look-out for new ones. */
+export interface OpenEntry {
+  readonly services: Pick<HttpServices, 'entry' | 'addressOf' | 'rules'>;
+  /** Looks for new rules no more. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** @throws OperationalError mysql */
+export async function openEntry(
+  config: Config<'http'>['http'],
+  { redis, mysql, registry, log, fail }: EntryParts,
+): Promise<OpenEntry> {
+  const meters = createEntryMeters(registry);
+  const [store, board] = [createRuleStore(mysql), createRuleBoard(redis)];
+  const book = new RuleBook({ board, store, clock: steadyClock, meters, log });
+  await book.start();
+  const stop = new AbortController();
+  const looking = book.keepLooking(stop.signal).catch(fail);
+  const layers = [new Lists(() => book.rules.lists)];
+  return {
+    services: {
+      entry: new Entry(book, layers, { meters }),
+      addressOf: createClientAddress(new NetworkSet(listOf(config.trustedProxies))),
+      rules: new RuleDesk({ store, board, log }),
+    },
+    async close(): Promise<void> {
+      stop.abort();
+      await looking;
+    },
+  };
+}
+
+const listOf = (text: string): string[] => text.split(',').filter((part) => part !== '');

@@ -1,0 +1,143 @@
+import { readFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import { withRuleDesk } from '../app/rule-desk-session.js';
+import { loadConfig } from '../config/load.js';
+import { assertNever } from '../domain/errors.js';
+import type { RuleDesk } from '../entry/rules/rule-desk.js';
+import { parseRules, type RuleReason } from '../entry/rules/rule-set.js';
+import { checkedRulesBody, ruleChangeBody } from '../http/rule-bodies.js';
+import { readRulesDocument, type RulesDocument } from '../http/routes/rules-document.js';
+import { createLog } from '../observability/log.js';
+import { CliError } from './cli-error.js';
+import { operatorName } from './dlq-options.js';
+import { environment } from './environment.js';
+import { parseWhole } from './options.js';
+import { printable } from './printable.js';
+
+interface Flags {
+  readonly json?: boolean;
+}
+
+const LIST_DEFAULT = 20;
+const LIST_MAX = 10_000;
+const VERSION_MAX = 999_999_999;
+
+const EXAMPLES = `
+Examples:
+  seckill rules show > rules.json        change it, then
+  seckill rules check rules.json         says what is wrong with it; asks no server
+  seckill rules set rules.json           in force everywhere within a second
+  seckill rules show 3 --json            an older version
+
+The file holds {"version": …, "rules": {…}}. version is the one it was made from: whoever was faster wins.
+Exit codes: 0 done, 1 not done (the rules are wrong, or somebody was faster), 2 used wrongly.`;
+
+export function rulesCommand(): Command {
+  const rules = new Command('rules')
+    .description('the rules of the entry: who may come in')
+    .addHelpText('after', EXAMPLES);
+  rules
+    .command('show')
+    .description('the newest rules, with every default filled in')
+    .argument('[version]', 'an older version, as it was published', parseWhole(1, VERSION_MAX))
+    .option('--json', 'print one JSON line')
+    .action((version: number | undefined, flags: Flags) => run((desk) => show(desk, version, flags)));
+  rules
+    .command('check')
+    .description('say what is wrong with a file of rules')
+    .argument('<file>')
+    .option('--json', 'print one JSON line')
+    .action(check);
+  rules
+    .command('set')
+    .description('put the rules of a file in force')
+    .argument('<file>')
+    .option('--json', 'print one JSON line')
+    .action((file: string, flags: Flags) => set(file, flags));
+  rules
+    .command('history')
+    .description('who published rules, the newest first')
+    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--json', 'one JSON line per version')
+    .action((flags: Flags & { limit: number }) => run((desk) => history(desk, flags)));
+  return rules;
+}
+
+async function run(task: (desk: RuleDesk) => Promise<void>): Promise<void> {
+  const config = loadConfig(['mysql', 'redis', 'log'], environment());
+  await withRuleDesk(config, createLog('rules', 'error'), task);
+}
+
+async function show(desk: RuleDesk, version: number | undefined, { json }: Flags): Promise<void> {
+  const stored = version === undefined ? await desk.show() : await desk.find(version);
+  if (stored === null) throw new CliError(`there is no version ${version} of the rules.`);
+  console.log(JSON.stringify(stored, null, json ? 0 : 2));
+}
+
+/** Needs no server, so that it can run where rules are reviewed. */
+async function check(file: string, { json }: Flags): Promise<void> {
+  const { rules } = await documentIn(file);
+  const parsed = parseRules(rules);
+  const reasons = 'reasons' in parsed ? parsed.reasons : [];
+  if (json) console.log(JSON.stringify(checkedRulesBody(reasons)));
+  if (reasons.length > 0) throw new CliError(wrong(file, reasons));
+  if (!json) console.log(`${file}: nothing is wrong with it.`);
+}
+
+async function set(file: string, { json }: Flags): Promise<void> {
+  const { version, rules } = await documentIn(file);
+  if (version === undefined) throw new CliError(`${file}: version must say which version these rules were made from.`);
+  await run(async (desk) => {
+    const answer = await desk.publish(rules, version, operatorName());
+    switch (answer.outcome) {
+      case 'published': {
+        if (json) return console.log(JSON.stringify(answer));
+        const when = answer.seenAtOnce ? 'a second' : 'ten seconds, since Redis does not tell of them';
+        return console.log(`Version ${answer.version} is in force everywhere within ${when}.`);
+      }
+      case 'invalid':
+        throw new CliError(wrong(file, answer.reasons));
+      case 'version_conflict':
+        throw new CliError(`${file} was made from version ${version}, and the newest is ${answer.version} now.`);
+      default:
+        return assertNever(answer);
+    }
+  });
+}
+
+async function history(desk: RuleDesk, { limit, json }: Flags & { limit: number }): Promise<void> {
+  const changes = await desk.history(limit);
+  if (!json) console.log(line('version', 'at', 'by'));
+  for (const change of changes) {
+    const { version, atMs, actor } = change;
+    console.log(
+      json ? JSON.stringify(ruleChangeBody(change)) : line(`${version}`, new Date(atMs).toISOString(), actor),
+    );
+  }
+}
+
+async function documentIn(file: string): Promise<RulesDocument> {
+  const text = await readFile(file, 'utf8').catch((error: Error) => {
+    throw new CliError(`${file} cannot be read: ${error.message}.`);
+  });
+  const read = readRulesDocument(text);
+  if ('rules' in read) return read;
+  throw new CliError(
+    `${file}: ${read
+      .map(({ field, message }) => `${field} ${message}`)
+      .join('; ')
+      .trim()}.`,
+  );
+}
+
+const wrong = (file: string, reasons: readonly RuleReason[]): string =>
+  [`${file} is not fit to be in force:`, ...reasons.map(({ path, message }) => `  ${path} ${message}`)]
+    .map(printable)
+    .join('\n');
+
+const WIDTHS = [7, 24];
+const line = (...cells: readonly string[]): string =>
+  cells
+    .map((cell, index) => printable(cell).padEnd(WIDTHS[index] ?? 0))
+    .join('  ')
+    .trimEnd();

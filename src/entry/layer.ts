@@ -1,0 +1,30 @@
+import type { Mode } from './mode.js';
+import type { Visit } from './visit.js';
+
+/** Names of the layers, as rules and metrics say them. */
+export const LAYERS = ['lists'] as const;
+export type LayerName = (typeof LAYERS)[number];
+
+/** Why a layer refuses: the `code` of the answer. */
+export type EntryWord = 'forbidden';
+
+/** A no, as the buyer hears it. */
+export interface Refused {
+  readonly word: EntryWord;
+  /** When the same request may do better, in ms; null: the word says it, or never. */
+  readonly retryAfterMs: number | null;
+}
+
+/** Null: come in. A layer that must ask somebody else answers with a promise. */
+export type Verdict = Refused | null | Promise<Refused | null>;
+
+/** One layer of the entry. It is asked only while its mode is not `off`, and need not know the difference of the others. */
+export interface Layer {
+  readonly name: LayerName;
+  /** As the rules in force say. */
+  readonly mode: Mode;
+  /** Before anybody knows who asks. */
+  stranger(visit: Visit): Verdict;
+  /** The token is valid, and this is whom it names. */
+  buyer(visit: Visit, userId: string): Verdict;
+}

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { listsRules } from '../lists/lists-rules.js';
+import type { LayerName } from '../layer.js';
+
+/** The rules of every layer. A layer that is not named is off. */
+const ruleSet = z.strictObject({
+  lists: listsRules.prefault({}),
+} satisfies Record<LayerName, z.ZodType>);
+export type RuleSet = z.infer<typeof ruleSet>;
+
+/** What holds where nobody has published rules. */
+export const ALL_OFF: RuleSet = ruleSet.parse({});
+
+/** One thing that is wrong with rules, and where: `lists.addresses.deny.3`. */
+export interface RuleReason {
+  readonly path: string;
+  readonly message: string;
+}
+
+export type ParsedRules = { readonly rules: RuleSet } | { readonly reasons: readonly RuleReason[] };
+
+/** A list of ten thousand slips helps nobody. */
+const REASONS_MAX = 20;
+const WORD_MAX = 60;
+
+/** Reads rules, with every default filled in, or says what is wrong with them. */
+export function parseRules(json: unknown): ParsedRules {
+  const read = ruleSet.safeParse(json);
+  if (read.success) return { rules: read.data };
+  const reasons = read.error.issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not known here' }))
+      : [{ path: pathOf(issue.path), message: issue.message }],
+  );
+  return { reasons: reasons.slice(0, REASONS_MAX) };
+}
+
+/** Whether any layer has something to say. */
+export const isAnyOn = (rules: RuleSet): boolean => Object.values(rules).some(({ mode }) => mode !== 'off');
+
+/** Keys come from whoever wrote the rules, so they are cut. */
+const pathOf = (path: readonly PropertyKey[]): string =>
+  path.map((part) => String(part).slice(0, WORD_MAX)).join('.') || 'rules';

@@ -1,0 +1,25 @@
+import type { EntryWord, Refused } from '../entry/layer.js';
+import type { ProblemParts } from './problem.js';
+import { PreparedProblem } from './prepared-problem.js';
+import { problemAnswer, type Answer } from './respond.js';
+
+/** What a buyer reads. Not why: that would tell an attacker what to change. */
+const DETAILS: Readonly<Record<EntryWord, string>> = {
+  forbidden: 'You may not come in here.',
+};
+
+const PREPARED = Object.fromEntries(
+  Object.entries(DETAILS).map(([word, detail]) => [word, new PreparedProblem(word as EntryWord, detail)]),
+) as Record<EntryWord, PreparedProblem>;
+
+/** What a no of the entry adds to the row of its word. */
+export const entryParts = ({ word, retryAfterMs }: Refused, requestId: string | null): ProblemParts => ({
+  ...{ requestId, detail: DETAILS[word] },
+  ...(retryAfterMs === null ? {} : { retryAfterMs }),
+});
+
+/** The whole answer. A flood hears the same one again and again, so only the request id is put into it. */
+export function entryAnswer(refused: Refused, requestId: string | null): Answer {
+  if (requestId !== null && refused.retryAfterMs === null) return PREPARED[refused.word].answer(requestId);
+  return problemAnswer(refused.word, entryParts(refused, requestId));
+}

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { CliError } from '../../../src/cli/cli-error.js';
+import { rulesCommand } from '../../../src/cli/rules.js';
+
+describe('rules: a file is checked', () => {
+  let folder: string;
+  let lines: string[];
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'seckill-rules-'));
+    lines = [];
+    sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
+  });
+  afterEach(() => {
+    sinon.restore();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** What it prints, or why it fails. */
+  async function check(text: string | null, ...flags: string[]): Promise<string> {
+    const file = join(folder, 'rules.json');
+    if (text !== null) writeFileSync(file, text);
+    try {
+      await rulesCommand().parseAsync(['check', file, ...flags], { from: 'user' });
+    } catch (error) {
+      if (error instanceof CliError) return `refused: ${error.message}`;
+      throw error;
+    }
+    return lines.join('\n');
+  }
+
+  it('a good one has nothing wrong with it', async () => {
+    expect(await check('{"version":3,"rules":{"lists":{"mode":"on"}}}')).to.match(/nothing is wrong with it\.$/);
+    lines = [];
+    expect(JSON.parse(await check('{"rules":{}}', '--json'))).to.deep.equal({ valid: true, errors: [] });
+  });
+
+  it('each slip is told with its place, for people and for programs', async () => {
+    const bad = '{"rules":{"lists":{"mode":"x","users":{"deny":["a b"]}}}}';
+    const said = await check(bad);
+    expect(said)
+      .to.match(/^refused: .*not fit/)
+      .and.contain('\n  lists.mode ')
+      .and.contain('\n  lists.users.deny.0 ');
+    await check(bad, '--json');
+    const [json = ''] = lines;
+    expect(JSON.parse(json).errors.map(({ field }: { field: string }) => field)).to.deep.equal([
+      ...['lists.mode', 'lists.users.deny.0'],
+    ]);
+  });
+
+  it('what is no file of rules is said to be none', async () => {
+    expect(await check(null)).to.match(/^refused: .*cannot be read/);
+    expect(await check('{')).to.match(/^refused: .*must be \{"version"/);
+    expect(await check('{"lists":{}}')).to.match(/^refused: .*lists is not known here/);
+  });
+
+  it('what the file holds cannot steer the terminal', async () => {
+    const said = await check(JSON.stringify({ rules: { '\u001b[2Jgone': 1 } }));
+    expect(said).to.contain('gone').and.not.contain('\u001b');
+  });
+});

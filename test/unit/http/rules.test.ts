@@ -1,0 +1,127 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { RuleDesk } from '../../../src/entry/rules/rule-desk.js';
+import { silentLog } from '../../../src/ports/log.js';
+import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
+
+describe('admin rules', () => {
+  let server: Started;
+  let store: MemoryRuleStore;
+  let board: MemoryRuleBoard;
+  const admin = bearer('boss', ['admin']);
+
+  beforeEach(async () => {
+    [store, board] = [new MemoryRuleStore(), new MemoryRuleBoard()];
+    const rules = new RuleDesk({ store, board, log: silentLog });
+    // long enough for megabytes on a busy machine
+    server = await startServer(new FakeServices({ rules }), { headersTimeoutMs: 15_000, requestTimeoutMs: 15_000 });
+  });
+  afterEach(() => server.stop());
+
+  const ask = (method: 'get' | 'put' | 'post', path = '', token = admin): request.Test =>
+    request(server.url)[method](`/admin/v1/rules${path}`).set('authorization', token);
+  const put = (version: number, rules: object): request.Test => ask('put').send({ version, rules });
+
+  it('S5 only an admin sees them, checks them or changes them', async () => {
+    await request(server.url).get('/admin/v1/rules').expect(401);
+    await ask('get', '', bearer()).expect(403);
+    await ask('put', '', bearer()).send({ version: 0, rules: {} }).expect(403);
+    await ask('post', '/check', bearer()).send({ rules: {} }).expect(403);
+    await ask('get', '/history', bearer()).expect(403);
+    await ask('get', '/history/1', bearer()).expect(403);
+    expect(await store.current()).to.include({ version: 0 });
+  });
+
+  it('what was read can be changed and sent back, and is published under the name of who asks', async () => {
+    const { body: read } = await ask('get').expect(200);
+    expect(read.version).to.equal(0);
+    read.rules.lists.mode = 'dry_run';
+    const { body } = await ask('put').send(read).expect(200);
+    expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: true });
+    expect((await ask('get').expect(200)).body).to.deep.equal({ version: 1, rules: read.rules });
+    expect(await board.newsSince(0)).to.have.nested.property('stored.version', 1);
+    expect((await store.history(1))[0]).to.include({ version: 1, actor: 'boss' });
+  });
+
+  it('Redis is away: they are published all the same, and the answer says it takes longer', async () => {
+    board.down = true;
+    const { body } = await put(0, denying('eve')).expect(200);
+    expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: false });
+  });
+
+  it('who was slower hears 409 and which version is the newest', async () => {
+    await put(0, {}).expect(200);
+    const { body } = await put(0, denying('eve')).expect(409);
+    expect(body).to.include({ code: 'version_conflict', retryable: false });
+    expect(body.detail).to.contain('1');
+    expect(await store.current()).to.include({ version: 1 });
+  });
+
+  it('S6 bad rules are 400, with every slip and its place, and nothing is changed', async () => {
+    const { body } = await put(0, { lists: { mode: 'x', users: { deny: ['a b'] } }, soon: {} }).expect(400);
+    expect(body.errors.map(({ field }: { field: string }) => field)).to.have.members([
+      ...['lists.mode', 'lists.users.deny.0', 'soon'],
+    ]);
+    expect(await store.current()).to.include({ version: 0 });
+  });
+
+  it('S6 a document that is none is 400', async () => {
+    for (const body of ['', 'null', '[]', '{', '{"version":0}', '{"rules":{}}', '{"version":-1,"rules":{}}']) {
+      await ask('put').set('content-type', 'application/json').send(body).expect(400);
+    }
+    await ask('put').send({ version: 0, rules: {}, actor: 'me' }).expect(400);
+    await ask('put').set('content-type', 'text/plain').send('{}').expect(415);
+    expect(await store.current()).to.include({ version: 0 });
+  });
+
+  it('a check says what is wrong and changes nothing', async () => {
+    expect(
+      (
+        await ask('post', '/check')
+          .send({ rules: denying('eve') })
+          .expect(200)
+      ).body,
+    ).to.deep.equal({
+      ...{ valid: true, errors: [] },
+    });
+    const { body } = await ask('post', '/check')
+      .send({ version: 7, rules: { lists: { mode: 'x' } } })
+      .expect(200);
+    expect(body.valid).to.equal(false);
+    expect(body.errors[0].field).to.equal('lists.mode');
+    expect(await store.current()).to.include({ version: 0 });
+  });
+
+  it('history says who changed them, and shows each version', async () => {
+    await put(0, denying('eve')).expect(200);
+    await put(1, {}).expect(200);
+    const { body } = await ask('get', '/history?limit=1').expect(200);
+    expect(body.changes).to.have.length(1);
+    expect(body.changes[0]).to.include({ version: 2, actor: 'boss' });
+    expect(body.changes[0].at).to.match(/^\d{4}-.*Z$/);
+    const { body: old } = await ask('get', '/history/1').expect(200);
+    expect(old).to.have.nested.property('rules.lists.users.deny').that.deep.equals(['eve']);
+    for (const version of ['3', '0', 'x', '99999999999']) {
+      expect((await ask('get', `/history/${version}`).expect(404)).body.code).to.equal('rules_not_found');
+    }
+    await ask('get', '/history?limit=0').expect(400);
+    await ask('get', '/history?since=1').expect(400);
+  });
+
+  it('takes lists of the largest size, and no larger body', async () => {
+    const networks = Array.from(
+      { length: 10_000 },
+      (_, i) => `2001:db8:${i.toString(16)}:ffff:ffff:ffff:ffff:ffff/128`,
+    );
+    const users = Array.from({ length: 10_000 }, (_, i) => `${'u'.repeat(59)}${i}`.slice(-64));
+    const full = { allow: networks, deny: networks };
+    await put(0, { lists: { addresses: full, users: { allow: [], deny: users } } }).expect(200);
+    await ask('put')
+      .send({ version: 1, rules: { x: 'x'.repeat(2 * 1024 * 1024) } })
+      .expect(413);
+    await ask('post').expect(405).expect('allow', 'GET, HEAD, PUT');
+  });
+});
