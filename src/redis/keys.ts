@@ -39,3 +39,7 @@ export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
 /** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
 export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;
+
+/** What the breakers of all processes say. Keys of the entry share one hash tag. */
+export const BREAKER_VOTES_KEY = 'sk:{entry}:breakers:votes';
+export const BREAKER_UNTIL_KEY = 'sk:{entry}:breakers:until';

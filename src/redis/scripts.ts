@@ -20,6 +20,7 @@ export const SCRIPT_NAMES = [
   'stage',
   'remember',
   'reopen',
+  'vote',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
