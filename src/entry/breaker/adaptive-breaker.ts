@@ -19,7 +19,7 @@ export interface BreakerParts {
 }
 
 /** What `begin` answers while the layer is off. */
-const UNWATCHED = 0;
+export const UNWATCHED = 0;
 /** The score is computed at most this often. */
 export const SCORE_EVERY_MS = 100;
 

@@ -3,11 +3,10 @@ import type { BreakerBoard, LiveVote, Vote } from '../../ports/breaker-board.js'
 import type { BreakerMeters } from '../../ports/breaker-meters.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
-import { AdaptiveBreaker } from './adaptive-breaker.js';
+import { DEPENDENCIES } from '../dependencies.js';
+import { AdaptiveBreaker, UNWATCHED } from './adaptive-breaker.js';
 import type { BreakerRules } from './breaker-rules.js';
 import { hasRecovered, isOpenForAll } from './quorum.js';
-
-export const DEPENDENCIES = ['redis', 'rocketmq', 'mysql'] as const satisfies readonly Dependency[];
 
 export interface SharedBreakersPorts {
   readonly rules: () => BreakerRules;
@@ -66,7 +65,7 @@ export class SharedBreakers {
   async watch<T>(dependency: Dependency, call: () => Promise<T>, failed?: (result: T) => boolean): Promise<T> {
     const breaker = this.#breakers[dependency];
     const era = breaker.begin();
-    if (era === 0) return call();
+    if (era === UNWATCHED) return call();
     const { clock } = this.#ports;
     const startedMs = clock.nowMs();
     try {

@@ -1,4 +1,5 @@
 import type { Dependency } from '../../domain/errors.js';
+import { DEPENDENCIES } from '../dependencies.js';
 import type { Endpoint } from '../endpoint.js';
 import type { DegradeRules } from './degrade-rules.js';
 import { isBelow, LEVELS, type Level } from './level.js';
@@ -15,8 +16,6 @@ const rulingsOf = (sparesSource: boolean): Readonly<Record<Level, Ruling>> =>
   Object.fromEntries(LEVELS.map((level) => [level, Object.freeze({ level, sparesSource })])) as Record<Level, Ruling>;
 const BY_SWITCH = rulingsOf(false);
 const BY_BREAKER = rulingsOf(true);
-
-const DEPENDENCIES = ['redis', 'rocketmq', 'mysql'] as const satisfies readonly Dependency[];
 
 /**
  * The level of one request: what the operator has switched for this user, or what an open breaker asks for if that is
