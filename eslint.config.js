@@ -13,6 +13,7 @@ const FLOW = {
   purchase: ['domain', 'ports', 'sale'],
   order: ['domain', 'ports'],
   payment: ['domain', 'ports'],
+  entry: ['domain', 'ports'],
   keeper: ['domain', 'ports', 'order'],
   reconcile: ['domain', 'ports', 'order'],
   repair: ['domain', 'ports', 'reconcile'],
@@ -40,6 +41,7 @@ const FLOW = {
     'rocketmq',
     'mysql',
     'payment',
+    'entry',
   ],
   chaos: ['domain', 'ports', 'config', 'stack', 'reconcile', 'redis', 'mysql', 'rocketmq', 'observability', 'sale'],
 };

@@ -53,3 +53,6 @@ export const limitKeys = {
 const ENTRY_TAG = 'sk:{entry}:';
 /** The rules that are in force, for every process to see. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
+/** What the breakers of all processes say. Keys of the entry share one hash tag. */
+export const BREAKER_VOTES_KEY = 'sk:{entry}:breakers:votes';
+export const BREAKER_UNTIL_KEY = 'sk:{entry}:breakers:until';

@@ -21,6 +21,7 @@ export const SCRIPT_NAMES = [
   'remember',
   'reopen',
   'take',
+  'vote',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 

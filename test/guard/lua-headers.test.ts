@@ -124,6 +124,7 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   settle: ['repairing'] satisfies Repairing[], // else a number
   look: [], // an entry
   standing: [], // as it is stored
+  vote: [], // votes
 };
 
 describe('guard: the header of a script is its contract', () => {

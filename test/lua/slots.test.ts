@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/domain/batch.js';
-import { bucketKeys, cardKey, cardLockKey, limitKeys } from '../../src/redis/keys.js';
+import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY, bucketKeys, cardKey, cardLockKey, limitKeys } from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
 
 /** CRC16, XMODEM: how a Redis cluster spreads keys (the page "Redis cluster specification"). */
@@ -49,6 +49,10 @@ describe('lua: slots', () => {
   it('buckets of a sale spread over the slots', () => {
     const slots = Array.from({ length: 16 }, (_, bucket) => slotOf(keysOf('7', bucket)[0] as string));
     expect(new Set(slots).size).to.be.greaterThan(12);
+  });
+
+  it('all keys of the entry lie in one slot', () => {
+    expect(new Set([BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY].map(slotOf)).size).to.equal(1);
   });
 
   it('no key is an empty or a shared name', () => {

@@ -1,0 +1,29 @@
+-- vote: writes what one process says of its breakers, and reads what all live processes say.
+-- KEYS[1]  sk:{entry}:breakers:votes  processId -> its vote
+-- KEYS[2]  sk:{entry}:breakers:until  processId, by the time in ms from which on it is not live any more
+-- ARGV[1]  processId      ARGV[2]  its vote      ARGV[3]  for so long it is live, ms
+-- Returns {processId, vote, processId, vote ...} of the live ones, 1000 at most
+local live_max = 1000
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now_ms, 'LIMIT', 0, live_max)
+if #gone > 0 then
+  redis.call('HDEL', KEYS[1], unpack(gone))
+  redis.call('ZREM', KEYS[2], unpack(gone))
+end
+
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZADD', KEYS[2], now_ms + ARGV[3], ARGV[1])
+-- when the breakers are switched off nobody comes again, so both end by themselves
+redis.call('PEXPIRE', KEYS[1], 3600000)
+redis.call('PEXPIRE', KEYS[2], 3600000)
+
+local live = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. now_ms, '+inf', 'LIMIT', 0, live_max)
+local votes = redis.call('HMGET', KEYS[1], unpack(live))
+local reply = {}
+for i, process_id in ipairs(live) do
+  reply[2 * i - 1] = process_id
+  reply[2 * i] = votes[i] or ''
+end
+return reply
