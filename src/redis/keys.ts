@@ -39,3 +39,7 @@ export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
 /** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
 export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;
+
+/** Of the entry: one hash tag for all of them, since none belongs to a bucket. */
+export const nonceKey = (keyId: string, nonce: string): string => `sk:{entry}:nonce:${keyId}:${nonce}`;
+export const purchaseTokensKey = (saleId: string): string => `sk:{entry}:tokens:${saleId}`;

@@ -20,6 +20,8 @@ export const SCRIPT_NAMES = [
   'stage',
   'remember',
   'reopen',
+  'hand',
+  'spend',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { LedgerAnswer } from '../../src/domain/outcome.js';
+import type { Handed, Spent } from '../../src/ports/purchase-token-ledger.js';
 import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { Claimed, SettlementLedger } from '../../src/ports/settlement-ledger.js';
@@ -102,6 +103,10 @@ const REMEMBER = ['superseded', 'remembered'] as const;
 const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairLedger['remember']>>> = true;
 const REOPEN = ['superseded', 'reopened'] as const;
 const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairLedger['reopen']>>> = true;
+const HAND = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] as const;
+const handIsThePort: Same<(typeof HAND)[number], Handed> = true;
+const SPEND = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
+const spendIsThePort: Same<(typeof SPEND)[number], Spent> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
@@ -117,6 +122,8 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   stage: STAGE,
   remember: REMEMBER,
   reopen: REOPEN,
+  hand: HAND,
+  spend: SPEND,
   settle: ['repairing'] satisfies Repairing[], // else a number
   look: [], // an entry
   standing: [], // as it is stored
@@ -150,6 +157,7 @@ describe('guard: the header of a script is its contract', () => {
       gateIsThePort,
       adjustIsThePort,
       ...[claimIsThePort, shutIsThePort, stageIsThePort, rememberIsThePort, reopenIsThePort],
+      ...[handIsThePort, spendIsThePort],
     ];
     expect(proofs).not.to.include(false);
   });
@@ -167,7 +175,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(numbersOf('KEYS', withoutComments(code))).to.deep.equal(firstNumbers(keysInName));
         const lines = header
           .split('\n')
-          .filter((line) => /^-- KEYS\[\d+\] {2}sk:\{saleId:bucket\}:\S+ {2,}\S/.test(line));
+          .filter((line) => /^-- KEYS\[\d+\] {2}sk:\{(?:saleId:bucket|entry)\}:\S+ {2,}\S/.test(line));
         expect(lines, 'one line per key, with its content').to.have.length(keysInName);
       });
 

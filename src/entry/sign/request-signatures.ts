@@ -15,7 +15,7 @@ export interface RequestSignaturesParts {
   readonly keys: Keyring;
   readonly nonces: NonceStore;
   readonly clock: Clock;
-  readonly meters: EntryMeters;
+  readonly meters: Pick<EntryMeters, 'refused'>;
 }
 
 /** What the four headers say, well-formed and in time; whether it is true only the body can tell. */
