@@ -1,5 +1,5 @@
 /** Somebody in a line. */
-export interface Standing {
+export interface InLine {
   /** Smaller stands further ahead; of equals, who came first. */
   readonly order: number;
   /** Where the line keeps him, for the line only; null while he stands in none. */
@@ -8,7 +8,7 @@ export interface Standing {
 
 /** A stretch of the line. */
 interface Block<T> {
-  standing: T[];
+  members: T[];
 }
 
 /** At twice that many a block is cut in two: short enough to search, long enough that there are few. */
@@ -18,7 +18,7 @@ const BLOCK_SIZE = 256;
  * A line in which anybody may be asked for his place, step out, or come in where he belongs, at the price of a few
  * hundred comparisons, with 100,000 in it as with ten.
  */
-export class Line<T extends Standing> {
+export class Line<T extends InLine> {
   #blocks: Block<T>[] = [];
   #size = 0;
 
@@ -31,17 +31,17 @@ export class Line<T extends Standing> {
     let at = this.#blocks.length - 1;
     while (at > 0 && firstOrder(this.#blocks[at] as Block<T>) > one.order) at--;
     const block = this.#blocks[at] ?? this.#newBlock();
-    let place = block.standing.length;
-    while (place > 0 && (block.standing[place - 1] as T).order > one.order) place--;
-    block.standing.splice(place, 0, one);
+    let place = block.members.length;
+    while (place > 0 && (block.members[place - 1] as T).order > one.order) place--;
+    block.members.splice(place, 0, one);
     one.block = block;
     this.#size++;
-    if (block.standing.length >= 2 * BLOCK_SIZE) this.#cut(block);
+    if (block.members.length >= 2 * BLOCK_SIZE) this.#cut(block);
   }
 
   /** The first one, who is in the line no more. */
   shift(): T | undefined {
-    const first = this.#blocks[0]?.standing[0];
+    const first = this.#blocks[0]?.members[0];
     if (first !== undefined) this.remove(first);
     return first;
   }
@@ -50,18 +50,18 @@ export class Line<T extends Standing> {
   remove(one: T): void {
     const block = one.block as Block<T> | null;
     if (block === null) return;
-    block.standing.splice(block.standing.indexOf(one), 1);
+    block.members.splice(block.members.indexOf(one), 1);
     one.block = null;
     this.#size--;
-    if (block.standing.length === 0) this.#blocks.splice(this.#blocks.indexOf(block), 1);
+    if (block.members.length === 0) this.#blocks.splice(this.#blocks.indexOf(block), 1);
   }
 
   /** How many stand before this one, who must be in the line. */
   ahead(one: T): number {
     let ahead = 0;
     for (const block of this.#blocks) {
-      if (block === one.block) return ahead + block.standing.indexOf(one);
-      ahead += block.standing.length;
+      if (block === one.block) return ahead + block.members.indexOf(one);
+      ahead += block.members.length;
     }
     return ahead;
   }
@@ -71,7 +71,7 @@ export class Line<T extends Standing> {
    * @param pick a whole number from 0 to below `max`, each as likely
    */
   shuffle(pick: (max: number) => number): void {
-    const all = this.#blocks.flatMap(({ standing }) => standing);
+    const all = this.#blocks.flatMap(({ members }) => members);
     for (let last = all.length - 1; last > 0; last--) {
       const drawn = pick(last + 1);
       [all[last], all[drawn]] = [all[drawn] as T, all[last] as T];
@@ -79,22 +79,22 @@ export class Line<T extends Standing> {
     this.#blocks = [];
     for (let from = 0; from < all.length; from += BLOCK_SIZE) {
       const block = this.#newBlock();
-      block.standing = all.slice(from, from + BLOCK_SIZE);
-      for (const one of block.standing) one.block = block;
+      block.members = all.slice(from, from + BLOCK_SIZE);
+      for (const one of block.members) one.block = block;
     }
   }
 
   #newBlock(): Block<T> {
-    const block: Block<T> = { standing: [] };
+    const block: Block<T> = { members: [] };
     this.#blocks.push(block);
     return block;
   }
 
   #cut(block: Block<T>): void {
-    const behind: Block<T> = { standing: block.standing.splice(BLOCK_SIZE) };
-    for (const one of behind.standing) one.block = behind;
+    const behind: Block<T> = { members: block.members.splice(BLOCK_SIZE) };
+    for (const one of behind.members) one.block = behind;
     this.#blocks.splice(this.#blocks.indexOf(block) + 1, 0, behind);
   }
 }
 
-const firstOrder = <T extends Standing>(block: Block<T>): number => (block.standing[0] as T).order;
+const firstOrder = <T extends InLine>(block: Block<T>): number => (block.members[0] as T).order;

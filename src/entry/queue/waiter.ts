@@ -1,4 +1,4 @@
-import type { Standing } from './line.js';
+import type { InLine } from './line.js';
 import type { PriorityClass } from './priority.js';
 import { Timer } from './timing-wheel.js';
 
@@ -13,7 +13,7 @@ interface Host {
  * - `admitted`: he may buy until the timer fires
  * - `over`: he had his time; kept until the last ticket in his hands has ended, so that it does not bring him back
  */
-export class Waiter extends Timer implements Standing {
+export class Waiter extends Timer implements InLine {
   readonly userId: string;
   readonly priority: PriorityClass;
   /** Unix ms, from the ticket. */

@@ -18,18 +18,23 @@ export interface SealOf {
  */
 export class Seals {
   readonly #keys: Keyring;
+  readonly #first: string;
 
-  /** @param keys the first one seals; a text of any of them is believed, which lets keys change */
+  /**
+   * @param keys the first one seals; a text of any of them is believed, which lets keys change
+   * @throws RangeError when there is none: better at the start than when the first buyer comes
+   */
   constructor(keys: Keyring) {
+    const [first] = keys.keys();
+    if (first === undefined) throw new RangeError('there is no key to seal with');
     this.#keys = keys;
+    this.#first = first;
   }
 
-  /** @param fields without a dot @throws RangeError without a key, or for a field that cannot be sealed */
+  /** @param fields without a dot @throws RangeError for a field that cannot be sealed */
   seal(what: SealOf, fields: readonly (string | number)[]): string {
-    const [keyId] = this.#keys.keys();
-    if (keyId === undefined) throw new RangeError('there is no key to seal with');
-    const shown = [keyId, ...fields].join('.');
-    const mac = this.#mac(keyId, what, shown);
+    const shown = [this.#first, ...fields].join('.');
+    const mac = this.#mac(this.#first, what, shown);
     if (mac === null) throw new RangeError('only a short ASCII text can be sealed');
     return `${shown}.${mac}`;
   }

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Line, type Standing } from '../../../../src/entry/queue/line.js';
+import { Line, type InLine } from '../../../../src/entry/queue/line.js';
 import { Pace } from '../../../../src/entry/queue/pace.js';
 
-interface Waiter extends Standing {
+interface Waiter extends InLine {
   readonly name: number;
 }
 const waiter = (name: number, order = name): Waiter => ({ name, order, block: null });

@@ -162,8 +162,7 @@ describe('timing wheel', () => {
     expect(fired).to.have.length(2);
   });
 
-  it('an empty wheel, and one with a far timer, take any jump at once', function () {
-    this.timeout(2000);
+  it('an empty wheel, and one with a far timer, take any jump at once', () => {
     const wheel = new TimingWheel(1, START_MS);
     wheel.advance(START_MS + 1e12);
     const fired: number[] = [];

@@ -114,13 +114,14 @@ describe('waiting rooms', () => {
     set({ idleMs: 3000, admitPerSecond: 0 });
     const gone = ticketOf(join('gone'));
     join('stays');
-    for (let second = 0; second < 20; second++) {
+    elapse(2000);
+    for (let second = 2; second < 20; second++) {
+      expect(positions('stays', 'late')).to.deep.equal(second < 3 ? [2, 3] : [1, 2]);
       elapse(1000);
-      join('stays');
     }
-    expect(rooms.waiting).to.equal(1);
+    expect(rooms.waiting).to.equal(2);
     expect(look('gone', gone)).to.deep.equal({ outcome: 'ticket_not_found' });
-    expect(positions('stays', 'gone')).to.deep.equal([1, 2]);
+    expect(positions('stays', 'late', 'gone')).to.deep.equal([1, 2, 3]);
   });
 
   it('a pass ends; the old ticket brings nobody back to his old place, a new one is at the end', () => {
