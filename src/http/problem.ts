@@ -29,6 +29,8 @@ export const HTTP_CODES = [
   'payment_conflict',
   'payment_not_configured',
   'bad_signature',
+  'ticket_not_found',
+  'tokens_gone',
 ] as const;
 export type HttpCode = (typeof HTTP_CODES)[number];
 
@@ -89,6 +91,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   payment_conflict: row(409, 'Payment known', 'This payment was told before with another order or amount.'),
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
   bad_signature: row(401, 'Not signed', 'A valid header Payment-Signature is needed: t=<unix seconds>,v1=<hex>.'),
+  ticket_not_found: row(404, 'No such ticket', 'You have no such place in this queue, or it has ended. Join again.'),
+  tokens_gone: row(409, 'No tokens left', 'As many buyers have a token for this sale as may have one.'),
 };
 
 /** One thing that is wrong with one field of a body. */

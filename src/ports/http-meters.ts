@@ -3,6 +3,8 @@ export const HTTP_ROUTES = [
   'purchase',
   'purchase_status',
   'purchase_events',
+  'purchase_token',
+  'queue',
   'sale',
   'order',
   'payment',

@@ -40,19 +40,25 @@ export const REPLICA_BARRIER_KEY = 'sk:replicas';
 /** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
 export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;
 
-/** What the limits of the entry count, in one slot. Generations of subjects take turns; see lua/take-5.lua. */
-export const limitKeys = {
-  bucket: (endpoint: string): string => `sk:{entry}:bucket:${endpoint}`,
-  /** @param kind whose visits; a window of another length has keys of its own */
-  window: (endpoint: string, kind: 'ip' | 'user', windowMs: number): readonly [even: string, odd: string] => {
-    const name = `sk:{entry}:window:${endpoint}:${kind}:${windowMs}`;
-    return [`${name}:even`, `${name}:odd`];
-  },
-};
-// What the entry keeps is about no sale; its keys share one tag, and so one slot.
+// What the entry keeps is about no bucket; its keys share one tag, and so one slot.
 const ENTRY_TAG = 'sk:{entry}:';
 /** The rules that are in force, for every process to see. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
-/** What the breakers of all processes say. Keys of the entry share one hash tag. */
-export const BREAKER_VOTES_KEY = 'sk:{entry}:breakers:votes';
-export const BREAKER_UNTIL_KEY = 'sk:{entry}:breakers:until';
+
+/** What the limits count. Generations of subjects take turns; see lua/take-5.lua. */
+export const limitKeys = {
+  bucket: (endpoint: string): string => `${ENTRY_TAG}bucket:${endpoint}`,
+  /** @param kind whose visits; a window of another length has keys of its own */
+  window: (endpoint: string, kind: 'ip' | 'user', windowMs: number): readonly [even: string, odd: string] => {
+    const name = `${ENTRY_TAG}window:${endpoint}:${kind}:${windowMs}`;
+    return [`${name}:even`, `${name}:odd`];
+  },
+};
+
+/** What the breakers of all processes say, and how long it counts. */
+export const BREAKER_VOTES_KEY = `${ENTRY_TAG}breakers:votes`;
+export const BREAKER_UNTIL_KEY = `${ENTRY_TAG}breakers:until`;
+
+export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
+/** The one-time purchase tokens of a sale. */
+export const purchaseTokensKey = (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}`;

@@ -22,6 +22,8 @@ export const SCRIPT_NAMES = [
   'reopen',
   'take',
   'vote',
+  'hand',
+  'spend',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { LedgerAnswer } from '../../src/domain/outcome.js';
 import type { LimitVerdict } from '../../src/domain/limits.js';
+import type { Handed, Spent } from '../../src/ports/purchase-token-ledger.js';
 import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { Claimed, SettlementLedger } from '../../src/ports/settlement-ledger.js';
@@ -105,6 +106,10 @@ const REOPEN = ['superseded', 'reopened'] as const;
 const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairLedger['reopen']>>> = true;
 const TAKE = ['rate_limited', 'allowed'] as const;
 const takeIsThePort: Same<(typeof TAKE)[number], LimitVerdict['outcome']> = true;
+const HAND = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] as const;
+const handIsThePort: Same<(typeof HAND)[number], Handed> = true;
+const SPEND = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
+const spendIsThePort: Same<(typeof SPEND)[number], Spent> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
@@ -121,6 +126,8 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   remember: REMEMBER,
   reopen: REOPEN,
   take: TAKE,
+  hand: HAND,
+  spend: SPEND,
   settle: ['repairing'] satisfies Repairing[], // else a number
   look: [], // an entry
   standing: [], // as it is stored
@@ -156,6 +163,7 @@ describe('guard: the header of a script is its contract', () => {
       adjustIsThePort,
       ...[claimIsThePort, shutIsThePort, stageIsThePort, rememberIsThePort, reopenIsThePort],
       takeIsThePort,
+      ...[handIsThePort, spendIsThePort],
     ];
     expect(proofs).not.to.include(false);
   });

@@ -1,6 +1,13 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/domain/batch.js';
-import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY, bucketKeys, cardKey, cardLockKey, limitKeys } from '../../src/redis/keys.js';
+import {
+  BREAKER_UNTIL_KEY,
+  BREAKER_VOTES_KEY,
+  bucketKeys,
+  cardKey,
+  cardLockKey,
+  limitKeys,
+} from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
 
 /** CRC16, XMODEM: how a Redis cluster spreads keys (the page "Redis cluster specification"). */

@@ -42,6 +42,8 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   payment_conflict: [409, false],
   payment_not_configured: [501, false],
   bad_signature: [401, false],
+  ticket_not_found: [404, false],
+  tokens_gone: [409, false],
 };
 
 describe('problem', () => {

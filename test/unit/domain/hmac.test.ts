@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createHmac, randomBytes } from 'node:crypto';
-import { HmacSha256 } from '../../../src/http/hmac.js';
+import { HmacSha256 } from '../../../src/domain/hmac.js';
 
 describe('HMAC', () => {
   it('is that of node:crypto, for keys and texts around the block size', () => {

@@ -1,0 +1,23 @@
+-- hand: hands out the one purchase token of a buyer, if it is time and one is left. Safe to repeat: it stays his.
+-- KEYS[1]  sk:{entry}:tokens:<saleId>   userId -> '' (handed out) or the requestId that his token was spent for
+-- ARGV[1]  userId
+-- ARGV[2]  from when tokens are handed out, Unix ms
+-- ARGV[3]  until when, Unix ms
+-- ARGV[4]  tokens of this sale
+-- ARGV[5]  how long the key is kept after that, ms
+-- Returns {word, now on the clock of this server in Unix ms}; the words, in order of precedence:
+--   too_early       not yet
+--   too_late        not any more
+--   handed_before   he has it already
+--   none_left       all of them are handed out
+--   handed          it is his now
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+if now_ms < tonumber(ARGV[2]) then return { 'too_early', now_ms } end
+if now_ms >= tonumber(ARGV[3]) then return { 'too_late', now_ms } end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return { 'handed_before', now_ms } end
+if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then return { 'none_left', now_ms } end
+
+redis.call('HSET', KEYS[1], ARGV[1], '')
+redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', tonumber(ARGV[3]) + tonumber(ARGV[5])))
+return { 'handed', now_ms }

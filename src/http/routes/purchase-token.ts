@@ -1,0 +1,45 @@
+import { assertNever } from '../../domain/errors.js';
+import type { PurchaseTokens } from '../../entry/sign/purchase-tokens.js';
+import type { SaleCards } from '../../sale/sale-cards.js';
+import type { HttpServices } from '../services.js';
+import { cardOf } from './card-of.js';
+import { principalOf, type Router } from './router.js';
+import { isoTime } from './sales.js';
+
+export interface PurchaseTokenParts {
+  readonly tokens: Pick<PurchaseTokens, 'hand'>;
+  readonly cards: Pick<SaleCards, 'get'>;
+}
+
+/** Where a buyer fetches the one token that his purchase has to show. Safe to repeat: it stays his. */
+export function mountPurchaseToken(
+  router: Router,
+  services: HttpServices,
+  { tokens, cards }: PurchaseTokenParts,
+): void {
+  router.mount('purchase_token', '/v1/sales/{saleId}/purchase-token', {
+    post: async (exchange) => {
+      const { req, res, replies } = exchange;
+      const who = principalOf(exchange, services);
+      if (who === null) return;
+      const sale = await cardOf(exchange, cards);
+      if (sale === null) return;
+      const answer = await tokens.hand(sale, who.userId);
+      switch (answer.outcome) {
+        case 'handed': {
+          const { token, untilMs } = answer;
+          return replies.json(req, res, 200, answer.outcome, { token, endsAt: isoTime(untilMs) });
+        }
+        case 'not_needed':
+          return replies.json(req, res, 200, answer.outcome, { token: null, endsAt: null });
+        case 'not_open':
+          return replies.problem(req, res, 'not_open', { detail: 'Tokens of this sale are not handed out yet.' });
+        case 'closed':
+        case 'tokens_gone':
+          return replies.problem(req, res, answer.outcome);
+        default:
+          return assertNever(answer);
+      }
+    },
+  });
+}

@@ -1,0 +1,12 @@
+import type { NonceStore } from '../ports/nonce-store.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { nonceKey } from './keys.js';
+
+export function createNonceStore({ redis }: RedisConnection): NonceStore {
+  return {
+    async take(keyId, nonce, lifeMs) {
+      const reply = await guarded('take a nonce', () => redis.set(nonceKey(keyId, nonce), '1', 'PX', lifeMs, 'NX'));
+      return reply === 'OK' ? 'fresh' : 'used';
+    },
+  };
+}

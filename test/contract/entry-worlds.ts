@@ -1,0 +1,59 @@
+import type { NonceStore } from '../../src/ports/nonce-store.js';
+import { silentLog } from '../../src/ports/log.js';
+import type { PurchaseTokenLedger } from '../../src/ports/purchase-token-ledger.js';
+import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
+import { createNonceStore } from '../../src/redis/nonce-store.js';
+import { createPurchaseTokenLedger } from '../../src/redis/purchase-token-ledger.js';
+import { ManualClock } from '../helpers/memory/manual-clock.js';
+import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
+import { MemoryPurchaseTokenLedger } from '../helpers/memory/memory-purchase-token-ledger.js';
+import { startRedisCluster } from '../helpers/redis-cluster.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+/** The entry's stores as the contract suites see them. */
+export interface EntryWorld {
+  readonly nonces: NonceStore;
+  readonly tokens: PurchaseTokenLedger;
+  /** Now on the clock of the stores, ms. */
+  nowMs(): Promise<number>;
+  /** Lets time pass. */
+  elapse(ms: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function memoryWorld(): Promise<EntryWorld> {
+  const clock = new ManualClock();
+  return {
+    nonces: new MemoryNonceStore(clock),
+    tokens: new MemoryPurchaseTokenLedger(clock),
+    nowMs: async () => clock.nowMs(),
+    elapse: (ms) => clock.sleep(ms),
+    close: async () => undefined,
+  };
+}
+
+async function redisWorld(url = stackEnv().REDIS_URL): Promise<EntryWorld> {
+  const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
+  return {
+    nonces: createNonceStore(connection),
+    tokens: createPurchaseTokenLedger(connection),
+    nowMs: () => serverNowMs(connection.redis, 'any'), // all servers of a test are on this host
+    elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    close: () => connection.close(),
+  };
+}
+
+async function clusterWorld(): Promise<EntryWorld> {
+  const cluster = await startRedisCluster();
+  const world = await redisWorld(cluster.url).catch(async (error: unknown) => {
+    await cluster.stop();
+    throw error;
+  });
+  return { ...world, close: () => world.close().finally(() => cluster.stop()) };
+}
+
+export const ENTRY_WORLDS = [
+  ['memory', memoryWorld],
+  ['redis', () => redisWorld()],
+  ['a Redis cluster', clusterWorld],
+] as const;

@@ -1,0 +1,164 @@
+import { expect } from 'chai';
+import express from 'express';
+import request from 'supertest';
+import { OperationalError } from '../../../src/domain/errors.js';
+import type { Sale, SaleCard } from '../../../src/domain/sale.js';
+import type { QueueAnswer } from '../../../src/entry/queue/waiting-rooms.js';
+import type { TokenAnswer } from '../../../src/entry/sign/purchase-tokens.js';
+import { newLifecycle } from '../../../src/http/respond.js';
+import { mountPurchaseToken } from '../../../src/http/routes/purchase-token.js';
+import { mountQueue } from '../../../src/http/routes/queue.js';
+import { Router } from '../../../src/http/routes/router.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { saleOf } from '../../helpers/sales.js';
+import { bearer, FakeServices } from './http-harness.js';
+
+const WAITING: QueueAnswer = {
+  ...{ outcome: 'waiting', ticket: 'k1.2.5.MAC-_', priority: 'P2', position: 4, estimateMs: 3000, pollMs: 2000 },
+};
+const down = new OperationalError('redis', 'ECONNREFUSED', { retryable: true });
+
+describe('the queue and its tokens over HTTP', () => {
+  let fake: FakeServices;
+  let clock: ManualClock;
+  let asked: string[];
+  let card: SaleCard;
+  let answer: QueueAnswer;
+  let handed: TokenAnswer | OperationalError;
+  let app: express.Express;
+
+  beforeEach(() => {
+    fake = new FakeServices();
+    clock = new ManualClock();
+    asked = [];
+    card = { card: 'ready', sale: saleOf({ saleId: '7' }, clock.nowMs()) };
+    answer = WAITING;
+    app = express();
+    const router = new Router(app, fake.services, newLifecycle());
+    const cards = { get: (): Promise<SaleCard> => Promise.resolve(card) };
+    const note = (...words: string[]): QueueAnswer => {
+      asked.push(words.join(' '));
+      return answer;
+    };
+    const rooms = {
+      join: ({ saleId }: { saleId: string }, who: { userId: string; roles: readonly string[] }) =>
+        note('join', saleId, who.userId, ...who.roles),
+      look: ({ saleId }: { saleId: string }, { userId }: { userId: string }, ticket: string) =>
+        note('look', saleId, userId, ticket),
+      end: (saleId: string) => void note('end', saleId),
+    };
+    mountQueue(router, fake.services, { rooms, cards, clock });
+    const hand = async ({ saleId }: { saleId: string }, userId: string): Promise<TokenAnswer> => {
+      asked.push(`hand ${saleId} ${userId}`);
+      if (handed instanceof OperationalError) throw handed;
+      return handed;
+    };
+    mountPurchaseToken(router, fake.services, { tokens: { hand }, cards });
+  });
+
+  const join = (path = '/v1/sales/7/queue'): request.Test =>
+    request(app)
+      .post(path)
+      .set('authorization', bearer('u1', ['queue-p1']));
+  const look = (ticket = 'k1.2.5.MAC-_'): request.Test =>
+    request(app).get(`/v1/sales/7/queue/${ticket}`).set('authorization', bearer('u1'));
+  const fetchToken = (path = '/v1/sales/7/purchase-token'): request.Test =>
+    request(app).post(path).set('authorization', bearer('u1'));
+
+  it('waiting: 202 with ticket, place, estimate and where to ask; roles go along', async () => {
+    const { body, headers } = await join().expect(202);
+    expect(body).to.deep.equal({
+      ...{ status: 'waiting', ticket: 'k1.2.5.MAC-_', priority: 'P2', position: 4, estimateMs: 3000 },
+      pollAfterMs: 2000,
+    });
+    expect(headers).to.include({ location: '/v1/sales/7/queue/k1.2.5.MAC-_', 'cache-control': 'no-store' });
+    expect(asked).to.deep.equal(['join 7 u1 queue-p1']);
+    expect(fake.counted).to.deep.equal(['queue waiting']);
+  });
+
+  it('a look is 200, for the buyer of the token and the ticket of the address', async () => {
+    const { body } = await look().expect(200);
+    expect(body).to.include({ status: 'waiting', position: 4 });
+    expect(asked).to.deep.equal(['look 7 u1 k1.2.5.MAC-_']);
+  });
+
+  it('admitted: the pass and its end; no queue: go on and buy', async () => {
+    answer = { outcome: 'admitted', pass: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
+    expect((await look().expect(200)).body).to.deep.equal({
+      ...{ status: 'admitted', pass: 'k1.9.MAC', passEndsAt: '2030-01-01T00:00:00.000Z' },
+    });
+    answer = { outcome: 'no_queue' };
+    expect((await join().expect(200)).body).to.deep.equal({ status: 'no_queue' });
+  });
+
+  for (const [outcome, status] of [
+    ['sold_out', 409],
+    ['overloaded', 503],
+    ['ticket_not_found', 404],
+  ] as const) {
+    it(`${outcome}: ${status}`, async () => {
+      answer = { outcome };
+      expect((await join().expect(status)).body).to.include({ code: outcome });
+      expect((await look().expect(status)).body).to.include({ code: outcome });
+    });
+  }
+
+  it('closed, by hand or by its window: 409, and the room is ended', async () => {
+    const { sale } = card as { sale: Sale };
+    for (const parts of [{ state: 'closed' }, { closesAtMs: clock.nowMs() }] as Partial<Sale>[]) {
+      asked.length = 0;
+      card = { card: 'ready', sale: { ...sale, ...parts } };
+      expect((await join().expect(409)).body).to.include({ code: 'closed' });
+      expect(asked).to.deep.equal(['end 7']);
+    }
+  });
+
+  it('who is not signed in, names no sale, or one that is not there, waits for nothing', async () => {
+    await request(app).post('/v1/sales/7/queue').expect(401);
+    await request(app).get('/v1/sales/7/queue/x').expect(401);
+    await request(app).post('/v1/sales/7/purchase-token').expect(401);
+    await join('/v1/sales/x7/queue').expect(400);
+    await fetchToken('/v1/sales/x7/purchase-token').expect(400);
+    card = { card: 'not_found' };
+    await join().expect(404);
+    card = { card: 'loading' };
+    await look().expect(503);
+    await fetchToken().expect(503);
+    expect(asked).to.deep.equal([]);
+  });
+
+  it('other methods are 405', async () => {
+    await request(app).get('/v1/sales/7/queue').expect(405).expect('allow', 'POST');
+    await request(app).post('/v1/sales/7/queue/x').expect(405).expect('allow', 'GET, HEAD');
+    await request(app).get('/v1/sales/7/purchase-token').expect(405).expect('allow', 'POST');
+  });
+
+  it('a token is handed out with its end; where none is needed it is null', async () => {
+    handed = { outcome: 'handed', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
+    expect((await fetchToken().expect(200)).body).to.deep.equal({
+      token: 'k1.9.MAC',
+      endsAt: '2030-01-01T00:00:00.000Z',
+    });
+    handed = { outcome: 'not_needed' };
+    expect((await fetchToken().expect(200)).body).to.deep.equal({ token: null, endsAt: null });
+    expect(asked).to.deep.equal(['hand 7 u1', 'hand 7 u1']);
+    expect(fake.counted).to.deep.equal(['purchase_token handed', 'purchase_token not_needed']);
+  });
+
+  for (const [outcome, status] of [
+    ['not_open', 409],
+    ['closed', 409],
+    ['tokens_gone', 409],
+  ] as const) {
+    it(`no token, ${outcome}: ${status}`, async () => {
+      handed = { outcome };
+      expect((await fetchToken().expect(status)).body).to.include({ code: outcome });
+    });
+  }
+
+  it('Redis away: 503, unavailable', async () => {
+    handed = down;
+    expect((await fetchToken().expect(503)).body).to.include({ code: 'unavailable' });
+    expect(fake.bugs).to.deep.equal([]);
+  });
+});
