@@ -101,7 +101,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     {
       auth: authenticatorOf(config.auth),
       ...entry.services,
-      gate: points.gate(new PurchaseGate({ cards, flags, batcher })),
+      gate: entry.smoothed(points.gate(new PurchaseGate({ cards, flags, batcher }))),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),

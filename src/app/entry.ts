@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/schema.js';
 import { Entry } from '../entry/entry.js';
+import { Limits } from '../entry/limits/limits.js';
 import { Lists } from '../entry/lists/lists.js';
 import { NetworkSet } from '../entry/lists/network-set.js';
 import { RuleBook } from '../entry/rules/rule-book.js';
@@ -9,9 +10,11 @@ import { createClientAddress } from '../http/client-address.js';
 import type { HttpServices } from '../http/services.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRuleStore } from '../mysql/rule-store.js';
+import { createLimitMeters } from '../observability/limit-metrics.js';
 import { createEntryMeters } from '../observability/metrics.js';
 import type { Log } from '../ports/log.js';
 import type { RedisConnection } from '../redis/connection.js';
+import { createLimitLedger } from '../redis/limit-ledger.js';
 import { createRuleBoard } from '../redis/rule-board.js';
 import { steadyClock } from './system-clock.js';
 
@@ -27,6 +30,8 @@ export interface EntryParts {
 /** The entry of an api, with the rules that are in force now and a look-out for new ones. */
 export interface OpenEntry {
   readonly services: Pick<HttpServices, 'entry' | 'addressOf' | 'rules'>;
+  /** The gate behind the leaky bucket. */
+  smoothed(gate: HttpServices['gate']): HttpServices['gate'];
   /** Looks for new rules no more. Never rejects. */
   close(): Promise<void>;
 }
@@ -42,16 +47,34 @@ export async function openEntry(
   await book.start();
   const stop = new AbortController();
   const looking = book.keepLooking(stop.signal).catch(fail);
-  const layers = [new Lists(() => book.rules.lists)];
+  const limits = new Limits({
+    ...{ rules: () => book.rules.limits, ledger: createLimitLedger(redis), clock: steadyClock },
+    ...{ meters: createLimitMeters(registry), log },
+  });
+  const layers = [new Lists(() => book.rules.lists), limits];
   return {
     services: {
       entry: new Entry(book, layers, { meters }),
       addressOf: createClientAddress(new NetworkSet(listOf(config.trustedProxies))),
       rules: new RuleDesk({ store, board, log }),
     },
+    smoothed: (gate) => smoothedGate(gate, limits),
     async close(): Promise<void> {
       stop.abort();
       await looking;
+    },
+  };
+}
+
+/** What reaches the batcher comes at an even rate; a sold-out buyer is told at once all the same. */
+function smoothedGate(gate: HttpServices['gate'], limits: Pick<Limits, 'smooth'>): HttpServices['gate'] {
+  return {
+    refuseEarly: (...call) => gate.refuseEarly(...call),
+    async enter(request) {
+      const smooth = limits.smooth();
+      if (smooth !== null && !(smooth instanceof Promise)) return { outcome: 'rate_limited' };
+      if (smooth !== null) await smooth;
+      return gate.enter(request);
     },
   };
 }

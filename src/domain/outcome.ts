@@ -16,6 +16,7 @@ export const REFUSALS = [
   'paused',
   'sold_out',
   'limit_reached',
+  'rate_limited',
   'overloaded',
   'unavailable',
 ] as const;

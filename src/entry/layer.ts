@@ -2,17 +2,19 @@ import type { Mode } from './mode.js';
 import type { Visit } from './visit.js';
 
 /** Names of the layers, as rules and metrics say them. */
-export const LAYERS = ['lists'] as const;
+export const LAYERS = ['lists', 'limits'] as const;
 export type LayerName = (typeof LAYERS)[number];
 
 /** Why a layer refuses: the `code` of the answer. */
-export type EntryWord = 'forbidden';
+export type EntryWord = 'forbidden' | 'rate_limited';
 
 /** A no, as the buyer hears it. */
 export interface Refused {
   readonly word: EntryWord;
   /** When the same request may do better, in ms; null: the word says it, or never. */
   readonly retryAfterMs: number | null;
+  /** More for the answer: a flat list of names and values. */
+  readonly headers?: readonly string[];
 }
 
 /** Null: come in. A layer that must ask somebody else answers with a promise. */

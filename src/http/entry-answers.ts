@@ -6,6 +6,7 @@ import { problemAnswer, type Answer } from './respond.js';
 /** What a buyer reads. Not why: that would tell an attacker what to change. */
 const DETAILS: Readonly<Record<EntryWord, string>> = {
   forbidden: 'You may not come in here.',
+  rate_limited: 'You ask too often, or too many ask at once.',
 };
 
 const PREPARED = Object.fromEntries(
@@ -21,5 +22,5 @@ export const entryParts = ({ word, retryAfterMs }: Refused, requestId: string | 
 /** The whole answer. A flood hears the same one again and again, so only the request id is put into it. */
 export function entryAnswer(refused: Refused, requestId: string | null): Answer {
   if (requestId !== null && refused.retryAfterMs === null) return PREPARED[refused.word].answer(requestId);
-  return problemAnswer(refused.word, entryParts(refused, requestId));
+  return problemAnswer(refused.word, entryParts(refused, requestId), refused.headers);
 }

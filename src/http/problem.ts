@@ -61,6 +61,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   not_open: row(409, 'Not open yet', 'The sale has not opened yet.', 1000),
   paused: row(503, 'Sale paused', 'The sale is paused.', 2000),
   loading: row(503, 'Sale loading', 'The sale is being loaded.', 1000),
+  rate_limited: row(429, 'Too many requests', 'You ask too often, or too many ask at once.', 1000),
   overloaded: row(503, 'Too busy', 'Too many requests are waiting.', 1000),
   unavailable: row(503, 'Unavailable', `A part of the system ${UNAVAILABLE}`, 1000),
   outcome_unknown: row(503, 'Answer lost', 'The answer was lost. Ask again with the same key.', 1000),

@@ -145,7 +145,7 @@ export class Replies {
   problem(
     ...[req, res, code, parts, extra]: [
       ...[req: IncomingMessage, res: ServerResponse, code: ProblemCode],
-      ...[parts?: ProblemParts, extra?: string[]],
+      ...[parts?: ProblemParts, extra?: readonly string[]],
     ]
   ): void {
     this.#counter.count(code);

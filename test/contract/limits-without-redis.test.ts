@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { steadyClock } from '../../src/app/system-clock.js';
 import { limitsRules } from '../../src/entry/limits/limits-rules.js';
-import { Limits, type LimitAnswer } from '../../src/entry/limits/limits.js';
+import type { Refused } from '../../src/entry/layer.js';
+import { Limits } from '../../src/entry/limits/limits.js';
 import { noLimitMeters } from '../../src/ports/limit-meters.js';
 import { silentLog } from '../../src/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
@@ -44,14 +45,11 @@ describe('limits while Redis is away', function () {
       log: silentLog,
     });
   });
-  const enter = async (userId: string): Promise<LimitAnswer> => {
-    const answer = limits.enter('purchase', { address: null, userId });
-    if (answer === null) throw new Error('off');
-    return answer;
-  };
+  const visit = { endpoint: 'purchase', address: '', agent: '' } as const;
+  const enter = async (userId: string): Promise<Refused | null> => limits.buyer(visit, userId);
   const words = async (userId: string, count: number): Promise<string[]> => {
     const answers = await Promise.all(Array.from({ length: count }, () => enter(userId)));
-    return answers.map(({ refusal }) => refusal?.word ?? 'in');
+    return answers.map((refused) => refused?.word ?? 'in');
   };
   const backInRedis = async (): Promise<boolean> => {
     const before = counted.redis;

@@ -1,9 +1,12 @@
-import type { LimitName, LimitSet, LimitVerdict } from '../../domain/limits.js';
+import type { LimitSet } from '../../domain/limits.js';
 import type { Clock } from '../../ports/clock.js';
-import type { LimitLedger } from '../../ports/limit-ledger.js';
+import type { LimitLedger, LimitVisit } from '../../ports/limit-ledger.js';
 import type { LimitMeters } from '../../ports/limit-meters.js';
 import type { Log } from '../../ports/log.js';
 import type { Endpoint } from '../endpoint.js';
+import type { Layer, Refused, Verdict } from '../layer.js';
+import type { Mode } from '../mode.js';
+import type { Visit } from '../visit.js';
 import { addressKey } from './address-key.js';
 import { LeakyBucket } from './leaky-bucket.js';
 import { LedgerOrLocal } from './ledger-or-local.js';
@@ -23,67 +26,90 @@ export interface LimitsParts {
   readonly log: Log;
 }
 
-/** Who comes: the address of the client, and the user where there is one. */
-export interface Visitor {
-  readonly address: string | null;
-  readonly userId: string | null;
+/** The limits of an endpoint in two parts: what is asked of a stranger, and what of a buyer whom his token has named. */
+interface Parts {
+  readonly stranger: LimitSet;
+  readonly buyer: LimitSet;
 }
-
-/** What the limits say of a visit that they looked at. */
-export interface LimitAnswer {
-  /** Null: let it through. */
-  readonly refusal: { readonly word: 'rate_limited'; readonly retryAfterMs: number } | null;
-  /** For the answer, refused or not: a flat list of names and values. */
-  readonly headers: readonly string[];
-}
-
-const PASSED: LimitAnswer = { refusal: null, headers: [] };
 
 /** How fast, in all, by each user and from each address. */
-export class Limits {
-  readonly #parts: LimitsParts;
-  readonly #together: TakeTogether;
+export class Limits implements Layer {
+  readonly name = 'limits';
+  readonly #rules: () => LimitsRules;
+  readonly #meters: LimitMeters;
+  readonly #strangers: TakeTogether;
+  readonly #buyers: TakeTogether;
   readonly #leaky: LeakyBucket;
+  /** Rules stay for long; a part is the same object as long as they do. */
+  readonly #parts = new WeakMap<LimitSet, Parts>();
 
-  constructor(parts: LimitsParts) {
-    const { ledger: shared, clock, meters, log } = parts;
-    this.#parts = parts;
+  constructor({ rules, ledger: shared, clock, meters, log }: LimitsParts) {
     const local = new LocalLimitLedger(clock);
-    this.#together = new TakeTogether(
-      new LedgerOrLocal({ shared, local, clock, meters, log }, () => this.#parts.rules()),
-      meters,
-    );
+    const ledger = new LedgerOrLocal({ shared, local, clock, meters, log }, rules);
+    this.#rules = rules;
+    this.#meters = meters;
+    this.#strangers = new TakeTogether(ledger, meters);
+    this.#buyers = new TakeTogether(ledger, meters);
     this.#leaky = new LeakyBucket(clock);
   }
 
-  /** Counts one visit. Null: no limit holds there. Rejects with a bug only: without Redis the process counts by itself. */
-  enter(endpoint: Endpoint, visitor: Visitor): null | Promise<LimitAnswer> {
-    const rules = this.#parts.rules();
-    if (rules.mode === 'off') return null;
-    const limits = rules[endpoint];
-    if (limits.ip === null && limits.user === null && limits.global === null) return null;
-    return this.#take(endpoint, limits, visitor, rules.mode);
+  get mode(): Mode {
+    return this.#rules().mode;
   }
 
-  async #take(endpoint: Endpoint, limits: LimitSet, visitor: Visitor, mode: 'dry_run' | 'on'): Promise<LimitAnswer> {
-    const address = visitor.address === null || limits.ip === null ? null : addressKey(visitor.address);
-    const verdict = await this.#together.take(endpoint, limits, { address, userId: visitor.userId });
-    if (verdict.outcome === 'rate_limited') this.#parts.meters.refused(endpoint, nameOf(verdict), mode);
-    if (mode === 'dry_run') return PASSED;
-    const { outcome, retryAfterMs } = verdict;
-    const refusal = outcome === 'rate_limited' ? ({ word: outcome, retryAfterMs } as const) : null;
-    return { refusal, headers: rateLimitHeaders(limits, verdict) };
+  /** Counts the address. Rejects with a bug only: without Redis the process counts by itself. */
+  stranger({ endpoint, address }: Visit): Verdict {
+    const limits = this.#partsOf(endpoint).stranger;
+    if (!hasAny(limits)) return null;
+    const counted = limits.ip === null || address === '' ? null : addressKey(address);
+    return this.#take(this.#strangers, endpoint, limits, { address: counted, userId: null });
+  }
+
+  /** Counts the user, and the visit among all. */
+  buyer({ endpoint }: Visit, userId: string): Verdict {
+    const limits = this.#partsOf(endpoint).buyer;
+    if (!hasAny(limits)) return null;
+    return this.#take(this.#buyers, endpoint, limits, { address: null, userId });
   }
 
   /** Before the batcher: null: go on; a promise: go on when it resolves; else refused. */
-  smooth(): null | Promise<void> | { readonly word: 'rate_limited'; readonly retryAfterMs: number } {
-    const { mode, leaky } = this.#parts.rules();
+  smooth(): null | Promise<void> | Refused {
+    const { mode, leaky } = this.#rules();
     if (mode === 'off' || leaky === null) return null;
     const entered = this.#leaky.enter(leaky);
     if (entered === null || entered instanceof Promise) return mode === 'on' ? entered : null;
-    this.#parts.meters.refused('purchase', 'leaky', mode);
+    this.#meters.refused('purchase', 'leaky', mode);
     return mode === 'on' ? { word: 'rate_limited', retryAfterMs: entered.retryAfterMs } : null;
+  }
+
+  async #take(
+    together: TakeTogether,
+    endpoint: Endpoint,
+    limits: LimitSet,
+    visit: LimitVisit,
+  ): Promise<Refused | null> {
+    const verdict = await together.take(endpoint, limits, visit);
+    if (verdict.outcome === 'allowed') return null;
+    const { mode } = this.#rules();
+    if (mode !== 'off') this.#meters.refused(endpoint, verdict.limit ?? 'global', mode);
+    const { outcome: word, retryAfterMs } = verdict;
+    return { word, retryAfterMs, headers: rateLimitHeaders(limits, verdict) };
+  }
+
+  /** Nobody signs in for a sale page, so all of its limits are asked at once. */
+  #partsOf(endpoint: Endpoint): Parts {
+    const limits = this.#rules()[endpoint];
+    let parts = this.#parts.get(limits);
+    if (parts === undefined) {
+      const nobody: LimitSet = { ...limits, ip: null, user: null, global: null };
+      parts =
+        endpoint === 'sale'
+          ? { stranger: { ...limits, user: null }, buyer: nobody }
+          : { stranger: { ...nobody, ip: limits.ip }, buyer: { ...limits, ip: null } };
+      this.#parts.set(limits, parts);
+    }
+    return parts;
   }
 }
 
-const nameOf = ({ limit }: LimitVerdict): LimitName => limit ?? 'global';
+const hasAny = ({ ip, user, global }: LimitSet): boolean => ip !== null || user !== null || global !== null;

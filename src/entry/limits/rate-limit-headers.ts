@@ -21,23 +21,16 @@ const policy = (name: string, quota: number, windowS: number): string => `"${nam
 
 /**
  * The headers of one answer as a flat list of names and values: the limit that counts most with what it has left (`r`)
- * and in how many seconds there is more (`t`), after the fields of the IETF draft `RateLimit`; and `Retry-After` for who was
- * refused. Empty where no limit counts the visit.
+ * and in how many seconds there is more (`t`), after the fields of the IETF draft `RateLimit`. Empty where no limit counts
+ * the visit.
  */
 export function rateLimitHeaders(limits: LimitSet, verdict: LimitVerdict): string[] {
   const { outcome, limit, remaining, resetMs, retryAfterMs } = verdict;
   if (limit === null) return [];
   const refused = outcome === 'rate_limited';
   const moreInS = seconds(refused ? retryAfterMs : resetMs);
-  return [
-    ...['RateLimit-Policy', policyOf(limits)],
-    ...['RateLimit', `"${limit}";r=${remaining};t=${moreInS}`],
-    ...(refused ? ['Retry-After', retryAfterSeconds(retryAfterMs)] : []),
-  ];
+  return [...['RateLimit-Policy', policyOf(limits)], ...['RateLimit', `"${limit}";r=${remaining};t=${moreInS}`]];
 }
-
-/** @returns the value of `Retry-After`, at least 1 */
-export const retryAfterSeconds = (retryAfterMs: number): string => String(Math.max(1, seconds(retryAfterMs)));
 
 /** Rules stay for long and answers are many. */
 const policies = new WeakMap<LimitSet, string>();

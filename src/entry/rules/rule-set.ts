@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { limitsRules } from '../limits/limits-rules.js';
 import { listsRules } from '../lists/lists-rules.js';
 import type { LayerName } from '../layer.js';
 
 /** The rules of every layer. A layer that is not named is off. */
 const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
+  limits: limitsRules.prefault({}),
 } satisfies Record<LayerName, z.ZodType>);
 export type RuleSet = z.infer<typeof ruleSet>;
 

@@ -46,8 +46,8 @@ export const SALE_ID = parameter('path', 'saleId', { type: 'string', pattern: '^
 export const BEARER = [{ bearer: [] }];
 export const COMMON = ['bad_request', 'internal', 'unavailable'] as const;
 /** A buyer may be refused by the entry, an admin without the role by the desk. */
-export const BUYER = ['unauthorized', 'forbidden', ...COMMON] as const;
-export const ADMIN = BUYER;
+export const BUYER = ['unauthorized', 'forbidden', 'rate_limited', ...COMMON] as const;
+export const ADMIN = ['unauthorized', 'forbidden', ...COMMON] as const;
 
 export const filterBy = (name: string, schema: object): object => parameter('query', name, schema, false);
 export const ROWS = filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 });

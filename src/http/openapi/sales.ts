@@ -40,7 +40,7 @@ export const salePaths = {
       parameters: [SALE_ID],
       responses: {
         200: json('the sale', ref('SalePage')),
-        ...problems(...COMMON, 'forbidden', 'not_found', 'loading'),
+        ...problems(...COMMON, 'forbidden', 'rate_limited', 'not_found', 'loading'),
       },
     },
   },

@@ -93,7 +93,7 @@ export async function buyerOf(
 }
 
 const refuse = ({ req, res, replies }: Exchange, refused: Refused): void =>
-  replies.problem(req, res, refused.word, entryParts(refused, keyOf(req)));
+  replies.problem(req, res, refused.word, entryParts(refused, keyOf(req)), refused.headers);
 
 function keyOf(req: Request): string | null {
   const key = req.headers['idempotency-key'];

@@ -12,6 +12,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   not_open: [409, true],
   paused: [503, true],
   loading: [503, true],
+  rate_limited: [429, true],
   overloaded: [503, true],
   unavailable: [503, true],
   outcome_unknown: [503, true],

@@ -1,14 +1,15 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/domain/errors.js';
 import { limitsRules, type LimitsRules } from '../../../../src/entry/limits/limits-rules.js';
-import { Limits, type LimitAnswer } from '../../../../src/entry/limits/limits.js';
+import { Limits } from '../../../../src/entry/limits/limits.js';
 import { LocalLimitLedger } from '../../../../src/entry/limits/local-limit-ledger.js';
 import type { LimitCall } from '../../../../src/ports/limit-ledger.js';
 import { noLimitMeters } from '../../../../src/ports/limit-meters.js';
 import { silentLog } from '../../../../src/ports/log.js';
+import type { Refused } from '../../../../src/entry/layer.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
-const BUYER = { address: '203.0.113.7', userId: 'u1' };
+const VISIT = { endpoint: 'purchase', address: '203.0.113.7', agent: 'x' } as const;
 const USER = { limit: 2, windowMs: 1000 };
 
 describe('limits', () => {
@@ -36,38 +37,33 @@ describe('limits', () => {
       log: silentLog,
     });
   });
-  const enter = async (visitor = BUYER): Promise<LimitAnswer> => {
-    const answer = limits.enter('purchase', visitor);
-    if (answer === null) throw new Error('off');
-    return answer;
-  };
+  const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(VISIT, userId);
+  const come = async (address: string): Promise<Refused | null> => limits.stranger({ ...VISIT, address });
 
-  it('is off by default, and says so without a promise', () => {
-    expect(rules.mode).to.equal('off');
-    expect(limits.enter('purchase', BUYER)).to.equal(null);
+  it("is off by default, and in nobody's way where it has no limit, without a promise", () => {
+    expect(limits.mode).to.equal('off');
     expect(limits.smooth()).to.equal(null);
-    rules = limitsRules.parse({ mode: 'on', sale: { user: USER } });
-    expect(limits.enter('purchase', BUYER), 'no limit of this endpoint').to.equal(null);
+    rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
+    expect([limits.stranger(VISIT), limits.buyer(VISIT, 'u1')]).to.deep.equal([null, null]);
+    expect(limits.buyer({ ...VISIT, endpoint: 'status' }, 'u1'), 'an address is counted once').to.equal(null);
+    expect(limits.stranger({ ...VISIT, endpoint: 'sale' }), 'nobody signs in for it').to.equal(null);
     expect(calls).to.have.length(0);
   });
 
-  it('on: refuses with the time to wait, with headers, and lets in again by then', async () => {
+  it('refuses with the time to wait and with headers, and lets in again by then', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
-    const first = await enter();
-    expect(first.refusal).to.equal(null);
-    expect(first.headers).to.include('"user";r=1;t=2');
-    await enter();
-    const { refusal, headers } = await enter();
-    expect(refusal?.word).to.equal('rate_limited');
-    expect(headers).to.include('Retry-After');
+    expect([await buy(), await buy()]).to.deep.equal([null, null]);
+    const refused = await buy();
+    expect(refused?.word).to.equal('rate_limited');
+    expect(refused?.headers?.slice(0, 3)).to.deep.equal(['RateLimit-Policy', '"user";q=2;w=1', 'RateLimit']);
     expect(refusals).to.deep.equal(['purchase user on']);
-    clock.advance(refusal?.retryAfterMs ?? 0);
-    expect((await enter()).refusal).to.equal(null);
+    clock.advance(refused?.retryAfterMs ?? 0);
+    expect(await buy()).to.equal(null);
   });
 
-  it('dry_run: counts whom it would refuse, and lets everybody in', async () => {
+  it('dry_run: counts whom it would refuse; the entry lets them in, and nobody waits', async () => {
     rules = limitsRules.parse({ mode: 'dry_run', purchase: { user: USER }, leaky: { ratePerSecond: 1, waitMaxMs: 0 } });
-    for (let i = 0; i < 4; i++) expect(await enter()).to.deep.equal({ refusal: null, headers: [] });
+    for (let i = 0; i < 4; i++) await buy();
     for (let i = 0; i < 3; i++) expect(limits.smooth()).to.equal(null);
     expect(refusals).to.deep.equal([
       ...['purchase user dry_run', 'purchase user dry_run'],
@@ -77,21 +73,31 @@ describe('limits', () => {
 
   it('new rules hold with the next visit', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: { ...USER, limit: 1 } } });
-    await enter();
-    expect((await enter()).refusal).not.to.equal(null);
+    expect([await buy(), (await buy())?.word]).to.deep.equal([null, 'rate_limited']);
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
-    expect((await enter()).refusal).to.equal(null);
+    expect(await buy()).to.equal(null);
     rules = limitsRules.parse({});
-    expect(limits.enter('purchase', BUYER)).to.equal(null);
+    expect(limits.buyer(VISIT, 'u1')).to.equal(null);
   });
 
-  it('counts the network of an IPv6 address, and a stranger without a user', async () => {
-    rules = limitsRules.parse({ mode: 'on', purchase: { ip: { limit: 1, windowMs: 1000 }, user: USER } });
-    await enter({ address: '2001:db8::1', userId: 'u1' });
-    expect((await enter({ address: '2001:db8::2', userId: 'u2' })).refusal).not.to.equal(null);
-    const stranger = await limits.enter('purchase', { address: '203.0.113.9', userId: null });
-    expect(stranger?.refusal).to.equal(null);
-    expect(calls.at(-1)?.visits).to.deep.equal([{ address: '203.0.113.9', userId: null }]);
+  it('counts the network of an IPv6 address before anybody knows the user, and lets in who has none', async () => {
+    rules = limitsRules.parse({ mode: 'on', purchase: { ip: { limit: 1, windowMs: 1000 } } });
+    expect(await come('2001:db8::1')).to.equal(null);
+    expect((await come('2001:db8::2'))?.word).to.equal('rate_limited');
+    expect([await come('203.0.113.9'), await come(''), await come('')]).to.deep.equal([null, null, null]);
+    expect(calls.at(-1)?.visits).to.deep.equal([{ address: null, userId: null }]);
+  });
+
+  it('counts a visit among all once: of buyers when they have signed in, of a sale page at once', async () => {
+    const one = { ip: { limit: 9, windowMs: 1000 }, global: { ratePerSecond: 1, burst: 1 } };
+    rules = limitsRules.parse({ mode: 'on', purchase: one, sale: one });
+    expect([await come('203.0.113.7'), await buy(), (await buy('u2'))?.word]).to.deep.equal([
+      null,
+      null,
+      'rate_limited',
+    ]);
+    const look = async (): Promise<Refused | null> => limits.stranger({ ...VISIT, endpoint: 'sale' });
+    expect([await look(), (await look())?.word]).to.deep.equal([null, 'rate_limited']);
   });
 
   it('a ledger that is away refuses nobody by itself', async () => {
@@ -99,7 +105,7 @@ describe('limits', () => {
     const away = new OperationalError('redis', 'there is no connection', { retryable: true });
     const ledger = { take: () => Promise.reject(away) };
     limits = new Limits({ rules: () => rules, ledger, clock, meters: noLimitMeters, log: silentLog });
-    const words = [await enter(), await enter(), await enter()].map(({ refusal }) => refusal?.word ?? 'in');
+    const words = [await buy(), await buy(), await buy()].map((refused) => refused?.word ?? 'in');
     expect(words).to.deep.equal(['in', 'in', 'rate_limited']);
   });
 
