@@ -20,6 +20,10 @@ export const SCRIPT_NAMES = [
   'stage',
   'remember',
   'reopen',
+  'survey',
+  'lend',
+  'borrow',
+  'confirm',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 

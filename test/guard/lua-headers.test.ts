@@ -5,6 +5,7 @@ import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { Claimed, SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/ports/stock-ledger.js';
+import type { Borrowed, Lent, TransferLedger } from '../../src/ports/transfer-ledger.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
 const LUA = new URL('../../lua/', import.meta.url);
@@ -102,6 +103,12 @@ const REMEMBER = ['superseded', 'remembered'] as const;
 const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairLedger['remember']>>> = true;
 const REOPEN = ['superseded', 'reopened'] as const;
 const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairLedger['reopen']>>> = true;
+const LEND = ['shut', 'lent', 'empty'] as const;
+const lendIsThePort: Same<(typeof LEND)[number], Lent['outcome']> = true;
+const BORROW = ['shut', 'already_borrowed', 'borrowed'] as const;
+const borrowIsThePort: Same<(typeof BORROW)[number], Borrowed['outcome']> = true;
+const CONFIRM = ['shut', 'already_confirmed', 'confirmed'] as const;
+const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<TransferLedger['confirm']>>> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
@@ -120,6 +127,10 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   settle: ['repairing'] satisfies Repairing[], // else a number
   look: [], // an entry
   standing: [], // as it is stored
+  survey: [], // numbers
+  lend: LEND,
+  borrow: BORROW,
+  confirm: CONFIRM,
 };
 
 describe('guard: the header of a script is its contract', () => {
@@ -150,6 +161,7 @@ describe('guard: the header of a script is its contract', () => {
       gateIsThePort,
       adjustIsThePort,
       ...[claimIsThePort, shutIsThePort, stageIsThePort, rememberIsThePort, reopenIsThePort],
+      ...[lendIsThePort, borrowIsThePort, confirmIsThePort],
     ];
     expect(proofs).not.to.include(false);
   });
