@@ -28,7 +28,8 @@ import { createCheckBack } from '../purchase/check-back.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
-import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
+import { placeAmongBuckets, type AmongBucketsPorts } from '../purchase/place-among-buckets.js';
+import { placeBatch } from '../purchase/place-batch.js';
 import type { WatchPorts } from '../purchase/purchase-watch.js';
 import type { ReadPurchasePorts } from '../purchase/read-purchase.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
@@ -37,11 +38,13 @@ import { openPurchaseNews } from '../redis/purchase-news.js';
 import { createSaleCardCache } from '../redis/sale-card-cache.js';
 import { createSaleLedger } from '../redis/sale-ledger.js';
 import { createStockLedger } from '../redis/stock-ledger.js';
+import { createTransferLedger } from '../redis/transfer-ledger.js';
 import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
 import { openEntry } from './entry.js';
+import { UnitFetcher } from '../stock/unit-fetcher.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { openOperatorDesks } from './operator-desks.js';
@@ -86,12 +89,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     { book: sales, cache, clock: steadyClock },
     { memoryTtlMs: config.gate.cardMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: CARD_LOCK_MS },
   );
+  const units = new UnitFetcher(points.transfers(createTransferLedger(redis)));
   const flags = new SoldOutFlags(
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
-    { ledger, clock: steadyClock, log },
+    { ledger, units, clock: steadyClock, log },
   );
   const barrier = await openBarrier(config.redis, log);
-  const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), clock };
+  const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
@@ -103,12 +107,11 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       ...entry.services,
       gate: entry.smoothed(points.gate(new PurchaseGate({ cards, flags, batcher }))),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
-      getSale: new GetSale({ cards, ledger }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+      getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
-      ...{ letters: desks.letters, reconcile: desks.reconcile },
-      ...inquiriesOf({ redis, mysql, log }, config.keeper),
+      ...{ letters: desks.letters, reconcile: desks.reconcile, ...inquiriesOf({ redis, mysql, log }, config.keeper) },
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
       ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry) },
       ...{ log, onBug: fail },
@@ -136,7 +139,7 @@ async function openBarrier(redis: ApiConfig['redis'], log: Log): Promise<Replica
 }
 
 interface BatcherParts {
-  readonly place: PlaceBatchPorts;
+  readonly place: AmongBucketsPorts;
   readonly flags: SoldOutFlags;
   readonly registry: Registry;
   readonly fail: (error: unknown) => void;
@@ -147,7 +150,8 @@ function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fa
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
       const askedMs = steadyClock.nowMs();
-      const placed = await placeBatch(ref, purchases, trace, reply, place);
+      const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
+      const placed = await placeIn(ref, purchases, trace, reply, place);
       flags.observe(ref, placed.unitsLeft, askedMs);
       return placed;
     },

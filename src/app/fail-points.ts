@@ -11,6 +11,7 @@ import type { RepairBook } from '../ports/repair-book.js';
 import type { RepairLedger } from '../ports/repair-ledger.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { StockLedger } from '../ports/stock-ledger.js';
+import type { TransferLedger } from '../ports/transfer-ledger.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 
 /**
@@ -30,6 +31,8 @@ export const API_FAIL_POINTS = [
   'drop_rollback',
   'check_before_decide',
   'check_after_decide',
+  'after_lend',
+  'after_borrow',
 ] as const;
 export const WORKER_FAIL_POINTS = [
   'worker_after_receive',
@@ -71,12 +74,14 @@ export interface ApiFailPoints {
   checked(ledger: Decider): Decider;
   channel(channel: PurchaseChannel): PurchaseChannel;
   gate(gate: Gate): Gate;
+  /** Units that move between buckets. */
+  transfers(ledger: TransferLedger): TransferLedger;
 }
 
 /** @throws ConfigError for a point that the api does not have */
 export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
   const armed = arm(API_FAIL_POINTS, settings, log);
-  if (armed === null) return { ledger: same, checked: same, channel: same, gate: same };
+  if (armed === null) return { ledger: same, checked: same, channel: same, gate: same, transfers: same };
   const { pass, loses } = armed;
   return {
     ledger: (ledger) => ({
@@ -100,6 +105,19 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
     gate: (gate) => ({
       refuseEarly: (...request) => gate.refuseEarly(...request),
       enter: (request) => passing(gate.enter(request), 'before_answer', pass),
+    }),
+    transfers: (ledger) => ({
+      ...ledger,
+      async lend(...lend) {
+        const lent = await ledger.lend(...lend);
+        if (lent.outcome === 'lent') await pass('after_lend');
+        return lent;
+      },
+      async borrow(...borrow) {
+        const borrowed = await ledger.borrow(...borrow);
+        if (borrowed.outcome === 'borrowed') await pass('after_borrow');
+        return borrowed;
+      },
     }),
   };
 }

@@ -3,6 +3,7 @@ import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { collectDeadLetters } from '../keeper/collect-dead-letters.js';
 import { expireOrders } from '../keeper/expire-orders.js';
+import { finishTransfers } from '../keeper/finish-transfers.js';
 import { keepRunning } from '../keeper/job.js';
 import { redrive } from '../keeper/redrive.js';
 import { settleRecorded } from '../keeper/settle-recorded.js';
@@ -25,6 +26,7 @@ import type { Log } from '../ports/log.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../reconcile/reconcile-jobs.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createSettlementLedger } from '../redis/settlement-ledger.js';
+import { createTransferLedger } from '../redis/transfer-ledger.js';
 import { keeperFailPoints, type KeeperFailPoints } from './fail-points.js';
 import { openKeeperBroker, type KeeperBroker } from './keeper-broker.js';
 import { openRedis } from './open-redis.js';
@@ -44,6 +46,9 @@ const BATCHES_PER_RUN = 100;
 const EXPIRED_PER_RUN = 20_000;
 /** A worker that lives settles within milliseconds; this is one that died. */
 const SETTLE_AFTER_MS = 5000;
+/** A transfer between two buckets takes milliseconds; this is one whose process died. */
+const TRANSFER_AFTER_MS = 3000;
+const TRANSFER_OVERDUE_MS = 60_000;
 /** A failed receive is tried again after this; a good one waits for messages by itself. */
 const COLLECT_EVERY_MS = 200;
 /** Removing old records is not urgent. */
@@ -137,6 +142,13 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
     },
     { everyMs, job: redrive({ sales, ledger, channel: broker.redrives, clock, log, meters }, { afterMs, max }) },
     { everyMs, job: watchPending({ sales, ledger, meters }) },
+    {
+      everyMs,
+      job: finishTransfers(
+        { sales, ledger: createTransferLedger(redis), meters },
+        { afterMs: TRANSFER_AFTER_MS, overdueMs: TRANSFER_OVERDUE_MS },
+      ),
+    },
     {
       everyMs,
       job: watchOverdue({ sales, ledger, moves, meters, book: createOverdueBook(mysql) }, deadlinesOf(config)),

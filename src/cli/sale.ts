@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { withSaleDesk } from '../app/sale-desk-session.js';
 import { loadConfig } from '../config/load.js';
 import type { Sale } from '../domain/sale.js';
+import { BUCKETS_MAX } from '../domain/unit-transfer.js';
 import { createLog } from '../observability/log.js';
 import type { DeskAnswer, SaleDesk } from '../sale/sale-desk.js';
 import { CliError } from './cli-error.js';
@@ -16,6 +17,7 @@ interface CreateOptions {
   priceCents: number;
   stock: number;
   limitPerBuyer: number;
+  buckets: number;
   opensAt: number;
   closesAt: number;
   json?: boolean;
@@ -31,6 +33,7 @@ export function saleCommand(): Command {
     .requiredOption('--price-cents <cents>', 'price of one unit', parseWhole(0, 1_000_000_000))
     .requiredOption('--stock <units>', 'units offered', parseWhole(1, 10_000_000))
     .option('--limit-per-buyer <units>', 'units one buyer may have', parseWhole(1, 1000), 1)
+    .option('--buckets <n>', 'parts of its stock in Redis, which a cluster spreads', parseWhole(1, BUCKETS_MAX), 1)
     .option('--opens-at <time>', 'ISO 8601, now, or +10m', parseTime, Date.now())
     .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)', parseTime)
     .option('--json', 'print one JSON line')
@@ -71,10 +74,10 @@ async function run(json: boolean | undefined, work: (desk: SaleDesk) => Promise<
 }
 
 const create = (desk: SaleDesk, options: CreateOptions): Promise<Sale> => {
-  const { sku, title, priceCents, stock, limitPerBuyer, opensAt } = options;
+  const { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAt } = options;
   const closesAtMs = options.closesAt ?? opensAt + 86_400_000;
   if (closesAtMs <= opensAt) throw new CliError('--closes-at must be after --opens-at.');
-  const sale = { sku, title, priceCents, stock, limitPerBuyer, buckets: 1, opensAtMs: opensAt, closesAtMs };
+  const sale = { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs: opensAt, closesAtMs };
   return desk.create(sale, operatorName());
 };
 

@@ -20,6 +20,7 @@ export const WATCHED_STATES = [
   'compensation',
   'sale_shut',
   'sale_over',
+  'units_lent',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
@@ -100,5 +101,11 @@ export const WAITING_STATES = {
     deadline: 'OVERDUE_SALE_MS',
     endedBy: 'a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
     watchedAs: 'sale_over',
+  },
+  units_lent: {
+    waits: 'units that have left one bucket of a sale and not reached the other',
+    deadline: 'some seconds, then whoever finds them',
+    endedBy: 'a purchase that needs them, or the keeper; in a sale that is shut its repair',
+    watchedAs: 'units_lent',
   },
 } as const satisfies Record<string, WaitingState>;

@@ -18,12 +18,15 @@ export interface OverdueDeadlines extends Readonly<Record<AgedState, number>> {
   readonly batch_pending: number;
 }
 
+/** By watch-shut and finish-transfers. */
+type PublishedElsewhere = 'sale_shut' | 'units_lent';
+
 /**
  * Publishes, for each state that waits, what is beyond its deadline. A store that does not answer hides only what it
  * holds: the last figures of the others are true, and the run counts as failed.
  */
 export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
-  const count = async (state: Exclude<WatchedState, 'sale_shut'>): Promise<Overdue> => {
+  const count = async (state: Exclude<WatchedState, PublishedElsewhere>): Promise<Overdue> => {
     if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending);
     if (state !== 'pending_payment') return ports.book.overdue(state, deadlines[state]);
     const { orders, oldestMs } = await ports.moves.overdue();
@@ -34,7 +37,7 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
     async runOnce(): Promise<void> {
       const failures: unknown[] = [];
       for (const state of WATCHED_STATES) {
-        if (state === 'sale_shut') continue; // watch-shut publishes it
+        if (state === 'sale_shut' || state === 'units_lent') continue;
         try {
           const overdue = await count(state);
           ports.meters.overdue(state, overdue.count, overdue.oldestMs);

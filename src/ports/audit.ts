@@ -1,6 +1,7 @@
 import type { Order } from '../domain/order.js';
 import type { RequestEntry } from '../domain/outcome.js';
 import type { Sale } from '../domain/sale.js';
+import type { BucketTransfers } from '../domain/unit-transfer.js';
 import type { BucketRef } from './stock-ledger.js';
 
 /** Everything Redis says of one bucket. Each part is read on its own: compare only when nothing moves. */
@@ -12,6 +13,8 @@ export interface LedgerSnapshot {
   readonly buyers: ReadonlyMap<string, number>;
   /** Ids of batches that are deducted and not settled. */
   readonly pending: readonly string[];
+  /** Units that it lent to other buckets and borrowed from them. */
+  readonly transfers: BucketTransfers;
 }
 
 /** The ledger as an auditor reads it: whole, and in no hurry. */
@@ -20,6 +23,8 @@ export interface LedgerAudit {
   snapshot(ref: BucketRef): Promise<LedgerSnapshot | null>;
   /** Batches deducted and not settled. @throws OperationalError redis */
   pendingCount(ref: BucketRef): Promise<number>;
+  /** Units that the bucket lent to others and borrowed from them. @throws OperationalError redis */
+  transfers(ref: BucketRef): Promise<BucketTransfers>;
 }
 
 /** The part of an order that an audit compares. */

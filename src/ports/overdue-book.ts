@@ -9,7 +9,7 @@ export interface Overdue {
 }
 
 /** States that are told by their age alone; the others have a deadline of their own. */
-export type AgedState = Exclude<WatchedState, 'batch_pending' | 'pending_payment' | 'sale_shut'>;
+export type AgedState = Exclude<WatchedState, 'batch_pending' | 'pending_payment' | 'sale_shut' | 'units_lent'>;
 
 /** The book as a watchman reads it, on MySQL time. */
 export interface OverdueBook {

@@ -1,6 +1,6 @@
-/** How one batch ended, as the metrics name it. */
+/** How one batch ended, as the metrics name it; `bucket_empty`: nobody was let in yet, units come from other buckets. */
 export type BatchVerdict =
-  'all_answered_by_precheck' | 'accepted' | 'refused' | 'aborted' | 'unavailable' | 'outcome_unknown';
+  'all_answered_by_precheck' | 'bucket_empty' | 'accepted' | 'refused' | 'aborted' | 'unavailable' | 'outcome_unknown';
 
 /** What the main path counts. Every call must be cheap: it stands on the hot path, once per batch. */
 export interface PurchaseMeters {

@@ -1,4 +1,5 @@
 import type { RequestEntry } from '../domain/outcome.js';
+import type { BucketTransfers } from '../domain/unit-transfer.js';
 import type { BucketRef } from './stock-ledger.js';
 
 /** A request by its key, `userId/requestId`. */
@@ -32,6 +33,8 @@ export interface BucketUnits {
   readonly pending: number;
   /** Of those, deducted less than the asked time ago. */
   readonly youngPending: number;
+  /** Units that it lent to other buckets and borrowed from them. */
+  readonly transfers: BucketTransfers;
 }
 
 /**

@@ -74,9 +74,9 @@ export interface RepairLedger {
 
   /**
    * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the
-   * repair: all at once.
+   * repair: all at once. Transfers of earlier epochs are forgotten: the new stock counts their units.
    * @throws OperationalError redis; it may have been done
-   * Source: lua/reopen-6.lua
+   * Source: lua/reopen-7.lua
    */
   reopen(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'>;
 }

@@ -9,6 +9,11 @@ export interface BucketRef {
   readonly bucket: number;
 }
 
+/** The bucket that some buyers belong to, and how many the sale has. */
+export interface HomeBucket extends BucketRef {
+  readonly buckets: number;
+}
+
 export interface PrecheckVerdict {
   /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */
   readonly epoch: number;
@@ -64,7 +69,8 @@ export interface StockLedger {
   /**
    * Looks at a batch-to-be without changing anything, so that a refusal costs no half message. Purchases count in
    * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
-   * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`.
+   * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`, which speaks of this
+   * bucket only: where the sale has others, it is no word for a buyer yet (src/purchase/place-among-buckets.ts).
    * @throws OperationalError redis; nothing was changed
    * Source: lua/precheck-4.lua; protocol rule 4
    */

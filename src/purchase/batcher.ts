@@ -2,7 +2,7 @@ import type { PurchaseOutcome } from '../domain/outcome.js';
 import { purchaseKey, type Purchase } from '../domain/purchase.js';
 import type { Clock } from '../ports/clock.js';
 import type { PurchaseMeters } from '../ports/purchase-meters.js';
-import type { BucketRef } from '../ports/stock-ledger.js';
+import type { HomeBucket } from '../ports/stock-ledger.js';
 import type { PlacedBatch, Reply } from './place-batch.js';
 
 export interface BatcherOptions {
@@ -19,7 +19,7 @@ export interface BatcherOptions {
 }
 
 /** Takes purchases of one bucket to their last word; see place-batch.ts. */
-export type Place = (ref: BucketRef, purchases: Purchase[], trace: string, reply: Reply) => Promise<PlacedBatch>;
+export type Place = (ref: HomeBucket, purchases: Purchase[], trace: string, reply: Reply) => Promise<PlacedBatch>;
 
 export interface BatcherPorts {
   readonly place: Place;
@@ -42,7 +42,7 @@ interface Ticket {
 
 /** The queue of one bucket. An idle lane is forgotten. */
 interface Lane {
-  readonly ref: BucketRef;
+  readonly ref: HomeBucket;
   readonly queue: Ticket[];
   /** Tickets waiting or on their way, by key: a key stands once in a batch (protocol rule 4). */
   readonly tickets: Map<string, Ticket>;
@@ -85,7 +85,7 @@ export class Batcher {
   }
 
   /** One purchase to its answer. Never rejects. */
-  submit(ref: BucketRef, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
+  submit(ref: HomeBucket, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);
     const twin = this.#lanes.get(nameOf(ref))?.tickets.get(key);
     if (twin) {
@@ -104,7 +104,7 @@ export class Batcher {
     });
   }
 
-  #lane(ref: BucketRef): Lane {
+  #lane(ref: HomeBucket): Lane {
     const name = nameOf(ref);
     let lane = this.#lanes.get(name);
     if (!lane) {
@@ -216,4 +216,4 @@ export class Batcher {
   }
 }
 
-const nameOf = (ref: BucketRef): string => `${ref.saleId}:${ref.bucket}`;
+const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}`;

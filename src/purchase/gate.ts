@@ -1,7 +1,7 @@
 import type { PurchaseOutcome } from '../domain/outcome.js';
 import { purchaseKey } from '../domain/purchase.js';
 import { homeBucket, type SaleCard } from '../domain/sale.js';
-import type { BucketRef } from '../ports/stock-ledger.js';
+import type { HomeBucket } from '../ports/stock-ledger.js';
 import type { SaleCards } from '../sale/sale-cards.js';
 import type { Batcher } from './batcher.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
@@ -58,7 +58,8 @@ export class PurchaseGate {
   }
 }
 
-const bucketOf = ({ sale }: SaleCard & { card: 'ready' }, userId: string): BucketRef => ({
+const bucketOf = ({ sale }: SaleCard & { card: 'ready' }, userId: string): HomeBucket => ({
   saleId: sale.saleId,
   bucket: homeBucket(userId, sale.buckets),
+  buckets: sale.buckets,
 });

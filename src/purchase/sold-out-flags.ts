@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../ports/clock.js';
 import type { Log } from '../ports/log.js';
-import type { BucketRef, StockLedger } from '../ports/stock-ledger.js';
+import type { HomeBucket, StockLedger } from '../ports/stock-ledger.js';
+import type { UnitFetcher } from '../stock/unit-fetcher.js';
 
 export interface SoldOutFlagsOptions {
   /** How long a seen zero is believed; released units are offered again this late at the most. */
@@ -12,6 +13,8 @@ export interface SoldOutFlagsOptions {
 
 export interface SoldOutFlagsPorts {
   readonly ledger: Pick<StockLedger, 'acceptedKeys' | 'acceptedCount' | 'readSale'>;
+  /** Of a sale with several buckets, all of them together. */
+  readonly units: Pick<UnitFetcher, 'count'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -44,7 +47,7 @@ export class SoldOutFlags {
   }
 
   /** True: nothing is left and this key never won. */
-  refuses(ref: BucketRef, key: string): boolean {
+  refuses(ref: HomeBucket, key: string): boolean {
     const flag = this.#flags.get(nameOf(ref));
     if (flag === undefined) return false;
     const restMs = flag.untilMs - this.#ports.clock.nowMs();
@@ -55,10 +58,11 @@ export class SoldOutFlags {
   }
 
   /**
-   * What precheck has seen. Null says nothing: a bucket that is not loaded is not sold out.
+   * What precheck has seen, or of a sale with several buckets what all of them together have. Null says nothing: a bucket
+   * that is not loaded is not sold out.
    * @param seenMs when precheck was asked: its answer may have been long on its way; default now
    */
-  observe(ref: BucketRef, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
+  observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
     if (unitsLeft === null) return;
     const name = nameOf(ref);
     const flag = this.#flags.get(name);
@@ -73,19 +77,21 @@ export class SoldOutFlags {
   }
 
   /** The look of one purchase for all. What is not plainly sold out gets no longer life: precheck finds the word. */
-  readonly #renew = async (ref: BucketRef, flag: Flag, seenMs: number): Promise<void> => {
+  readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.ledger.readSale(ref);
     if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
-    if (sale.unitsLeft > 0) flag.untilMs = 0;
+    const unitsLeft = ref.buckets > 1 ? await this.#ports.units.count(ref) : sale.unitsLeft;
+    if (unitsLeft === null) return;
+    if (unitsLeft > 0) flag.untilMs = 0;
     else await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
-  readonly #arm = async (ref: BucketRef, flag: Flag, seenMs: number): Promise<void> => {
+  readonly #arm = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.ledger.readSale(ref);
     if (sale !== null) await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
-  async #armIn(epoch: number, ref: BucketRef, flag: Flag, seenMs: number): Promise<void> {
+  async #armIn(epoch: number, ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> {
     const { ledger } = this.#ports;
     const count = await ledger.acceptedCount(ref);
     if (count > this.#options.keysMax) return;
@@ -100,8 +106,8 @@ export class SoldOutFlags {
 
   async #whileBusy(
     flag: Flag,
-    ref: BucketRef,
-    look: (ref: BucketRef, flag: Flag, seenMs: number) => Promise<void>,
+    ref: HomeBucket,
+    look: (ref: HomeBucket, flag: Flag, seenMs: number) => Promise<void>,
     seenMs: number,
   ): Promise<void> {
     flag.busy = true;
@@ -115,4 +121,4 @@ export class SoldOutFlags {
   }
 }
 
-const nameOf = (ref: BucketRef): string => `${ref.saleId}:${ref.bucket}`;
+const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}`;

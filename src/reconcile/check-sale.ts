@@ -1,6 +1,7 @@
 import { isLive, type FailureReason } from '../domain/order.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { Sale } from '../domain/sale.js';
+import { NO_TRANSFERS, openTransfers, unitsInTransit } from '../domain/unit-transfer.js';
 import type { AuditedOrder, AuditedRow, BookAudit, LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
 import type { Clock } from '../ports/clock.js';
 import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
@@ -43,7 +44,9 @@ export interface SaleFigures {
   readonly duplicates: number;
   /** Purchases that were answered 2xx, or hold units in Redis, and have no row. */
   readonly lost: number;
-  /** Units that left one book and did not reach the other: stock − sold − units left. 0 at rest. */
+  /** Units between two buckets. 0 at rest. */
+  readonly inTransit: number;
+  /** Units that left one book and did not reach the other: stock − sold − units left − units in transit. 0 at rest. */
   readonly difference: number;
   readonly pendingBatches: number;
 }
@@ -78,7 +81,7 @@ export async function checkSale(
   return audit.conclude(opLog, more);
 }
 
-/** Waits until nothing is pending and every release is done. @returns false when `timeoutMs` was not enough */
+/** Waits until nothing is pending, every release is done and no units are lent. @returns false when `timeoutMs` was not enough */
 export async function waitUntilAtRest(
   saleId: string,
   ports: CheckPorts & { readonly clock: Clock },
@@ -88,9 +91,15 @@ export async function waitUntilAtRest(
   const deadlineMs = clock.nowMs() + timeoutMs;
   const sale = await book.findSale(saleId);
   const buckets = Array.from({ length: sale?.buckets ?? 0 }, (_, bucket) => bucket);
+  const isNothingLent = async (): Promise<boolean> => {
+    if (buckets.length < 2) return true;
+    const transfers = await Promise.all(buckets.map((bucket) => ledger.transfers({ saleId, bucket })));
+    return openTransfers(transfers).length === 0;
+  };
   for (;;) {
     const open = await Promise.all(buckets.map(async (bucket) => ledger.pendingCount({ saleId, bucket })));
-    if (open.every((count) => count === 0) && (await book.undoneReleases(saleId)) === 0) return true;
+    const isQuiet = open.every((count) => count === 0) && (await book.undoneReleases(saleId)) === 0;
+    if (isQuiet && (await isNothingLent())) return true;
     if (clock.nowMs() >= deadlineMs) return false;
     await clock.sleep(50);
   }
@@ -99,14 +108,14 @@ export async function waitUntilAtRest(
 /** Adds the rows of one sale up and compares them with its ledger. */
 class Audit {
   readonly #sale: Sale;
-  readonly #ledger: LedgerSnapshot;
+  readonly #ledger: MergedSnapshot;
   readonly #rows = new Map<string, AuditedOrder>();
   readonly #liveUnits = new Map<string, number>();
   readonly #findings: Finding[] = [];
   #duplicates = 0;
   #live = { rows: 0, units: 0 };
 
-  constructor(sale: Sale, ledger: LedgerSnapshot) {
+  constructor(sale: Sale, ledger: MergedSnapshot) {
     this.#sale = sale;
     this.#ledger = ledger;
   }
@@ -131,11 +140,12 @@ class Audit {
 
   conclude(opLog: OpLog | undefined, { history, mayFail }: CheckMore): SaleCheck {
     const { stock, sold } = this.#sale;
-    const { unitsLeft, pending } = this.#ledger;
+    const { unitsLeft, inTransit, pending } = this.#ledger;
     if (sold > stock) this.#found('I1', `sold ${sold} of ${stock}`);
     if (sold !== this.#live.units) this.#found('I1', `sold says ${sold}, live orders have ${this.#live.units} units`);
     if (unitsLeft < 0) this.#found('I1', `${unitsLeft} units left in Redis`);
-    const difference = stock - sold - unitsLeft;
+    if (inTransit > 0) this.#found('I4', `${inTransit} units are between two buckets`);
+    const difference = stock - sold - unitsLeft - inTransit;
     if (difference !== 0) this.#found('I4', `${difference} units are in neither book`);
     this.#compareBuyers();
     const lost = this.#compareRequests() + this.#compareOpLog(opLog ?? new Map());
@@ -146,7 +156,7 @@ class Audit {
     }
     return {
       figures: {
-        ...{ stock, sold, unitsLeft, difference, lost },
+        ...{ stock, sold, unitsLeft, inTransit, difference, lost },
         rows: this.#rows.size + this.#duplicates,
         liveRows: this.#live.rows,
         failedRows: [...this.#rows.values()].filter((row) => row.state === 'failed').length,
@@ -222,11 +232,18 @@ class Audit {
   }
 }
 
-function mergeBuckets(buckets: readonly (LedgerSnapshot | null)[]): LedgerSnapshot {
+/** All buckets of a sale as if they were one. */
+interface MergedSnapshot extends Omit<LedgerSnapshot, 'transfers'> {
+  readonly inTransit: number;
+}
+
+function mergeBuckets(buckets: readonly (LedgerSnapshot | null)[]): MergedSnapshot {
   const loaded = buckets.filter((bucket): bucket is LedgerSnapshot => bucket !== null);
+  const inTransit = unitsInTransit(buckets.map((bucket) => bucket?.transfers ?? NO_TRANSFERS));
   const [only] = loaded;
-  if (loaded.length === 1 && only) return only;
+  if (loaded.length === 1 && only) return { ...only, inTransit };
   return {
+    inTransit,
     unitsLeft: loaded.reduce((sum, bucket) => sum + bucket.unitsLeft, 0),
     requests: new Map(loaded.flatMap((bucket) => [...bucket.requests])),
     buyers: new Map(loaded.flatMap((bucket) => [...bucket.buyers])), // a buyer has one home bucket

@@ -1,17 +1,20 @@
 import type { Sale } from '../domain/sale.js';
+import { transfersSeen, unitsInTransit, type BucketTransfers } from '../domain/unit-transfer.js';
 import type { ReconcileBook } from '../ports/reconcile-book.js';
 import type { ReconcileLedger } from '../ports/reconcile-ledger.js';
 
 export interface SaleUnits {
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
-  /** Stock less units left less units of buyers; 0 while all of them are somewhere. */
+  /** Stock less units left, in transit between two buckets and of buyers; 0 while all of them are somewhere. */
   readonly difference: number;
   readonly pending: number;
   /** Whether something moved while it was read, or is on its way: then a difference says nothing. */
   readonly moving: boolean;
   /** Units left, bucket by bucket. */
   readonly buckets: readonly number[];
+  /** Equal for two measures between which no unit moved from bucket to bucket. */
+  readonly transfersSeen: string;
 }
 
 export interface DriftPorts {
@@ -37,6 +40,7 @@ export async function measureDrift(
   if (second === null) return null;
   const same =
     second.difference === first.difference &&
+    second.transfersSeen === first.transfersSeen &&
     second.buckets.every((unitsLeft, bucket) => unitsLeft === first.buckets[bucket]);
   return { ...second, moving: second.moving || !same };
 }
@@ -45,6 +49,7 @@ async function measure(sale: Sale, { ledger }: DriftPorts, safeAgeMs: number): P
   const { saleId, stock } = sale;
   const sum = { unitsLeft: 0, unitsOfBuyers: 0, pending: 0, moving: false };
   const buckets: number[] = [];
+  const transfers: BucketTransfers[] = [];
   for (let bucket = 0; bucket < sale.buckets; bucket++) {
     const units = await ledger.units({ saleId, bucket }, safeAgeMs);
     if (units === null) return null;
@@ -53,6 +58,8 @@ async function measure(sale: Sale, { ledger }: DriftPorts, safeAgeMs: number): P
     sum.pending += units.pending;
     sum.moving ||= units.moved || units.youngPending > 0;
     buckets.push(units.unitsLeft);
+    transfers.push(units.transfers);
   }
-  return { ...sum, difference: stock - sum.unitsLeft - sum.unitsOfBuyers, buckets };
+  const difference = stock - sum.unitsLeft - unitsInTransit(transfers) - sum.unitsOfBuyers;
+  return { ...sum, difference, buckets, transfersSeen: transfersSeen(transfers) };
 }

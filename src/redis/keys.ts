@@ -10,6 +10,8 @@ export interface BucketKeys {
   readonly buyers: string;
   readonly requests: string;
   readonly pending: string;
+  /** Units lent to other buckets and borrowed from them. */
+  readonly moves: string;
   /** The marker of one batch is `tx` + batchId. */
   readonly tx: string;
   /** The new books of a bucket in repair, until they take the place of the old ones. */
@@ -25,6 +27,7 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
     buyers: `${tag}buyers`,
     requests: `${tag}requests`,
     pending: `${tag}pending`,
+    moves: `${tag}moves`,
     tx: `${tag}tx:`,
     stagedRequests: `${tag}staged:requests`,
     stagedBuyers: `${tag}staged:buyers`,

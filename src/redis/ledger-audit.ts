@@ -1,7 +1,8 @@
 import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
 import type { LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { guarded, serverNowMs, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
+import { readMoves } from './moves.js';
 import { scanHash } from './scan-hash.js';
 
 /** Reads a bucket whole, for audits. */
@@ -19,10 +20,17 @@ export function createLedgerAudit({ redis }: RedisConnection): LedgerAudit {
         }
         const buyers = new Map<string, number>();
         for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
-        return { unitsLeft: Number(stock), requests, buyers, pending: await redis.zrange(keys.pending, '0', '-1') };
+        const pending = await redis.zrange(keys.pending, '0', '-1');
+        const transfers = readMoves(await redis.hgetall(keys.moves), await serverNowMs(redis, keys.moves));
+        return { unitsLeft: Number(stock), requests, buyers, pending, transfers };
       });
     },
 
+    transfers: (ref) =>
+      guarded('read transfers', async () => {
+        const { moves } = bucketKeys(ref);
+        return readMoves(await redis.hgetall(moves), await serverNowMs(redis, moves));
+      }),
     pendingCount: (ref) => guarded('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
   };
 }

@@ -10,6 +10,7 @@ import {
 } from '../ports/reconcile-ledger.js';
 import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
+import { readMoves } from './moves.js';
 import { requestPages } from './request-pages.js';
 import { scanHash } from './scan-hash.js';
 
@@ -109,10 +110,12 @@ async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number):
   let unitsOfBuyers = 0;
   for (const units of buyers.values()) unitsOfBuyers += units;
   const nowMs = await serverNowMs(redis, keys.pending);
-  const [pending, youngPending, after] = await Promise.all([
+  const [pending, youngPending, moves, after] = await Promise.all([
     redis.zcard(keys.pending),
     redis.zcount(keys.pending, `(${nowMs - youngMs}`, '+inf'),
+    redis.hgetall(keys.moves),
     redis.get(keys.stock),
   ]);
-  return { unitsLeft: Number(before), unitsOfBuyers, moved: after !== before, pending, youngPending };
+  const transfers = readMoves(moves, nowMs);
+  return { unitsLeft: Number(before), unitsOfBuyers, moved: after !== before, pending, youngPending, transfers };
 }

@@ -65,8 +65,8 @@ export function createRepairLedger({ redis, run }: RedisConnection): RepairLedge
 }
 
 function reopenKeys(ref: BucketRef): string[] {
-  const { sale, stock, buyers, requests, stagedBuyers, stagedRequests } = bucketKeys(ref);
-  return [sale, stock, buyers, requests, stagedBuyers, stagedRequests];
+  const { sale, stock, buyers, requests, stagedBuyers, stagedRequests, moves } = bucketKeys(ref);
+  return [sale, stock, buyers, requests, stagedBuyers, stagedRequests, moves];
 }
 
 const encodeEntries = (entries: readonly LedgerRequest[]): string =>

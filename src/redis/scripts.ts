@@ -24,6 +24,10 @@ export const SCRIPT_NAMES = [
   'vote',
   'hand',
   'spend',
+  'survey',
+  'lend',
+  'borrow',
+  'confirm',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 

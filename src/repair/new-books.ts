@@ -16,7 +16,7 @@ export class NewBooks {
   /** Every key that has its place, so at most the units ever sold. */
   readonly #placed = new Map<string, 'row' | 'unrecorded'>();
   readonly #unitsOfBuyers = new Map<string, number>();
-  readonly #unitsLeft: number[];
+  #unitsPlaced = 0;
   #unstaged: LedgerRequest[][];
   rows = 0;
   held = 0;
@@ -27,8 +27,7 @@ export class NewBooks {
 
   constructor(sale: Sale) {
     this.#sale = sale;
-    this.#unitsLeft = Array.from({ length: sale.buckets }, (_, bucket) => unitsOfBucket(sale, bucket));
-    this.#unstaged = this.#unitsLeft.map(() => []);
+    this.#unstaged = Array.from({ length: sale.buckets }, () => []);
   }
 
   addRows(rows: readonly AgedOrder[]): void {
@@ -65,17 +64,24 @@ export class NewBooks {
     return taken;
   }
 
-  /** Bucket by bucket; never below 0, whatever went wrong before. */
+  /**
+   * What is left of the whole stock, in even shares: which bucket had how much before, and what was on its way between two,
+   * counts no more. Never below 0, whatever went wrong before.
+   */
   get unitsLeft(): readonly number[] {
-    return this.#unitsLeft.map((units) => Math.max(0, units));
+    const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };
+    return Array.from({ length: rest.buckets }, (_, bucket) => unitsOfBucket(rest, bucket));
+  }
+
+  get #left(): number {
+    return this.#sale.stock - this.#unitsPlaced;
   }
 
   #keep(key: string, entry: LedgerRequest[1]): void {
     if (entry.state === 'released' || this.#placed.has(key)) return;
     const userId = key.slice(0, key.indexOf('/'));
-    const left = this.#unitsLeft[homeBucket(userId, this.#sale.buckets)] ?? 0;
     const units = (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity;
-    const fits = entry.quantity <= left && units <= this.#sale.limitPerBuyer;
+    const fits = entry.quantity <= this.#left && units <= this.#sale.limitPerBuyer;
     if (!fits && entry.state === 'held') return;
     this.#placed.set(key, 'unrecorded');
     if (!fits) return void this.withoutRoom.push([key, entry]);
@@ -88,7 +94,7 @@ export class NewBooks {
     const bucket = homeBucket(userId, this.#sale.buckets);
     this.#unstaged[bucket]?.push([key, entry]);
     if (entry.state === 'released') return;
-    this.#unitsLeft[bucket] = (this.#unitsLeft[bucket] ?? 0) - entry.quantity;
+    this.#unitsPlaced += entry.quantity;
     this.#unitsOfBuyers.set(userId, (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity);
   }
 }

@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
+import type { Sale } from '../domain/sale.js';
 import type { LedgerSale, StockLedger } from '../ports/stock-ledger.js';
+import type { UnitFetcher } from '../stock/unit-fetcher.js';
 import type { SaleCards } from './sale-cards.js';
 
 /** Below this share of its stock a sale shows `few`. */
@@ -27,6 +29,8 @@ export type GetSaleAnswer =
 export interface GetSalePorts {
   readonly cards: SaleCards;
   readonly ledger: Pick<StockLedger, 'readSale'>;
+  /** Of a sale with several buckets, all of them together. */
+  readonly units: Pick<UnitFetcher, 'count'>;
 }
 
 /** Reads a sale for its page, at most once a second per sale and process. */
@@ -60,20 +64,32 @@ export class GetSale {
     const loaded = buckets.filter((bucket): bucket is LedgerSale => bucket !== null);
     const [first] = loaded;
     if (!first || loaded.length < buckets.length) return { outcome: 'loading' };
-    const left = loaded.reduce((sum, bucket) => sum + bucket.unitsLeft, 0);
+    const left = await this.#unitsLeft(sale, loaded);
     const { sku, title, priceCents, limitPerBuyer } = sale;
     return {
       outcome: 'found',
       view: {
         ...{ saleId, sku, title, priceCents, limitPerBuyer },
         state: shownState(first),
-        stock: left <= 0 ? 'none' : left < sale.stock * FEW_SHARE ? 'few' : 'plenty',
+        stock: coarse(left, sale.stock),
         opensAtMs: first.opensAtMs,
         closesAtMs: first.closesAtMs,
         nowMs: first.nowMs,
       },
     };
   }
+
+  /** Where no bucket shows a unit some may be on their way between two; null: nobody can say. */
+  async #unitsLeft(sale: Sale, buckets: readonly LedgerSale[]): Promise<number | null> {
+    const left = buckets.reduce((sum, bucket) => sum + bucket.unitsLeft, 0);
+    return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);
+  }
+}
+
+function coarse(left: number | null, stock: number): SaleView['stock'] {
+  if (left === null) return 'unknown';
+  if (left <= 0) return 'none';
+  return left < stock * FEW_SHARE ? 'few' : 'plenty';
 }
 
 function shownState(sale: LedgerSale): SaleView['state'] {

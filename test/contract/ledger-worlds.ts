@@ -1,6 +1,7 @@
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { SaleCardCache } from '../../src/ports/sale-card-cache.js';
+import type { TransferLedger } from '../../src/ports/transfer-ledger.js';
 import type { BucketRef, SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
 import { silentLog } from '../../src/ports/log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
@@ -10,10 +11,12 @@ import { createSaleCardCache } from '../../src/redis/sale-card-cache.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createTransferLedger } from '../../src/redis/transfer-ledger.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
 import { MemoryRepairLedger } from '../helpers/memory/memory-repair-ledger.js';
 import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
+import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
 import { startRedisCluster } from '../helpers/redis-cluster.js';
 import { saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
@@ -26,6 +29,7 @@ export interface LedgerWorld {
   readonly settlement: SettlementLedger;
   readonly cards: SaleCardCache;
   readonly repair: RepairLedger;
+  readonly transfers: TransferLedger;
   /** Now on the clock of the ledger, ms. */
   nowMs(): Promise<number>;
   /** Lets time pass. */
@@ -49,6 +53,7 @@ async function memoryWorld(): Promise<LedgerWorld> {
     settlement: ledger,
     cards: new MemorySaleCardCache(clock, { ttlMs: CARD_TTL_MS }),
     repair: new MemoryRepairLedger(ledger),
+    transfers: new MemoryTransfers(ledger),
     nowMs: async () => clock.nowMs(),
     elapse: (ms) => clock.sleep(ms),
     restart: async () => void ledger.restart(),
@@ -68,6 +73,7 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<LedgerWorld> {
     settlement: createSettlementLedger(connection),
     cards: createSaleCardCache(connection, { ttlMs: CARD_TTL_MS }),
     repair: createRepairLedger(connection),
+    transfers: createTransferLedger(connection),
     nowMs: () => serverNowMs(connection.redis, 'any'), // all servers of a test are on this host
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     restart: async (ref) => {

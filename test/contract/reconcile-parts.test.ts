@@ -14,6 +14,7 @@ import { bucketKeys } from '../../src/redis/keys.js';
 import { createReconcileLedger } from '../../src/redis/reconcile-ledger.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
+import { createTransferLedger } from '../../src/redis/transfer-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import type { MemoryBooks } from '../helpers/memory/memory-books.js';
 import type { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
@@ -22,11 +23,14 @@ import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/me
 import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import type { TransferLedger } from '../../src/ports/transfer-ledger.js';
+import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type BookWorld } from './book-worlds.js';
 
 interface LedgerSide {
   readonly read: ReconcileLedger;
   readonly ledger: StockLedger & SaleLedger & SettlementLedger;
+  readonly transfers: TransferLedger;
   /** Takes the marker of a batch away. */
   bare(batch: Batch): Promise<void>;
   close(): Promise<void>;
@@ -37,7 +41,7 @@ async function redisSide(url: string): Promise<LedgerSide> {
   const parts = [createStockLedger(connection, silentLog), createSaleLedger(connection)] as const;
   const ledger = { ...parts[0], ...parts[1], ...createSettlementLedger(connection) };
   return {
-    ...{ read: createReconcileLedger(connection), ledger },
+    ...{ read: createReconcileLedger(connection), ledger, transfers: createTransferLedger(connection) },
     bare: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
     close: () => connection.close(),
   };
@@ -49,7 +53,7 @@ const LEDGERS: [string, () => Promise<LedgerSide>][] = [
     async () => {
       const ledger = new MemoryLedger({ clock: systemClock });
       return {
-        ...{ read: new MemoryReconcileLedger(ledger), ledger },
+        ...{ read: new MemoryReconcileLedger(ledger), ledger, transfers: new MemoryTransfers(ledger) },
         bare: async (batch) => void ledger.bucket(batch).markers.delete(batch.batchId),
         close: async () => undefined,
       };
@@ -133,9 +137,30 @@ for (const [name, createSide] of LEDGERS) {
       expect((await side.read.pendingAmong(ref(), [])).size).to.equal(0);
     });
 
+    it('R12 names the units that it lent to other buckets and borrowed from them', async () => {
+      const { transfers } = side;
+      const split = { ...saleOf({ stock: 30, buckets: 3 }), epoch: 1 };
+      const bucket = (index: number) => ({ saleId: split.saleId, bucket: index });
+      await side.ledger.warm(split);
+      for (const to of [2, 0]) await transfers.lend(bucket(1), to, 1, 1);
+      await transfers.borrow(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
+      await transfers.confirm(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
+      const lender = await side.read.units(bucket(1), 0);
+      expect(lender?.unitsLeft).to.equal(2);
+      expect(
+        lender?.transfers.lent.map(({ ageMs, ...lent }) => (expect(ageMs).to.be.below(60_000), lent)),
+      ).to.deep.equal([
+        { to: 0, seq: 1, units: 3, isOpen: true },
+        { to: 2, seq: 1, units: 5, isOpen: false },
+      ]);
+      const other = await side.read.units(bucket(2), 0);
+      expect([other?.unitsLeft, other?.transfers]).to.deep.equal([15, { lent: [], borrowed: new Map([[1, 1]]) }]);
+    });
+
     it('adds the units up, and says what is young', async () => {
       await deducted('u1*2', 'u2');
-      const units = { unitsLeft: 97, unitsOfBuyers: 3, moved: false, pending: 1 };
+      const transfers = { lent: [], borrowed: new Map() };
+      const units = { unitsLeft: 97, unitsOfBuyers: 3, moved: false, pending: 1, transfers };
       expect(await side.read.units(ref(), 60_000)).to.deep.equal({ ...units, youngPending: 1 });
       expect(await side.read.units(ref(), -60_000)).to.deep.equal({ ...units, youngPending: 0 });
       expect(await side.read.units({ saleId: saleOf().saleId, bucket: 0 }, 1)).to.equal(null);

@@ -7,6 +7,7 @@ import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { Claimed, SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/ports/stock-ledger.js';
+import type { Borrowed, Lent, TransferLedger } from '../../src/ports/transfer-ledger.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
 const LUA = new URL('../../lua/', import.meta.url);
@@ -110,6 +111,12 @@ const HAND = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] a
 const handIsThePort: Same<(typeof HAND)[number], Handed> = true;
 const SPEND = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
 const spendIsThePort: Same<(typeof SPEND)[number], Spent> = true;
+const LEND = ['shut', 'lent', 'empty'] as const;
+const lendIsThePort: Same<(typeof LEND)[number], Lent['outcome']> = true;
+const BORROW = ['shut', 'already_borrowed', 'borrowed'] as const;
+const borrowIsThePort: Same<(typeof BORROW)[number], Borrowed['outcome']> = true;
+const CONFIRM = ['shut', 'already_confirmed', 'confirmed'] as const;
+const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<TransferLedger['confirm']>>> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
@@ -132,6 +139,10 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   look: [], // an entry
   standing: [], // as it is stored
   vote: [], // votes
+  survey: [], // numbers
+  lend: LEND,
+  borrow: BORROW,
+  confirm: CONFIRM,
 };
 
 describe('guard: the header of a script is its contract', () => {
@@ -164,6 +175,7 @@ describe('guard: the header of a script is its contract', () => {
       ...[claimIsThePort, shutIsThePort, stageIsThePort, rememberIsThePort, reopenIsThePort],
       takeIsThePort,
       ...[handIsThePort, spendIsThePort],
+      ...[lendIsThePort, borrowIsThePort, confirmIsThePort],
     ];
     expect(proofs).not.to.include(false);
   });

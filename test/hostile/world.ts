@@ -113,7 +113,8 @@ export class HostileWorld extends ReconcileWorld {
     const moves = this.#seen(this.moves);
     const cache = this.#seen(this.cache);
     const cards = new SaleCards({ book: books, cache, clock }, LIMITS);
-    const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { ledger, clock, log: this.log });
+    const units = { count: async () => null }; // these sales have one bucket each
+    const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { ledger, units, clock, log: this.log });
     const channel = this.#recording(ledger);
     const waiting = { cards, ledger, book: books, news: this.news, clock, random: Math.random };
     const meters = { changeFound: () => undefined };
@@ -139,7 +140,7 @@ export class HostileWorld extends ReconcileWorld {
         { followersMax: 1000, followersPerBuyerMax: 50, lookMaxMs: 1000 },
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
-      getSale: new GetSale({ cards, ledger }, { ttlMs: 20, max: 100 }),
+      getSale: new GetSale({ cards, ledger, units }, { ttlMs: 20, max: 100 }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, books),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>

@@ -304,6 +304,58 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
+    name: 'borrow-without-its-number',
+    breaks: 'a transfer that has arrived brings nothing a second time',
+    servers: (servers, site) => ({
+      transfers: replaced(servers.transfers, {
+        borrow: async (saleId, transfer, epoch) => {
+          const { borrowed } = site.ledger.bucket({ saleId, bucket: transfer.to });
+          borrowed.delete(transfer.from);
+          return servers.transfers.borrow(saleId, transfer, epoch);
+        },
+      }),
+    }),
+  },
+  {
+    name: 'confirm-before-borrow',
+    breaks: 'the lender forgets units only when they have arrived',
+    servers: (servers) => ({
+      transfers: replaced(servers.transfers, {
+        lend: async (from, to, epoch, least) => {
+          const lent = await servers.transfers.lend(from, to, epoch, least);
+          if (lent.outcome !== 'lent') return lent;
+          await servers.transfers.confirm(from.saleId, { from: from.bucket, to, ...lent }, epoch);
+          return lent;
+        },
+      }),
+    }),
+  },
+  {
+    name: 'sold-out-after-one-bucket',
+    breaks: 'sold_out is said when all buckets together have too few',
+    servers: (servers) => ({
+      transfers: replaced(servers.transfers, {
+        lend: async () => ({ outcome: 'empty' }),
+        survey: async (ref, buckets) => {
+          const look = await servers.transfers.survey(ref, buckets);
+          return look === null ? null : { ...look, unitsLeft: 0 };
+        },
+      }),
+    }),
+  },
+  {
+    name: 'units-on-their-way-are-forgotten',
+    breaks: 'what a dead process left between two buckets is brought to its end',
+    servers: (servers) => ({
+      transfers: replaced(servers.transfers, {
+        survey: async (ref, buckets) => {
+          const look = await servers.transfers.survey(ref, buckets);
+          return look === null ? null : { ...look, lent: [] };
+        },
+      }),
+    }),
+  },
+  {
     name: 'late-repair-still-acts',
     breaks: 'the token of a repair ends with the next one (rule 10)',
     servers: (servers, site) => ({

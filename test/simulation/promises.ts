@@ -4,6 +4,7 @@ import type { PurchaseOutcome, PurchaseStatus } from '../../src/domain/outcome.j
 import { purchaseKey, type Purchase } from '../../src/domain/purchase.js';
 import { homeBucket, type Sale } from '../../src/domain/sale.js';
 import { TOPICS } from '../../src/domain/topics.js';
+import { unitsInTransit } from '../../src/domain/unit-transfer.js';
 import { checkSale, type Heard } from '../../src/reconcile/check-sale.js';
 import { compareSale } from '../../src/reconcile/compare-sale.js';
 import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/memory-reconcile.js';
@@ -22,6 +23,9 @@ const NO_UNITS: readonly string[] = ['sold_out', 'limit_reached', 'not_open', 'c
 /** Why a purchase may end as failed while Redis loses nothing: somebody gave it up. */
 const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
 
+/** A purchase that its client has given up may still take units for so long. */
+const GONE_MAX_MS = 60_000;
+
 /** The promises of docs/architecture.md, looked at whenever something has happened, and when all is at rest. */
 export class Promises {
   readonly #site: Site;
@@ -36,10 +40,22 @@ export class Promises {
   readonly #outlived = new Set<string>();
   readonly #batchWords = new Map<string, BatchWord>();
   readonly #states = new Map<string, OrderState>();
+  /** Units in all buckets and between them, since when. */
+  readonly #unitsLeft: { readonly fromMs: number; readonly units: number }[] = [];
+  /** `userId/requestId` → its largest quantity, and when it was pressed for the last time. */
+  readonly #pressed = new Map<string, { readonly quantity: number; readonly atMs: number }>();
   readonly #told = new Map<string, OrderState>();
 
   constructor(site: Site) {
     this.#site = site;
+    this.#lookAtLedger();
+  }
+
+  /** A buyer begins a try. */
+  pressed({ userId, requestId, quantity }: Purchase): void {
+    const key = purchaseKey({ userId, requestId });
+    const most = Math.max(quantity, this.#pressed.get(key)?.quantity ?? 0);
+    this.#pressed.set(key, { quantity: most, atMs: this.#site.scheduler.nowMs });
   }
 
   /** What a buyer hears of one try that began at `sinceMs`; null: nothing. */
@@ -48,6 +64,7 @@ export class Promises {
     const word = answer?.outcome ?? 'outcome_unknown';
     const heard: Heard =
       word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
+    if (word === 'sold_out') this.#lookAtSoldOut(key, quantity, sinceMs);
     const before = this.#opLog.get(key) ?? heard;
     this.#opLog.set(key, before === 'ok' || heard === 'ok' ? 'ok' : before === heard ? heard : 'unknown');
     const wish = `${key}*${quantity}`;
@@ -62,6 +79,22 @@ export class Promises {
     if (yesAtMs !== undefined && yesAtMs < sinceMs && NO_UNITS.includes(word) && !this.#isExcused(word, sinceMs)) {
       this.#site.fail('I3', `${key}: ${word} after a yes`);
     }
+  }
+
+  /**
+   * Nobody hears `sold_out` while there are units all the time since he pressed: enough for him and for all others whose
+   * purchases may be under way. A flag may be as old as its life.
+   */
+  #lookAtSoldOut(key: string, quantity: number, sinceMs: number): void {
+    if (this.#site.past.restarts > 0) return; // a sale that is being repaired has no units that could be counted
+    const fromMs = sinceMs - this.#site.shape.soldOutLifeMs;
+    const since = this.#unitsLeft.findLastIndex((one) => one.fromMs < fromMs);
+    const units = Math.min(...this.#unitsLeft.slice(Math.max(0, since)).map((one) => one.units));
+    let others = 0;
+    for (const [other, { quantity: wanted, atMs }] of this.#pressed) {
+      if (other !== key && atMs + GONE_MAX_MS >= fromMs) others += wanted;
+    }
+    if (units >= quantity + others) this.#site.fail('SOLD_OUT', `${key} hears sold_out, and ${units} units are left`);
   }
 
   /** A sold-out flag knows who won until it was armed. Units that went back since may have been won in its life. */
@@ -95,6 +128,9 @@ export class Promises {
         if ((value as string[]).includes('released')) this.#givenBackMs = this.#site.scheduler.nowMs;
         return this.#lookAtLedger();
       case 'settle':
+      case 'lend':
+      case 'borrow':
+      case 'confirm':
         return this.#lookAtLedger();
       case 'commit':
       case 'rollback':
@@ -130,22 +166,27 @@ export class Promises {
     }
   }
 
-  /** I1 and I4 on the side of the ledger: every unit is left, held or ordered, at any moment. */
+  /** I1 and I4 on the side of the ledger: every unit is left, between two buckets, held or ordered, at any moment. */
   #lookAtLedger(): void {
     const { ledger, shape } = this.#site;
     const { stock, buckets, limitPerBuyer } = shape.sale;
-    for (let index = 0; index < buckets; index++) {
-      const bucket = ledger.bucket({ saleId: SALE_ID, bucket: index });
-      if (bucket.sale === null || bucket.sale.epoch === 0) continue; // everything is gone, and not rebuilt yet
-      let units = bucket.unitsLeft;
+    const all = Array.from({ length: buckets }, (_, bucket) => ledger.bucket({ saleId: SALE_ID, bucket }));
+    let left = unitsInTransit(all.map((bucket) => bucket.transfers()));
+    let units = 0;
+    for (const bucket of all) {
+      left += bucket.unitsLeft;
       for (const entry of bucket.requests.values()) if (entry.state !== 'released') units += entry.quantity;
-      const loaded = Math.ceil((stock - index) / buckets);
       if (bucket.unitsLeft < 0) this.#site.fail('I1', `${bucket.unitsLeft} units left in Redis`);
-      if (units !== loaded) this.#site.fail('I4', `Redis has ${units} units of ${loaded}`);
       for (const [userId, held] of bucket.unitsByBuyer()) {
         if (held > limitPerBuyer) this.#site.fail('I2', `${userId} holds ${held} units in Redis`);
       }
     }
+    if (this.#unitsLeft.at(-1)?.units !== left)
+      this.#unitsLeft.push({ fromMs: this.#site.scheduler.nowMs, units: left });
+    // While one bucket is rebuilt and another is not, units stand in both books, or in none.
+    const [epoch = 0, ...others] = all.map(({ sale }) => sale?.epoch ?? 0);
+    if (epoch === 0 || others.some((other) => other !== epoch)) return;
+    if (left + units !== stock) this.#site.fail('I4', `Redis has ${left + units} units of ${stock}`);
   }
 
   /** I1 and I2 on the side of the book; and while Redis loses nothing, no purchase fails but those that somebody gave up. */

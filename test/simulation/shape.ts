@@ -20,6 +20,8 @@ export interface Shape {
   readonly checkAfterMs: number;
   readonly redriveAfterMs: number;
   readonly settleAfterMs: number;
+  /** The keeper brings units between two buckets that are older to their end. */
+  readonly transferAfterMs: number;
   /** Pause between two runs of a job of the keeper. */
   readonly jobEveryMs: number;
   /** Whether the keepers compare the books and mend what is apart, while faults go on; null: they do not. */
@@ -61,6 +63,7 @@ export type RestartKind = (typeof RESTART_KINDS)[number];
 /** Calls after which Redis may die at once: the gaps in which it is told something, and those of a repair. */
 const RESTART_AFTER = [
   ...(['precheck', 'sendHalf', 'deduct', 'decide', 'commit', 'write', 'settle', 'release', 'claim'] as const),
+  ...(['lend', 'borrow', 'confirm'] as const),
   ...(['cancel', 'park', 'unpark', 'standing', 'shut', 'raiseEpoch', 'stage', 'remember', 'reopen'] as const),
 ] as const;
 
@@ -87,6 +90,7 @@ export function drawShape(rng: Rng): Shape {
     checkAfterMs: rng.pick([200, 2_000, 10_000]),
     redriveAfterMs: rng.pick([3_000, 15_000]),
     settleAfterMs: rng.pick([1_000, 5_000]),
+    transferAfterMs: rng.pick([0, 500, 3_000]),
     jobEveryMs: rng.pick([2_000, 5_000]),
     reconcileEveryMs: rng.chance(0.15) ? rng.pick([500, 4_000]) : null,
     safeAgeMs: rng.pick([1_000, 8_000, 30_000]),
@@ -116,7 +120,7 @@ function drawRestarts(rng: Rng): Shape['restarts'] {
 }
 
 function drawSale(rng: Rng, chaosMs: number): Sale {
-  const buckets = rng.chance(0.15) ? 2 : 1;
+  const buckets = rng.chance(0.3) ? rng.range(2, 4) : 1;
   return {
     saleId: SALE_ID,
     sku: 'sku-1',

@@ -15,10 +15,13 @@ const CALLS_HIT = [
   ...['withPending', 'stalePending', 'publish', 'lease', 'markDone', 'postpone', 'release', 'expire', 'expireDue'],
   ...['pay', 'cancel', 'findOrder', 'park', 'acquire', 'gate', 'move'],
   ...['claim', 'standing', 'shut', 'raiseEpoch', 'stage', 'reopen'],
+  ...['survey', 'lend', 'borrow', 'confirm'],
 ];
 
 /** What the programs must have come to at least once. */
 const REACHED = [
+  ...['batch: bucket_empty', 'lend: lent', 'lend: empty', 'lend: shut', 'borrow: borrowed', 'borrow: already_borrowed'],
+  ...['borrow: shut', 'confirm: confirmed', 'confirm: already_confirmed'],
   ...['batch: all_answered_by_precheck', 'batch: accepted', 'batch: refused', 'batch: aborted'],
   ...['batch: unavailable', 'batch: outcome_unknown', 'deduct: deducted', 'deduct: refused', 'deduct: aborted'],
   ...['decide: deducted', 'decide: aborted', 'check-back: commit', 'check-back: rollback', 'check-back: no_answer'],

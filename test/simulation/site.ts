@@ -4,6 +4,7 @@ import type { CheckBack } from '../../src/ports/purchase-channel.js';
 import type { RepairLedger } from '../../src/ports/repair-ledger.js';
 import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
 import type { SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
+import type { TransferLedger } from '../../src/ports/transfer-ledger.js';
 import type { Delivery } from '../../src/ports/delivery-source.js';
 import type { OrderMoves, OverdueOrders } from '../../src/ports/order-moves.js';
 import type { Log } from '../../src/ports/log.js';
@@ -25,6 +26,8 @@ import type { Shape } from './shape.js';
 /** The servers as the programs reach them. A mutant replaces one of these. */
 export interface Servers {
   readonly stock: StockLedger;
+  /** Units that move between buckets. */
+  readonly transfers: TransferLedger;
   readonly settlement: SettlementLedger;
   readonly repair: RepairLedger;
   /** The book as workers see it; everybody else reads the books themselves. */

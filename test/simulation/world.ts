@@ -2,6 +2,7 @@ import { OperationalError } from '../../src/domain/errors.js';
 import { SalesNotCompared } from '../../src/reconcile/reconcile-jobs.js';
 import type { Sale } from '../../src/domain/sale.js';
 import type { Order } from '../../src/domain/order.js';
+import { openTransfers } from '../../src/domain/unit-transfer.js';
 import { DEAD_LETTERS, GROUPS, GROUP_TOPICS } from '../../src/domain/topics.js';
 import type { Log } from '../../src/ports/log.js';
 import type { Clock } from '../../src/ports/clock.js';
@@ -16,6 +17,7 @@ import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js'
 import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
 import { MemoryRepairLedger } from '../helpers/memory/memory-repair-ledger.js';
 import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
+import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { Faults } from './engine/faults.js';
 import { describe } from './engine/life.js';
@@ -119,7 +121,17 @@ export class World implements Site {
     this.refunds = new MemoryRefundBook(this.moves, clock);
     const { ledger, books, moves } = this;
     const repair = new MemoryRepairLedger(ledger);
-    const servers: Servers = { stock: ledger, settlement: ledger, repair, orders: books, outbox: books.outbox, moves };
+    const transfers = new MemoryTransfers(ledger);
+    const orders = books;
+    const servers: Servers = {
+      stock: ledger,
+      transfers,
+      settlement: ledger,
+      repair,
+      orders,
+      outbox: books.outbox,
+      moves,
+    };
     this.servers = { ...servers, ...mutant?.servers?.(servers, this) };
     this.rules = { ...THE_RULES, ...mutant?.rules?.(this) };
   }
@@ -159,6 +171,7 @@ export class World implements Site {
     if (restarts?.after === call && !this.faults.healed && this.past.restarts < restarts.times) {
       if (this.rng.chance(RESTART_RATE)) this.#restart(restarts.kind);
     }
+    if (['lend', 'borrow', 'confirm'].includes(call)) this.count(`${call}: ${wordOf(value)}`);
     if (call === 'deduct' || call === 'decide') this.count(`${call}: ${wordOf(value)}`);
     if (call === 'commit' || call === 'publish') this.#news();
   }
@@ -201,6 +214,7 @@ export class World implements Site {
       if (this.ledger.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
     }
     if (!this.#isOpenForAll()) return 'the sale is shut';
+    if (this.#isLent()) return 'units are lent';
     if (this.books.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
     const nowMs = this.scheduler.nowMs;
     if (this.books.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
@@ -250,6 +264,12 @@ export class World implements Site {
       if (!this.ledger.isSure(sale) || sale.epoch !== epoch || sale.state !== state) return false;
     }
     return true;
+  }
+
+  #isLent(): boolean {
+    const { saleId, buckets } = this.shape.sale;
+    const all = Array.from({ length: buckets }, (_, bucket) => this.ledger.bucket({ saleId, bucket }).transfers());
+    return openTransfers(all).length > 0;
   }
 
   async #end(): Promise<void> {

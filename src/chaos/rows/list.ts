@@ -1,5 +1,6 @@
 import type { Row } from '../row.js';
 import { API_CLOCK_ROWS } from './api-clocks.js';
+import { BUCKET_ROWS } from './buckets.js';
 import { BOOKS_APART_ROWS } from './books-apart.js';
 import { BROKER_DISK_ROWS } from './broker-disk.js';
 import { BROKER_LOSS_ROWS } from './broker-loss.js';
@@ -47,6 +48,7 @@ export const ROWS: readonly Row[] = [
   ...LATE_REFUSAL_ROWS,
   ...SHARED_BATCH_ROWS,
   ...FULL_SLOT_ROWS,
+  ...BUCKET_ROWS,
   ...REDIS_ROWS,
   ...REDIS_LOSS_ROWS,
   ...REDIS_EMPTY_ROWS,

@@ -5,6 +5,7 @@ import { RUN_OUTCOMES } from '../../ports/reconcile-runs.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../ports/dead-letters.js';
 import { REFUND_STATES } from '../../ports/refund-book.js';
 import { SALE_STATES } from '../../domain/sale.js';
+import { BUCKETS_MAX } from '../../domain/unit-transfer.js';
 import { STANDINGS } from '../../trace/standing-of.js';
 import { TRACE_SOURCES } from '../../trace/steps-of.js';
 import { PROBLEMS } from '../problem.js';
@@ -67,14 +68,18 @@ export const schemas = {
     ...{ stock: count, sold: count, buckets: count, epoch: count },
     state: { enum: SALE_STATES },
   }),
-  NewSale: object({
-    sku: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' },
-    title: { type: 'string', minLength: 1, maxLength: 200 },
-    priceCents: count,
-    stock: { type: 'integer', minimum: 1, maximum: 10_000_000 },
-    limitPerBuyer: { type: 'integer', minimum: 1, maximum: 1000 },
-    ...{ opensAt: time, closesAt: time },
-  }),
+  NewSale: object(
+    {
+      sku: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' },
+      title: { type: 'string', minLength: 1, maxLength: 200 },
+      priceCents: count,
+      stock: { type: 'integer', minimum: 1, maximum: 10_000_000 },
+      limitPerBuyer: { type: 'integer', minimum: 1, maximum: 1000 },
+      buckets: { type: 'integer', minimum: 1, maximum: BUCKETS_MAX, default: 1 },
+      ...{ opensAt: time, closesAt: time },
+    },
+    ['sku', 'title', 'priceCents', 'stock', 'limitPerBuyer', 'opensAt', 'closesAt'],
+  ),
   Order: object(order),
   OrderWithRefunds: object({ ...order, refunds: { type: 'array', minItems: 1, items: refund } }, Object.keys(order)),
   PaymentEvent: object(

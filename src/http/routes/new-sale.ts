@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { NewSale } from '../../domain/sale.js';
+import { BUCKETS_MAX } from '../../domain/unit-transfer.js';
 import type { FieldError } from '../problem.js';
 
 /** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */
@@ -31,6 +32,7 @@ const body = z.strictObject({
   priceCents: whole(0, PRICE_CENTS_MAX),
   stock: whole(1, STOCK_MAX),
   limitPerBuyer: whole(1, LIMIT_MAX),
+  buckets: whole(1, BUCKETS_MAX).default(1),
   opensAt: time,
   closesAt: time,
 });
@@ -51,8 +53,7 @@ export function readNewSale(text: string): NewSale | readonly FieldError[] {
   if (sale.limitPerBuyer > sale.stock) wrong('limitPerBuyer', 'must not be larger than stock');
   if (closesAt <= opensAt) wrong('closesAt', 'must be later than opensAt');
   if (errors.length > 0) return errors;
-  // One bucket for now: a second one needs units that move between buckets.
-  return { ...sale, buckets: 1, opensAtMs: opensAt, closesAtMs: closesAt };
+  return { ...sale, opensAtMs: opensAt, closesAtMs: closesAt };
 }
 
 function fieldErrorsOf(issue: z.core.$ZodIssue): FieldError[] {

@@ -10,8 +10,15 @@ export function memoryAudit(ledger: MemoryLedger, books: MemoryBooks): CheckPort
         const bucket = ledger.bucket(ref);
         if (bucket.sale === null) return null;
         const { unitsLeft, requests, pending } = bucket;
-        return { unitsLeft, requests, buyers: bucket.unitsByBuyer(), pending: [...pending.keys()] };
+        return {
+          unitsLeft,
+          requests,
+          buyers: bucket.unitsByBuyer(),
+          pending: [...pending.keys()],
+          transfers: bucket.transfers(),
+        };
       },
+      transfers: async (ref) => ledger.bucket(ref).transfers(),
       pendingCount: async (ref) => ledger.bucket(ref).pending.size,
     },
     book: {

@@ -1,5 +1,6 @@
 import { formatRequestEntry, type RequestEntry } from '../../../src/domain/outcome.js';
 import type { LedgerSaleState } from '../../../src/domain/sale.js';
+import type { BucketTransfers } from '../../../src/domain/unit-transfer.js';
 
 export interface LoadedSale {
   state: LedgerSaleState;
@@ -26,6 +27,14 @@ export interface BucketRepair {
   readonly staged: Map<string, RequestEntry>;
 }
 
+/** Units that a bucket has given to another one, the last time. */
+export interface MemoryLent {
+  readonly seq: number;
+  readonly units: number;
+  readonly isOpen: boolean;
+  readonly atMs: number;
+}
+
 /** Everything a bucket holds, in a form that compares: the memory and Redis are both read into it. */
 export interface BucketSnapshot {
   readonly state: LedgerSaleState | null;
@@ -49,6 +58,10 @@ export class MemoryBucket {
   /** batchId → Unix ms of its deduct. */
   pending = new Map<string, number>();
   repair: BucketRepair | null = null;
+  /** By the bucket that gets them. */
+  lent = new Map<number, MemoryLent>();
+  /** Lender → number of the last transfer that has arrived from it. */
+  borrowed = new Map<number, number>();
 
   /** The marker, unless its life is over. */
   marker(batchId: string, nowMs: number): Marker | null {
@@ -75,18 +88,26 @@ export class MemoryBucket {
     copy.requests = new Map(this.requests);
     copy.markers = new Map(this.markers);
     copy.pending = new Map(this.pending);
+    copy.lent = new Map(this.lent);
+    copy.borrowed = new Map(this.borrowed);
     copy.repair = this.repair && { ...this.repair, staged: new Map(this.repair.staged) };
     return copy;
   }
 
   /** Holds what the other one holds, which is not used any more. */
-  become({ sale, unitsLeft, requests, markers, pending, repair }: MemoryBucket): void {
-    Object.assign(this, { sale, unitsLeft, requests, markers, pending, repair });
+  become({ sale, unitsLeft, requests, markers, pending, repair, lent, borrowed }: MemoryBucket): void {
+    Object.assign(this, { sale, unitsLeft, requests, markers, pending, repair, lent, borrowed });
   }
 
   pendingOldestFirst(): [string, number][] {
     const byName = ([a]: [string, number], [b]: [string, number]): number => (a < b ? -1 : 1);
     return [...this.pending].sort((a, b) => a[1] - b[1] || byName(a, b));
+  }
+
+  /** @param nowMs absent: every transfer is new */
+  transfers(nowMs?: number): BucketTransfers {
+    const lent = [...this.lent].map(([to, { atMs, ...units }]) => ({ to, ...units, ageMs: (nowMs ?? atMs) - atMs }));
+    return { lent: lent.sort((a, b) => a.to - b.to), borrowed: new Map([...this.borrowed].sort(([a], [b]) => a - b)) };
   }
 
   snapshot(): BucketSnapshot {

@@ -83,6 +83,7 @@ export class MemoryReconcileLedger implements ReconcileLedger, Pick<RepairLedger
       moved: false,
       pending: since.length,
       youngPending: since.filter((sinceMs) => sinceMs > this.#now - youngMs).length,
+      transfers: bucket.transfers(this.#now),
     };
   }
 

@@ -74,6 +74,8 @@ export class MemoryRepairLedger implements RepairLedger {
       const { unitsLeft, ...sale } = rebuilt;
       bucket.sale = { ...sale, stamp: this.#server.runId };
       bucket.unitsLeft = unitsLeft;
+      bucket.lent.clear();
+      bucket.borrowed.clear();
       bucket.requests.clear();
       for (const [key, entry] of repair.staged) bucket.requests.set(key, entry);
       bucket.repair = null;

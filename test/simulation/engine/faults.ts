@@ -45,6 +45,7 @@ interface Outage {
 const TARGETS = [
   ...(['sendHalf', 'commit', 'rollback', 'deduct', 'decide', 'precheck', 'settle', 'release', 'write'] as const),
   ...(['ack', 'publish', 'receive', 'receive', 'lease', 'markDone', 'cancel', 'findByPurchases'] as const),
+  ...(['lend', 'borrow', 'confirm'] as const),
   ...(['park', 'unpark', 'beginReplay', 'close', 'add', 'done'] as const),
 ] as const;
 const TARGET_FATES = ['failed', 'reply_lost', 'late', 'crashed_before', 'crashed_after', 'stalled'] as const;
@@ -53,7 +54,7 @@ const TARGET_RATE = 0.5;
 /** Calls after which a dependency may go away at once: the gaps between two steps that belong together. */
 const TRIGGERS = [
   ...(['sendHalf', 'deduct', 'commit', 'rollback', 'receive', 'write', 'settle', 'lease', 'release'] as const),
-  ...(['publish', 'cancel', 'park', 'unpark'] as const),
+  ...(['publish', 'cancel', 'park', 'unpark', 'lend', 'borrow'] as const),
 ] as const;
 const TRIGGER_RATE = 0.4;
 const TRIGGERED_MAX = 3;

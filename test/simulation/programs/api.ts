@@ -12,9 +12,11 @@ import { Batcher } from '../../../src/purchase/batcher.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { PurchaseGate } from '../../../src/purchase/gate.js';
 import { GetPurchase } from '../../../src/purchase/get-purchase.js';
+import { placeAmongBuckets } from '../../../src/purchase/place-among-buckets.js';
 import { placeBatch } from '../../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleCards } from '../../../src/sale/sale-cards.js';
+import { UnitFetcher } from '../../../src/stock/unit-fetcher.js';
 import { Life } from '../engine/life.js';
 import { streamed, through } from '../engine/through.js';
 import { SALE_ID } from '../shape.js';
@@ -96,13 +98,17 @@ function openDoors(life: Life, site: Site): Doors {
   const moves = through(life, 'mysql', site.servers.moves, ['pay', 'cancel']);
   const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
   const cards = new SaleCards({ book: sales, cache, clock }, { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 });
+  const units = new UnitFetcher(
+    through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']),
+  );
   const flags = lazyFlags(() => {
-    return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { ledger, clock, log });
+    return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { ledger, units, clock, log });
   });
   const channel = channelOf(life, site);
   const place = site.rules.place(async (ref, purchases, trace, reply) => {
     const askedMs = clock.nowMs();
-    const placed = await placeBatch(ref, purchases, trace, reply, { ledger, channel, clock });
+    const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
+    const placed = await placeIn(ref, purchases, trace, reply, { ledger, channel, units, clock });
     flags.observe(ref, placed.unitsLeft, askedMs);
     return placed;
   });

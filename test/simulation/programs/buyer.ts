@@ -67,6 +67,7 @@ export class Buyers {
     const { scheduler, trace } = this.#site;
     const key = purchaseKey({ userId, requestId });
     const sinceMs = scheduler.nowMs;
+    this.#promises.pressed({ userId, requestId, quantity });
     const heard = await this.#api().ask((api) => api.purchase(userId, requestId, quantity));
     const answer: PurchaseOutcome | null = heard === 'unavailable' ? { outcome: heard } : heard;
     trace?.(userId, `${key} ×${quantity} hears ${answer === null ? 'nothing' : describe(answer)}`);

@@ -2,6 +2,7 @@ import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../../src/domain/topics.j
 import { collectDeadLetters } from '../../../src/keeper/collect-dead-letters.js';
 import { consume } from '../../../src/keeper/consume.js';
 import { expireOrders } from '../../../src/keeper/expire-orders.js';
+import { finishTransfers } from '../../../src/keeper/finish-transfers.js';
 import { expireUnpaid } from '../../../src/keeper/expire-unpaid.js';
 import { keepRunning, type Job } from '../../../src/keeper/job.js';
 import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../../../src/keeper/publish-orders.js';
@@ -65,6 +66,7 @@ function menders(life: Life, site: Site, meters: KeeperMeters): Job[] {
   const book = through(life, 'mysql', books, ['findByPurchases']);
   const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
   const ledger = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
+  const transfers = through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']);
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
@@ -72,6 +74,7 @@ function menders(life: Life, site: Site, meters: KeeperMeters): Job[] {
     ...(site.rules.redrives
       ? [redrive({ sales, ledger, channel, clock, log, meters }, { afterMs: shape.redriveAfterMs, max: 50 })]
       : []),
+    finishTransfers({ sales, ledger: transfers, meters }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
     expireOrders({ moves, meters }, { max: 1_000 }),
     payRefunds({ refunds, provider: createPaymentSimulator(), meters, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
   ];

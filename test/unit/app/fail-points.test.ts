@@ -18,6 +18,7 @@ import type { RepairBook } from '../../../src/ports/repair-book.js';
 import type { RepairLedger } from '../../../src/ports/repair-ledger.js';
 import type { SettlementLedger } from '../../../src/ports/settlement-ledger.js';
 import type { StockLedger } from '../../../src/ports/stock-ledger.js';
+import type { TransferLedger } from '../../../src/ports/transfer-ledger.js';
 
 const settings = (point: string): Section<'failPoint'> => ({ point, act: 'throw', environment: 'test' });
 
@@ -62,7 +63,26 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
   }
   await points.gate(gate).enter({} as never);
   await points.checked(ledger).decide({} as never);
+  const transfers = points.transfers(movingUnits(done));
+  await transfers.lend({} as never, 1, 1, 1);
+  await transfers.borrow('7', {} as never, 1);
   done.push('end');
+}
+
+/** Only steps that move units are passed. */
+function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferLedger {
+  return {
+    survey: async () => null,
+    lend: async () => {
+      done.push('lend');
+      return said === 'moved' ? { outcome: 'lent', seq: 1, units: 1 } : { outcome: 'empty' };
+    },
+    borrow: async () => {
+      done.push('borrow');
+      return { outcome: said === 'moved' ? 'borrowed' : 'already_borrowed', unitsLeft: 1 };
+    },
+    confirm: async () => 'confirmed',
+  };
 }
 
 async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
@@ -95,6 +115,8 @@ describe('fail points', () => {
     expect(api.channel(given.channel)).to.equal(given.channel);
     expect(api.checked(given.ledger)).to.equal(given.ledger);
     expect(api.gate(given.gate)).to.equal(given.gate);
+    const transfers = movingUnits([]);
+    expect(api.transfers(transfers)).to.equal(transfers);
     const worker = workerFailPoints(settings(''), silentLog);
     expect(worker.pool(given.pool)).to.equal(given.pool);
     expect(worker.book(given.book)).to.equal(given.book);
@@ -121,11 +143,22 @@ describe('fail points', () => {
     expect(done).to.deep.equal(['sweep', 'sweep']);
   });
 
+  it('R12 let an api go on whose transfer found nothing to move', async () => {
+    const done: string[] = [];
+    for (const point of ['after_lend', 'after_borrow']) {
+      const transfers = apiFailPoints(settings(point), silentLog).transfers(movingUnits(done, 'not'));
+      await transfers.lend({} as never, 1, 1, 1);
+      await transfers.borrow('7', {} as never, 1);
+    }
+    expect(done).to.deep.equal(['lend', 'borrow', 'lend', 'borrow']);
+  });
+
   it('stop the api after the step that names them', async () => {
     const last = {
       ...{ after_precheck: 'precheck', after_half: 'half', after_deduct: 'deduct' },
       ...{ after_commit: 'commit', before_resubmit: 'rollback', before_answer: 'answer' },
       ...{ check_before_decide: 'answer', check_after_decide: 'decide' },
+      ...{ after_lend: 'lend', after_borrow: 'borrow' },
     };
     const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);

@@ -10,7 +10,7 @@ import type { SaleCheck, SaleFigures } from '../../../src/reconcile/check-sale.j
 const figures = (changes: Partial<SaleFigures> = {}): SaleCheck => ({
   figures: {
     ...{ stock: 1000, sold: 100, unitsLeft: 900, rows: 100, liveRows: 100, failedRows: 0 },
-    ...{ oversold: 0, duplicates: 0, lost: 0, difference: 0, pendingBatches: 0 },
+    ...{ oversold: 0, duplicates: 0, lost: 0, inTransit: 0, difference: 0, pendingBatches: 0 },
     ...changes,
   },
   findings: [],

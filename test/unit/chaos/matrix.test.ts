@@ -10,6 +10,7 @@ import { nameOf, NO_FIGURES, type Row, type RowResult } from '../../../src/chaos
 import { ROWS } from '../../../src/chaos/rows/list.js';
 import { Matrix, Turns } from '../../../src/chaos/run-matrix.js';
 import type { Sale } from '../../../src/domain/sale.js';
+import { NO_TRANSFERS } from '../../../src/domain/unit-transfer.js';
 
 const rowOf = (parts: Partial<Row>): Row => ({
   ...{ id: 'T1', title: 'something breaks', fast: true, alone: false, books: 'none' },
@@ -86,9 +87,13 @@ describe('chaos: the matrix', () => {
   });
 
   const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
-  const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [] };
+  const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [], transfers: NO_TRANSFERS };
   const audit = {
-    ledger: { snapshot: () => Promise.resolve(snapshot), pendingCount: () => Promise.resolve(0) },
+    ledger: {
+      snapshot: () => Promise.resolve(snapshot),
+      pendingCount: () => Promise.resolve(0),
+      transfers: async () => NO_TRANSFERS,
+    },
     book: {
       findSale: () => Promise.resolve(sale),
       undoneReleases: () => Promise.resolve(0),

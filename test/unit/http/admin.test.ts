@@ -84,6 +84,14 @@ describe('admin sales', () => {
     ]);
   });
 
+  it('R12 a sale may be split into several buckets', async () => {
+    await post('/admin/v1/sales')
+      .send({ ...NEW, buckets: 8 })
+      .expect(201);
+    expect(created).to.have.length(1);
+    expect(created[0]).to.include({ buckets: 8 });
+  });
+
   const WRONG: Record<string, unknown[]> = {
     sku: ['', 'a b', 'x'.repeat(65), 7, null, undefined, '{7}'],
     title: ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\nb', '\ud800', 7, undefined],
@@ -101,7 +109,7 @@ describe('admin sales', () => {
       undefined,
     ],
     closesAt: ['2030-01-01T00:00:00Z', '2029-01-01T00:00:00Z', '', undefined],
-    buckets: [1, 2],
+    buckets: [0, 65, 1.5, '2', null],
     saleId: ['9'],
     __proto__x: [{}],
   };

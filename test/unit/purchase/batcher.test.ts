@@ -5,13 +5,13 @@ import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
 import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
 import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
 import type { PlacedBatch, Reply } from '../../../src/purchase/place-batch.js';
-import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import type { HomeBucket } from '../../../src/ports/stock-ledger.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
 
 /** One batch on its way, in the hands of the test. */
 interface Carried {
-  readonly ref: BucketRef;
+  readonly ref: HomeBucket;
   readonly purchases: readonly Purchase[];
   readonly trace: string;
   readonly reply: Reply;
@@ -20,8 +20,8 @@ interface Carried {
 }
 
 const OPTIONS: BatcherOptions = { sizeMax: 4, inFlightMax: 2, queueMax: 100, waitMaxMs: 2000, roundsMax: 3 };
-const SALE = { saleId: '7', bucket: 0 };
-const OTHER = { saleId: '8', bucket: 0 };
+const SALE = { saleId: '7', bucket: 0, buckets: 1 };
+const OTHER = { saleId: '8', bucket: 0, buckets: 1 };
 
 /** Lets everything that is due in this turn of the event loop happen. */
 const turn = async (): Promise<void> => {
@@ -64,7 +64,7 @@ describe('batcher', () => {
   beforeEach(() => create());
 
   /** Submits purchases and notes their answers under their text. */
-  const submit = (texts: readonly string[], ref: BucketRef = SALE, trace = ''): void => {
+  const submit = (texts: readonly string[], ref: HomeBucket = SALE, trace = ''): void => {
     for (const text of texts) {
       void batcher.submit(ref, purchaseOf(text), trace).then(({ outcome }) => {
         answers.set(text, [...(answers.get(text) ?? []), outcome]);

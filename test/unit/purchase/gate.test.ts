@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { homeBucket, type Sale } from '../../../src/domain/sale.js';
 import type { Purchase } from '../../../src/domain/purchase.js';
 import { silentLog } from '../../../src/ports/log.js';
-import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import type { HomeBucket } from '../../../src/ports/stock-ledger.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { PurchaseGate } from '../../../src/purchase/gate.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
@@ -24,14 +24,17 @@ describe('gate', () => {
   let cache: MemorySaleCardCache;
   let flags: SoldOutFlags;
   let gate: PurchaseGate;
-  let placed: { ref: BucketRef; purchases: readonly Purchase[]; trace: string }[];
+  let placed: { ref: HomeBucket; purchases: readonly Purchase[]; trace: string }[];
 
   beforeEach(() => {
     clock = new ManualClock();
     ledger = new MemoryLedger({ clock });
     books = new MemoryBooks({ clock });
     cache = new MemorySaleCardCache(clock, { ttlMs: 5000 });
-    flags = new SoldOutFlags({ lifeMs: 500, keysMax: 100 }, { ledger, clock, log: silentLog });
+    flags = new SoldOutFlags(
+      { lifeMs: 500, keysMax: 100 },
+      { ledger, units: { count: async () => null }, clock, log: silentLog },
+    );
     placed = [];
     const batcher = new Batcher(
       { sizeMax: 8, inFlightMax: 2, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
@@ -61,7 +64,7 @@ describe('gate', () => {
     gate.enter({ saleId, userId, requestId, quantity: 2, trace: 'trace-1' });
   const sellOut = async (sale: Sale): Promise<void> => {
     await ledger.deduct(batchOf(sale, purchasesOf('winner')));
-    flags.observe({ saleId: sale.saleId, bucket: 0 }, 0);
+    flags.observe({ saleId: sale.saleId, bucket: 0, buckets: 1 }, 0);
     await turn();
   };
 
@@ -69,7 +72,7 @@ describe('gate', () => {
     const { saleId } = await openSale();
     expect(await enter(saleId)).to.deep.equal({ outcome: 'accepted' });
     const purchases = [{ userId: 'u1', requestId: 'k1', quantity: 2 }];
-    expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0 }, purchases, trace: 'trace-1' }]);
+    expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0, buckets: 1 }, purchases, trace: 'trace-1' }]);
   });
 
   it('(P1 NOT_FOUND) a sale that does not exist, or is a draft, is `not_found`; the ledger is not asked', async () => {
@@ -125,7 +128,7 @@ describe('gate', () => {
     }
     expect(new Set(placed.map(({ ref }) => ref.bucket)).size).to.equal(4);
 
-    flags.observe({ saleId: sale.saleId, bucket: 2 }, 0);
+    flags.observe({ saleId: sale.saleId, bucket: 2, buckets: 4 }, 0);
     await turn();
     for (const userId of users) {
       const refused = gate.refuseEarly(sale.saleId, userId, 'k1');

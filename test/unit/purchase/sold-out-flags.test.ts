@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../src/domain/sale.js';
 import { silentLog } from '../../../src/ports/log.js';
-import type { BucketRef, StockLedger } from '../../../src/ports/stock-ledger.js';
+import type { HomeBucket, StockLedger } from '../../../src/ports/stock-ledger.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
@@ -22,20 +22,23 @@ describe('sold-out flags', () => {
   let clock: ManualClock;
   let ledger: MemoryLedger;
   let sale: Sale;
-  let ref: BucketRef;
+  let ref: HomeBucket;
+  /** Of a sale with several buckets. */
+  let unitsInAll: number | null;
   let flags: SoldOutFlags;
 
   const create = (keysMax = 1000, reads: Partial<StockLedger> = {}): void => {
     flags = new SoldOutFlags(
       { lifeMs: LIFE_MS, keysMax },
-      { ledger: { ...readsOf(ledger), ...reads }, clock, log: silentLog },
+      { ledger: { ...readsOf(ledger), ...reads }, units: { count: async () => unitsInAll }, clock, log: silentLog },
     );
   };
   beforeEach(async () => {
     clock = new ManualClock();
     ledger = new MemoryLedger({ clock });
     sale = saleOf({ stock: 2, limitPerBuyer: 5 }, clock.nowMs());
-    ref = { saleId: sale.saleId, bucket: 0 };
+    ref = { saleId: sale.saleId, bucket: 0, buckets: 1 };
+    unitsInAll = 0;
     await ledger.warm(sale);
     await ledger.gate(sale, 'open');
     await ledger.deduct(batchOf(sale, purchasesOf('winner', 'winner2')));
@@ -129,7 +132,7 @@ describe('sold-out flags', () => {
   });
 
   it('R5 a bucket that is not loaded, or in repair, is not sold out', async () => {
-    const empty = { saleId: saleOf().saleId, bucket: 0 };
+    const empty = { saleId: saleOf().saleId, bucket: 0, buckets: 1 };
     flags.observe(empty, (await ledger.precheck(empty, purchasesOf('u1'))).unitsLeft);
     await turn();
     expect(flags.refuses(empty, 'u1/k1')).to.equal(false);
@@ -269,6 +272,17 @@ describe('sold-out flags', () => {
       expect(flags.refuses(ref, 'loser/k1'), 'not seen yet').to.equal(true);
       await turn();
       expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    });
+
+    it('R12 of several buckets it lives on only while all of them together have nothing', async () => {
+      ref = { ...ref, buckets: 2 };
+      for (const units of [1, null]) {
+        unitsInAll = 0;
+        await look();
+        expect(await askFor(3 * LIFE_MS), 'nothing anywhere').to.equal(true);
+        unitsInAll = units;
+        expect(await askFor(LIFE_MS), `${units} in another bucket`).to.equal(false);
+      }
     });
 
     it('(P1 PAUSED, CLOSED) it ends when the sale is no longer open, so that buyers hear why', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { formatRequestEntry } from '../../../src/domain/outcome.js';
 import type { OrderState } from '../../../src/domain/order.js';
-import type { Sale } from '../../../src/domain/sale.js';
+import { homeBucket, type Sale } from '../../../src/domain/sale.js';
 import type { AgedOrder } from '../../../src/ports/reconcile-book.js';
 import type { LedgerRequest } from '../../../src/ports/reconcile-ledger.js';
 import { NewBooks } from '../../../src/repair/new-books.js';
@@ -97,12 +97,19 @@ describe('new-books', () => {
     expect(books.unitsLeft).to.deep.equal([0]);
   });
 
-  it('each buyer in his own bucket, each bucket with its share', () => {
+  it('R12 each buyer in his own bucket, and what is left in even shares', () => {
     const books = booksOf({ stock: 11, buckets: 2 });
     books.addRows(Array.from({ length: 8 }, (_, at) => row(`u${at}`)));
     const sizes = books.takeUnstaged().map((some) => some.length);
     expect(sizes[0]).to.be.greaterThan(0);
     expect(sizes[1]).to.be.greaterThan(0);
-    expect(books.unitsLeft).to.deep.equal([6 - (sizes[0] ?? 0), 5 - (sizes[1] ?? 0)]);
+    expect(books.unitsLeft, 'whoever had bought where').to.deep.equal([2, 1]);
+  });
+
+  it('R12 what is held keeps its units as long as any bucket had them', () => {
+    const users = Array.from({ length: 40 }, (_, at) => `u${at}`).filter((user) => homeBucket(user, 2) === 0);
+    const books = booksOf({ stock: 4, buckets: 2 });
+    books.addUnrecorded(users.slice(0, 5).map((user) => held(user)));
+    expect([books.held, books.unitsLeft]).to.deep.equal([4, [0, 0]]);
   });
 });

@@ -2,10 +2,12 @@ import { expect } from 'chai';
 import type { LedgerSaleState, Sale } from '../../../src/domain/sale.js';
 import { GetSale, type SaleView } from '../../../src/sale/get-sale.js';
 import { SaleCards } from '../../../src/sale/sale-cards.js';
+import { UnitFetcher } from '../../../src/stock/unit-fetcher.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBooks } from '../../helpers/memory/memory-books.js';
 import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
 import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
 import { saleOf } from '../../helpers/sales.js';
 
 describe('get-sale', () => {
@@ -28,7 +30,8 @@ describe('get-sale', () => {
       reads++;
       return ledger.readSale(ref);
     };
-    return new GetSale({ cards, ledger: { readSale } }, { ttlMs, max: 10 });
+    const units = new UnitFetcher(new MemoryTransfers(ledger));
+    return new GetSale({ cards, ledger: { readSale }, units }, { ttlMs, max: 10 });
   };
   const loaded = async (parts: Partial<Sale> = {}, state: LedgerSaleState = 'open'): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());
@@ -37,6 +40,21 @@ describe('get-sale', () => {
     for (let bucket = 0; bucket < sale.buckets; bucket++) ledger.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
+  it('R12 units between two buckets are there; of buckets that cannot be counted nobody says none', async () => {
+    const sale = await loaded({ stock: 2, buckets: 2 });
+    const transfers = new MemoryTransfers(ledger);
+    ledger.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
+    expect(await transfers.lend({ ...sale, bucket: 0 }, 1, 1, 1)).to.include({ outcome: 'lent', units: 1 });
+    expect((await viewOf(sale)).stock).to.equal('plenty');
+    expect(ledger.bucket({ ...sale, bucket: 1 }).unitsLeft, 'they have arrived').to.equal(1);
+
+    const sold = await loaded({ stock: 2, buckets: 2 });
+    for (const bucket of [0, 1]) ledger.bucket({ ...sold, bucket }).unitsLeft = 0;
+    ledger.bucket({ ...sold, bucket: 1 }).sale!.epoch = 2;
+    expect((await viewOf(sold)).stock).to.equal('unknown');
+    ledger.bucket({ ...sold, bucket: 1 }).sale!.epoch = 1;
+    expect((await viewOf(sold)).stock).to.equal('none');
+  });
   const viewOf = async ({ saleId }: Sale): Promise<SaleView> => {
     const answer = await create().get(saleId);
     if (answer.outcome !== 'found') throw new Error(answer.outcome);

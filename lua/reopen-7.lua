@@ -5,6 +5,7 @@
 -- KEYS[4]  sk:{saleId:bucket}:requests         userId/requestId -> entry
 -- KEYS[5]  sk:{saleId:bucket}:staged:buyers    the new books
 -- KEYS[6]  sk:{saleId:bucket}:staged:requests  the new books
+-- KEYS[7]  sk:{saleId:bucket}:moves            units lent and borrowed; they begin anew
 -- ARGV[1]  token of this repair      ARGV[2]  units left      ARGV[3]  epoch, later than the present one
 -- ARGV[4]  state      ARGV[5]  opens_at, ms      ARGV[6]  closes_at, ms      ARGV[7]  limit_per_buyer, units
 -- Returns, in order of precedence:
@@ -16,7 +17,7 @@ local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run',
 if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
 if tonumber(ARGV[3]) <= (tonumber(sale[4]) or 0) then return 'superseded' end
 
-redis.call('UNLINK', KEYS[3], KEYS[4]) -- RENAME would free them while everybody waits
+redis.call('UNLINK', KEYS[3], KEYS[4], KEYS[7]) -- RENAME would free them while everybody waits
 if redis.call('EXISTS', KEYS[5]) == 1 then redis.call('RENAME', KEYS[5], KEYS[3]) end
 if redis.call('EXISTS', KEYS[6]) == 1 then redis.call('RENAME', KEYS[6], KEYS[4]) end
 redis.call('SET', KEYS[2], ARGV[2])

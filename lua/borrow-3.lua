@@ -1,0 +1,22 @@
+-- borrow: puts units that another bucket has lent into this one, once: a number that was seen brings nothing, for ever.
+-- KEYS[1]  sk:{saleId:bucket}:stock  units left
+-- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
+-- KEYS[3]  sk:{saleId:bucket}:moves  borrowed:<bucket> -> seq of the last transfer that has arrived from it
+-- ARGV[1]  bucket that lent them      ARGV[2]  epoch      ARGV[3]  seq of the transfer      ARGV[4]  units
+-- Returns, in order of precedence:
+--   shut                          not loaded, in repair, on another server than it was loaded on, or of another epoch
+--   already_borrowed, units left  this transfer, or a later one, has arrived before
+--   borrowed, units left          they are here
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
+if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
+  return { 'shut' }
+end
+
+local seen = tonumber(redis.call('HGET', KEYS[3], 'borrowed:' .. ARGV[1])) or 0
+local left = tonumber(redis.call('GET', KEYS[1])) or 0
+if tonumber(ARGV[3]) <= seen then return { 'already_borrowed', left } end
+
+redis.call('HSET', KEYS[3], 'borrowed:' .. ARGV[1], ARGV[3])
+return { 'borrowed', redis.call('INCRBY', KEYS[1], ARGV[4]) }

@@ -1,0 +1,21 @@
+-- confirm: tells the bucket that lent units that they have arrived, so that it may lend that bucket others.
+-- KEYS[1]  sk:{saleId:bucket}:sale   state, epoch, run_id
+-- KEYS[2]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
+-- ARGV[1]  bucket that got them      ARGV[2]  epoch      ARGV[3]  seq of the transfer
+-- Returns, in order of precedence:
+--   shut               not loaded, in repair, on another server than it was loaded on, or of another epoch
+--   already_confirmed  it knew, or has lent others since
+--   confirmed          it knows now
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+local sale = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'run_id')
+if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
+  return 'shut'
+end
+
+local last = redis.call('HGET', KEYS[2], 'lent:' .. ARGV[1]) or ''
+local seq, units, time_ms = string.match(last, '^(%d+):(%d+):open:(%d+)$')
+if seq ~= ARGV[3] then return 'already_confirmed' end
+
+redis.call('HSET', KEYS[2], 'lent:' .. ARGV[1], seq .. ':' .. units .. ':closed:' .. time_ms)
+return 'confirmed'

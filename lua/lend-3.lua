@@ -1,0 +1,29 @@
+-- lend: takes units out of a bucket for another one, and remembers them until it hears that they have arrived.
+-- At most one transfer of a pair is open: while it is, the same units are named again, and no others leave.
+-- KEYS[1]  sk:{saleId:bucket}:stock  units left
+-- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
+-- KEYS[3]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
+-- ARGV[1]  bucket that gets them      ARGV[2]  epoch      ARGV[3]  units that it needs at the least
+-- Returns, in order of precedence:
+--   shut              not loaded, in repair, on another server than it was loaded on, or of another epoch
+--   lent, seq, units  they are on their way: half of what was there, or so many as are needed
+--   empty             there are none
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
+if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
+  return { 'shut' }
+end
+
+local last = redis.call('HGET', KEYS[3], 'lent:' .. ARGV[1]) or '0:0:closed:0'
+local seq, units, kind = string.match(last, '^(%d+):(%d+):(%a+)')
+if kind == 'open' then return { 'lent', tonumber(seq), tonumber(units) } end
+local left = tonumber(redis.call('GET', KEYS[1])) or 0
+if left <= 0 then return { 'empty' } end
+
+units = math.min(left, math.max(math.ceil(left / 2), tonumber(ARGV[3])))
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('SET', KEYS[1], string.format('%d', left - units))
+redis.call('HSET', KEYS[3], 'lent:' .. ARGV[1], string.format('%d:%d:open:%.0f', seq + 1, units, now_ms))
+return { 'lent', seq + 1, units }

@@ -1,0 +1,26 @@
+-- survey: reads in one moment what a bucket has, what it has lent to others, and what it has borrowed from them.
+-- KEYS[1]  sk:{saleId:bucket}:stock  units left
+-- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
+-- KEYS[3]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms, borrowed:<bucket> -> seq
+-- ARGV[1]  buckets of the sale
+-- Returns {1, or 0 when the bucket is not loaded, in repair, or on another server than it was loaded on; epoch, units
+-- left, time in ms, then for each bucket of the sale, from 0: the last that was lent to it or '', seq of the last that
+-- was borrowed from it or 0}
+local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
+local left = redis.call('GET', KEYS[1])
+local certain = left and sale[1] and sale[1] ~= 'repair' and sale[3] == own_run
+
+local fields = {}
+for bucket = 0, ARGV[1] - 1 do
+  fields[#fields + 1], fields[#fields + 2] = 'lent:' .. bucket, 'borrowed:' .. bucket
+end
+local moves = redis.call('HMGET', KEYS[3], unpack(fields))
+local time = redis.call('TIME')
+local look = { certain and 1 or 0, tonumber(sale[2]) or 0, tonumber(left) or 0 }
+look[4] = time[1] * 1000 + math.floor(time[2] / 1000)
+for i = 1, #fields, 2 do
+  look[i + 4], look[i + 5] = moves[i] or '', tonumber(moves[i + 1]) or 0
+end
+return look

@@ -1,0 +1,49 @@
+import { openTransfers } from '../domain/unit-transfer.js';
+import type { KeeperMeters } from '../ports/keeper-meters.js';
+import type { SaleBook } from '../ports/sale-book.js';
+import type { TransferLedger } from '../ports/transfer-ledger.js';
+import { finishTransfer, lookAtSale } from '../stock/look-at-sale.js';
+import type { Job } from './job.js';
+
+export interface FinishTransfersPorts {
+  readonly sales: Pick<SaleBook, 'list'>;
+  readonly ledger: TransferLedger;
+  readonly meters: Pick<KeeperMeters, 'overdue'>;
+}
+
+export interface FinishTransfersOptions {
+  /** A transfer this old has lost whoever began it, ms. */
+  readonly afterMs: number;
+  /** One this old should have ended long ago, ms. */
+  readonly overdueMs: number;
+}
+
+/** More sales that may still sell are no use of this system; of those that are over, so many that ended last. */
+const LIVE_MAX = 10_000;
+const CLOSED_MAX = 100;
+
+/**
+ * Brings units that a dead process left between two buckets to where they were lent. A sale that is being repaired is left
+ * alone: its new books count all its units, and its transfers begin anew.
+ */
+export function finishTransfers({ sales, ledger, meters }: FinishTransfersPorts, options: FinishTransfersOptions): Job {
+  return {
+    name: 'finish-transfers',
+    async runOnce(): Promise<void> {
+      const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
+      const closed = await sales.list({ states: ['closed'], max: CLOSED_MAX, order: 'closed_last' });
+      const overdueMs: number[] = [];
+      for (const sale of [...live, ...closed]) {
+        if (sale.buckets === 1) continue;
+        const look = await lookAtSale(sale, ledger);
+        for (const transfer of openTransfers(look?.buckets ?? [])) {
+          if (transfer.ageMs < options.afterMs) continue;
+          const finished = await finishTransfer(sale.saleId, transfer, look?.epoch ?? 0, ledger);
+          const lateMs = transfer.ageMs - options.overdueMs;
+          if (finished === null && lateMs > 0) overdueMs.push(lateMs);
+        }
+      }
+      meters.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import { Bug } from '../domain/errors.js';
+import type { BucketTransfers, LentUnits } from '../domain/unit-transfer.js';
+
+/** `seq:units:open|closed:time in ms`, as the `moves` hash keeps it. */
+export function readLent(to: number, text: string, nowMs: number): LentUnits {
+  const [, seq, units, kind, atMs] = /^(\d+):(\d+):(open|closed):(\d+)$/.exec(text) ?? [];
+  if (kind === undefined) throw new Bug(`a transfer reads ${text}`);
+  const ageMs = Math.max(0, nowMs - Number(atMs));
+  return { to, seq: Number(seq), units: Number(units), isOpen: kind === 'open', ageMs };
+}
+
+/** A whole `moves` hash, which has at most two fields per bucket of the sale. */
+export function readMoves(fields: Readonly<Record<string, string>>, nowMs: number): BucketTransfers {
+  const lent: LentUnits[] = [];
+  const borrowed = new Map<number, number>();
+  for (const [field, text] of Object.entries(fields)) {
+    const [kind, bucket] = field.split(':');
+    if (kind === 'lent') lent.push(readLent(Number(bucket), text, nowMs));
+    else borrowed.set(Number(bucket), Number(text));
+  }
+  lent.sort((a, b) => a.to - b.to);
+  return { lent, borrowed: new Map([...borrowed].sort(([a], [b]) => a - b)) };
+}

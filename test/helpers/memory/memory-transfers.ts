@@ -1,0 +1,66 @@
+import type { UnitTransfer } from '../../../src/domain/unit-transfer.js';
+import type { Borrowed, BucketLook, Lent, TransferLedger } from '../../../src/ports/transfer-ledger.js';
+import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import type { MemoryServer } from './memory-server.js';
+
+/** Units that move between the buckets of a ledger in memory. */
+export class MemoryTransfers implements TransferLedger {
+  readonly #server: MemoryServer;
+
+  constructor(server: MemoryServer) {
+    this.#server = server;
+  }
+
+  async survey(ref: BucketRef): Promise<BucketLook | null> {
+    this.#server.failOn('read_fails');
+    const bucket = this.#server.bucket(ref);
+    const { sale, unitsLeft } = bucket;
+    if (!this.#server.isSure(sale)) return null;
+    return { epoch: sale.epoch, unitsLeft, ...bucket.transfers(this.#server.nowMs) };
+  }
+
+  async lend(from: BucketRef, to: number, epoch: number, least: number): Promise<Lent> {
+    const bucket = this.#server.bucket(from);
+    if (this.#isShut(from, epoch)) return { outcome: 'shut' };
+    const last = bucket.lent.get(to);
+    if (last?.isOpen) return { outcome: 'lent', seq: last.seq, units: last.units };
+    if (bucket.unitsLeft <= 0) return { outcome: 'empty' };
+    this.#server.aboutToWrite(bucket);
+    const units = Math.min(bucket.unitsLeft, Math.max(least, Math.ceil(bucket.unitsLeft / 2)));
+    const seq = (last?.seq ?? 0) + 1;
+    bucket.unitsLeft -= units;
+    bucket.lent.set(to, { seq, units, isOpen: true, atMs: this.#server.nowMs });
+    return { outcome: 'lent', seq, units };
+  }
+
+  async borrow(saleId: string, { from, to, seq, units }: UnitTransfer, epoch: number): Promise<Borrowed> {
+    const ref = { saleId, bucket: to };
+    const bucket = this.#server.bucket(ref);
+    if (this.#isShut(ref, epoch)) return { outcome: 'shut' };
+    if (seq <= (bucket.borrowed.get(from) ?? 0)) return { outcome: 'already_borrowed', unitsLeft: bucket.unitsLeft };
+    this.#server.aboutToWrite(bucket);
+    bucket.borrowed.set(from, seq);
+    bucket.unitsLeft += units;
+    return { outcome: 'borrowed', unitsLeft: bucket.unitsLeft };
+  }
+
+  async confirm(
+    saleId: string,
+    { from, to, seq }: UnitTransfer,
+    epoch: number,
+  ): Promise<'confirmed' | 'already_confirmed' | 'shut'> {
+    const ref = { saleId, bucket: from };
+    const bucket = this.#server.bucket(ref);
+    if (this.#isShut(ref, epoch)) return 'shut';
+    const last = bucket.lent.get(to);
+    if (last === undefined || !last.isOpen || last.seq !== seq) return 'already_confirmed';
+    this.#server.aboutToWrite(bucket);
+    bucket.lent.set(to, { ...last, isOpen: false });
+    return 'confirmed';
+  }
+
+  #isShut(ref: BucketRef, epoch: number): boolean {
+    const { sale } = this.#server.bucket(ref);
+    return !this.#server.isSure(sale) || sale.epoch !== epoch;
+  }
+}
