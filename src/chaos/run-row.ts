@@ -1,5 +1,6 @@
 import { Arena, type ArenaParts } from './arena.js';
-import { mendServers } from './harness/stack-hands.js';
+import { mendServers, type StackHands } from './harness/stack-hands.js';
+import { until } from './harness/until.js';
 import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
 
 /** Bounds a row as a whole; what it promises about time it asserts itself. */
@@ -36,7 +37,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   }
   await arena.close();
   if (row.alone && !signal.aborted) {
-    await mendServers(stack.servers).catch((error: unknown) => (failure ??= sentenceOf(error)));
+    await mended(stack).catch((error: unknown) => (failure ??= sentenceOf(error)));
   }
   const figures = await arena.figures().catch(() => null); // only servers that run have books to read
   if (figures === null) failure ??= 'its books could not be read';
@@ -46,6 +47,12 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
     ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },
     ...{ recoveryMs: arena.recoveryMs, tookMs: Math.round(performance.now() - startedMs) },
   };
+}
+
+/** Every server runs, and the hands in them are connected again. */
+async function mended({ servers, redis }: StackHands): Promise<void> {
+  await mendServers(servers);
+  await until('Redis answers', async () => (await redis.redis.ping()) === 'PONG');
 }
 
 /** What the books of a failed row say that its failure does not say already: the first finding of each invariant. */
