@@ -355,16 +355,6 @@ export const MUTANTS: readonly Mutant[] = [
       }),
     }),
   },
-  {
-    name: 'late-repair-still-acts',
-    breaks: 'the token of a repair ends with the next one (rule 10)',
-    servers: (servers, site) => ({
-      repair: replaced(servers.repair, {
-        stage: (ref, _, entries) => servers.repair.stage(ref, site.ledger.bucket(ref).repair?.token ?? '', entries),
-        reopen: (ref, _, rebuilt) => servers.repair.reopen(ref, site.ledger.bucket(ref).repair?.token ?? '', rebuilt),
-      }),
-    }),
-  },
 ];
 
 function reorder(site: Site, batch: Batch, key: string, orderId: string): void {

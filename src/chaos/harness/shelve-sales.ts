@@ -16,8 +16,8 @@ export async function shelveSales({ mysql, redis }: StackHands, sales: readonly 
   );
   for (const { saleId, buckets } of sales) {
     for (let bucket = 0; bucket < buckets; bucket++) {
-      const { stock, sale, buyers, requests, pending } = bucketKeys({ saleId, bucket });
-      await redis.redis.unlink(stock, sale, buyers, requests, pending);
+      const { stock, sale, buyers, requests, pending, moves } = bucketKeys({ saleId, bucket });
+      await redis.redis.unlink(stock, sale, buyers, requests, pending, moves);
     }
   }
 }

@@ -136,7 +136,7 @@ describe('entry/degrade: levels', () => {
     expect(told, 'a full answer is not counted').to.deep.equal([]);
   });
 
-  it('what changes something is refused at L4 only', () => {
+  it('what changes something is refused at level 4 only', () => {
     expect(LEVELS.map((at) => refusesChange({ level: at, sparesSource: false }))).to.deep.equal([
       ...[false, false, false, false, true],
     ]);

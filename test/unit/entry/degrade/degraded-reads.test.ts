@@ -47,7 +47,7 @@ describe('entry/degrade: answers that read', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('L0 reads each time; when the source fails its last answer stands in for it, marked', async () => {
+  it('level 0 reads each time; when the source fails its last answer stands in for it, marked', async () => {
     for (const reading of [1, 2]) {
       expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
       expect(page.reading).to.equal(reading);
@@ -60,7 +60,7 @@ describe('entry/degrade: answers that read', () => {
     expect(await page.serve('L0').catch((error: unknown) => error), 'it is too old').to.equal(OUT);
   });
 
-  it('L1 gives what was said before, marked as stale, and reads only what is not kept', async () => {
+  it('level 1 gives what was said before, marked as stale, and reads only what is not kept', async () => {
     expect(await page.serve('L1'), 'just read').to.deep.equal({ served: 'full', body: SALE });
     page.clock.advance(1500);
     const stale = { served: 'stale', body: { ...SALE, degraded: 'L1', ageMs: 1500 } };
@@ -71,7 +71,7 @@ describe('entry/degrade: answers that read', () => {
     expect(page.reading).to.equal(2);
   });
 
-  it('L2 gives the essential fields of it', async () => {
+  it('level 2 gives the essential fields of it', async () => {
     const { saleId, title, priceCents, state, opensAt, closesAt } = SALE;
     const essential = { saleId, title, priceCents, state, opensAt, closesAt, degraded: 'L2' };
     expect(await page.serve('L2')).to.deep.equal({ served: 'essential', body: essential });
@@ -80,14 +80,14 @@ describe('entry/degrade: answers that read', () => {
     expect(page.reading).to.equal(1);
   });
 
-  it('L3 gives an answer of the right shape that claims nothing, and reads nothing', async () => {
+  it('level 3 gives an answer of the right shape that claims nothing, and reads nothing', async () => {
     await page.serve('L0');
     const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' };
     expect(await page.serve('L3')).to.deep.equal({ served: 'empty', body: empty });
     expect(page.reading).to.equal(1);
   });
 
-  it('L4 refuses at once: a page without content, everything else to come again', async () => {
+  it('level 4 refuses at once: a page without content, everything else to come again', async () => {
     expect(await page.serve('L4')).to.deep.equal({ served: 'no_content' });
     expect(page.reading).to.equal(0);
     expect(REFUSAL).to.deep.equal({
@@ -106,7 +106,7 @@ describe('entry/degrade: answers that read', () => {
     expect((await page.serve('L1', { sparesSource: true })).served).to.equal('stale');
   });
 
-  it('a source that fails below L0 gives the empty answer and shortens the life of what is kept; a bug is thrown', async () => {
+  it('a source that fails below level 0 gives the empty answer and shortens the life of what is kept; a bug is thrown', async () => {
     page.error = OUT;
     expect((await page.serve('L1')).served).to.equal('empty');
     expect((await page.serve('L2')).served).to.equal('empty');

@@ -67,7 +67,7 @@ describe('entry/degrade: switches', () => {
     );
   });
 
-  it('a switch puts a layer that is off in force, never one in a dry run, and L0 changes no mode', () => {
+  it('a switch puts a layer that is off in force, never one in a dry run, and level 0 changes no mode', () => {
     const modeAfter = (mode: 'off' | 'dry_run' | 'on', level: SwitchChange['level']): string =>
       withSwitch({ degrade: rulesOf({ mode }) }, { endpoint: 'sale', level, percent: 100 }).degrade.mode;
     expect(modeAfter('off', 'L1')).to.equal('on');
