@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.js';
+import { OperationalError } from '../domain/errors.js';
 import { RuleDesk } from '../entry/rules/rule-desk.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createRuleStore } from '../mysql/rule-store.js';
@@ -12,12 +13,19 @@ export async function withRuleDesk<T>(
   log: Log,
   work: (desk: RuleDesk) => Promise<T>,
 ): Promise<T> {
-  const redis = await openRedis(config.redis, log); // first: a pool that is never closed keeps a process alive
+  const redis = await openRedis(config.redis, log).catch(asAway); // first: a pool that is never closed keeps a process alive
   const mysql = openMysqlPool(config.mysql);
+  const board = redis instanceof OperationalError ? { post: () => Promise.reject(redis) } : createRuleBoard(redis);
   try {
-    return await work(new RuleDesk({ store: createRuleStore(mysql), board: createRuleBoard(redis), log }));
+    return await work(new RuleDesk({ store: createRuleStore(mysql), board, log }));
   } finally {
-    await redis.close();
+    if (!(redis instanceof OperationalError)) await redis.close();
     await mysql.close();
   }
+}
+
+/** The rules are in MySQL: they can be changed without Redis, which is when it may matter most. */
+function asAway(error: unknown): OperationalError {
+  if (error instanceof OperationalError) return error;
+  throw error;
 }

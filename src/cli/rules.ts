@@ -92,7 +92,9 @@ async function set(file: string, { json }: Flags): Promise<void> {
     switch (answer.outcome) {
       case 'published': {
         if (json) return console.log(JSON.stringify(answer));
-        const when = answer.seenAtOnce ? 'a second' : 'ten seconds, since Redis does not tell of them';
+        const when = answer.seenAtOnce
+          ? 'a second'
+          : 'ten seconds: Redis does not tell of them, so each api finds them in MySQL';
         return console.log(`Version ${answer.version} is in force everywhere within ${when}.`);
       }
       case 'invalid':

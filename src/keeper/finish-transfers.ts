@@ -1,3 +1,4 @@
+import type { Sale } from '../domain/sale.js';
 import { openTransfers } from '../domain/unit-transfer.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
 import type { SaleBook } from '../ports/sale-book.js';
@@ -33,17 +34,25 @@ export function finishTransfers({ sales, ledger, meters }: FinishTransfersPorts,
       const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
       const closed = await sales.list({ states: ['closed'], max: CLOSED_MAX, order: 'closed_last' });
       const overdueMs: number[] = [];
+      const failures: unknown[] = [];
       for (const sale of [...live, ...closed]) {
         if (sale.buckets === 1) continue;
+        // one bucket that is out of reach must not strand the units of other sales
+        await finishOf(sale).catch((error: unknown) => failures.push(error));
+      }
+      meters.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
+      if (failures.length > 0) throw failures[0];
+
+      async function finishOf(sale: Sale): Promise<void> {
         const look = await lookAtSale(sale, ledger);
         for (const transfer of openTransfers(look?.buckets ?? [])) {
           if (transfer.ageMs < options.afterMs) continue;
-          const finished = await finishTransfer(sale.saleId, transfer, look?.epoch ?? 0, ledger);
+          const finishing = finishTransfer(sale.saleId, transfer, look?.epoch ?? 0, ledger);
+          const finished = await finishing.catch((error: unknown) => (failures.push(error), null));
           const lateMs = transfer.ageMs - options.overdueMs;
           if (finished === null && lateMs > 0) overdueMs.push(lateMs);
         }
       }
-      meters.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
     },
   };
 }

@@ -1,7 +1,7 @@
-import { openTransfers } from '../domain/unit-transfer.js';
+import { openTransfers, unitsInTransit } from '../domain/unit-transfer.js';
 import type { HomeBucket } from '../ports/stock-ledger.js';
 import type { TransferLedger } from '../ports/transfer-ledger.js';
-import { countUnitsLeft, finishTransfer, lookAtSale, type SaleLook } from './look-at-sale.js';
+import { countUnitsLeft, finishTransfer, lookAtSale, unitsIn, type SaleLook } from './look-at-sale.js';
 
 /** Units that the buyers of a bucket ask for and do not find there. */
 export interface WantedUnits {
@@ -32,13 +32,17 @@ export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, ledger:
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const look = await lookAtSale(home, ledger);
     if (look === null) return { outcome: 'unsure' };
-    if ((await askAll(home, look, wanted, ledger)) >= wanted.least) break;
+    if (isEnough(look, wanted) && (await askAll(home, look, wanted, ledger)) >= wanted.least) break;
     const unitsLeft = await countUnitsLeft(home, ledger);
     if (typeof unitsLeft === 'string') return { outcome: unitsLeft };
     if (unitsLeft < wanted.least) return { outcome: 'counted', unitsLeft };
   }
   return { outcome: 'gathered' };
 }
+
+/** Where all units together help nobody none is moved: others would miss them where they are. */
+const isEnough = (look: SaleLook, { least }: WantedUnits): boolean =>
+  unitsIn(look) + unitsInTransit(look.buckets) >= least;
 
 /** @returns units left in the bucket after each of the others was asked, or there were enough */
 async function askAll(home: HomeBucket, look: SaleLook, wanted: WantedUnits, ledger: TransferLedger): Promise<number> {

@@ -56,7 +56,7 @@ export class LedgerOrLocal implements LimitLedger {
     const { replyTimeoutMs } = this.#options();
     const answered = new AbortController();
     try {
-      const late = clock.sleep(replyTimeoutMs, answered.signal).then(() => null);
+      const late = clock.sleep(replyTimeoutMs, answered.signal).then(afterSockets);
       const answers = await Promise.race([shared.take(call), late]);
       if (answers === null) this.#leave(`no answer within ${replyTimeoutMs} ms`);
       else this.#comeBack();
@@ -91,6 +91,9 @@ export class LedgerOrLocal implements LimitLedger {
     this.#ports.log.info({}, 'Redis counts visits again');
   }
 }
+
+/** After a pause of the whole process timers run before sockets are read: an answer may be there already. */
+const afterSockets = (): Promise<null> => new Promise((resolve) => setImmediate(() => resolve(null)));
 
 /** What one of so many processes may let through; each limit lets at least one in. */
 export function shareOf(limits: LimitSet, processes: number): LimitSet {

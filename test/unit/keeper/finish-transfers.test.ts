@@ -75,6 +75,21 @@ describe('keeper: finish-transfers', () => {
     await run();
   });
 
+  it('one sale that is out of reach does not strand the units of the next, and the run counts as failed', async () => {
+    const [away, near] = [
+      await world.openSale({ stock: 8, buckets: 2 }),
+      await world.openSale({ stock: 8, buckets: 2 }),
+    ];
+    await lend(away);
+    await lend(near);
+    world.clock.advance(AFTER_MS);
+    const { survey } = transfers;
+    transfers.survey = (ref) =>
+      ref.saleId === away.saleId ? Promise.reject(new Error('a master is away')) : survey.call(transfers, ref);
+    expect(await run().catch(({ message }: Error) => message)).to.equal('a master is away');
+    expect([openOf(away), openOf(near)]).to.deep.equal([1, 0]);
+  });
+
   it('tells of units that do not arrive', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);

@@ -39,6 +39,13 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
     expect(larger).to.deep.equal({ outcome: 'counted', unitsLeft: 4 });
   });
 
+  it('a purchase that is larger than what all buckets have moves nothing', async () => {
+    const world = await TransferWorld.of(0, 3, 2);
+    const gathered = await gatherUnits(world.home(0), { least: 6, all: 6 }, world.transfers);
+    expect(gathered).to.deep.equal({ outcome: 'counted', unitsLeft: 5 });
+    expect(world.units).to.deep.equal([0, 3, 2]);
+  });
+
   it('counted: all buckets are empty', async () => {
     const world = await TransferWorld.of(0, 0, 0);
     const gathered = await gatherUnits(world.home(1), ONE, world.transfers);

@@ -16,7 +16,9 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 /** A ledger that answers, fails or is silent, as it is told. */
 class MoodyLedger implements LimitLedger {
-  mood: 'answers' | 'fails' | 'silent' | 'wrong' = 'answers';
+  mood: 'answers' | 'fails' | 'silent' | 'late' | 'wrong' = 'answers';
+  /** Of a call that was `late`. */
+  answerNow: () => void = () => undefined;
   asked = 0;
   readonly #ledger: LimitLedger;
 
@@ -29,6 +31,7 @@ class MoodyLedger implements LimitLedger {
     if (this.mood === 'fails') throw new OperationalError('redis', 'there is no connection', { retryable: true });
     if (this.mood === 'wrong') throw new Bug('a script answered nonsense');
     if (this.mood === 'silent') return new Promise(() => undefined);
+    if (this.mood === 'late') await new Promise<void>((resolve) => (this.answerNow = resolve));
     return this.#ledger.take(call);
   }
 }
@@ -97,6 +100,7 @@ describe('ledger-or-local', () => {
     expect(first).to.equal(undefined);
     clock.advance(1);
     await turn();
+    await turn();
     expect(first).to.equal(IN);
     expect(await outcome()).to.equal(IN);
     clock.advance(500);
@@ -104,6 +108,16 @@ describe('ledger-or-local', () => {
     await turn();
     expect(await outcome(), 'while one call looks whether it is back').to.equal(IN);
     expect(shared.asked).to.equal(2);
+  });
+
+  it('an answer that was there when the process woke up counts, although its time was over', async () => {
+    shared.mood = 'late';
+    const word = outcome();
+    clock.advance(100);
+    await Promise.resolve(); // the timer has run
+    shared.answerNow();
+    expect(await word).to.equal(IN);
+    expect(counted).to.deep.equal({ redis: 1, local: 0 });
   });
 
   it('a bug is not hidden behind the local count', async () => {
