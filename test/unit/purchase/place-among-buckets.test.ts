@@ -86,7 +86,10 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
     ]);
     const { answers, again, unitsLeft } = await place(`${ANN}*3`);
     expect([answers, again, unitsLeft]).to.deep.equal([['sold_out'], [], 2]);
-    expect(await place(`${BOB}*2`), 'now the second unit comes').to.deep.include({ verdict: 'bucket_empty', again: [0] });
+    expect(await place(`${BOB}*2`), 'now the second unit comes').to.deep.include({
+      verdict: 'bucket_empty',
+      again: [0],
+    });
     expect((await place(`${BOB}*2`)).answers).to.deep.equal(['accepted']);
   });
 
