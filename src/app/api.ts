@@ -105,7 +105,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     {
       auth: authenticatorOf(config.auth),
       ...entry.services,
-      gate: entry.smoothed(points.gate(new PurchaseGate({ cards, flags, batcher }))),
+      gate: points.gate(new PurchaseGate({ cards, flags, batcher, smooth: entry.smooth })),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),

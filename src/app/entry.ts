@@ -10,9 +10,9 @@ import { createClientAddress } from '../http/client-address.js';
 import type { HttpServices } from '../http/services.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRuleStore } from '../mysql/rule-store.js';
-import { createLimitMeters } from '../observability/limit-metrics.js';
-import { createEntryMeters } from '../observability/metrics.js';
+import { createEntryMeters, createLimitMeters } from '../observability/entry-metrics.js';
 import type { Log } from '../ports/log.js';
+import type { GateParts } from '../purchase/gate.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createLimitLedger } from '../redis/limit-ledger.js';
 import { createRuleBoard } from '../redis/rule-board.js';
@@ -30,8 +30,7 @@ export interface EntryParts {
 /** The entry of an api, with the rules that are in force now and a look-out for new ones. */
 export interface OpenEntry {
   readonly services: Pick<HttpServices, 'entry' | 'addressOf' | 'rules'>;
-  /** The gate behind the leaky bucket. */
-  smoothed(gate: HttpServices['gate']): HttpServices['gate'];
+  readonly smooth: NonNullable<GateParts['smooth']>;
   /** Looks for new rules no more. Never rejects. */
   close(): Promise<void>;
 }
@@ -58,23 +57,10 @@ export async function openEntry(
       addressOf: createClientAddress(new NetworkSet(listOf(config.trustedProxies))),
       rules: new RuleDesk({ store, board, log }),
     },
-    smoothed: (gate) => smoothedGate(gate, limits),
+    smooth: () => limits.smooth(),
     async close(): Promise<void> {
       stop.abort();
       await looking;
-    },
-  };
-}
-
-/** What reaches the batcher comes at an even rate; a sold-out buyer is told at once all the same. */
-function smoothedGate(gate: HttpServices['gate'], limits: Pick<Limits, 'smooth'>): HttpServices['gate'] {
-  return {
-    refuseEarly: (...call) => gate.refuseEarly(...call),
-    async enter(request) {
-      const smooth = limits.smooth();
-      if (smooth !== null && !(smooth instanceof Promise)) return { outcome: 'rate_limited' };
-      if (smooth !== null) await smooth;
-      return gate.enter(request);
     },
   };
 }

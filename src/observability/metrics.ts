@@ -1,6 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChannelMeters } from '../ports/channel-meters.js';
-import type { EntryMeters } from '../ports/entry-meters.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { NewsMeters } from '../ports/news-meters.js';
 import type { KeeperMeters } from '../ports/keeper-meters.js';
@@ -111,32 +110,6 @@ export function createHttpMeters(registry: Registry): HttpMeters {
       return () => counter.inc();
     },
     connectionDropped: () => dropped.inc(),
-  };
-}
-
-/** The api: what the layers of the entry refuse, and by which rules. */
-export function createEntryMeters(registry: Registry): EntryMeters {
-  const registers = [registry];
-  const refusals = new Counter({
-    name: 'seckill_entry_refusals_total',
-    help: 'What a layer of the entry refused, or would have: in mode dry_run the request went on.',
-    labelNames: ['layer', 'word', 'mode'],
-    registers,
-  });
-  const version = new Gauge({
-    name: 'seckill_entry_rules_version',
-    help: 'The version of the rules that are in force in this process.',
-    registers,
-  });
-  const unfit = new Counter({
-    name: 'seckill_entry_rules_refused_total',
-    help: 'Versions of the rules that were not fit to be taken. Alert on any.',
-    registers,
-  });
-  return {
-    refused: (layer, word, mode) => refusals.labels(layer, word, mode).inc(),
-    rulesTaken: (taken) => version.set(taken),
-    rulesRefused: () => unfit.inc(),
   };
 }
 

@@ -10,6 +10,8 @@ export interface GateParts {
   readonly cards: SaleCards;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
+  /** What reaches the batcher comes at an even rate: null: go on; a promise: go on when it resolves. Left out: as it comes. */
+  readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
 
 export interface PurchaseRequest {
@@ -46,7 +48,7 @@ export class PurchaseGate {
    * @throws OperationalError redis or mysql, when the sale cannot be looked up
    */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
-    const { cards, flags, batcher } = this.#parts;
+    const { cards, flags, batcher, smooth } = this.#parts;
     const found = cards.get(request.saleId);
     const card = found instanceof Promise ? await found : found;
     if (card.card !== 'ready') return { outcome: card.card };
@@ -54,6 +56,9 @@ export class PurchaseGate {
     const ref = bucketOf(card, userId);
     const purchase = { userId, requestId, quantity };
     if (flags.refuses(ref, purchaseKey(purchase))) return { outcome: 'sold_out' };
+    const turn = smooth?.() ?? null;
+    if (turn === 'rate_limited') return { outcome: turn };
+    if (turn !== null) await turn;
     return batcher.submit(ref, purchase, request.trace);
   }
 }

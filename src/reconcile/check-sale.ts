@@ -1,11 +1,12 @@
 import { isLive, type FailureReason } from '../domain/order.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { Sale } from '../domain/sale.js';
-import { NO_TRANSFERS, openTransfers, unitsInTransit } from '../domain/unit-transfer.js';
-import type { AuditedOrder, AuditedRow, BookAudit, LedgerAudit, LedgerSnapshot } from '../ports/audit.js';
+import { openTransfers } from '../domain/unit-transfer.js';
+import type { AuditedOrder, AuditedRow, BookAudit, LedgerAudit } from '../ports/audit.js';
 import type { Clock } from '../ports/clock.js';
 import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
 import { compareRequest } from './compare-request.js';
+import { mergeBuckets, type MergedSnapshot } from './merge-buckets.js';
 
 export interface CheckPorts {
   readonly ledger: LedgerAudit;
@@ -230,23 +231,4 @@ class Audit {
   #note(finding: Finding): void {
     if (this.#findings.length < FINDINGS_MAX) this.#findings.push(finding);
   }
-}
-
-/** All buckets of a sale as if they were one. */
-interface MergedSnapshot extends Omit<LedgerSnapshot, 'transfers'> {
-  readonly inTransit: number;
-}
-
-function mergeBuckets(buckets: readonly (LedgerSnapshot | null)[]): MergedSnapshot {
-  const loaded = buckets.filter((bucket): bucket is LedgerSnapshot => bucket !== null);
-  const inTransit = unitsInTransit(buckets.map((bucket) => bucket?.transfers ?? NO_TRANSFERS));
-  const [only] = loaded;
-  if (loaded.length === 1 && only) return { ...only, inTransit };
-  return {
-    inTransit,
-    unitsLeft: loaded.reduce((sum, bucket) => sum + bucket.unitsLeft, 0),
-    requests: new Map(loaded.flatMap((bucket) => [...bucket.requests])),
-    buyers: new Map(loaded.flatMap((bucket) => [...bucket.buyers])), // a buyer has one home bucket
-    pending: loaded.flatMap((bucket) => bucket.pending),
-  };
 }

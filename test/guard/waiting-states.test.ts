@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { SCHEMA } from '../../src/config/schema.js';
 import type { Key } from '../../src/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/domain/waiting-states.js';
+import { createEntryMeters, createLimitMeters } from '../../src/observability/entry-metrics.js';
 import {
   createChannelMeters,
   createHttpMeters,
@@ -24,6 +25,8 @@ async function published(): Promise<Set<string>> {
   createWorkerMeters(registry);
   createKeeperMeters(registry);
   createReconcileMeters(registry);
+  createEntryMeters(registry);
+  createLimitMeters(registry);
   const metrics = await registry.getMetricsAsJSON();
   return new Set(
     metrics.flatMap(({ name, type }) =>

@@ -38,10 +38,15 @@ export class LedgerOrLocal implements LimitLedger {
     this.#options = options;
   }
 
-  /** Throws only what is a bug. */
-  async take(call: LimitCall): Promise<LimitAnswers> {
+  /**
+   * Throws only what is a bug.
+   * @param waitedMs what these visits have waited already is part of their time: a Redis that is slower than they come is
+   *   not asked for all of them
+   */
+  async take(call: LimitCall, waitedMs = 0): Promise<LimitAnswers> {
     const { clock, meters } = this.#ports;
-    const { retryEveryMs } = this.#options();
+    const { retryEveryMs, replyTimeoutMs } = this.#options();
+    if (waitedMs >= replyTimeoutMs) return this.#takeLocally(call);
     if (this.#away && clock.nowMs() < this.#askAgainMs) return this.#takeLocally(call);
     this.#askAgainMs = clock.nowMs() + retryEveryMs;
     const answers = await this.#ask(call);

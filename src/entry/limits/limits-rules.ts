@@ -28,7 +28,8 @@ const endpointLimits = z.strictObject({
 
 const leaky = z.strictObject({
   ratePerSecond: z.int().min(1).max(RATE_MAX),
-  waitMaxMs: z.int().min(0).max(10_000),
+  /** Less than an api that is stopped has for what is under way. */
+  waitMaxMs: z.int().min(0).max(5000),
 });
 
 /** How fast, in all, by each user and from each address; and what reaches the batcher of one process. */

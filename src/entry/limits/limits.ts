@@ -48,8 +48,8 @@ export class Limits implements Layer {
     const ledger = new LedgerOrLocal({ shared, local, clock, meters, log }, rules);
     this.#rules = rules;
     this.#meters = meters;
-    this.#strangers = new TakeTogether(ledger, meters);
-    this.#buyers = new TakeTogether(ledger, meters);
+    this.#strangers = new TakeTogether(ledger, meters, clock);
+    this.#buyers = new TakeTogether(ledger, meters, clock);
     this.#leaky = new LeakyBucket(clock);
   }
 
@@ -73,13 +73,13 @@ export class Limits implements Layer {
   }
 
   /** Before the batcher: null: go on; a promise: go on when it resolves; else refused. */
-  smooth(): null | Promise<void> | Refused {
+  smooth(): null | Promise<void> | 'rate_limited' {
     const { mode, leaky } = this.#rules();
     if (mode === 'off' || leaky === null) return null;
     const entered = this.#leaky.enter(leaky);
     if (entered === null || entered instanceof Promise) return mode === 'on' ? entered : null;
     this.#meters.refused('purchase', 'leaky', mode);
-    return mode === 'on' ? { word: 'rate_limited', retryAfterMs: entered.retryAfterMs } : null;
+    return mode === 'on' ? 'rate_limited' : null;
   }
 
   async #take(

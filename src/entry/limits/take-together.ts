@@ -1,9 +1,16 @@
 import { Bug } from '../../domain/errors.js';
 import type { LimitSet, LimitVerdict } from '../../domain/limits.js';
-import { LIMIT_VISITS_MAX, type LimitLedger, type LimitVisit } from '../../ports/limit-ledger.js';
+import type { Clock } from '../../ports/clock.js';
+import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitCall, type LimitVisit } from '../../ports/limit-ledger.js';
 import type { LimitMeters } from '../../ports/limit-meters.js';
 
+/** What judges visits. `waitedMs`: so long the oldest of them has waited for the call already. */
+export interface VisitJudge {
+  take(call: LimitCall, waitedMs: number): Promise<LimitAnswers>;
+}
+
 interface Waiting {
+  readonly sinceMs: number;
   readonly visit: LimitVisit;
   readonly resolve: (verdict: LimitVerdict) => void;
   readonly reject: (error: unknown) => void;
@@ -23,21 +30,23 @@ interface Lane {
  * visit leaves at the end of the turn of the event loop that brought it.
  */
 export class TakeTogether {
-  readonly #ledger: LimitLedger;
+  readonly #judge: VisitJudge;
+  readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #meters: Pick<LimitMeters, 'uncounted'>;
   /** As many as there are endpoints. */
   readonly #lanes = new Map<string, Lane>();
 
-  constructor(ledger: LimitLedger, meters: Pick<LimitMeters, 'uncounted'>) {
-    this.#ledger = ledger;
+  constructor(judge: VisitJudge, meters: Pick<LimitMeters, 'uncounted'>, clock: Pick<Clock, 'nowMs'>) {
+    this.#judge = judge;
+    this.#clock = clock;
     this.#meters = meters;
   }
 
-  /** @throws what the ledger throws */
+  /** @throws what the judge throws */
   take(endpoint: string, limits: LimitSet, visit: LimitVisit): Promise<LimitVerdict> {
     const lane = this.#lane(endpoint, limits);
     return new Promise((resolve, reject) => {
-      lane.queue.push({ visit, resolve, reject });
+      lane.queue.push({ sinceMs: this.#clock.nowMs(), visit, resolve, reject });
       if (lane.underWay) return;
       lane.underWay = true;
       setImmediate(() => void this.#run(lane));
@@ -57,10 +66,9 @@ export class TakeTogether {
       const taken = lane.queue.splice(0, LIMIT_VISITS_MAX);
       try {
         const { endpoint, limits } = lane;
-        const { verdicts, uncounted } = await this.#ledger.take({
-          ...{ endpoint, limits },
-          visits: taken.map(({ visit }) => visit),
-        });
+        const visits = taken.map(({ visit }) => visit);
+        const waitedMs = this.#clock.nowMs() - (taken[0]?.sinceMs ?? 0);
+        const { verdicts, uncounted } = await this.#judge.take({ endpoint, limits, visits }, waitedMs);
         if (uncounted > 0) this.#meters.uncounted(uncounted);
         taken.forEach(({ resolve, reject }, index) => {
           const verdict = verdicts[index];

@@ -4,9 +4,8 @@ import { assert } from '../../domain/errors.js';
 const SLOT_BITS = 6;
 const SLOTS = 1 << SLOT_BITS;
 const DIGIT = SLOTS - 1;
-/** 64⁴ ticks: at 100 ms nineteen days. What is due later waits in the last level and is looked at again. */
+/** 64⁴ ticks: at 100 ms nineteen days. What is due beyond waits in one slot above, and is looked at again when they are over. */
 const LEVELS = 4;
-const HORIZON_TICKS = 2 ** (SLOT_BITS * LEVELS) - 1;
 
 /** Something that is due at a time. A timer is a link of its list itself: 100,000 of them cost no further objects. */
 export abstract class Timer {
@@ -43,7 +42,8 @@ export class TimingWheel {
   readonly #tickMs: number;
   readonly #startMs: number;
   readonly #slots = Array.from({ length: LEVELS }, () => Array.from({ length: SLOTS }, () => new Slot()));
-  readonly #counts = new Array<number>(LEVELS).fill(0);
+  readonly #beyond = new Slot();
+  readonly #counts = new Array<number>(LEVELS + 1).fill(0);
   #tick = 0;
 
   constructor(tickMs: number, nowMs: number) {
@@ -76,7 +76,7 @@ export class TimingWheel {
     const target = Math.floor((nowMs - this.#startMs) / this.#tickMs);
     while (this.#tick < target) {
       this.#tick = Math.min(target, this.#nextBusyTick());
-      for (let level = LEVELS - 1; level > 0; level--) {
+      for (let level = LEVELS; level > 0; level--) {
         if (this.#tick % SLOTS ** level === 0) this.#cascade(level);
       }
       this.#fireSlot(this.#slotAt(0, this.#tick), nowMs);
@@ -91,11 +91,12 @@ export class TimingWheel {
     return (Math.floor(this.#tick / step) + 1) * step;
   }
 
-  /** Its timers agree with now in this digit, so each goes to a lower level; one beyond the horizon to another slot. */
+  /** Its timers agree with now in this digit, so each goes to a lower level; what is still beyond stays there. */
   #cascade(level: number): void {
     const slot = this.#slotAt(level, this.#tick);
-    while (slot.next !== slot) {
-      const timer = slot.next as Timer;
+    const last = slot.previous;
+    for (let timer: Timer | null = slot; timer !== last;) {
+      timer = slot.next as Timer;
       this.#unlink(timer);
       this.#place(timer);
     }
@@ -110,8 +111,8 @@ export class TimingWheel {
   }
 
   #place(timer: Timer): void {
-    const tick = Math.min(timer.dueTick, this.#tick + HORIZON_TICKS);
-    let level = LEVELS - 1;
+    const tick = timer.dueTick;
+    let level = LEVELS;
     while (level > 0 && Math.floor(tick / SLOTS ** level) === Math.floor(this.#tick / SLOTS ** level)) level--;
     timer.level = level;
     this.#counts[level] = (this.#counts[level] as number) + 1;
@@ -132,6 +133,7 @@ export class TimingWheel {
   }
 
   #slotAt(level: number, tick: number): Slot {
+    if (level === LEVELS) return this.#beyond;
     return (this.#slots[level] as Slot[])[Math.floor(tick / SLOTS ** level) & DIGIT] as Slot;
   }
 }

@@ -4,7 +4,7 @@ import type { Purchase } from '../../../src/domain/purchase.js';
 import { silentLog } from '../../../src/ports/log.js';
 import type { HomeBucket } from '../../../src/ports/stock-ledger.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
-import { PurchaseGate } from '../../../src/purchase/gate.js';
+import { PurchaseGate, type GateParts } from '../../../src/purchase/gate.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleCards } from '../../../src/sale/sale-cards.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -24,6 +24,7 @@ describe('gate', () => {
   let cache: MemorySaleCardCache;
   let flags: SoldOutFlags;
   let gate: PurchaseGate;
+  let smooth: NonNullable<GateParts['smooth']>;
   let placed: { ref: HomeBucket; purchases: readonly Purchase[]; trace: string }[];
 
   beforeEach(() => {
@@ -36,6 +37,7 @@ describe('gate', () => {
       { ledger, units: { count: async () => null }, clock, log: silentLog },
     );
     placed = [];
+    smooth = () => null;
     const batcher = new Batcher(
       { sizeMax: 8, inFlightMax: 2, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
       {
@@ -50,7 +52,7 @@ describe('gate', () => {
       },
     );
     const cards = new SaleCards({ book: books, cache, clock }, { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 });
-    gate = new PurchaseGate({ cards, flags, batcher });
+    gate = new PurchaseGate({ cards, flags, batcher, smooth: () => smooth() });
   });
 
   const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
@@ -110,6 +112,31 @@ describe('gate', () => {
     expect(gate.refuseEarly(sale.saleId, 'winner', 'k1')).to.equal(null);
     await enter(sale.saleId, 'winner');
     expect(placed).to.have.length(2);
+  });
+
+  it('a purchase waits for its turn before the batcher, or is refused there', async () => {
+    const { saleId } = await openSale();
+    let leave: () => void = () => undefined;
+    smooth = () => new Promise((resolve) => (leave = resolve));
+    const waits = enter(saleId);
+    await turn();
+    expect(placed).to.deep.equal([]);
+    leave();
+    expect(await waits).to.deep.equal({ outcome: 'accepted' });
+    smooth = () => 'rate_limited';
+    expect(await enter(saleId, 'u2')).to.deep.equal({ outcome: 'rate_limited' });
+    expect(placed).to.have.length(1);
+  });
+
+  it('who does not reach the batcher takes nobody a turn', async () => {
+    let turns = 0;
+    smooth = () => (turns++, null);
+    const sale = await openSale({ stock: 1 });
+    await enter(sale.saleId);
+    await sellOut(sale);
+    await enter(sale.saleId, 'loser');
+    await enter(saleOf().saleId);
+    expect(turns).to.equal(1);
   });
 
   it('refuses nothing early of a sale whose card is not in memory', async () => {

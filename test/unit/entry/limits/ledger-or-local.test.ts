@@ -110,6 +110,16 @@ describe('ledger-or-local', () => {
     expect(shared.asked).to.equal(2);
   });
 
+  it('visits that have waited for as long as an answer may take are judged here, and Redis is not asked', async () => {
+    const waited = (waitedMs: number): Promise<LimitAnswers> => ledger.take(CALL, waitedMs);
+    await waited(99);
+    expect(counted).to.deep.equal({ redis: 1, local: 0 });
+    expect((await waited(100)).verdicts[0]?.outcome).to.equal(IN);
+    expect([shared.asked, counted]).to.deep.equal([1, { redis: 1, local: 1 }]);
+    await waited(0);
+    expect(shared.asked, 'it is not away').to.equal(2);
+  });
+
   it('an answer that was there when the process woke up counts, although its time was over', async () => {
     shared.mood = 'late';
     const word = outcome();

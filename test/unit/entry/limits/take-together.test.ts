@@ -1,14 +1,16 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/domain/errors.js';
 import type { LimitSet, LimitVerdict } from '../../../../src/domain/limits.js';
-import { TakeTogether } from '../../../../src/entry/limits/take-together.js';
+import { TakeTogether, type VisitJudge } from '../../../../src/entry/limits/take-together.js';
 import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/ports/limit-ledger.js';
+import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
 const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };
 
 /** One call on its way, in the hands of the test. */
 interface UnderWay {
   readonly call: LimitCall;
+  readonly waitedMs: number;
   readonly end: (answers: LimitAnswers) => void;
   readonly fail: (error: unknown) => void;
 }
@@ -26,13 +28,15 @@ describe('take-together', () => {
   let calls: UnderWay[];
   let together: TakeTogether;
   let uncounted: number;
+  let clock: SteppedClock;
   beforeEach(() => {
     calls = [];
     uncounted = 0;
-    const ledger = {
-      take: (call: LimitCall): Promise<LimitAnswers> => new Promise((end, fail) => calls.push({ call, end, fail })),
+    clock = new SteppedClock();
+    const judge: VisitJudge = {
+      take: (call, waitedMs) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
     };
-    together = new TakeTogether(ledger, { uncounted: (times) => (uncounted += times) });
+    together = new TakeTogether(judge, { uncounted: (times) => (uncounted += times) }, clock);
   });
   const take = (userId: string, endpoint = 'purchase', limits = LIMITS): Promise<LimitVerdict> =>
     together.take(endpoint, limits, { address: null, userId });
@@ -81,6 +85,19 @@ describe('take-together', () => {
     await end(2);
     expect(calls[2]?.call.limits).to.equal(stricter);
     await Promise.all([stuck, queued, last]);
+  });
+
+  it('the judge is told how long the oldest visit of a call has waited', async () => {
+    const first = take('u0');
+    await turn();
+    clock.advance(30);
+    const others = [take('u1')];
+    clock.advance(20);
+    others.push(take('u2'));
+    await end(0);
+    await end(1);
+    await Promise.all([first, ...others]);
+    expect(calls.map(({ waitedMs }) => waitedMs)).to.deep.equal([0, 20]);
   });
 
   it('a call that fails fails for its visits only', async () => {

@@ -80,6 +80,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('advance' as const), byMs: spanMs.map(Math.abs) }) },
 );
 
+/** Two of one tick, beyond the last level when they were made, at different times. */
+const BEYOND: Step[] = [
+  { do: 'schedule', id: 0, inMs: (64 ** 4 + 2) * TICK_MS, everyMs: null },
+  { do: 'schedule', id: 1, inMs: 0, everyMs: 0 },
+  { do: 'advance', byMs: TICK_MS + 1 },
+  { do: 'advance', byMs: 64 ** 4 * TICK_MS },
+  { do: 'advance', byMs: 64 * TICK_MS },
+];
+
 describe('timing wheel', () => {
   it('fires what a sorted list fires, when it fires it and in its order', () => {
     fc.assert(
@@ -116,7 +125,7 @@ describe('timing wheel', () => {
           expect(wheel.size).to.equal(list.entries.length);
         }
       }),
-      { numRuns: 600 },
+      { numRuns: 600, examples: [[BEYOND]] },
     );
   });
 
