@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { assertNever } from '../src/domain/errors.js';
+import { CAPTURED } from './attack/attackers.js';
 import { BuyerPool, prepareBuyers } from './load/buyers.js';
 import { chooseGenerator } from './load/choose.js';
 import type { BenchOptions, ScenarioName } from './options.js';
@@ -7,10 +8,13 @@ import { judgeGoals } from './report/goals.js';
 import type { Report } from './report/report.js';
 import { isBad, type ScenarioResult } from './results.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './scenarios/context.js';
+import { attack } from './scenarios/attack.js';
 import { flash } from './scenarios/flash.js';
+import { layers } from './scenarios/layers.js';
 import { limits } from './scenarios/limits.js';
 import { memory } from './scenarios/memory.js';
 import { noGroupCommit } from './scenarios/no-group-commit.js';
+import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
 import { soldOut } from './scenarios/sold-out.js';
 import { warmUp, warmUpSeconds, WARM_UP_ROUND_SECONDS } from './scenarios/warm-up.js';
 import { win } from './scenarios/win.js';
@@ -64,6 +68,12 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return flash(context);
     case 'limits':
       return limits(context);
+    case 'attack':
+      return attack(context);
+    case 'layers':
+      return layers(context);
+    case 'paired':
+      return paired(context);
     case 'memory':
       return memory(context);
     default:
@@ -80,6 +90,9 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     'sold-out': (secondsOf({ options }, 'sold-out') + 4) * soldOutRate,
     flash: secondsOf({ options }, 'flash') * options.rate,
     limits: secondsOf({ options }, 'limits') * soldOutRate,
+    attack: secondsOf({ options }, 'attack') * options.rate + CAPTURED,
+    layers: 0,
+    paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

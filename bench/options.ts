@@ -2,7 +2,17 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { DURABILITIES, type Durability } from '../src/stack/servers/server-spec.js';
 
 /** In the order they run. `memory` is asked for with --memory. */
-export const SCENARIOS = ['win', 'no-group-commit', 'sold-out', 'flash', 'limits', 'memory'] as const;
+export const SCENARIOS = [
+  'win',
+  'no-group-commit',
+  'sold-out',
+  'flash',
+  'limits',
+  'attack',
+  'layers',
+  'paired',
+  'memory',
+] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
 const DEFAULT_SCENARIOS: readonly ScenarioName[] = ['win', 'no-group-commit', 'sold-out', 'flash', 'limits'];
 
@@ -13,11 +23,17 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement; null: by what the stack and the programs have behind them. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash`. */
+  /** Requests per second of `flash`, and of `attack`, honest ones and others together. */
   readonly rate: number;
   readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
+  /** Whether all layers of the entry stand in front of `sold-out`. */
+  readonly entry: 'off' | 'on';
+  /** The other checkout of `paired`, with its build; null: none. */
+  readonly against: string | null;
+  /** How often `paired` measures both. */
+  readonly pairs: number;
   readonly keepStack: boolean;
   /** What the servers flush before they answer. */
   readonly durability: Durability;
@@ -28,7 +44,8 @@ export interface BenchOptions {
 }
 
 /** What commander makes of the command line. */
-interface Flags extends Omit<BenchOptions, 'scenarios' | 'seconds' | 'warmUpSeconds'> {
+interface Flags extends Omit<BenchOptions, 'scenarios' | 'seconds' | 'warmUpSeconds' | 'against'> {
+  readonly against?: string;
   readonly seconds?: number;
   readonly warmUp?: number;
   readonly memory?: boolean;
@@ -40,6 +57,9 @@ const ABOUT: Record<ScenarioName, string> = {
   'sold-out': '100 units, then only refusals; bare node:http beside it',
   flash: 'open arrival at --rate against 5,000 units',
   limits: 'each part alone: node:http, deduct, half message + commit, batch insert',
+  attack: 'honest buyers alone, then among attackers: --rate in all, a fifth of it honest',
+  layers: 'each layer of the entry alone, on and off: CPU per request',
+  paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
   memory: 'win for 60 s while the memory of the api is watched (--memory)',
 };
 
@@ -70,12 +90,23 @@ function benchCommand(): Command {
   const about = SCENARIOS.map((name) => `  ${name.padEnd(16)} ${ABOUT[name]}`).join('\n');
   return new Command('bench')
     .description('Measures Seckill on this machine, on a stack of its own, and checks the books after each scenario.')
-    .argument('[scenarios...]', `any of ${SCENARIOS.join(', ')} (default: all but memory)`, scenarioName)
+    .argument(
+      '[scenarios...]',
+      `any of ${SCENARIOS.join(', ')} (default: ${DEFAULT_SCENARIOS.join(', ')})`,
+      scenarioName,
+    )
     .option('--seconds <s>', 'length of each load (default: its own)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
-    .option('--rate <n>', 'requests per second of flash', whole(10, 50_000), 10_000)
+    .option('--rate <n>', 'requests per second of flash, and of attack in all', whole(10, 50_000), 10_000)
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
+    .addOption(
+      new Option('--entry <state>', 'all layers of the entry in front of sold-out')
+        .choices(['off', 'on'])
+        .default('off'),
+    )
+    .option('--against <folder>', 'checkout that paired compares with, after `npm run build` in it')
+    .option('--pairs <n>', 'how often paired measures both', whole(1, 100), 10)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(
       new Option('--generator <name>', 'load generator').choices(['best', 'wrk', 'autocannon']).default('best'),
@@ -100,13 +131,10 @@ export function parseOptions(args: readonly string[], onExit: (code: number) => 
   const command = benchCommand().exitOverride((error) => onExit(error.exitCode === 0 ? 0 : 2));
   command.showHelpAfterError('(add --help to see what this command takes)');
   command.parse([...args], { from: 'user' });
-  const { seconds, warmUp, memory, ...rest } = command.opts<Flags>();
-  return {
-    ...rest,
-    seconds: seconds ?? null,
-    warmUpSeconds: warmUp ?? null,
-    scenarios: chosen((command.processedArgs[0] as ScenarioName[] | undefined) ?? [], memory === true),
-  };
+  const { seconds, warmUp, memory, against, ...rest } = command.opts<Flags>();
+  const scenarios = chosen((command.processedArgs[0] as ScenarioName[] | undefined) ?? [], memory === true);
+  if (scenarios.includes('paired') && against === undefined) command.error('error: paired needs --against <folder>');
+  return { ...rest, seconds: seconds ?? null, warmUpSeconds: warmUp ?? null, against: against ?? null, scenarios };
 }
 
 function chosen(named: readonly ScenarioName[], memory: boolean): ScenarioName[] {

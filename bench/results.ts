@@ -1,7 +1,9 @@
+import type { LayerCost } from './layers/cost.js';
 import type { LedgerVerdict } from './ledger-verdict.js';
 import type { Latency } from './load/load.js';
 import type { CpuUser, Measured } from './measure.js';
 import type { ScenarioName } from './options.js';
+import type { Comparison } from './paired/comparison.js';
 
 /** A scenario that sells, or refuses. */
 export interface LoadFigures {
@@ -44,7 +46,21 @@ export interface LimitFigures {
   readonly limits: readonly Limit[];
 }
 
-export type ScenarioResult = LoadFigures | LimitFigures;
+/** Every layer of the entry, alone. */
+export interface LayersFigures {
+  readonly kind: 'layers';
+  readonly scenario: 'layers';
+  readonly costs: readonly LayerCost[];
+}
+
+/** Two builds of the api, in turn. */
+export interface PairedFigures {
+  readonly kind: 'paired';
+  readonly scenario: 'paired';
+  readonly comparison: Comparison;
+}
+
+export type ScenarioResult = LoadFigures | LimitFigures | LayersFigures | PairedFigures;
 
 /** Turns what was measured into figures. `per` is what CPU is divided by. */
 export function loadFigures(

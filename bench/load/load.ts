@@ -46,14 +46,16 @@ export interface LoadGenerator {
   run(plan: LoadPlan, signal: AbortSignal): Promise<LoadResult>;
 }
 
-/** Everything of a request but its buyer. The body is what a shop would send. */
+/** What a shop would send. */
+export const PURCHASE_BODY = '{"quantity":1}';
+
+/** Everything of a request but its buyer. */
 export function requestFrame({ port, path }: Pick<LoadPlan, 'port' | 'path'>): { head: string; tail: string } {
-  const body = '{"quantity":1}';
   const lines = [
     `POST ${path} HTTP/1.1`,
     `Host: 127.0.0.1:${port}`,
     'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
+    `Content-Length: ${PURCHASE_BODY.length}`,
   ];
-  return { head: `${lines.join('\r\n')}\r\n`, tail: `\r\n${body}` };
+  return { head: `${lines.join('\r\n')}\r\n`, tail: `\r\n${PURCHASE_BODY}` };
 }

@@ -48,7 +48,9 @@ class OpenLoopClient {
   }
 
   async run(): Promise<OpenLoopResult> {
-    await Promise.all(Array.from({ length: this.#plan.connections }, () => this.#connect()));
+    await Promise.all(
+      Array.from({ length: this.#plan.connections }, (_, turn) => this.#connect(this.#addressOf(turn))),
+    );
     const cpuBefore = ownCpuSeconds();
     const startedAtMs = Date.now();
     this.#startedAt = performance.now();
@@ -91,7 +93,8 @@ class OpenLoopClient {
   #sendDue(): void {
     const due = Math.min(this.#total, dueCount(this.#elapsedMs(), this.#plan.rate));
     while (this.#sent < due) {
-      const connection = this.#idle.pop();
+      // The one that was used last is the cheapest; with addresses of their own each has its part.
+      const connection = this.#plan.addresses === undefined ? this.#idle.pop() : this.#idle.shift();
       if (connection === undefined) return;
       this.#send(connection, this.#sent++);
     }
@@ -125,9 +128,15 @@ class OpenLoopClient {
     this.#sendDue();
   }
 
-  #connect(): Promise<void> {
+  #addressOf(turn: number): string | undefined {
+    const { addresses = [] } = this.#plan;
+    return addresses[turn % Math.max(1, addresses.length)];
+  }
+
+  #connect(localAddress: string | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ port: this.#plan.port, host: '127.0.0.1', noDelay: true });
+      const from = localAddress === undefined ? {} : { localAddress };
+      const socket = connect({ port: this.#plan.port, host: '127.0.0.1', noDelay: true, ...from });
       const connection: Connection = { socket, answers: new AnswerReader(), place: -1 };
       socket.setTimeout(CONNECT_TIMEOUT_MS, () => reject(new Error('a connection was not opened in time')));
       socket.once('connect', () => {
@@ -140,17 +149,17 @@ class OpenLoopClient {
         for (const { status, closes } of connection.answers.read(chunk)) this.#take(connection, status, closes);
       });
       socket.on('error', reject); // a later one is told by `close`
-      socket.once('close', () => this.#lost(connection));
+      socket.once('close', () => this.#lost(connection, localAddress));
     });
   }
 
   /** A connection is gone: its request has no answer, and another connection takes its place. */
-  #lost(connection: Connection): void {
+  #lost(connection: Connection, localAddress: string | undefined): void {
     const idle = this.#idle.indexOf(connection);
     if (idle !== -1) this.#idle.splice(idle, 1);
     this.#connections.delete(connection);
     if (connection.place !== -1) this.#open--;
-    if (!this.#ended && this.#sent < this.#total) this.#connect().catch(() => undefined); // the others go on
+    if (!this.#ended && this.#sent < this.#total) this.#connect(localAddress).catch(() => undefined); // the others go on
   }
 }
 

@@ -5,6 +5,8 @@ import type { LoadPlan, LoadResult } from './load.js';
 export interface OpenLoopPlan extends LoadPlan {
   /** Requests per second. */
   readonly rate: number;
+  /** Addresses that the connections come from in turn, and then they ask in turn too; left out: all from 127.0.0.1. */
+  readonly addresses?: readonly string[];
 }
 
 /** What a buyer of an open-loop load heard; 0 stands for a buyer who was never sent. */

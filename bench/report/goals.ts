@@ -1,3 +1,4 @@
+import { HONEST_P99_ROW, HONEST_SHARE_ROW, SLOW_LIMIT_ROW, SLOW_LONGEST_ROW } from '../attack/attack-figures.js';
 import type { LoadFigures, ScenarioResult } from '../results.js';
 
 /** Something the project promised of this machine class, as far as the run can tell. */
@@ -10,6 +11,12 @@ export interface Goal {
 const LANDED_PER_SECOND = 10_000;
 const TIMES_NO_GROUP_COMMIT = 7;
 const SHARE_OF_BARE_HTTP = 0.7;
+const SHARE_OF_BARE_HTTP_BEHIND_ENTRY = 0.5;
+/** Of honest buyers under attack: of their rate without it, and ms. */
+const HONEST_SHARE = 0.8;
+const HONEST_P99_MS = 100;
+/** CPU per purchase, with every layer off, of what it was before. */
+const PAIRED_RATIO = 1.02;
 /** Of the heap, last third to first third of a minute of `win`. */
 const HEAP_GROWTH = 1.2;
 
@@ -33,8 +40,33 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
     goals.push({ goal: `memory, growth of the heap ≤ ${HEAP_GROWTH}`, measured, met: measured <= HEAP_GROWTH });
   }
   const share = soldOut?.extra['share of bare node:http'];
-  if (typeof share === 'number') goals.push(atLeast('sold-out, share of bare node:http', share, SHARE_OF_BARE_HTTP));
-  return goals;
+  const entryIsOn = soldOut?.extra.entry === 'on';
+  if (typeof share === 'number') {
+    const what = `sold-out${entryIsOn ? ' behind every layer' : ''}, share of bare node:http`;
+    goals.push(atLeast(what, share, entryIsOn ? SHARE_OF_BARE_HTTP_BEHIND_ENTRY : SHARE_OF_BARE_HTTP));
+  }
+  return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results)];
+}
+
+function attackGoals(extra: LoadFigures['extra'] = {}): Goal[] {
+  const [share, p99] = [extra[HONEST_SHARE_ROW], extra[HONEST_P99_ROW]];
+  const [longest, mayLast] = [extra[SLOW_LONGEST_ROW], extra[SLOW_LIMIT_ROW]];
+  if (typeof share !== 'number' || typeof p99 !== 'number') return [];
+  if (typeof longest !== 'number' || typeof mayLast !== 'number') return [];
+  return [
+    atLeast('attack, honest buyers of their rate without it', share, HONEST_SHARE),
+    { goal: `attack, p99 of honest winners in ms below ${HONEST_P99_MS}`, measured: p99, met: p99 < HONEST_P99_MS },
+    { goal: `attack, ms until slow headers are closed ≤ ${mayLast}`, measured: longest, met: longest <= mayLast },
+  ];
+}
+
+function pairedGoals(results: readonly ScenarioResult[]): Goal[] {
+  return results.flatMap((result) => {
+    if (result.kind !== 'paired') return [];
+    const measured = result.comparison.ratio.median;
+    const goal = `paired, CPU per purchase of that of ${result.comparison.against} ≤ ${PAIRED_RATIO}`;
+    return [{ goal, measured, met: measured <= PAIRED_RATIO }];
+  });
 }
 
 const atLeast = (what: string, measured: number, limit: number): Goal => ({

@@ -2,6 +2,7 @@ import type { CpuUser } from '../measure.js';
 import type { LoadFigures, ScenarioResult } from '../results.js';
 import type { Machine } from '../session/machine.js';
 import type { Goal } from './goals.js';
+import { layersTable, pairedTable } from './entry-tables.js';
 import { formatNumber, renderTable } from './table.js';
 
 /** One run: what --json prints, and what the table is made of. */
@@ -49,7 +50,7 @@ const ROWS: readonly (readonly [name: string, cell: Cell])[] = [
   ['books', ({ books }) => (books.problems.length === 0 ? 'right' : 'WRONG')],
 ];
 
-/** One table: a row per figure, a column per scenario. */
+/** A row per figure, a column per scenario; and below it what has rows of its own. */
 export function reportTable(results: readonly ScenarioResult[]): string {
   const loads = results.filter((result) => result.kind === 'load');
   const rows = loads.length === 0 ? [] : ROWS.map(([name, cell]) => [name, ...columns(results, cell)]);
@@ -62,7 +63,15 @@ export function reportTable(results: readonly ScenarioResult[]): string {
       rows.push([`${name}: ${unit}`, ...results.map((one) => (one === result ? formatNumber(perSecond) : ''))]);
     }
   }
-  return renderTable(['', ...results.map(({ scenario }) => scenario)], rows);
+  const common = rows.length === 0 ? [] : [renderTable(['', ...results.map(({ scenario }) => scenario)], rows)];
+  return [...common, ...results.flatMap(ownTable)].join('\n\n');
+}
+
+/** Figures that share no row with those of loads have a table of their own. */
+function ownTable(result: ScenarioResult): string[] {
+  if (result.kind === 'layers') return [layersTable(result.costs)];
+  if (result.kind === 'paired') return [pairedTable(result.comparison)];
+  return [];
 }
 
 const columns = (results: readonly ScenarioResult[], cell: Cell): string[] =>
@@ -89,7 +98,7 @@ export function reportNotes(report: Report): string {
     `versions: ${pairs(versions)}`,
     `durability: ${pairs(machine.durability)}`,
     `settings: ${pairs(machine.settings)}; warm-up ${report.warmUpSeconds} s`,
-    'CPU µs each: per accepted purchase; sold-out and flash: per answer',
+    'CPU µs each: per accepted purchase; sold-out, flash and attack: per answer',
   ];
   for (const result of results) {
     if (result.kind !== 'load') continue;

@@ -1,8 +1,9 @@
 import type { Sale } from '../../src/domain/sale.js';
-import type { OpLog } from '../../src/reconcile/check-sale.js';
+import type { Heard, OpLog } from '../../src/reconcile/check-sale.js';
 import { judgeBooks, type LedgerVerdict } from '../ledger-verdict.js';
 import { purchaseKeyAt, readRecords, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
 import type { LoadGenerator, LoadResult } from '../load/load.js';
+import { HEARD } from '../load/open-loop.js';
 import { measure, type Measured } from '../measure.js';
 import type { BenchOptions, ScenarioName } from '../options.js';
 import type { Session } from '../session/session.js';
@@ -15,13 +16,16 @@ export interface Context {
   readonly generator: LoadGenerator;
 }
 
-/** Seconds of load of each scenario, unless --seconds says otherwise. `limits` takes so long for each part. */
+/** Seconds of load of each scenario, unless --seconds says otherwise. `limits`, `layers` and `paired` take so long for each part. */
 export const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   win: 15,
   'no-group-commit': 10,
   'sold-out': 10,
   flash: 5,
   limits: 4,
+  attack: 15,
+  layers: 3,
+  paired: 4,
   memory: 60,
 };
 
@@ -48,13 +52,30 @@ export function closedLoop(
 export async function checkBooks(
   { session }: Context,
   sale: Sale,
-  loads: readonly LoadResult[],
+  loads: readonly Pick<LoadResult, 'accepted' | 'sent' | 'answered'>[],
   opLog?: OpLog,
 ): Promise<LedgerVerdict> {
   session.say('waiting until the sale is at rest, comparing the books');
-  const sum = (read: (load: LoadResult) => number): number => loads.reduce((total, load) => total + read(load), 0);
+  const sum = (read: (load: (typeof loads)[number]) => number): number =>
+    loads.reduce((total, load) => total + read(load), 0);
   const heard = { accepted: sum((load) => load.accepted), unanswered: sum((load) => load.sent - load.answered) };
   return judgeBooks(heard, await session.books.check(sale.saleId, opLog));
+}
+
+/** What every buyer heard, by name: the open-loop clients know it, so the books are compared order by order. */
+export function opLogOf(buyers: BuyerSlice, heard: string): OpLog {
+  const words = new Map<number, Heard>([
+    [HEARD.ok, 'ok'],
+    [HEARD.fail, 'fail'],
+    [HEARD.unknown, 'unknown'],
+  ]);
+  const records = readRecords(buyers);
+  const opLog = new Map<string, Heard>();
+  Buffer.from(heard, 'base64').forEach((code, place) => {
+    const word = words.get(code);
+    if (word !== undefined) opLog.set(purchaseKeyAt(records, buyers, place), word);
+  });
+  return opLog;
 }
 
 /** Where everybody who asked heard yes, the name of every order is known. Else null: wrk does not tell who heard what. */

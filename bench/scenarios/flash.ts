@@ -1,9 +1,7 @@
-import type { Heard, OpLog } from '../../src/reconcile/check-sale.js';
-import { purchaseKeyAt, readRecords, type BuyerSlice } from '../load/buyers.js';
-import { HEARD, runOpenLoop, type OpenLoopResult } from '../load/open-loop.js';
+import { runOpenLoop } from '../load/open-loop.js';
 import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
-import { checkBooks, secondsOf, type Context } from './context.js';
+import { checkBooks, opLogOf, secondsOf, type Context } from './context.js';
 
 const STOCK = 5000;
 
@@ -23,7 +21,7 @@ export async function flash(context: Context): Promise<LoadFigures> {
     runOpenLoop({ port, path, buyers, connections, seconds, rate }, session.signal),
   );
   const { load } = measured;
-  const books = await checkBooks(context, sale, [load], opLogOf(buyers, load));
+  const books = await checkBooks(context, sale, [load], opLogOf(buyers, load.heard));
   const about = `${rate} requests/s due for ${seconds} s, ${STOCK} units, ${connections} connections`;
   return loadFigures(
     'flash',
@@ -35,20 +33,4 @@ export async function flash(context: Context): Promise<LoadFigures> {
       'p99 of the client itself, ms': load.sendDelay.p99,
     },
   );
-}
-
-/** What every buyer heard, by name: this client knows it, so the books are compared order by order. */
-function opLogOf(buyers: BuyerSlice, { heard }: OpenLoopResult): OpLog {
-  const words = new Map<number, Heard>([
-    [HEARD.ok, 'ok'],
-    [HEARD.fail, 'fail'],
-    [HEARD.unknown, 'unknown'],
-  ]);
-  const records = readRecords(buyers);
-  const opLog = new Map<string, Heard>();
-  Buffer.from(heard, 'base64').forEach((code, place) => {
-    const word = words.get(code);
-    if (word !== undefined) opLog.set(purchaseKeyAt(records, buyers, place), word);
-  });
-  return opLog;
 }

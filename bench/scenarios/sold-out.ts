@@ -1,8 +1,14 @@
+import { join } from 'node:path';
+import type { Sale } from '../../src/domain/sale.js';
+import { BenchError } from '../bench-error.js';
 import { captureAnswer, startBareServer, type BareAnswer } from '../limits/bare-http.js';
 import { headersAt, readRecords, splitSlice, type BuyerSlice } from '../load/buyers.js';
-import type { LoadResult } from '../load/load.js';
+import { dressBuyers, dresserOf } from '../load/dressed-buyers.js';
+import { PURCHASE_BODY, type LoadResult } from '../load/load.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import { cpuTimes } from '../session/cpu.js';
+import { dressFor, everythingOn, layersKnown, type MoreLayer } from '../session/everything-on.js';
+import { RulesDesk } from '../session/rules.js';
 import { BUYERS_PER_SECOND, checkBooks, closedLoop, secondsOf, type Context } from './context.js';
 
 const STOCK = 100;
@@ -14,12 +20,36 @@ const FIRST_SECONDS = 3;
  * by the same load generator just before and just after, so that a busy moment of the machine meets both.
  */
 export async function soldOut(context: Context): Promise<LoadFigures> {
-  const { session, options, generator } = context;
+  const { session, options } = context;
   const seconds = secondsOf(context, 'sold-out');
   const all = context.buyers.take(1 + (FIRST_SECONDS + seconds) * BUYERS_PER_SECOND.soldOut);
+  const sale = await session.books.openSale('sold-out', STOCK);
+  if (options.entry === 'off') return refusals(context, sale, all, 'every layer of the entry is off');
+  const desk = new RulesDesk(session);
+  const known = await layersKnown(desk);
+  const buyers = await showing(context, sale, all, known);
+  const about = `lists, limits${known.map((layer) => `, ${layer}`).join('')} on`;
+  return desk.during(everythingOn(known, session.entryKeys), () => refusals(context, sale, buyers, about));
+}
+
+/** The same buyers with all that the layers ask for. */
+function showing(
+  { session }: Context,
+  { saleId }: Sale,
+  buyers: BuyerSlice,
+  known: readonly MoreLayer[],
+): Promise<BuyerSlice> {
+  const path = `/v1/sales/${saleId}/purchases`;
+  session.say(`sold-out: signing for ${buyers.count.toLocaleString('en')} buyers`);
+  const dresser = dresserOf(dressFor(known), session.entryKeys, { saleId, path });
+  return dressBuyers(buyers, join(session.dir, 'sold-out.bin'), dresser);
+}
+
+async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: string): Promise<LoadFigures> {
+  const { session, options, generator } = context;
+  const seconds = secondsOf(context, 'sold-out');
   const [first, later] = splitSlice(all, FIRST_SECONDS * BUYERS_PER_SECOND.soldOut);
   const [one, buyers] = splitSlice(later, 1);
-  const sale = await session.books.openSale('sold-out', STOCK);
   session.say(`sold-out: selling ${STOCK} units`);
   const selling = await closedLoop(context, sale.saleId, { buyers: first, seconds: FIRST_SECONDS });
 
@@ -40,11 +70,13 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
     const bareCpu = (cpuTimes(bare.pid)?.own ?? 0) - cpuBefore;
     const books = await checkBooks(context, sale, [selling.load, measured.load]);
     const bareRate = (rateOf(before) + rateOf(after)) / 2;
-    const about = `${STOCK} units, then refusals; ${options.connections} connections, ${seconds} s`;
+    const about = `${STOCK} units, then refusals; ${options.connections} connections, ${seconds} s; ${layers}`;
     const extra = {
       'bare node:http answers/s': bareRate,
       'CPU µs each: bare node:http': (bareCpu * 1e6) / (before.answered + after.answered),
       'share of bare node:http': rateOf(measured.load) / bareRate,
+      entry: options.entry,
+      'answers: sold_out, share': (measured.answersByCode.sold_out ?? 0) / Math.max(1, measured.load.answered),
     };
     return loadFigures('sold-out', about, { measured, books, per: 'answered' }, extra);
   } finally {
@@ -55,8 +87,14 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
 const rateOf = ({ answered, startedAtMs, endedAtMs }: LoadResult): number =>
   answered / ((endedAtMs - startedAtMs) / 1000);
 
-/** The refusal of one more buyer, for the bare server to repeat. */
-function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise<BareAnswer> {
+/**
+ * The refusal of one more buyer, for the bare server to repeat.
+ * @throws BenchError when he hears something else: another answer would be measured than the one that is asked for
+ */
+async function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise<BareAnswer> {
   const headers = { 'Content-Type': 'application/json', ...headersAt(readRecords(buyer), buyer.recordBytes, 0) };
-  return captureAnswer(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body: '{"quantity":1}' });
+  const request = { method: 'POST', headers, body: PURCHASE_BODY };
+  const answer = await captureAnswer(`http://127.0.0.1:${port}${path}`, request);
+  if (!answer.body.includes('"sold_out"')) throw new BenchError(`a late buyer heard ${answer.body.slice(0, 300)}`);
+  return answer;
 }

@@ -17,6 +17,8 @@ export interface ProgramOptions {
   /** Takes stdout and stderr of the program. */
   readonly logFile: string;
   readonly signal: AbortSignal;
+  /** The command of another build; left out: that of this checkout. */
+  readonly main?: string;
 }
 
 /** A client of a broker that has just started may need several tries. */
@@ -38,12 +40,12 @@ export class Program {
   }
 
   /** @throws BenchError when it ends or stays silent instead of getting ready; then it is gone */
-  static async start(name: ProgramName, { env, logFile, signal }: ProgramOptions): Promise<Program> {
+  static async start(name: ProgramName, { env, logFile, signal, main = BUILT_MAIN }: ProgramOptions): Promise<Program> {
     signal.throwIfAborted();
     mkdirSync(dirname(logFile), { recursive: true });
     const log = openSync(logFile, 'w');
     const portFlag = name === 'api' ? '--port' : '--metrics-port';
-    const child = fork(BUILT_MAIN, [name, portFlag, '0'], {
+    const child = fork(main, [name, portFlag, '0'], {
       env,
       execArgv: [...PROGRAM_NODE_FLAGS, ...profilerArgs(name, env)],
       stdio: ['ignore', log, log, 'ipc'],

@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { migrate } from '../../src/mysql/migrate.js';
 import type { OnProgress } from '../../src/stack/progress.js';
 import { tryLock } from '../../src/stack/lock.js';
 import { openStack, type Stack } from '../../src/stack/stack.js';
 import { BenchError } from '../bench-error.js';
+import type { EntryKeys } from '../load/dressed-buyers.js';
 import type { BenchOptions } from '../options.js';
 import { Books } from './books.js';
 import { build } from './build.js';
@@ -20,12 +22,20 @@ const PROGRAMS: readonly ProgramName[] = ['api', 'worker', 'keeper'];
 /** On servers that are left running, the payment deadlines of earlier runs would fall due in the middle of later ones. */
 const NOTHING_EXPIRES = { ORDER_PAYMENT_WINDOW_MS: String(24 * 3_600_000) };
 
+/** Of signatures and seals, so that the bench can make those of its buyers; they open nothing but this instance. */
+const ENTRY_KEYS = {
+  ENTRY_SIGN_KEYS: `bench:${randomBytes(32).toString('hex')}`,
+  ENTRY_SEAL_KEYS: `bench:${randomBytes(32).toString('hex')}`,
+};
+
 /** A running system to measure: the stack instance of the bench, and api, worker and keeper of this checkout on it. */
 export interface Session {
   readonly stack: Stack;
   readonly books: Books;
   /** Environment of the programs, without what single scenarios change. */
   readonly env: NodeJS.ProcessEnv;
+  /** What the api signs and seals with. */
+  readonly entryKeys: EntryKeys;
   /** Folder for what the bench itself keeps in the instance. */
   readonly dir: string;
   /** This run started the broker: its JIT has everything before it. */
@@ -78,7 +88,7 @@ async function withLockedSession<T>(
   let books: Books | null = null;
   try {
     const waiting = options.replicas > 0 ? { REDIS_WAIT_REPLICAS: String(options.replicas) } : {};
-    const env = { ...NOTHING_EXPIRES, ...process.env, ...stack.env(), LOG_LEVEL: 'warn', ...waiting };
+    const env = { ...NOTHING_EXPIRES, ...ENTRY_KEYS, ...process.env, ...stack.env(), LOG_LEVEL: 'warn', ...waiting };
     await migrate({ url: stack.env().MYSQL_URL });
     books = await Books.open(env);
     await books.empty();
@@ -104,6 +114,7 @@ function makeSession({ programs, ...parts }: Parts): Session {
   const program = (name: ProgramName): Program => programs.get(name) as Program;
   return {
     ...parts,
+    entryKeys: { sign: env.ENTRY_SIGN_KEYS ?? '', seal: env.ENTRY_SEAL_KEYS ?? '' },
     dir: join(stack.dir, 'load'),
     program,
 

@@ -57,6 +57,17 @@ describe('bench options', () => {
     expect(parse('--in-flight', '16,64').inFlight).to.deep.equal([16, 64]);
   });
 
+  it('attack, layers and paired, then only when named', () => {
+    expect(parse('attack', 'layers').scenarios).to.deep.equal(['attack', 'layers']);
+    const options = parse('paired', '--against', '/elsewhere', '--pairs', '3');
+    expect(options).to.include({ against: '/elsewhere', pairs: 3, entry: 'off' });
+    expect(parse().against).to.equal(null);
+  });
+
+  it('--entry on, then sold-out behind every layer', () => {
+    expect(parse('sold-out', '--entry', 'on').entry).to.equal('on');
+  });
+
   it('help, then exit 0', () => {
     expect(exitCodeOf('--help')).to.equal(0);
   });
@@ -71,6 +82,9 @@ describe('bench options', () => {
     ['--in-flight', '0'],
     ['--generator', 'ab'],
     ['--speed', '9'],
+    ['paired'],
+    ['--entry', 'maybe'],
+    ['paired', '--against', '/elsewhere', '--pairs', '0'],
   ]) {
     it(`${args.join(' ')}, then exit 2`, () => {
       expect(exitCodeOf(...args)).to.equal(2);

@@ -113,6 +113,32 @@ describe('goals', () => {
   });
 });
 
+describe('goals of the entry', () => {
+  const attacked = (share: number, p99: number, longestMs: number) =>
+    judgeGoals([
+      load({
+        scenario: 'attack',
+        extra: {
+          ...{ 'honest: share of their rate without attack': share, 'honest: p99 of winners, ms': p99 },
+          ...{ 'slow headers: longest, ms': longestMs, 'slow headers: may last, ms': 6500 },
+        },
+      }),
+    ]).map(({ met }) => met);
+
+  it('honest buyers keep four fifths of their rate, 99 of 100 wait less than 100 ms, and slow clients are closed', () => {
+    expect(attacked(0.8, 99.9, 6500)).to.deep.equal([true, true, true]);
+    expect(attacked(0.79, 99.9, 6500)).to.deep.equal([false, true, true]);
+    expect(attacked(0.8, 100, 6500)).to.deep.equal([true, false, true]);
+    expect(attacked(0.8, 99.9, 6501)).to.deep.equal([true, true, false]);
+  });
+
+  it('sold-out behind every layer has a goal of its own', () => {
+    const met = (entry: string) =>
+      judgeGoals([load({ scenario: 'sold-out', extra: { 'share of bare node:http': 0.6, entry } })])[0]?.met;
+    expect([met('on'), met('off')]).to.deep.equal([true, false]);
+  });
+});
+
 describe('table', () => {
   it('has a row per figure and a column per scenario; cells that make no sense stay empty', () => {
     const limits = { name: 'insert, 1 row', perSecond: 1234.5, unit: 'rows/s' };

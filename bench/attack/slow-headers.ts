@@ -1,0 +1,84 @@
+import { connect, type Socket } from 'node:net';
+import type { SlowTally } from './attack.js';
+
+/** So often each of them sends one more header, to look alive. */
+const HEADER_EVERY_MS = 500;
+
+interface SlowSocket {
+  readonly socket: Socket;
+  /** When its first byte was sent; 0: not yet. */
+  startedMs: number;
+  toldWhy: boolean;
+}
+
+export interface SlowHeadersOptions {
+  readonly port: number;
+  readonly path: string;
+  readonly sockets: number;
+  readonly addressOf: (place: number) => string;
+}
+
+/** A bounded number of connections that begin a request and never come to the end of its headers; a closed one comes again. */
+export class SlowHeaders {
+  readonly #options: SlowHeadersOptions;
+  readonly #open = new Set<SlowSocket>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #tally = { opened: 0, closed: 0, toldWhy: 0, longestMs: 0 };
+  #ended = false;
+
+  constructor(options: SlowHeadersOptions) {
+    this.#options = options;
+    for (let place = 0; place < options.sockets; place++) this.#connect(place);
+    this.#timer = setInterval(() => this.#sendAll(), HEADER_EVERY_MS);
+  }
+
+  /** How it went so far; those that are open do not count with their age yet. */
+  get tally(): SlowTally {
+    return { ...this.#tally };
+  }
+
+  /** Leaves, and says how it went. */
+  end(): SlowTally {
+    this.#ended = true;
+    clearInterval(this.#timer);
+    for (const one of this.#open) {
+      this.#noteAge(one);
+      one.socket.destroy();
+    }
+    return this.tally;
+  }
+
+  #connect(place: number): void {
+    const { port, path, addressOf } = this.#options;
+    const socket = connect({ port, host: '127.0.0.1', localAddress: addressOf(place), noDelay: true });
+    const slow: SlowSocket = { socket, startedMs: 0, toldWhy: false };
+    socket.once('connect', () => {
+      slow.startedMs = performance.now();
+      this.#tally.opened++;
+      this.#open.add(slow);
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n`);
+    });
+    socket.on('data', (chunk: Buffer) => (slow.toldWhy ||= chunk.includes('HTTP/1.1 408')));
+    socket.on('error', () => undefined); // told by `close`
+    socket.once('close', () => {
+      if (this.#ended) return;
+      if (slow.startedMs > 0) this.#noteClosed(slow);
+      setImmediate(() => (this.#ended ? undefined : this.#connect(place)));
+    });
+  }
+
+  #sendAll(): void {
+    for (const { socket } of this.#open) if (socket.writable) socket.write('X-Patience: a\r\n');
+  }
+
+  #noteClosed(slow: SlowSocket): void {
+    this.#open.delete(slow);
+    this.#noteAge(slow);
+    this.#tally.closed++;
+    if (slow.toldWhy) this.#tally.toldWhy++;
+  }
+
+  #noteAge({ startedMs }: SlowSocket): void {
+    this.#tally.longestMs = Math.max(this.#tally.longestMs, performance.now() - startedMs);
+  }
+}

@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto';
+import { loadConfig } from '../../src/config/load.js';
+import { silentLog } from '../../src/ports/log.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createLimitLedger } from '../../src/redis/limit-ledger.js';
+import { createNonceStore } from '../../src/redis/nonce-store.js';
+import { createPurchaseTokenLedger } from '../../src/redis/purchase-token-ledger.js';
+import { serveChild } from '../load/child.js';
+import type { LayerCost } from './cost.js';
+import { evenStreamCosts, limitCosts, listsCost } from './entry-layers.js';
+import { passCost, signCosts, tokenCosts } from './front-layers.js';
+import { breakerCosts, degradeCost } from './guard-layers.js';
+import type { LayersTask } from './layers.js';
+
+/** A busy machine may pause. */
+const REPLY_TIMEOUT_MS = 30_000;
+
+async function redisSeconds({ redis }: RedisConnection): Promise<number> {
+  const text = await redis.info('cpu');
+  const figure = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(text)?.[1]);
+  return figure('used_cpu_user') + figure('used_cpu_sys');
+}
+
+serveChild<LayersTask, LayerCost[]>(async ({ redisUrl, ms }) => {
+  const options = { ...loadConfig(['redis'], { ...process.env, REDIS_URL: redisUrl }).redis };
+  const connection = await connectRedis({ ...options, replyTimeoutMs: REPLY_TIMEOUT_MS }, silentLog);
+  try {
+    const redisCpu = (): Promise<number> => redisSeconds(connection);
+    const shared = { redisCpu, ms };
+    const front = { nonces: createNonceStore(connection), tokens: createPurchaseTokenLedger(connection), ...shared };
+    const run = randomBytes(4).toString('hex');
+    return [
+      listsCost(),
+      ...(await limitCosts({ ledger: createLimitLedger(connection), run, ...shared })),
+      ...(await evenStreamCosts({ ms })),
+      ...(await signCosts(front)),
+      ...(await tokenCosts(front)),
+      passCost(),
+      ...(await breakerCosts({ ms })),
+      degradeCost(),
+    ];
+  } finally {
+    await connection.close();
+  }
+});

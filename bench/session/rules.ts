@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createTokenSigner } from '../../src/http/token.js';
+import { BenchError } from '../bench-error.js';
+import { scrape, sumOf } from './metrics.js';
+import type { Session } from './session.js';
+
+const TOKEN_TTL_MS = 3_600_000;
+const ANSWER_TIMEOUT_MS = 5000;
+/** Every api has new rules within a second; more than that is a fault. */
+const IN_FORCE_TIMEOUT_MS = 5000;
+const LOOK_MS = 50;
+
+/** What GET /admin/v1/rules answers. */
+interface Stored {
+  readonly version: number;
+  readonly rules: unknown;
+}
+
+/** The rules of the entry, through the admin address of the running api. */
+export class RulesDesk {
+  readonly #session: Session;
+  readonly #token: string;
+
+  constructor(session: Session) {
+    const sign = createTokenSigner(session.stack.env().JWT_SECRET);
+    this.#session = session;
+    this.#token = sign({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });
+  }
+
+  /** Whether the running api has a layer of this name: asked, because nothing is published for it. */
+  async knows(layer: string): Promise<boolean> {
+    const body = { rules: { [layer]: {} } };
+    const { valid } = (await this.#ask('POST', '/admin/v1/rules/check', body)) as { valid: boolean };
+    return valid;
+  }
+
+  /** Runs the work under these rules, and puts those that were in force before back, however it ends. */
+  async during<T>(rules: object, work: () => Promise<T>): Promise<T> {
+    const before = await this.#newest();
+    await this.#publish(rules);
+    try {
+      return await work();
+    } finally {
+      await this.#publish(before.rules);
+    }
+  }
+
+  async #publish(rules: unknown): Promise<void> {
+    const { version } = await this.#newest();
+    const published = (await this.#ask('PUT', '/admin/v1/rules', { version, rules })) as Stored;
+    const deadlineMs = performance.now() + IN_FORCE_TIMEOUT_MS;
+    while (sumOf(await scrape(this.#port), 'seckill_entry_rules_version') < published.version) {
+      if (performance.now() > deadlineMs) {
+        throw new BenchError(`rules version ${published.version} is not in force after ${IN_FORCE_TIMEOUT_MS} ms`);
+      }
+      await sleep(LOOK_MS);
+    }
+  }
+
+  #newest = async (): Promise<Stored> => (await this.#ask('GET', '/admin/v1/rules')) as Stored;
+
+  get #port(): number {
+    return this.#session.program('api').port;
+  }
+
+  async #ask(method: string, path: string, body?: object): Promise<unknown> {
+    const response = await fetch(`http://127.0.0.1:${this.#port}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new BenchError(`${method} ${path} was answered ${response.status}: ${text.slice(0, 500)}`);
+    return JSON.parse(text);
+  }
+}
