@@ -144,7 +144,7 @@ export async function evenStreamCosts({ ms }: Pick<LimitCostParts, 'ms'>): Promi
   const offUs = calls(stream(null));
   const free = calls(stream({ ratePerSecond: 1000, waitMaxMs: 0 }, seldom()));
   const shut = stream({ ratePerSecond: 1, waitMaxMs: 0 });
-  shut.smooth();
+  void shut.smooth(); // the first one finds nobody before him
   const refusedUs = calls(shut);
   const waiting = stream({ ratePerSecond: STREAM_PER_SECOND, waitMaxMs: 5000 });
   const waited = await costOfCrowd(async () => await waiting.smooth(), { ms });
