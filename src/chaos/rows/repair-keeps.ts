@@ -31,7 +31,7 @@ const KEEPS_HELD: Row = {
   ...{ fast: false, alone: true },
   async run(arena) {
     const { stack, random } = arena;
-    const [api] = await Promise.all([
+    const [api, keeper] = await Promise.all([
       arena.start('api'),
       arena.start('keeper', { env: { ...FAST_REPAIR, REDRIVE_AFTER_MS: '2000' } }),
     ]);
@@ -44,8 +44,10 @@ const KEEPS_HELD: Row = {
     const buyers = arena.buyers(saleId, [api]);
     await buyers.rush(userIds(3, 'late-'), 3, { tries: 20 });
 
+    keeper.signal('SIGSTOP'); // it would repair before anybody has seen what is lost
     await loseWritesAfter(stack, end);
     await arena.bite('Redis forgot a parked batch', async () => (await unitsLeft(arena, saleId)) === kept);
+    keeper.signal('SIGCONT');
     arena.faultEnded();
     await repaired(stack, saleId);
     expectEqual(await unitsLeft(arena, saleId), kept - 2, 'units left: those of both parked batches are held');
