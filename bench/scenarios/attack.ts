@@ -10,8 +10,7 @@ import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import type { OpenLoopResult } from '../load/open-loop.js';
 import { growthBy, scrape } from '../session/metrics.js';
-import { RulesDesk } from '../session/rules.js';
-import { checkBooks, opLogOf, secondsOf, type Context } from './context.js';
+import { checkBooks, opLogOf, rulesDeskOf, secondsOf, type Context } from './context.js';
 
 /**
  * Honest buyers at a fixed rate, first alone, then among attackers who ask four times as often, under the same rules.
@@ -20,7 +19,7 @@ import { checkBooks, opLogOf, secondsOf, type Context } from './context.js';
 export async function attack(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
   const seconds = secondsOf(context, 'attack');
-  const desk = new RulesDesk(session);
+  const desk = rulesDeskOf(session);
   const signed = await desk.knows('sign');
   if (!signed) session.say('attack: this api knows no signed requests, so none is replayed');
   const rates = splitRate(options.rate, signed);

@@ -6,6 +6,7 @@ import type { LoadGenerator, LoadResult } from '../load/load.js';
 import { HEARD } from '../load/open-loop.js';
 import { measure, type Measured } from '../measure.js';
 import type { BenchOptions, ScenarioName } from '../options.js';
+import { RulesDesk } from '../session/rules.js';
 import type { Session } from '../session/session.js';
 
 /** What a scenario works with. */
@@ -47,6 +48,10 @@ export function closedLoop(
     generator.run({ port, path, buyers, connections, seconds }, session.signal),
   );
 }
+
+/** The rules of the entry of the api that is measured. */
+export const rulesDeskOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesDesk =>
+  new RulesDesk({ secret: stack.env().JWT_SECRET, port: () => program('api').port });
 
 /** Waits until the sale is at rest and compares what its buyers heard with the books. */
 export async function checkBooks(

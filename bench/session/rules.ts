@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createTokenSigner } from '../../src/http/token.js';
 import { BenchError } from '../bench-error.js';
 import { scrape, sumOf } from './metrics.js';
-import type { Session } from './session.js';
 
 const TOKEN_TTL_MS = 3_600_000;
 const ANSWER_TIMEOUT_MS = 5000;
@@ -16,15 +15,21 @@ interface Stored {
   readonly rules: unknown;
 }
 
+export interface RulesDeskOptions {
+  /** What the tokens of the instance are signed with. */
+  readonly secret: string;
+  /** Of the running api. */
+  readonly port: () => number;
+}
+
 /** The rules of the entry, through the admin address of the running api. */
 export class RulesDesk {
-  readonly #session: Session;
+  readonly #port: () => number;
   readonly #token: string;
 
-  constructor(session: Session) {
-    const sign = createTokenSigner(session.stack.env().JWT_SECRET);
-    this.#session = session;
-    this.#token = sign({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });
+  constructor({ secret, port }: RulesDeskOptions) {
+    this.#port = port;
+    this.#token = createTokenSigner(secret)({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });
   }
 
   /** Whether the running api has a layer of this name: asked, because nothing is published for it. */
@@ -49,7 +54,7 @@ export class RulesDesk {
     const { version } = await this.#newest();
     const published = (await this.#ask('PUT', '/admin/v1/rules', { version, rules })) as Stored;
     const deadlineMs = performance.now() + IN_FORCE_TIMEOUT_MS;
-    while (sumOf(await scrape(this.#port), 'seckill_entry_rules_version') < published.version) {
+    while (sumOf(await scrape(this.#port()), 'seckill_entry_rules_version') < published.version) {
       if (performance.now() > deadlineMs) {
         throw new BenchError(`rules version ${published.version} is not in force after ${IN_FORCE_TIMEOUT_MS} ms`);
       }
@@ -59,12 +64,8 @@ export class RulesDesk {
 
   #newest = async (): Promise<Stored> => (await this.#ask('GET', '/admin/v1/rules')) as Stored;
 
-  get #port(): number {
-    return this.#session.program('api').port;
-  }
-
   async #ask(method: string, path: string, body?: object): Promise<unknown> {
-    const response = await fetch(`http://127.0.0.1:${this.#port}${path}`, {
+    const response = await fetch(`http://127.0.0.1:${this.#port()}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
