@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { loadavg } from 'node:os';
 import { assertNever } from '../src/domain/errors.js';
 import { CAPTURED } from './attack/attackers.js';
 import { BuyerPool, prepareBuyers } from './load/buyers.js';
@@ -26,6 +27,7 @@ export function runBench(
   options: BenchOptions,
   io: { readonly say: Say; readonly signal: AbortSignal },
 ): Promise<Report> {
+  const loadAverageBefore = loadavg()[0] ?? 0;
   const generator = chooseGenerator(options.generator); // before minutes are spent on a start
   return withSession(options, io, async (session) => {
     const startedAt = new Date().toISOString();
@@ -48,7 +50,7 @@ export function runBench(
       await session.books.empty();
     }
     return {
-      ...{ startedAt, machine, results, warmUpSeconds: seconds },
+      ...{ startedAt, machine, loadAverageBefore, results, warmUpSeconds: seconds },
       commit: commitOf(),
       loadGenerator: generator.name,
       goals: judgeGoals(results),

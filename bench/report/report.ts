@@ -14,6 +14,8 @@ export interface Report {
   readonly loadGenerator: string;
   readonly warmUpSeconds: number;
   readonly machine: Machine;
+  /** Programs that wanted a core in the minute before the run, on average: above 0.1 or so the machine was not ours. */
+  readonly loadAverageBefore: number;
   readonly results: readonly ScenarioResult[];
   readonly goals: readonly Goal[];
 }
@@ -95,6 +97,7 @@ export function reportNotes(report: Report): string {
   const lines = [
     `${report.startedAt}${report.commit === null ? '' : `, commit ${report.commit}`}`,
     `machine: ${cpu}, ${cores} cores, ${memoryGib} GiB, ${os}; load generator on it too: ${report.loadGenerator}`,
+    `load average before the run: ${report.loadAverageBefore.toFixed(2)}`,
     `versions: ${pairs(versions)}`,
     `durability: ${pairs(machine.durability)}`,
     `settings: ${pairs(machine.settings)}; warm-up ${report.warmUpSeconds} s`,

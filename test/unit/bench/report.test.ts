@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { judgeBooks } from '../../../bench/ledger-verdict.js';
 import { judgeGoals } from '../../../bench/report/goals.js';
-import { reportTable } from '../../../bench/report/report.js';
+import { reportNotes, reportTable } from '../../../bench/report/report.js';
 import { formatNumber, renderTable } from '../../../bench/report/table.js';
 import { isBad, loadFigures, type LoadFigures } from '../../../bench/results.js';
 import { median } from '../../../bench/statistics.js';
@@ -174,6 +174,20 @@ describe('table', () => {
       '0',
       '7',
     ]);
+  });
+});
+
+describe('notes', () => {
+  it('tell how busy the machine was before, and of every goal', () => {
+    const machine = {
+      ...{ cpu: 'a CPU', cores: 2, memoryGib: 24, os: 'an OS', durability: {}, settings: {} },
+      versions: { node: '20', redis: '6', mariadb: '11', rocketmq: '5' },
+    };
+    const notes = reportNotes({
+      ...{ startedAt: 'now', commit: null, loadGenerator: 'wrk', warmUpSeconds: 10, machine, loadAverageBefore: 8.214 },
+      ...{ results: [load()], goals: [{ goal: 'a goal', measured: 2, met: false }] },
+    });
+    expect(notes).to.include('\nload average before the run: 8.21\n').and.include('\ngoal: a goal: NOT met (2)');
   });
 });
 
