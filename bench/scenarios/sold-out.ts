@@ -32,21 +32,24 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
 }
 
 /** The same buyers with all that the layers ask for. */
-function showing(
+async function showing(
   { session }: Context,
   { saleId }: Sale,
   buyers: BuyerSlice,
   known: readonly MoreLayer[],
 ): Promise<BuyerSlice> {
+  const dress = dressFor(known);
+  if (!Object.values(dress).includes(true)) return buyers;
   const path = `/v1/sales/${saleId}/purchases`;
   session.say(`sold-out: signing for ${buyers.count.toLocaleString('en')} buyers`);
-  const dresser = dresserOf(dressFor(known), session.entryKeys, { saleId, path });
+  const dresser = dresserOf(dress, session.entryKeys, { saleId, path });
   return dressBuyers(buyers, join(session.dir, 'sold-out.bin'), dresser);
 }
 
 async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: string): Promise<LoadFigures> {
   const { session, options, generator } = context;
   const seconds = secondsOf(context, 'sold-out');
+  const half = Math.ceil(seconds / 2); // wrk takes whole seconds
   const [first, later] = splitSlice(all, FIRST_SECONDS * BUYERS_PER_SECOND.soldOut);
   const [one, buyers] = splitSlice(later, 1);
   session.say(`sold-out: selling ${STOCK} units`);
@@ -62,10 +65,10 @@ async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: s
   try {
     await askBare(FIRST_SECONDS);
     const cpuBefore = cpuTimes(bare.pid)?.own ?? 0;
-    const before = await askBare(seconds / 2);
+    const before = await askBare(half);
     session.say(`sold-out: ${seconds} s of load`);
     const measured = await closedLoop(context, sale.saleId, { buyers, seconds });
-    const after = await askBare(seconds / 2);
+    const after = await askBare(half);
     const bareCpu = (cpuTimes(bare.pid)?.own ?? 0) - cpuBefore;
     const books = await checkBooks(context, sale, [selling.load, measured.load]);
     const bareRate = (rateOf(before) + rateOf(after)) / 2;
