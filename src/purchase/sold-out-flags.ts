@@ -28,6 +28,8 @@ interface Flag {
   busy: boolean;
 }
 
+/** No key of a purchase. */
+const NOBODY = '';
 /** Buckets whose flag is kept; beyond it the least used one goes. */
 const FLAGS_MAX = 1000;
 
@@ -55,6 +57,14 @@ export class SoldOutFlags {
     if (restMs <= this.#options.lifeMs / 2 && !flag.busy)
       void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.nowMs());
     return !flag.keys.has(key);
+  }
+
+  /** Whether nothing is left in any bucket, for whoever has not won. Who keeps asking hears of units that come back. */
+  isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      if (this.refuses({ saleId, bucket, buckets }, NOBODY)) return true; // a flag stands for all buckets together
+    }
+    return false;
   }
 
   /**

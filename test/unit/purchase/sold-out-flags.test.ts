@@ -51,6 +51,37 @@ describe('sold-out flags', () => {
     await turn();
   };
 
+  it('whether a sale is sold out is known by any of its buckets, and whoever keeps asking keeps it fresh', async () => {
+    const sold = { saleId: sale.saleId, buckets: 3 };
+    expect(flags.isSoldOut(sold), 'nothing was seen').to.equal(false);
+    await ledger.warm({ ...sale, buckets: 3 });
+    flags.observe({ ...sold, bucket: 0 }, 0);
+    await turn();
+    expect(flags.isSoldOut(sold)).to.equal(true);
+    expect(flags.isSoldOut({ ...sold, saleId: '1' }), 'another sale').to.equal(false);
+    clock.advance(LIFE_MS / 2);
+    expect(flags.isSoldOut(sold)).to.equal(true); // and looks again
+    await turn();
+    clock.advance(LIFE_MS / 2 + 10);
+    expect(flags.isSoldOut(sold), 'seen anew').to.equal(true);
+    unitsInAll = 1;
+    await turn();
+    clock.advance(LIFE_MS / 2);
+    flags.isSoldOut(sold);
+    await turn();
+    expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
+  });
+
+  it('a flag of one bucket of several is enough', async () => {
+    for (const bucket of [0, 1, 2]) {
+      create();
+      await ledger.warm({ ...sale, buckets: 3 });
+      flags.observe({ saleId: sale.saleId, bucket, buckets: 3 }, 0);
+      await turn();
+      expect(flags.isSoldOut({ saleId: sale.saleId, buckets: 3 }), String(bucket)).to.equal(true);
+    }
+  });
+
   it('refuses nobody before zero was seen', async () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     flags.observe(ref, 1);
