@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
 import { OperationalError } from '../domain/errors.js';
+import type { SaleCard } from '../domain/sale.js';
 import { createAuthenticator, type Authenticator } from '../http/auth.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
@@ -43,7 +44,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
-import { openEntry } from './entry.js';
+import { openEntry, type OpenEntry } from './entry.js';
 import { UnitFetcher } from '../stock/unit-fetcher.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
@@ -96,15 +97,19 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   );
   const barrier = await openBarrier(config.redis, log);
   const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
-  const batcher = createBatcher(config.batch, { place, flags, registry, fail });
+  const entry = await openEntry(config, {
+    ...{ redis, mysql, registry, log, fail },
+    isSoldOut: (saleId) => isSoldOut(cards.peek(saleId), flags),
+  });
+  const batcher = createBatcher(config.batch, { place, flags, entry, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
-  const entry = await openEntry(config.http, { redis, mysql, registry, log, fail });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
       ...entry.services,
+      cards,
       gate: points.gate(new PurchaseGate({ cards, flags, batcher, smooth: entry.smooth })),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
@@ -141,18 +146,24 @@ async function openBarrier(redis: ApiConfig['redis'], log: Log): Promise<Replica
 interface BatcherParts {
   readonly place: AmongBucketsPorts;
   readonly flags: SoldOutFlags;
+  readonly entry: Pick<OpenEntry, 'soldOut'>;
   readonly registry: Registry;
   readonly fail: (error: unknown) => void;
 }
 
-/** The batcher, which shows every batch to the sold-out flags. */
-function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
+/** A sale that this process has not seen lately is not known to be sold out. */
+const isSoldOut = (card: SaleCard | undefined, flags: SoldOutFlags): boolean =>
+  card?.card === 'ready' && flags.isSoldOut(card.sale);
+
+/** The batcher, which shows every batch to the sold-out flags; the first one that finds nothing left ends the queue. */
+function createBatcher(options: ApiConfig['batch'], { place, flags, entry, registry, fail }: BatcherParts): Batcher {
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
       const askedMs = steadyClock.nowMs();
       const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
       const placed = await placeIn(ref, purchases, trace, reply, place);
       flags.observe(ref, placed.unitsLeft, askedMs);
+      if (placed.unitsLeft === 0) entry.soldOut(ref.saleId);
       return placed;
     },
     clock: steadyClock,
