@@ -1,7 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
 import { OperationalError } from '../domain/errors.js';
-import type { SaleCard } from '../domain/sale.js';
 import { createAuthenticator, type Authenticator } from '../http/auth.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
@@ -97,19 +96,14 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   );
   const barrier = await openBarrier(config.redis, log);
   const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
-  const entry = await openEntry(config, {
-    ...{ redis, mysql, registry, log, fail },
-    isSoldOut: (saleId) => isSoldOut(cards.peek(saleId), flags),
-  });
+  const entry = await openEntry(config, { redis, mysql, registry, log, fail, isSoldOut: soldOutIn(cards, flags) });
   const batcher = createBatcher(config.batch, { place, flags, entry, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
   const server = createHttpServer(
     {
-      auth: authenticatorOf(config.auth),
-      ...entry.services,
-      cards,
+      ...{ auth: authenticatorOf(config.auth), ...entry.services, cards },
       gate: points.gate(new PurchaseGate({ cards, flags, batcher, smooth: entry.smooth })),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
@@ -152,8 +146,12 @@ interface BatcherParts {
 }
 
 /** A sale that this process has not seen lately is not known to be sold out. */
-const isSoldOut = (card: SaleCard | undefined, flags: SoldOutFlags): boolean =>
-  card?.card === 'ready' && flags.isSoldOut(card.sale);
+function soldOutIn(cards: SaleCards, flags: SoldOutFlags): (saleId: string) => boolean {
+  return (saleId) => {
+    const card = cards.peek(saleId);
+    return card?.card === 'ready' && flags.isSoldOut(card.sale);
+  };
+}
 
 /** The batcher, which shows every batch to the sold-out flags; the first one that finds nothing left ends the queue. */
 function createBatcher(options: ApiConfig['batch'], { place, flags, entry, registry, fail }: BatcherParts): Batcher {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { SignatureHead } from '../entry/sign/request-signatures.js';
-import { Denied, NO_PASS, NO_TOKEN, NOT_KNOWN, NOT_SIGNED } from './denied.js';
+import { NO_PASS, NO_TOKEN, NOT_KNOWN, NOT_SIGNED, type Denied } from './denied.js';
 import type { HttpServices } from './services.js';
 
 export type SignatureServices = Pick<HttpServices, 'signatures'>;
