@@ -43,7 +43,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
-import { openEntry, type OpenEntry } from './entry.js';
+import { openEntry } from './entry.js';
 import { UnitFetcher } from '../stock/unit-fetcher.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
@@ -97,7 +97,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const barrier = await openBarrier(config.redis, log);
   const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
   const entry = await openEntry(config, { redis, mysql, registry, log, fail, isSoldOut: soldOutIn(cards, flags) });
-  const batcher = createBatcher(config.batch, { place, flags, entry, registry, fail });
+  const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
@@ -140,7 +140,6 @@ async function openBarrier(redis: ApiConfig['redis'], log: Log): Promise<Replica
 interface BatcherParts {
   readonly place: AmongBucketsPorts;
   readonly flags: SoldOutFlags;
-  readonly entry: Pick<OpenEntry, 'soldOut'>;
   readonly registry: Registry;
   readonly fail: (error: unknown) => void;
 }
@@ -153,15 +152,14 @@ function soldOutIn(cards: SaleCards, flags: SoldOutFlags): (saleId: string) => b
   };
 }
 
-/** The batcher, which shows every batch to the sold-out flags; the first one that finds nothing left ends the queue. */
-function createBatcher(options: ApiConfig['batch'], { place, flags, entry, registry, fail }: BatcherParts): Batcher {
+/** The batcher, which shows every batch to the sold-out flags. */
+function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
       const askedMs = steadyClock.nowMs();
       const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
       const placed = await placeIn(ref, purchases, trace, reply, place);
       flags.observe(ref, placed.unitsLeft, askedMs);
-      if (placed.unitsLeft === 0) entry.soldOut(ref.saleId);
       return placed;
     },
     clock: steadyClock,

@@ -28,8 +28,6 @@ export interface EntryParts extends Pick<EntryFrontParts, 'redis' | 'registry' |
 export interface OpenEntry {
   readonly services: Pick<HttpServices, 'entry' | 'addressOf' | 'rules'> & EntryFront['services'];
   readonly smooth: NonNullable<GateParts['smooth']>;
-  /** Nothing is left of this sale: whoever waits for it goes home. */
-  soldOut(saleId: string): void;
   /** Looks for new rules no more, and lets nobody in who waits. Never rejects. */
   close(): Promise<void>;
 }
@@ -61,7 +59,6 @@ export async function openEntry(
       ...front.services,
     },
     smooth: () => limits.smooth(),
-    soldOut: (saleId) => front.services.rooms.end(saleId),
     async close(): Promise<void> {
       stop.abort();
       await Promise.all([looking, front.close()]);

@@ -25,6 +25,8 @@ interface Flag {
   /** Of the sale when they were read; a rebuilt ledger may have let others in, and as many. */
   epoch: number;
   untilMs: number;
+  /** So long nothing is known to be left; who has won meanwhile may not be known yet. */
+  emptyUntilMs: number;
   busy: boolean;
 }
 
@@ -59,10 +61,16 @@ export class SoldOutFlags {
     return !flag.keys.has(key);
   }
 
-  /** Whether nothing is left in any bucket, for whoever has not won. Who keeps asking hears of units that come back. */
+  /**
+   * Whether nothing is left in any bucket, from the first zero that was seen, also while or where nobody knows the
+   * winners. Who keeps asking hears of units that come back.
+   */
   isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
-      if (this.refuses({ saleId, bucket, buckets }, NOBODY)) return true; // a flag stands for all buckets together
+      const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
+      if (this.refuses(ref, NOBODY)) return true;
+      const flag = this.#flags.get(nameOf(ref));
+      if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.nowMs()) return true;
     }
     return false;
   }
@@ -77,11 +85,12 @@ export class SoldOutFlags {
     const name = nameOf(ref);
     const flag = this.#flags.get(name);
     if (unitsLeft > 0) {
-      if (flag) flag.untilMs = 0;
+      if (flag) forget(flag);
       return;
     }
-    if (flag?.busy || (flag && flag.untilMs > this.#ports.clock.nowMs())) return;
-    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, busy: false };
+    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, emptyUntilMs: 0, busy: false };
+    armed.emptyUntilMs = seenMs + this.#options.lifeMs;
+    if (armed.busy || armed.untilMs > this.#ports.clock.nowMs()) return;
     this.#flags.set(name, armed);
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
@@ -92,7 +101,7 @@ export class SoldOutFlags {
     if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
     const unitsLeft = ref.buckets > 1 ? await this.#ports.units.count(ref) : sale.unitsLeft;
     if (unitsLeft === null) return;
-    if (unitsLeft > 0) flag.untilMs = 0;
+    if (unitsLeft > 0) forget(flag);
     else await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
@@ -129,6 +138,12 @@ export class SoldOutFlags {
       flag.busy = false;
     }
   }
+}
+
+/** Units are there. */
+function forget(flag: Flag): void {
+  flag.untilMs = 0;
+  flag.emptyUntilMs = 0;
 }
 
 const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}`;

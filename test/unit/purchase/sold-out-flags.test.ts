@@ -72,6 +72,21 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
   });
 
+  it('that a sale is sold out is known at once, and for a life where the winners are too many to be kept', async () => {
+    create(1); // there are two winners
+    flags.observe(ref, 0);
+    expect(flags.isSoldOut(ref), 'before the winners are known').to.equal(true);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1'), 'the flag is not armed').to.equal(false);
+    clock.advance(LIFE_MS - 1);
+    expect(flags.isSoldOut(ref)).to.equal(true);
+    clock.advance(1);
+    expect(flags.isSoldOut(ref), 'nobody has seen it since').to.equal(false);
+    flags.observe(ref, 0);
+    flags.observe(ref, 1);
+    expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
+  });
+
   it('a flag of one bucket of several is enough', async () => {
     for (const bucket of [0, 1, 2]) {
       create();
