@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import type { Environment } from '../config/load.js';
-import { Shelf } from './harness/shelve-sales.js';
 import type { StackHands } from './harness/stack-hands.js';
 import type { Row, RowResult } from './row.js';
 import { runRow } from './run-row.js';
@@ -46,21 +45,18 @@ export class Turns {
 export class Matrix {
   readonly #parts: MatrixParts;
   readonly #shared: SharedPrograms;
-  readonly #shelf: Shelf;
 
   constructor(parts: MatrixParts) {
     this.#parts = parts;
     this.#shared = new SharedPrograms(parts.env, parts.stack.servers.dir, parts.main);
-    this.#shelf = new Shelf(parts.stack);
   }
 
   /** Takes turns until none is left. @returns in the order in which they ended; after an abort those that had begun */
   async run(turns: Turns): Promise<RowResult[]> {
     const results: RowResult[] = [];
     const lane = async (kind: 'alone' | 'beside'): Promise<void> => {
-      for (;;) {
-        await this.#shelf.tidy();
-        const turn = this.#parts.signal.aborted ? undefined : turns.take(kind);
+      while (!this.#parts.signal.aborted) {
+        const turn = turns.take(kind);
         if (turn === undefined) return;
         results.push(await this.runOne(turn.row, turn.seed));
       }
@@ -78,7 +74,7 @@ export class Matrix {
     if (row.alone) await this.endShared();
     const logDir = join(stack.servers.dir, 'op-log');
     const survivors = () => this.#shared.survivors();
-    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, shelf: this.#shelf, onLogs });
+    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, onLogs });
     if (!signal.aborted) onEnd?.(result, row);
     return result;
   }

@@ -1,5 +1,4 @@
 import { Arena, type ArenaParts } from './arena.js';
-import type { Shelf } from './harness/shelve-sales.js';
 import { mendServers, type StackHands } from './harness/stack-hands.js';
 import { until } from './harness/until.js';
 import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
@@ -10,8 +9,6 @@ const RUN_TIMEOUT_MS = 180_000;
 export interface RunRowParts extends ArenaParts {
   /** Ends the row early; it is red then. */
   readonly signal: AbortSignal;
-  /** Where the sales of a row go that is green; absent: they stay. */
-  readonly shelf?: Pick<Shelf, 'put'>;
   /** The end of each log of a row that failed. */
   readonly onLogs: (text: string) => void;
 }
@@ -44,7 +41,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   }
   const figures = await arena.figures().catch(() => null); // only servers that run have books to read
   if (figures === null) failure ??= 'its books could not be read';
-  if (failure === null) parts.shelf?.put(arena.sales);
+  if (failure === null) await arena.shelve();
   return {
     ...base,
     ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },
