@@ -96,15 +96,14 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   );
   const barrier = await openBarrier(config.redis, log);
   const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
+  const entry = await openEntry(config, { redis, mysql, registry, log, fail, isSoldOut: soldOutIn(cards, flags) });
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
-  const entry = await openEntry(config.http, { redis, mysql, registry, log, fail });
   const server = createHttpServer(
     {
-      auth: authenticatorOf(config.auth),
-      ...entry.services,
+      ...{ auth: authenticatorOf(config.auth), ...entry.services, cards },
       gate: points.gate(new PurchaseGate({ cards, flags, batcher, smooth: entry.smooth })),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
@@ -143,6 +142,14 @@ interface BatcherParts {
   readonly flags: SoldOutFlags;
   readonly registry: Registry;
   readonly fail: (error: unknown) => void;
+}
+
+/** A sale that this process has not seen lately is not known to be sold out. */
+function soldOutIn(cards: SaleCards, flags: SoldOutFlags): (saleId: string) => boolean {
+  return (saleId) => {
+    const card = cards.peek(saleId);
+    return card?.card === 'ready' && flags.isSoldOut(card.sale);
+  };
 }
 
 /** The batcher, which shows every batch to the sold-out flags. */

@@ -12,7 +12,8 @@ const SERVER_KEYS = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADD
 export function environment(env: Environment = process.env): Environment {
   if (SERVER_KEYS.some((key) => env[key])) return env;
   try {
-    return { ...env, ...openStack().env() };
+    const named = Object.entries(env).filter(([, value]) => value); // keys of the entry may be one's own
+    return { ...env, ...openStack().env(), ...Object.fromEntries(named) };
   } catch (error) {
     if (error instanceof StackError) return env; // never started: the configuration says what is missing
     throw error;

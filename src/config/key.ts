@@ -1,4 +1,5 @@
 import { readNetwork } from '../domain/address.js';
+import { readKeyList } from '../domain/key-list.js';
 
 /** One configuration key: what it means, where it comes from, and what it may be. */
 export interface Key<T> {
@@ -128,6 +129,23 @@ export function networks(options: Common<string>): Key<string> {
         throw new Error(`must be networks such as 10.0.0.0/8, set apart by commas, but ${quote(wrong)} is none`);
       }
       return parts.join(',');
+    },
+  };
+}
+
+/** Secrets by the id of their key, `id:secret,id:secret`; what is wrong with them is told without showing any. */
+export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): Key<string> {
+  return {
+    ...common({ ...options, secret: true }),
+    unit: '',
+    range: 'id:secret,id:secret; each secret 32 bytes or more',
+    parse: (value) => {
+      try {
+        readKeyList(value);
+      } catch (error) {
+        throw new Error(`must be id:secret,id:secret, but ${(error as Error).message}`, { cause: error });
+      }
+      return value;
     },
   };
 }

@@ -10,7 +10,9 @@ import { mountOrders } from './routes/orders.js';
 import { mountPaymentWebhook } from './routes/payment-webhook.js';
 import { mountProbes } from './routes/probes.js';
 import { mountPurchaseEvents } from './routes/purchase-events.js';
+import { mountPurchaseToken } from './routes/purchase-token.js';
 import { mountPurchases } from './routes/purchases.js';
+import { mountQueue } from './routes/queue.js';
 import { mountReconcile } from './routes/reconcile.js';
 import { mountRefunds } from './routes/refunds.js';
 import { Router } from './routes/router.js';
@@ -38,6 +40,8 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   const router = new Router(app, services, lifecycle);
   mountPurchases(router, services, lifecycle);
   mountPurchaseEvents(router, services, lifecycle);
+  mountPurchaseToken(router, services);
+  mountQueue(router, services);
   mountSales(router, services);
   mountOrders(router, services);
   mountOrderMoves(router, services);

@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { assertNever, OperationalError } from '../domain/errors.js';
+import { OperationalError } from '../domain/errors.js';
 import { isId, isSaleId } from '../domain/ids.js';
-import type { PurchaseOutcome, RequestEntry } from '../domain/outcome.js';
-import type { Refused, Verdict } from '../entry/layer.js';
+import type { Verdict } from '../entry/layer.js';
+import type { SignatureHead } from '../entry/sign/request-signatures.js';
 import type { Visit } from '../entry/visit.js';
 import { collectBody, hasLongBody } from './body.js';
+import { Denied } from './denied.js';
 import { entryAnswer } from './entry-answers.js';
 import { unavailableDetail, type ProblemCode, type ProblemParts } from './problem.js';
-import { orderedAnswer, pendingAnswer, refusalAnswer, settledAnswer } from './purchase-answers.js';
+import { refusalAnswer } from './purchase-answers.js';
+import { beginSignature, checkPass, vouch } from './purchase-door.js';
+import { outcomeAnswer } from './purchase-outcome.js';
 import { promisesJson, readQuantity, saleIdOf, traceOf } from './purchase-request.js';
 import { AnswerCounter, AnswersTogether, problemAnswer, send, type Answer, type Lifecycle } from './respond.js';
 import type { HttpServices } from './services.js';
@@ -16,7 +19,17 @@ import { visitOf } from './visit.js';
 
 export type FastLaneServices = Pick<
   HttpServices,
-  'auth' | 'entry' | 'addressOf' | 'gate' | 'getPurchase' | 'meters' | 'log' | 'onBug'
+  | 'auth'
+  | 'entry'
+  | 'addressOf'
+  | 'signatures'
+  | 'passes'
+  | 'tokens'
+  | 'gate'
+  | 'getPurchase'
+  | 'meters'
+  | 'log'
+  | 'onBug'
 >;
 
 /** One request before anybody has looked at it. */
@@ -28,10 +41,19 @@ interface Asked {
   readonly requestId: string | null;
 }
 
+/** What the entry has to do with a request. */
+interface Guest {
+  readonly visit: Visit;
+  /** Null: this sale asks for none. */
+  readonly signature: SignatureHead | null;
+}
+
 /** One purchase on its way through the lane. */
 interface Call extends Asked {
   readonly userId: string;
   readonly requestId: string;
+  /** Null: the entry is off. */
+  readonly guest: Guest | null;
 }
 
 const KEY_SHAPE = 'The header Idempotency-Key is needed, once: 1 to 64 of the characters A-Z a-z 0-9 _ -';
@@ -74,39 +96,47 @@ class PurchaseLane {
     try {
       if (req.method !== 'POST') return this.#problem(req, res, 'method_not_allowed', { requestId }, ['Allow', 'POST']);
       if (!entry.isOn) return this.#identify(asked, null);
+      const signature = beginSignature(req, saleId, this.#services);
+      if (signature instanceof Denied) return this.#deny(asked, signature);
       const visit = visitOf(req, 'purchase', this.#services);
-      this.#after(entry.stranger(visit), asked, () => this.#identify(asked, visit));
+      this.#after(entry.stranger(visit), asked, () => this.#identify(asked, { visit, signature }));
     } catch (error) {
       this.#fail(req, res, requestId, error);
     }
   }
 
-  /** @param visit null: the entry is off */
-  #identify({ req, res, saleId, requestId }: Asked, visit: Visit | null): void {
+  /** @param guest null: the entry is off */
+  #identify({ req, res, saleId, requestId }: Asked, guest: Guest | null): void {
     const { auth, entry } = this.#services;
     const who = auth.authenticate(req.headers.authorization);
     if (typeof who === 'string') return this.#problem(req, res, 'unauthorized', ...unauthorizedParts(who, requestId));
     if (!isSaleId(saleId)) return this.#problem(req, res, 'bad_request', { requestId, detail: SALE_ID_SHAPE });
     if (requestId === null) return this.#problem(req, res, 'bad_request', { detail: KEY_SHAPE });
     if (!promisesJson(req.headers)) return this.#problem(req, res, 'unsupported_media_type', { requestId });
-    const call = { req, res, saleId, userId: who.userId, requestId };
-    if (visit === null) return this.#admit(call);
-    this.#after(entry.buyer(visit, who.userId), call, () => this.#admit(call));
+    const call = { req, res, saleId, userId: who.userId, requestId, guest };
+    if (guest === null) return this.#admit(call);
+    const denied = checkPass(call, this.#services);
+    if (denied !== null) return this.#deny(call, denied);
+    this.#after(entry.buyer(guest.visit, who.userId), call, () => this.#admit(call));
   }
 
   /** Goes on if the entry lets it: at once, unless the entry itself must ask somebody. */
   #after(verdict: Verdict, asked: Asked, next: () => void): void {
     if (verdict === null) return next();
-    if (!(verdict instanceof Promise)) return this.#refuse(asked, verdict);
     const { req, res, requestId } = asked;
+    if (!(verdict instanceof Promise)) return this.#refuse(asked, verdict.word, entryAnswer(verdict, requestId));
     verdict
       .then((late) => this.#after(late, asked, next))
       .catch((error: unknown) => this.#fail(req, res, requestId, error));
   }
 
-  #refuse({ req, res, requestId }: Asked, refused: Refused): void {
-    this.#counter.count(refused.word);
-    this.#refusals.send(req, res, entryAnswer(refused, requestId));
+  #deny(asked: Asked, denied: Denied): void {
+    this.#refuse(asked, denied.code, denied.answer(asked.requestId));
+  }
+
+  #refuse({ req, res }: Asked, word: string, answer: Answer): void {
+    this.#counter.count(word);
+    this.#refusals.send(req, res, answer);
   }
 
   #admit(call: Call): void {
@@ -114,10 +144,7 @@ class PurchaseLane {
     const length = req.headers['content-length'];
     // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
     const early = hasLongBody(req) ? null : this.#services.gate.refuseEarly(saleId, userId, requestId);
-    if (early !== null) {
-      this.#counter.count(early);
-      return this.#refusals.send(req, res, refusalAnswer(early, requestId));
-    }
+    if (early !== null) return this.#refuse(call, early, refusalAnswer(early, requestId));
     if (length === undefined && req.headers['transfer-encoding'] === undefined) return void this.#purchase(call, '');
     collectBody(req, (body) => {
       if (body === null) this.#problem(req, res, 'payload_too_large', { requestId });
@@ -127,41 +154,20 @@ class PurchaseLane {
 
   /** Never rejects. */
   async #purchase(call: Call, body: string): Promise<void> {
-    const { req, res, saleId, userId, requestId } = call;
+    const { req, res, saleId, userId, requestId, guest } = call;
     try {
       const quantity = readQuantity(body);
       if (typeof quantity === 'string') {
         return this.#problem(req, res, 'bad_request', { requestId, detail: quantity });
       }
+      const denied = guest === null ? null : await vouch(call, guest.signature, body, this.#services);
+      if (denied !== null) return this.#deny(call, denied);
       const trace = traceOf(req.headers.traceparent);
-      const answer = await this.#services.gate.enter({ saleId, userId, requestId, quantity, trace });
-      this.#answer(call, answer.outcome, await this.#worded(call, answer));
+      const { gate, getPurchase } = this.#services;
+      const said = await gate.enter({ saleId, userId, requestId, quantity, trace });
+      this.#answer(call, said.outcome, await outcomeAnswer(call, said, getPurchase));
     } catch (error) {
       this.#fail(req, res, requestId, error);
-    }
-  }
-
-  #worded(call: Call, answer: PurchaseOutcome): Answer | Promise<Answer> {
-    if (answer.outcome === 'accepted') return pendingAnswer(call.saleId, call.requestId);
-    if (answer.outcome === 'replayed') return this.#replay(call, answer.entry);
-    return refusalAnswer(answer.outcome, call.requestId);
-  }
-
-  async #replay({ saleId, userId, requestId }: Call, entry: RequestEntry): Promise<Answer> {
-    switch (entry.state) {
-      case 'held':
-        return pendingAnswer(saleId, requestId);
-      case 'ordered':
-        return orderedAnswer(requestId, entry.orderId);
-      case 'released': {
-        const query = { saleId, userId, requestId, waitMs: 0, signal: NEVER };
-        const status = await this.#services.getPurchase.get(query);
-        // The ledger knows an order that the book has lost: a person decides, so nothing final is said.
-        if (status.status === 'not_found') return refusalAnswer('outcome_unknown', requestId);
-        return status.status === 'pending' ? pendingAnswer(saleId, requestId) : settledAnswer(requestId, status);
-      }
-      default:
-        return assertNever(entry);
     }
   }
 
@@ -191,6 +197,3 @@ class PurchaseLane {
 }
 
 const SALE_ID_SHAPE = 'The sale id in the address must be a whole number.';
-
-/** A replay is answered at once: nothing waits that could be aborted. */
-const NEVER = new AbortController().signal;

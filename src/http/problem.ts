@@ -91,7 +91,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   refund_due: row(409, 'Paid too late', 'The order had ended before the money came. It goes back.'),
   payment_conflict: row(409, 'Payment known', 'This payment was told before with another order or amount.'),
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
-  bad_signature: row(401, 'Not signed', 'A valid header Payment-Signature is needed: t=<unix seconds>,v1=<hex>.'),
+  bad_signature: row(401, 'Not signed', 'A valid signature of the request is needed.'),
   ticket_not_found: row(404, 'No such ticket', 'You have no such place in this queue, or it has ended. Join again.'),
   tokens_gone: row(409, 'No tokens left', 'As many buyers have a token for this sale as may have one.'),
 };

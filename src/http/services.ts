@@ -3,9 +3,14 @@ import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
 import type { Entry } from '../entry/entry.js';
+import type { QueuePasses } from '../entry/queue/queue-passes.js';
+import type { WaitingRooms } from '../entry/queue/waiting-rooms.js';
 import type { RuleDesk } from '../entry/rules/rule-desk.js';
+import type { PurchaseTokens } from '../entry/sign/purchase-tokens.js';
+import type { RequestSignatures } from '../entry/sign/request-signatures.js';
 import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
 import type { AuditLog } from '../ports/audit-log.js';
+import type { Clock } from '../ports/clock.js';
 import type { HttpMeters } from '../ports/http-meters.js';
 import type { Log } from '../ports/log.js';
 import type { OrderMoves } from '../ports/order-moves.js';
@@ -15,6 +20,7 @@ import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { ReconcileDesk } from '../reconcile/reconcile-desk.js';
 import type { GetSaleAnswer } from '../sale/get-sale.js';
+import type { SaleCards } from '../sale/sale-cards.js';
 import type { SaleDesk } from '../sale/sale-desk.js';
 import type { TracePurchase } from '../trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
@@ -34,6 +40,13 @@ export interface HttpServices {
   /** Who may come in; asked for the endpoints of buyers only. */
   readonly entry: Pick<Entry, 'isOn' | 'stranger' | 'buyer'>;
   readonly addressOf: ClientAddress;
+  /** Of what buyers ask about a sale. */
+  readonly signatures: Pick<RequestSignatures, 'begin' | 'finish'>;
+  readonly passes: Pick<QueuePasses, 'check'>;
+  readonly tokens: Pick<PurchaseTokens, 'check' | 'hand'>;
+  readonly rooms: Pick<WaitingRooms, 'join' | 'look' | 'end'>;
+  readonly cards: Pick<SaleCards, 'get'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };

@@ -28,6 +28,18 @@ export function createEntryMeters(registry: Registry): EntryMeters {
   };
 }
 
+/** The api: its waiting rooms. */
+export function createQueueMeters(registry: Registry, waiting: () => number): void {
+  new Gauge({
+    name: 'seckill_entry_queue_waiting',
+    help: 'Buyers who wait in the rooms of this process.',
+    registers: [registry],
+    collect() {
+      this.set(waiting());
+    },
+  });
+}
+
 /** The api: the limits of the entry. */
 export function createLimitMeters(registry: Registry): LimitMeters {
   const registers = [registry];

@@ -25,9 +25,13 @@ interface Flag {
   /** Of the sale when they were read; a rebuilt ledger may have let others in, and as many. */
   epoch: number;
   untilMs: number;
+  /** So long nothing is known to be left; who has won meanwhile may not be known yet. */
+  emptyUntilMs: number;
   busy: boolean;
 }
 
+/** No key of a purchase. */
+const NOBODY = '';
 /** Buckets whose flag is kept; beyond it the least used one goes. */
 const FLAGS_MAX = 1000;
 
@@ -58,6 +62,20 @@ export class SoldOutFlags {
   }
 
   /**
+   * Whether nothing is left in any bucket, from the first zero that was seen, also while or where nobody knows the
+   * winners. Who keeps asking hears of units that come back.
+   */
+  isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
+      if (this.refuses(ref, NOBODY)) return true;
+      const flag = this.#flags.get(nameOf(ref));
+      if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.nowMs()) return true;
+    }
+    return false;
+  }
+
+  /**
    * What precheck has seen, or of a sale with several buckets what all of them together have. Null says nothing: a bucket
    * that is not loaded is not sold out.
    * @param seenMs when precheck was asked: its answer may have been long on its way; default now
@@ -67,11 +85,12 @@ export class SoldOutFlags {
     const name = nameOf(ref);
     const flag = this.#flags.get(name);
     if (unitsLeft > 0) {
-      if (flag) flag.untilMs = 0;
+      if (flag) forget(flag);
       return;
     }
-    if (flag?.busy || (flag && flag.untilMs > this.#ports.clock.nowMs())) return;
-    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, busy: false };
+    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, emptyUntilMs: 0, busy: false };
+    armed.emptyUntilMs = seenMs + this.#options.lifeMs;
+    if (armed.busy || armed.untilMs > this.#ports.clock.nowMs()) return;
     this.#flags.set(name, armed);
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
@@ -82,7 +101,7 @@ export class SoldOutFlags {
     if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
     const unitsLeft = ref.buckets > 1 ? await this.#ports.units.count(ref) : sale.unitsLeft;
     if (unitsLeft === null) return;
-    if (unitsLeft > 0) flag.untilMs = 0;
+    if (unitsLeft > 0) forget(flag);
     else await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
@@ -119,6 +138,12 @@ export class SoldOutFlags {
       flag.busy = false;
     }
   }
+}
+
+/** Units are there. */
+function forget(flag: Flag): void {
+  flag.untilMs = 0;
+  flag.emptyUntilMs = 0;
 }
 
 const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}`;

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import type { StackPorts } from './ports.js';
 import type { StackSecrets } from './secrets.js';
 
@@ -12,6 +13,9 @@ export interface StackEnv {
   /** `host:port` of the name server, for admin work only. */
   readonly NAMESRV_ADDR: string;
   readonly JWT_SECRET: string;
+  /** One key each, `local`. */
+  readonly ENTRY_SIGN_KEYS: string;
+  readonly ENTRY_SEAL_KEYS: string;
 }
 
 export const DATABASE = 'seckill';
@@ -24,8 +28,14 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
     JWT_SECRET: secrets.jwtSecret,
+    ENTRY_SIGN_KEYS: `local:${madeOf(secrets.jwtSecret, 'sign')}`,
+    ENTRY_SEAL_KEYS: `local:${madeOf(secrets.jwtSecret, 'seal')}`,
   };
 }
+
+/** Made of the secret that every instance has, so that those that were made before need no new one. */
+const madeOf = (secret: string, purpose: string): string =>
+  createHmac('sha256', secret).update(`seckill entry ${purpose}`).digest('base64url');
 
 /** Lines for a shell: `eval "$(seckill stack env)"`, or a file for `--env-file`. */
 export function envLines(env: StackEnv): string {

@@ -1,4 +1,7 @@
-const NAMES = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const;
+const NAMES = [
+  ...(['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const),
+  ...(['ENTRY_SIGN_KEYS', 'ENTRY_SEAL_KEYS'] as const),
+];
 
 /** Where the servers of this test run are. */
 export type StackEnv = Record<(typeof NAMES)[number], string>;

@@ -5,6 +5,15 @@ import { Entry } from '../../src/entry/entry.js';
 import { Lists } from '../../src/entry/lists/lists.js';
 import { listsRules } from '../../src/entry/lists/lists-rules.js';
 import { NetworkSet } from '../../src/entry/lists/network-set.js';
+import { QueuePasses } from '../../src/entry/queue/queue-passes.js';
+import { queueRules } from '../../src/entry/queue/queue-rules.js';
+import { WaitingRooms } from '../../src/entry/queue/waiting-rooms.js';
+import { CANONICAL_BYTES_MAX } from '../../src/entry/sign/canonical-request.js';
+import { readKeyring } from '../../src/entry/sign/keyring.js';
+import { PurchaseTokens } from '../../src/entry/sign/purchase-tokens.js';
+import { RequestSignatures } from '../../src/entry/sign/request-signatures.js';
+import { SEALED_BYTES_MAX, Seals } from '../../src/entry/sign/seals.js';
+import { signRules } from '../../src/entry/sign/sign-rules.js';
 import { RuleDesk } from '../../src/entry/rules/rule-desk.js';
 import { createAuthenticator } from '../../src/http/auth.js';
 import { createHttpServer } from '../../src/http/server.js';
@@ -29,6 +38,8 @@ import { bucketKeys, cardKey, newsChannel } from '../../src/redis/keys.js';
 import { GetSale } from '../../src/sale/get-sale.js';
 import { SaleCards } from '../../src/sale/sale-cards.js';
 import { SaleDesk } from '../../src/sale/sale-desk.js';
+import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
+import { MemoryPurchaseTokenLedger } from '../helpers/memory/memory-purchase-token-ledger.js';
 import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
 import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
 import { MemoryRuleBoard, MemoryRuleStore } from '../helpers/memory/memory-rule-store.js';
@@ -61,6 +72,10 @@ const LISTS = listsRules.parse({
   mode: 'on',
   ...{ addresses: { deny: ['203.0.113.0/24'] }, agents: { deny: ['nobody-has-this'] }, users: { deny: ['nobody'] } },
 });
+/** Everything that buyers may be asked for is looked at, and nobody is refused. */
+const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
+const QUEUE = queueRules.parse({ mode: 'dry_run' });
+const ENTRY_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
 const LIMITS = { memoryTtlMs: 20, memoryMax: 100, lockMs: 1000 };
 
 /** The real HTTP server and use cases over servers in memory, with a worker behind every commit, and eyes on all ports. */
@@ -133,6 +148,7 @@ export class HostileWorld extends ReconcileWorld {
       // Every address is looked at, and whom a header names is believed; nobody is refused.
       entry: new Entry({ isAnyOn: true }, [new Lists(() => LISTS)], { meters: { refused: () => undefined } }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
+      ...this.#front(cards, flags),
       gate: new PurchaseGate({ cards, flags, batcher }),
       getPurchase: new GetPurchase({ ...waiting, meters }, { lookMaxMs: 1000 }),
       followPurchase: new FollowPurchase(
@@ -159,6 +175,24 @@ export class HostileWorld extends ReconcileWorld {
       meters: createHttpMeters(this.registry),
       log: this.log,
       onBug: (error) => void this.#wrong('bug', error),
+    };
+  }
+
+  #front(
+    cards: SaleCards,
+    flags: SoldOutFlags,
+  ): Pick<HttpServices, 'signatures' | 'passes' | 'tokens' | 'rooms' | 'cards' | 'clock'> {
+    const seals = new Seals(readKeyring(ENTRY_KEY, SEALED_BYTES_MAX));
+    const keys = readKeyring(ENTRY_KEY, CANONICAL_BYTES_MAX);
+    const meters = { refused: () => undefined };
+    const [nonces, ledger] = [new MemoryNonceStore(clock), new MemoryPurchaseTokenLedger(clock)];
+    const isSoldOut = (saleId: string): boolean => flags.isSoldOut({ saleId, buckets: 1 });
+    return {
+      signatures: new RequestSignatures({ rules: () => SIGN, keys, nonces: this.#seen(nonces), clock, meters }),
+      passes: new QueuePasses({ rules: () => QUEUE, seals, clock, meters }),
+      tokens: new PurchaseTokens({ rules: () => SIGN.tokens, seals, ledger: this.#seen(ledger), clock, meters }),
+      rooms: new WaitingRooms({ rules: () => QUEUE, seals, isSoldOut, pick: () => 0, clock }),
+      ...{ cards, clock },
     };
   }
 

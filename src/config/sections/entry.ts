@@ -1,4 +1,4 @@
-import { integer, networks, text, word, type Keys } from '../key.js';
+import { integer, keyList, networks, text, word, type Keys } from '../key.js';
 
 // What stands in front of a purchase, and the purchase itself.
 
@@ -86,6 +86,19 @@ export const auth = {
     fallback: 20000,
     min: 0,
     max: 1000000,
+  }),
+} as const satisfies Keys;
+
+export const entry = {
+  signKeys: keyList({
+    env: 'ENTRY_SIGN_KEYS',
+    doc: 'Who may sign requests; the rules say which of them count now. Not set: no rules that need one are taken.',
+    optional: true,
+  }),
+  sealKeys: keyList({
+    env: 'ENTRY_SEAL_KEYS',
+    doc: 'What purchase tokens, tickets and passes are sealed with, the same for every api: the first key seals, all are believed. Not set: no rules that need one are taken.',
+    optional: true,
   }),
 } as const satisfies Keys;
 

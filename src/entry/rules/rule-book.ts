@@ -3,7 +3,7 @@ import type { EntryMeters } from '../../ports/entry-meters.js';
 import type { Log } from '../../ports/log.js';
 import type { BoardNews, RuleBoard } from '../../ports/rule-board.js';
 import type { RuleStore, StoredRules } from '../../ports/rule-store.js';
-import { ALL_OFF, isAnyOn, parseRules, type RuleSet } from './rule-set.js';
+import { ALL_OFF, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
 /** The board is asked this often, so that new rules are in force everywhere well within a second. */
 const BOARD_LOOK_MS = 250;
@@ -18,6 +18,8 @@ export interface RuleBookPorts {
   readonly clock: Clock;
   readonly meters: Pick<EntryMeters, 'rulesTaken' | 'rulesRefused'>;
   readonly log: Log;
+  /** Left out: rules that are well-formed are fit. */
+  readonly unfit?: Fitness;
 }
 
 /**
@@ -119,8 +121,8 @@ export class RuleBook {
   #take({ version, rules }: StoredRules): void {
     if (version <= this.#seen) return;
     this.#seen = version; // a version that is refused is not looked at again
-    const { log, meters } = this.#ports;
-    const parsed = parseRules(rules);
+    const { log, meters, unfit } = this.#ports;
+    const parsed = parseRules(rules, unfit);
     if ('reasons' in parsed) {
       meters.rulesRefused();
       return log.error({ version, reasons: parsed.reasons }, 'rules of the entry were refused; those in force stay');

@@ -2,12 +2,14 @@ import { OperationalError } from '../../domain/errors.js';
 import type { Log } from '../../ports/log.js';
 import type { RuleBoard } from '../../ports/rule-board.js';
 import type { RuleChange, RuleStore, StoredRules } from '../../ports/rule-store.js';
-import { parseRules, type RuleReason } from './rule-set.js';
+import { parseRules, type Fitness, type RuleReason } from './rule-set.js';
 
 export interface RuleDeskPorts {
   readonly store: RuleStore;
   readonly board: Pick<RuleBoard, 'post'>;
   readonly log: Log;
+  /** Of the process of this desk, which stands for all. Left out: nobody here knows what the apis can do. */
+  readonly unfit?: Fitness;
 }
 
 /**
@@ -42,7 +44,7 @@ export class RuleDesk {
 
   /** What speaks against these rules; nothing, when the list is empty. Changes nothing. */
   check(rules: unknown): readonly RuleReason[] {
-    const parsed = parseRules(rules);
+    const parsed = parseRules(rules, this.#ports.unfit);
     return 'reasons' in parsed ? parsed.reasons : [];
   }
 
@@ -51,7 +53,7 @@ export class RuleDesk {
    * @throws OperationalError mysql; they may be stored all the same, which `show` tells
    */
   async publish(rules: unknown, version: number, actor: string): Promise<PublishAnswer> {
-    const parsed = parseRules(rules);
+    const parsed = parseRules(rules, this.#ports.unfit);
     if ('reasons' in parsed) return { outcome: 'invalid', reasons: parsed.reasons };
     const stored = await this.#ports.store.store(parsed.rules, version, actor);
     if (stored.outcome === 'version_conflict') return stored;

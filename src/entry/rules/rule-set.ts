@@ -2,11 +2,15 @@ import { z } from 'zod';
 import { limitsRules } from '../limits/limits-rules.js';
 import { listsRules } from '../lists/lists-rules.js';
 import type { LayerName } from '../layer.js';
+import { queueRules } from '../queue/queue-rules.js';
+import { signRules } from '../sign/sign-rules.js';
 
 /** The rules of every layer. A layer that is not named is off. */
 const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
   limits: limitsRules.prefault({}),
+  sign: signRules.prefault({}),
+  queue: queueRules.prefault({}),
 } satisfies Record<LayerName, z.ZodType>);
 export type RuleSet = z.infer<typeof ruleSet>;
 
@@ -21,14 +25,23 @@ export interface RuleReason {
 
 export type ParsedRules = { readonly rules: RuleSet } | { readonly reasons: readonly RuleReason[] };
 
+/** What speaks against rules that are well-formed, in this process; nothing, when the list is empty. */
+export type Fitness = (rules: RuleSet) => readonly RuleReason[];
+
 /** A list of ten thousand slips helps nobody. */
 const REASONS_MAX = 20;
 const WORD_MAX = 60;
 
-/** Reads rules, with every default filled in, or says what is wrong with them. */
-export function parseRules(json: unknown): ParsedRules {
+/**
+ * Reads rules, with every default filled in, or says what is wrong with them.
+ * @param unfit left out: rules that are well-formed are good rules
+ */
+export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRules {
   const read = ruleSet.safeParse(json);
-  if (read.success) return { rules: read.data };
+  if (read.success) {
+    const reasons = unfit(read.data);
+    return reasons.length > 0 ? { reasons: reasons.slice(0, REASONS_MAX) } : { rules: read.data };
+  }
   const reasons = read.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not known here' }))
@@ -37,8 +50,9 @@ export function parseRules(json: unknown): ParsedRules {
   return { reasons: reasons.slice(0, REASONS_MAX) };
 }
 
-/** Whether any layer has something to say. */
-export const isAnyOn = (rules: RuleSet): boolean => Object.values(rules).some(({ mode }) => mode !== 'off');
+/** Whether any layer has something to say. Purchase tokens have a mode of their own inside of another layer. */
+export const isAnyOn = (rules: RuleSet): boolean =>
+  [...Object.values(rules), rules.sign.tokens].some(({ mode }) => mode !== 'off');
 
 /** Keys come from whoever wrote the rules, so they are cut. */
 const pathOf = (path: readonly PropertyKey[]): string =>

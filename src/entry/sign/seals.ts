@@ -18,21 +18,20 @@ export interface SealOf {
  */
 export class Seals {
   readonly #keys: Keyring;
-  readonly #first: string;
+  readonly #first: string | undefined;
 
   /**
-   * @param keys the first one seals; a text of any of them is believed, which lets keys change
-   * @throws RangeError when there is none: better at the start than when the first buyer comes
+   * @param keys the first one seals; a text of any of them is believed, which lets keys change. Without a key nothing
+   *   is believed, and rules that need a seal are not taken
    */
   constructor(keys: Keyring) {
-    const [first] = keys.keys();
-    if (first === undefined) throw new RangeError('there is no key to seal with');
     this.#keys = keys;
-    this.#first = first;
+    [this.#first] = keys.keys();
   }
 
-  /** @param fields without a dot @throws RangeError for a field that cannot be sealed */
+  /** @param fields without a dot @throws RangeError for a field that cannot be sealed, and where there is no key */
   seal(what: SealOf, fields: readonly (string | number)[]): string {
+    if (this.#first === undefined) throw new RangeError('there is no key to seal with');
     const shown = [this.#first, ...fields].join('.');
     const mac = this.#mac(this.#first, what, shown);
     if (mac === null) throw new RangeError('only a short ASCII text can be sealed');

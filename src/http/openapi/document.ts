@@ -2,6 +2,7 @@ import { deadLetterPaths } from './dead-letters.js';
 import { operationPaths } from './operations.js';
 import { orderPaths } from './orders.js';
 import { purchasePaths } from './purchases.js';
+import { queuePaths } from './queue.js';
 import { reconcilePaths } from './reconcile.js';
 import { refundPaths } from './refunds.js';
 import { rulePaths } from './rules.js';
@@ -14,6 +15,7 @@ export const OPENAPI = {
   info: { title: 'Seckill', version: '1', description: 'A flash sale: sells exactly its stock.' },
   paths: {
     ...purchasePaths,
+    ...queuePaths,
     ...salePaths,
     ...orderPaths,
     ...deadLetterPaths,

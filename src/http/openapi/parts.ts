@@ -42,11 +42,26 @@ export const parameter = (
 ): object => ({
   ...{ name, in: place, required, schema },
 });
+const SIGNED = '; where the sale asks for signed requests';
+/** A header that only some sales ask for. */
+const asked = (name: string, pattern: string, description: string): object => ({
+  ...{ name, in: 'header', required: false, schema: { type: 'string', pattern }, description },
+});
+export const SIGNATURE = [
+  asked('Seckill-Key-Id', '^[A-Za-z0-9_-]{1,64}$', `which key signed${SIGNED}`),
+  asked('Seckill-Timestamp', '^[0-9]{1,12}$', `Unix time in seconds${SIGNED}`),
+  asked('Seckill-Nonce', '^[A-Za-z0-9_-]{16,64}$', `new for every try${SIGNED}`),
+  asked('Seckill-Signature', '^[A-Za-z0-9_-]{43}$', `HMAC-SHA-256 of the request${SIGNED}`),
+] as const;
+export const PURCHASE_TOKEN = asked('Seckill-Purchase-Token', '^[!-~]+$', 'where the sale asks for purchase tokens');
+export const QUEUE_PASS = asked('Seckill-Queue-Pass', '^[!-~]+$', 'where the sale has a waiting room');
 export const SALE_ID = parameter('path', 'saleId', { type: 'string', pattern: '^[1-9][0-9]{0,17}$' });
 export const BEARER = [{ bearer: [] }];
 export const COMMON = ['bad_request', 'internal', 'unavailable'] as const;
 /** A buyer may be refused by the entry, an admin without the role by the desk. */
 export const BUYER = ['unauthorized', 'forbidden', 'rate_limited', ...COMMON] as const;
+/** What a sale may ask for as well: a signed request, by four headers. */
+export const SALE_BUYER = ['bad_signature', ...BUYER] as const;
 export const ADMIN = ['unauthorized', 'forbidden', ...COMMON] as const;
 
 export const filterBy = (name: string, schema: object): object => parameter('query', name, schema, false);

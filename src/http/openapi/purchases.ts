@@ -1,12 +1,30 @@
 import { QUANTITY_MAX } from '../../domain/purchase.js';
 import { STEP_RANKS } from '../../purchase/purchase-step.js';
-import { BEARER, body, BUYER, id, json, object, parameter, problems, ref, SALE_ID, text } from './parts.js';
+import {
+  BEARER,
+  body,
+  id,
+  json,
+  object,
+  parameter,
+  problems,
+  PURCHASE_TOKEN,
+  QUEUE_PASS,
+  ref,
+  SALE_BUYER,
+  SALE_ID,
+  SIGNATURE,
+  text,
+} from './parts.js';
 
 const purchase = {
   operationId: 'buy',
   summary: 'Buy. Make the key once per purchase and keep it: every retry with it is safe.',
   security: BEARER,
-  parameters: [SALE_ID, parameter('header', 'Idempotency-Key', id), parameter('header', 'traceparent', text, false)],
+  parameters: [
+    ...[SALE_ID, parameter('header', 'Idempotency-Key', id), parameter('header', 'traceparent', text, false)],
+    ...[...SIGNATURE, PURCHASE_TOKEN, QUEUE_PASS],
+  ],
   requestBody: body(
     object({ quantity: { type: 'integer', minimum: 1, maximum: QUANTITY_MAX, default: 1 } }, []),
     false,
@@ -15,7 +33,7 @@ const purchase = {
     200: json('asked before: the order is there, or how it ended', ref('Purchase')),
     202: json('the units are held for this buyer; see Location', ref('Purchase')),
     ...problems(
-      ...([...BUYER, 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
+      ...([...SALE_BUYER, 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
       ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'outcome_unknown'] as const),
       ...(['payload_too_large', 'unsupported_media_type'] as const),
     ),
@@ -30,10 +48,11 @@ const purchaseStatus = {
     SALE_ID,
     parameter('path', 'requestId', id),
     parameter('query', 'wait', { type: 'integer', minimum: 0, maximum: 30 }, false),
+    ...SIGNATURE,
   ],
   responses: {
     200: json('the purchase', ref('Purchase')),
-    ...problems(...BUYER, 'purchase_not_found'),
+    ...problems(...SALE_BUYER, 'purchase_not_found', 'payload_too_large'),
   },
 };
 
@@ -45,6 +64,7 @@ const purchaseEvents = {
     SALE_ID,
     parameter('path', 'requestId', id),
     parameter('header', 'Last-Event-ID', { enum: Object.keys(STEP_RANKS) }, false),
+    ...SIGNATURE,
   ],
   responses: {
     200: {
@@ -54,7 +74,7 @@ const purchaseEvents = {
       content: { 'text/event-stream': { schema: text } },
     },
     204: { description: 'Last-Event-ID was the end: nothing more will come' },
-    ...problems(...BUYER, 'purchase_not_found', 'overloaded'),
+    ...problems(...SALE_BUYER, 'purchase_not_found', 'overloaded', 'payload_too_large'),
   },
 };
 

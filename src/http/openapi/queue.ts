@@ -1,5 +1,17 @@
 import { CLASSES } from '../../entry/queue/priority.js';
-import { BEARER, COMMON, json, object, orNull, parameter, problems, SALE_ID, text, time } from './parts.js';
+import {
+  BEARER,
+  json,
+  object,
+  orNull,
+  parameter,
+  problems,
+  SALE_BUYER,
+  SALE_ID,
+  SIGNATURE,
+  text,
+  time,
+} from './parts.js';
 
 const whole = { type: 'integer', minimum: 0 } as const;
 
@@ -13,13 +25,14 @@ const place = {
     object({ status: { const: 'no_queue' } }),
   ],
 };
-const ENDS = [...COMMON, 'unauthorized', 'not_found', 'loading', 'closed', 'sold_out', 'overloaded'] as const;
+const SALE = [...SALE_BUYER, 'payload_too_large', 'not_found', 'loading', 'closed'] as const;
+const ENDS = [...SALE, 'sold_out', 'overloaded'] as const;
 
 const joinQueue = {
   operationId: 'joinQueue',
   summary: 'Join the waiting room of a sale. Safe to repeat: who waits keeps his place.',
   security: BEARER,
-  parameters: [SALE_ID],
+  parameters: [SALE_ID, ...SIGNATURE],
   responses: {
     200: json('let in, or there is no queue', place),
     202: json('a place; see Location', place),
@@ -31,7 +44,7 @@ const readTicket = {
   operationId: 'readTicket',
   summary: 'How a place stands. Each answer brings a new ticket; the old one ends.',
   security: BEARER,
-  parameters: [SALE_ID, parameter('path', 'ticket', text)],
+  parameters: [SALE_ID, parameter('path', 'ticket', text), ...SIGNATURE],
   responses: { 200: json('the place', place), ...problems(...ENDS, 'ticket_not_found') },
 };
 
@@ -39,10 +52,10 @@ const fetchToken = {
   operationId: 'fetchPurchaseToken',
   summary: 'The one purchase token of a buyer, null where none is needed. Safe to repeat: it stays his.',
   security: BEARER,
-  parameters: [SALE_ID],
+  parameters: [SALE_ID, ...SIGNATURE],
   responses: {
     200: json('the token', object({ token: orNull(text), endsAt: orNull(time) })),
-    ...problems(...COMMON, 'unauthorized', 'not_found', 'loading', 'not_open', 'closed', 'tokens_gone'),
+    ...problems(...SALE, 'not_open', 'tokens_gone'),
   },
 };
 

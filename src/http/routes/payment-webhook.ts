@@ -20,7 +20,7 @@ export function mountPaymentWebhook(router: Router, { webhook, log }: HttpServic
       const body = await new Promise<string | null>((resolve) => collectBody(req, resolve));
       if (body === null) return replies.problem(req, res, 'payload_too_large');
       const verdict = webhook.verifier.verify(req.headers['payment-signature'], body);
-      if (verdict === 'invalid') return replies.problem(req, res, 'bad_signature');
+      if (verdict === 'invalid') return replies.problem(req, res, 'bad_signature', { detail: HEADER_SHAPE });
       if (verdict === 'stale') {
         return replies.problem(req, res, 'bad_signature', { detail: 'The time of the signature is too far from now.' });
       }
@@ -29,6 +29,7 @@ export function mountPaymentWebhook(router: Router, { webhook, log }: HttpServic
   });
 }
 
+const HEADER_SHAPE = 'A valid header Payment-Signature is needed: t=<unix seconds>,v1=<hex>.';
 const LOST = 'money was taken that cannot be booked: ask the provider';
 
 async function tell(

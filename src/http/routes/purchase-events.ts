@@ -6,14 +6,15 @@ import { EventStream } from '../event-stream.js';
 import type { Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
 import { startPoll } from './purchases.js';
-import { buyerOf, type Exchange, type Router } from './router.js';
+import type { Exchange, Router } from './router.js';
+import { saleBuyerOf } from './sale-buyer.js';
 
 /** GET of the news of one purchase, as a stream of events that ends with its last one. */
 export function mountPurchaseEvents(router: Router, services: HttpServices, lifecycle: Lifecycle): void {
   router.mount('purchase_events', '/v1/sales/{saleId}/purchases/{requestId}/events', {
     get: async (exchange) => {
       const { req, res, replies, param } = exchange;
-      const who = await buyerOf(exchange, 'status', services);
+      const who = await saleBuyerOf(exchange, services);
       if (who === null) return;
       const asked = { saleId: param('saleId'), requestId: param('requestId') };
       if (!isSaleId(asked.saleId) || !isId(asked.requestId)) {

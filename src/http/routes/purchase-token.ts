@@ -1,26 +1,17 @@
 import { assertNever } from '../../domain/errors.js';
-import type { PurchaseTokens } from '../../entry/sign/purchase-tokens.js';
-import type { SaleCards } from '../../sale/sale-cards.js';
 import type { HttpServices } from '../services.js';
 import { cardOf } from './card-of.js';
-import { principalOf, type Router } from './router.js';
+import type { Router } from './router.js';
+import { saleBuyerOf } from './sale-buyer.js';
 import { isoTime } from './sales.js';
 
-export interface PurchaseTokenParts {
-  readonly tokens: Pick<PurchaseTokens, 'hand'>;
-  readonly cards: Pick<SaleCards, 'get'>;
-}
-
 /** Where a buyer fetches the one token that his purchase has to show. Safe to repeat: it stays his. */
-export function mountPurchaseToken(
-  router: Router,
-  services: HttpServices,
-  { tokens, cards }: PurchaseTokenParts,
-): void {
+export function mountPurchaseToken(router: Router, services: HttpServices): void {
+  const { tokens, cards } = services;
   router.mount('purchase_token', '/v1/sales/{saleId}/purchase-token', {
     post: async (exchange) => {
       const { req, res, replies } = exchange;
-      const who = principalOf(exchange, services);
+      const who = await saleBuyerOf(exchange, services);
       if (who === null) return;
       const sale = await cardOf(exchange, cards);
       if (sale === null) return;

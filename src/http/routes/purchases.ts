@@ -1,7 +1,8 @@
 import { isId, isSaleId } from '../../domain/ids.js';
 import type { Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
-import { buyerOf, type Exchange, type Router } from './router.js';
+import type { Exchange, Router } from './router.js';
+import { saleBuyerOf } from './sale-buyer.js';
 
 /** Longer waits are cut by proxies on the way, and hold a connection for no gain. */
 const WAIT_SECONDS_MAX = 30;
@@ -11,7 +12,7 @@ export function mountPurchases(router: Router, services: HttpServices, lifecycle
   router.mount('purchase_status', '/v1/sales/{saleId}/purchases/{requestId}', {
     get: async (exchange) => {
       const { req, res, replies, param } = exchange;
-      const who = await buyerOf(exchange, 'status', services);
+      const who = await saleBuyerOf(exchange, services);
       if (who === null) return;
       const saleId = param('saleId');
       const requestId = param('requestId');

@@ -1,33 +1,27 @@
 import { assertNever } from '../../domain/errors.js';
 import type { Sale } from '../../domain/sale.js';
-import type { QueueAnswer, WaitingRooms } from '../../entry/queue/waiting-rooms.js';
-import type { Clock } from '../../ports/clock.js';
-import type { SaleCards } from '../../sale/sale-cards.js';
+import type { QueueAnswer } from '../../entry/queue/waiting-rooms.js';
 import type { Principal } from '../auth.js';
 import type { HttpServices } from '../services.js';
 import { cardOf } from './card-of.js';
-import { principalOf, type Exchange, type Router } from './router.js';
+import type { Exchange, Router } from './router.js';
+import { saleBuyerOf } from './sale-buyer.js';
 import { isoTime } from './sales.js';
 
-export interface QueueParts {
-  readonly rooms: Pick<WaitingRooms, 'join' | 'look' | 'end'>;
-  readonly cards: Pick<SaleCards, 'get'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
-}
-
 /** The waiting room in front of a sale: a buyer joins, comes back with his ticket, and gets a pass. */
-export function mountQueue(router: Router, services: HttpServices, parts: QueueParts): void {
+export function mountQueue(router: Router, services: HttpServices): void {
+  const { rooms } = services;
   router.mount('queue', '/v1/sales/{saleId}/queue', {
     post: async (exchange) => {
-      const asked = await askedIn(exchange, services, parts);
-      if (asked !== null) tell(exchange, 202, asked.sale, parts.rooms.join(asked.sale, asked.who));
+      const asked = await askedIn(exchange, services);
+      if (asked !== null) tell(exchange, 202, asked.sale, rooms.join(asked.sale, asked.who));
     },
   });
   router.mount('queue', '/v1/sales/{saleId}/queue/{ticket}', {
     get: async (exchange) => {
-      const asked = await askedIn(exchange, services, parts);
+      const asked = await askedIn(exchange, services);
       if (asked === null) return;
-      tell(exchange, 200, asked.sale, parts.rooms.look(asked.sale, asked.who, exchange.param('ticket')));
+      tell(exchange, 200, asked.sale, rooms.look(asked.sale, asked.who, exchange.param('ticket')));
     },
   });
 }
@@ -38,13 +32,14 @@ interface Asked {
 }
 
 /** Who waits for which sale; answers itself and returns null where there is nothing to wait for. */
-async function askedIn(exchange: Exchange, services: HttpServices, parts: QueueParts): Promise<Asked | null> {
-  const who = principalOf(exchange, services);
+async function askedIn(exchange: Exchange, services: HttpServices): Promise<Asked | null> {
+  const { cards, clock, rooms } = services;
+  const who = await saleBuyerOf(exchange, services);
   if (who === null) return null;
-  const sale = await cardOf(exchange, parts.cards);
+  const sale = await cardOf(exchange, cards);
   if (sale === null) return null;
-  if (sale.state !== 'closed' && parts.clock.nowMs() < sale.closesAtMs) return { who, sale };
-  parts.rooms.end(sale.saleId);
+  if (sale.state !== 'closed' && clock.nowMs() < sale.closesAtMs) return { who, sale };
+  rooms.end(sale.saleId);
   exchange.replies.problem(exchange.req, exchange.res, 'closed');
   return null;
 }

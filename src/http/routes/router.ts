@@ -95,7 +95,8 @@ export async function buyerOf(
 const refuse = ({ req, res, replies }: Exchange, refused: Refused): void =>
   replies.problem(req, res, refused.word, entryParts(refused, keyOf(req)), refused.headers);
 
-function keyOf(req: Request): string | null {
+/** The Idempotency-Key of a request, for its answer; null where there is none. */
+export function keyOf(req: Request): string | null {
   const key = req.headers['idempotency-key'];
   return isId(key) ? key : null;
 }

@@ -44,6 +44,9 @@ const BUYERS: readonly Route[] = [
   { method: 'get', path: '/v1/orders/99', endpoint: 'order', counted: 'order' },
   { method: 'post', path: '/v1/orders/99/pay', endpoint: 'order', counted: 'order' },
   { method: 'post', path: '/v1/orders/99/cancel', endpoint: 'order', counted: 'order' },
+  { method: 'post', path: '/v1/sales/7/purchase-token', endpoint: 'status', counted: 'purchase_token' },
+  { method: 'post', path: '/v1/sales/7/queue', endpoint: 'status', counted: 'queue' },
+  { method: 'get', path: '/v1/sales/7/queue/a-ticket', endpoint: 'status', counted: 'queue' },
 ];
 const SALE: Route = { method: 'get', path: '/v1/sales/7', endpoint: 'sale', counted: 'sale' };
 

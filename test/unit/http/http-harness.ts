@@ -40,6 +40,10 @@ export class FakeServices {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       entry: { isOn: false, stranger: refuse, buyer: refuse },
       addressOf: () => '192.0.2.1',
+      signatures: { begin: () => null, finish: refuse },
+      ...{ passes: { check: () => null }, tokens: { check: () => null, hand: refuse } },
+      rooms: { join: refuse, look: refuse, end: refuse },
+      ...{ cards: { get: refuse }, clock: { nowMs: () => Date.now() } },
       gate: {
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));

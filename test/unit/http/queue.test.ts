@@ -28,13 +28,11 @@ describe('the queue and its tokens over HTTP', () => {
   let app: express.Express;
 
   beforeEach(() => {
-    fake = new FakeServices();
     clock = new ManualClock();
     asked = [];
     card = { card: 'ready', sale: saleOf({ saleId: '7' }, clock.nowMs()) };
     answer = WAITING;
     app = express();
-    const router = new Router(app, fake.services, newLifecycle());
     const cards = { get: (): Promise<SaleCard> => Promise.resolve(card) };
     const note = (...words: string[]): QueueAnswer => {
       asked.push(words.join(' '));
@@ -47,13 +45,16 @@ describe('the queue and its tokens over HTTP', () => {
         note('look', saleId, userId, ticket),
       end: (saleId: string) => void note('end', saleId),
     };
-    mountQueue(router, fake.services, { rooms, cards, clock });
     const hand = async ({ saleId }: { saleId: string }, userId: string): Promise<TokenAnswer> => {
       asked.push(`hand ${saleId} ${userId}`);
       if (handed instanceof OperationalError) throw handed;
       return handed;
     };
-    mountPurchaseToken(router, fake.services, { tokens: { hand }, cards });
+    const tokens = { hand, check: () => null };
+    fake = new FakeServices({ rooms, cards, clock, tokens });
+    const router = new Router(app, fake.services, newLifecycle());
+    mountQueue(router, fake.services);
+    mountPurchaseToken(router, fake.services);
   });
 
   const join = (path = '/v1/sales/7/queue'): request.Test =>

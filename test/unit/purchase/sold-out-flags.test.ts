@@ -51,6 +51,52 @@ describe('sold-out flags', () => {
     await turn();
   };
 
+  it('whether a sale is sold out is known by any of its buckets, and whoever keeps asking keeps it fresh', async () => {
+    const sold = { saleId: sale.saleId, buckets: 3 };
+    expect(flags.isSoldOut(sold), 'nothing was seen').to.equal(false);
+    await ledger.warm({ ...sale, buckets: 3 });
+    flags.observe({ ...sold, bucket: 0 }, 0);
+    await turn();
+    expect(flags.isSoldOut(sold)).to.equal(true);
+    expect(flags.isSoldOut({ ...sold, saleId: '1' }), 'another sale').to.equal(false);
+    clock.advance(LIFE_MS / 2);
+    expect(flags.isSoldOut(sold)).to.equal(true); // and looks again
+    await turn();
+    clock.advance(LIFE_MS / 2 + 10);
+    expect(flags.isSoldOut(sold), 'seen anew').to.equal(true);
+    unitsInAll = 1;
+    await turn();
+    clock.advance(LIFE_MS / 2);
+    flags.isSoldOut(sold);
+    await turn();
+    expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
+  });
+
+  it('that a sale is sold out is known at once, and for a life where the winners are too many to be kept', async () => {
+    create(1); // there are two winners
+    flags.observe(ref, 0);
+    expect(flags.isSoldOut(ref), 'before the winners are known').to.equal(true);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1'), 'the flag is not armed').to.equal(false);
+    clock.advance(LIFE_MS - 1);
+    expect(flags.isSoldOut(ref)).to.equal(true);
+    clock.advance(1);
+    expect(flags.isSoldOut(ref), 'nobody has seen it since').to.equal(false);
+    flags.observe(ref, 0);
+    flags.observe(ref, 1);
+    expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
+  });
+
+  it('a flag of one bucket of several is enough', async () => {
+    for (const bucket of [0, 1, 2]) {
+      create();
+      await ledger.warm({ ...sale, buckets: 3 });
+      flags.observe({ saleId: sale.saleId, bucket, buckets: 3 }, 0);
+      await turn();
+      expect(flags.isSoldOut({ saleId: sale.saleId, buckets: 3 }), String(bucket)).to.equal(true);
+    }
+  });
+
   it('refuses nobody before zero was seen', async () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     flags.observe(ref, 1);

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadConfig } from '../../../src/config/load.js';
 import { Bug } from '../../../src/domain/errors.js';
 import { envLines, stackEnv } from '../../../src/stack/env.js';
 import { stackPaths, TEMPLATES_DIR } from '../../../src/stack/paths.js';
@@ -148,18 +149,28 @@ describe('environment of an instance', () => {
   const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
 
   it('points at loopback', () => {
-    expect(env).to.deep.equal({
+    const { ENTRY_SIGN_KEYS: sign, ENTRY_SEAL_KEYS: seal, ...servers } = env;
+    expect(servers).to.deep.equal({
       MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
       REDIS_URL: 'redis://127.0.0.1:16379',
       ROCKETMQ_ENDPOINT: '127.0.0.1:18081',
       NAMESRV_ADDR: '127.0.0.1:19876',
       JWT_SECRET: 's-_t',
     });
+    expect([sign, seal].join()).not.to.contain('s-_t');
+  });
+
+  it('has keys for the entry, each its own, the same at every start', () => {
+    const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
+    const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
+    const { signKeys, sealKeys } = loadConfig(['entry'], { ...env }).entry;
+    expect([signKeys, sealKeys]).to.deep.equal([again.ENTRY_SIGN_KEYS, again.ENTRY_SEAL_KEYS]);
+    expect(new Set([signKeys, sealKeys, other.ENTRY_SIGN_KEYS, other.ENTRY_SEAL_KEYS]).size).to.equal(4);
   });
 
   it('is lines that a shell can take as they are', () => {
     const lines = envLines(env).trimEnd().split('\n');
-    expect(lines).to.have.length(5);
+    expect(lines).to.have.length(7);
     for (const line of lines) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
   });
 });

@@ -213,8 +213,9 @@ describe('keyring', () => {
       ['x', /key 1 needs the form/],
       [`a:${secret},:${secret}`, /key 2 needs the form/],
       [`a b:${secret}`, /key 1 needs the form/],
-      [`a:${secret},a:${secret}`, /the key a is there twice/],
-      [`a:${secret.slice(1)}`, /the secret of the key a needs at least 32 bytes/],
+      [`a:${secret},a:${secret}`, /key 2 has the id of one before it/],
+      [`a:${secret.slice(1)}`, /the secret of key 1 needs at least 32 bytes/],
+      [`${secret}:a`, /the secret of key 1 needs/], // the two in the wrong order
       [Array.from({ length: 65 }, (_, index) => `k${index}:${secret}`).join(','), /at most 64/],
     ] as const) {
       expect(() => readKeyring(text, 10))

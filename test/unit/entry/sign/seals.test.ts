@@ -48,8 +48,9 @@ describe('seals', () => {
     expect(ring('k2').open(WHAT, old)).to.equal(null);
   });
 
-  it('without a key nothing starts, and no field may be odd', () => {
-    expect(() => ring()).to.throw(RangeError, 'no key');
+  it('without a key nothing is sealed and nothing believed; no field may be odd', () => {
+    expect(() => ring().seal(WHAT, [1])).to.throw(RangeError, 'no key');
+    expect(ring().open(WHAT, ring('k1').seal(WHAT, [1]))).to.equal(null);
     expect(() => ring('k1').seal(WHAT, ['schlüssel'])).to.throw(RangeError, 'ASCII');
   });
 
