@@ -48,6 +48,7 @@ export function loadOfBoth(honest: OpenLoopResult, attack: AttackResult): BothLo
 
 /** What `attack` adds to its column, and what its goals are judged by. */
 export const HONEST_SHARE_ROW = 'honest: share of their rate without attack';
+export const HONEST_UNITS_ROW = 'honest: share of their units without attack';
 export const HONEST_P99_ROW = 'honest: p99 of winners, ms';
 export const SLOW_LONGEST_ROW = 'slow headers: longest, ms';
 export const SLOW_LIMIT_ROW = 'slow headers: may last, ms';
@@ -67,6 +68,7 @@ export function attackFigures(
     'honest: won/s without attack': without,
     'honest: won/s with it': within,
     [HONEST_SHARE_ROW]: without > 0 ? within / without : 0,
+    [HONEST_UNITS_ROW]: honest.accepted / Math.max(1, calm.accepted),
     'honest: p99 of winners without attack, ms': calm.acceptedLatency.p99,
     [HONEST_P99_ROW]: honest.acceptedLatency.p99,
     'honest: p99 of the client itself, ms': honest.sendDelay.p99,

@@ -1,4 +1,10 @@
-import { HONEST_P99_ROW, HONEST_SHARE_ROW, SLOW_LIMIT_ROW, SLOW_LONGEST_ROW } from '../attack/attack-figures.js';
+import {
+  HONEST_P99_ROW,
+  HONEST_SHARE_ROW,
+  HONEST_UNITS_ROW,
+  SLOW_LIMIT_ROW,
+  SLOW_LONGEST_ROW,
+} from '../attack/attack-figures.js';
 import type { LoadFigures, ScenarioResult } from '../results.js';
 
 /** Something the project promised of this machine class, as far as the run can tell. */
@@ -51,10 +57,12 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
 function attackGoals(extra: LoadFigures['extra'] = {}): Goal[] {
   const [share, p99] = [extra[HONEST_SHARE_ROW], extra[HONEST_P99_ROW]];
   const [longest, mayLast] = [extra[SLOW_LONGEST_ROW], extra[SLOW_LIMIT_ROW]];
-  if (typeof share !== 'number' || typeof p99 !== 'number') return [];
+  const units = extra[HONEST_UNITS_ROW];
+  if (typeof share !== 'number' || typeof units !== 'number' || typeof p99 !== 'number') return [];
   if (typeof longest !== 'number' || typeof mayLast !== 'number') return [];
   return [
-    atLeast('attack, honest buyers of their rate without it', share, HONEST_SHARE),
+    // On a machine that is busy a load may take longer without attack than with it: the worse of the two counts.
+    atLeast('attack, honest buyers of their rate and units without it', Math.min(share, units), HONEST_SHARE),
     { goal: `attack, p99 of honest winners in ms below ${HONEST_P99_MS}`, measured: p99, met: p99 < HONEST_P99_MS },
     { goal: `attack, ms until slow headers are closed ≤ ${mayLast}`, measured: longest, met: longest <= mayLast },
   ];

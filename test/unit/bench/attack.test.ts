@@ -130,6 +130,8 @@ describe('figures of an attack', () => {
     const shareOf = (honest: OpenLoopResult): unknown =>
       attackFigures(calm, { honest, attack })['honest: share of their rate without attack'];
     expect(shareOf(honestLoad({ accepted: 900 }))).to.equal(0.9);
+    const units = attackFigures(calm, { honest: honestLoad({ accepted: 900, endedAtMs: 25_000 }), attack });
+    expect(units['honest: share of their units without attack']).to.equal(0.9);
     expect(shareOf(honestLoad({ endedAtMs: 25_000 }))).to.equal(0.5);
   });
 

@@ -114,12 +114,13 @@ describe('goals', () => {
 });
 
 describe('goals of the entry', () => {
-  const attacked = (share: number, p99: number, longestMs: number) =>
+  const attacked = (share: number, p99: number, longestMs: number, units = share) =>
     judgeGoals([
       load({
         scenario: 'attack',
         extra: {
           ...{ 'honest: share of their rate without attack': share, 'honest: p99 of winners, ms': p99 },
+          'honest: share of their units without attack': units,
           ...{ 'slow headers: longest, ms': longestMs, 'slow headers: may last, ms': 6500 },
         },
       }),
@@ -128,6 +129,7 @@ describe('goals of the entry', () => {
   it('honest buyers keep four fifths of their rate, 99 of 100 wait less than 100 ms, and slow clients are closed', () => {
     expect(attacked(0.8, 99.9, 6500)).to.deep.equal([true, true, true]);
     expect(attacked(0.79, 99.9, 6500)).to.deep.equal([false, true, true]);
+    expect(attacked(1.1, 99.9, 6500, 0.79), 'fewer units, in less time').to.deep.equal([false, true, true]);
     expect(attacked(0.8, 100, 6500)).to.deep.equal([true, false, true]);
     expect(attacked(0.8, 99.9, 6501)).to.deep.equal([true, true, false]);
   });
