@@ -80,7 +80,9 @@ describe('rules of an attack', () => {
   });
 
   it('ask for signatures of these sales, and never show a secret', () => {
-    const rules = attackRules({ keys: 'k1:first-secret,k2:second-secret', saleIds: ['7', '8'] });
+    const sign = { keys: 'k1:first-secret,k2:second-secret', saleIds: ['7', '8'] };
+    const rules = attackRules(sign);
+    expect(rulesOf(sign).sign.mode).to.equal('on');
     expect(rules)
       .to.have.property('sign')
       .that.deep.equals({ mode: 'on', sales: ['7', '8'], keys: ['k1', 'k2'] });

@@ -86,9 +86,12 @@ describe('dressed buyers', () => {
 
 describe('every layer on', () => {
   it('what an api knows is published, and buyers show what it asks for', () => {
-    const parsed = parseRules(everythingOn([], KEYS));
+    const parsed = parseRules(everythingOn(['sign', 'queue'], KEYS));
     if ('reasons' in parsed) throw new Error(JSON.stringify(parsed.reasons));
-    expect([parsed.rules.lists.mode, parsed.rules.limits.mode]).to.deep.equal(['on', 'on']);
+    const { lists, limits, sign, queue } = parsed.rules;
+    const modes = [lists, limits, sign, sign.tokens, queue].map(({ mode }) => mode);
+    expect(modes).to.deep.equal(['on', 'on', 'on', 'on', 'on']);
+    expect(Object.keys(everythingOn([], KEYS))).to.deep.equal(['lists', 'limits']);
     expect(everythingOn(['sign', 'queue'], KEYS))
       .to.include.keys('sign', 'queue')
       .and.not.include.keys('breaker');
