@@ -54,6 +54,7 @@ import type { Running } from './run-program.js';
 import { createTrace, type TraceParts } from './trace-session.js';
 import { brokerConnection } from './broker-connection.js';
 import { steadyClock, systemClock as clock } from './system-clock.js';
+import type { WatchedPorts } from './watched-ports.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
@@ -74,7 +75,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
 
-  const ledger = points.ledger(createStockLedger(redis, log));
+  const { watched, ...entry } = await openEntry(config.http, { redis, mysql, registry, log, fail });
+  const ledger = watched.ledger(points.ledger(createStockLedger(redis, log)));
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
     ...brokerConnection(config.rocketmq, log),
@@ -82,8 +84,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     meters: createChannelMeters(registry),
   });
 
-  const sales = createSaleBook(mysql);
-  const orders = createOrderBook(mysql);
+  const [sales, orders] = [watched.sales(createSaleBook(mysql)), watched.orders(createOrderBook(mysql))];
   const cache = createSaleCardCache(redis, { ttlMs: config.gate.cardCacheMs });
   const cards = new SaleCards(
     { book: sales, cache, clock: steadyClock },
@@ -95,12 +96,12 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     { ledger, units, clock: steadyClock, log },
   );
   const barrier = await openBarrier(config.redis, log);
-  const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
+  const half = watched.channel(points.channel(channel));
+  const place = { ledger: behindBarrier(ledger, barrier), channel: half, units, clock };
   const batcher = createBatcher(config.batch, { place, flags, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
-  const entry = await openEntry(config.http, { redis, mysql, registry, log, fail });
   const server = createHttpServer(
     {
       auth: authenticatorOf(config.auth),
@@ -109,7 +110,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-      ...orderMovesOf(config.payment, { orders, mysql, log }),
+      ...orderMovesOf(config.payment, { orders, watched, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
       ...{ letters: desks.letters, reconcile: desks.reconcile, ...inquiriesOf({ redis, mysql, log }, config.keeper) },
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
@@ -179,6 +180,7 @@ function waitingOf(
 
 interface OrderMovesParts {
   readonly orders: OrderBook;
+  readonly watched: WatchedPorts;
   readonly mysql: MysqlPool;
   readonly log: Log;
 }
@@ -186,9 +188,9 @@ interface OrderMovesParts {
 /** What buyers and the payment provider do with an order, and operators with what is owed back of it. */
 function orderMovesOf(
   config: ApiConfig['payment'],
-  { orders: book, mysql, log }: OrderMovesParts,
+  { orders: book, watched, mysql, log }: OrderMovesParts,
 ): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refunds' | 'refundsOf' | 'webhook'> {
-  const moves = createOrderMoves(mysql, { clock, log });
+  const moves = watched.moves(createOrderMoves(mysql, { clock, log }));
   const provider = paymentProviderOf(config, log);
   const refunds = createRefundBook(mysql);
   const { webhookSecret } = config;

@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/schema.js';
 import { Entry } from '../entry/entry.js';
+import { SwitchDesk } from '../entry/degrade/switch-desk.js';
 import { Limits } from '../entry/limits/limits.js';
 import { Lists } from '../entry/lists/lists.js';
 import { NetworkSet } from '../entry/lists/network-set.js';
@@ -16,7 +17,9 @@ import type { GateParts } from '../purchase/gate.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createLimitLedger } from '../redis/limit-ledger.js';
 import { createRuleBoard } from '../redis/rule-board.js';
+import { openGuard } from './entry-guard.js';
 import { steadyClock } from './system-clock.js';
+import type { WatchedPorts } from './watched-ports.js';
 
 export interface EntryParts {
   readonly redis: RedisConnection;
@@ -29,8 +32,10 @@ export interface EntryParts {
 
 /** The entry of an api, with the rules that are in force now and a look-out for new ones. */
 export interface OpenEntry {
-  readonly services: Pick<HttpServices, 'entry' | 'addressOf' | 'rules'>;
+  readonly services: Pick<HttpServices, 'entry' | 'addressOf' | 'rules' | 'switches' | 'degrade' | 'reads'>;
   readonly smooth: NonNullable<GateParts['smooth']>;
+  /** Ports whose calls the breakers watch. */
+  readonly watched: WatchedPorts;
   /** Looks for new rules no more. Never rejects. */
   close(): Promise<void>;
 }
@@ -50,17 +55,21 @@ export async function openEntry(
     ...{ rules: () => book.rules.limits, ledger: createLimitLedger(redis), clock: steadyClock },
     ...{ meters: createLimitMeters(registry), log },
   });
-  const layers = [new Lists(() => book.rules.lists), limits];
+  const guard = await openGuard({ rules: () => book.rules, redis, registry, log, fail });
+  // The breakers come last: who is let through in a trial should reach what is tried.
+  const layers = [new Lists(() => book.rules.lists), limits, guard.layer];
+  const rules = new RuleDesk({ store, board, log });
   return {
     services: {
       entry: new Entry(book, layers, { meters }),
       addressOf: createClientAddress(new NetworkSet(listOf(config.trustedProxies))),
-      rules: new RuleDesk({ store, board, log }),
+      ...{ rules, switches: new SwitchDesk(rules), ...guard.services },
     },
     smooth: () => limits.smooth(),
+    watched: guard.watched,
     async close(): Promise<void> {
       stop.abort();
-      await looking;
+      await Promise.all([looking, guard.close()]);
     },
   };
 }

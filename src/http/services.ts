@@ -2,6 +2,10 @@ import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
+import type { ReadEndpoint } from '../entry/degrade/answers.js';
+import type { Degrade } from '../entry/degrade/degrade.js';
+import type { DegradedReads } from '../entry/degrade/degraded-reads.js';
+import type { SwitchDesk } from '../entry/degrade/switch-desk.js';
 import type { Entry } from '../entry/entry.js';
 import type { RuleDesk } from '../entry/rules/rule-desk.js';
 import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
@@ -34,6 +38,10 @@ export interface HttpServices {
   /** Who may come in; asked for the endpoints of buyers only. */
   readonly entry: Pick<Entry, 'isOn' | 'stranger' | 'buyer'>;
   readonly addressOf: ClientAddress;
+  /** How much of an answer a request gets; asked for reads and for changes of orders. */
+  readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;
+  /** Give what was ruled. @throws OperationalError of the source */
+  readonly reads: Readonly<Record<ReadEndpoint, Pick<DegradedReads, 'serve'>>>;
   readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
@@ -62,6 +70,8 @@ export interface HttpServices {
   readonly refunds: Pick<RefundBook, 'list' | 'takeOn'>;
   /** The rules of the entry. @throws OperationalError mysql */
   readonly rules: Pick<RuleDesk, 'show' | 'find' | 'check' | 'publish' | 'history'>;
+  /** The switches of the degradation, which are part of those rules. @throws OperationalError mysql */
+  readonly switches: Pick<SwitchDesk, 'show' | 'set'>;
   readonly audit: AuditLog;
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { breakerRules } from '../breaker/breaker-rules.js';
+import { degradeRules } from '../degrade/degrade-rules.js';
 import { limitsRules } from '../limits/limits-rules.js';
 import { listsRules } from '../lists/lists-rules.js';
 import type { LayerName } from '../layer.js';
@@ -7,6 +9,8 @@ import type { LayerName } from '../layer.js';
 const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
   limits: limitsRules.prefault({}),
+  breaker: breakerRules.prefault({}),
+  degrade: degradeRules.prefault({}),
 } satisfies Record<LayerName, z.ZodType>);
 export type RuleSet = z.infer<typeof ruleSet>;
 

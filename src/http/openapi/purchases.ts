@@ -1,6 +1,6 @@
 import { QUANTITY_MAX } from '../../domain/purchase.js';
 import { STEP_RANKS } from '../../purchase/purchase-step.js';
-import { BEARER, body, BUYER, id, json, object, parameter, problems, ref, SALE_ID, text } from './parts.js';
+import { BEARER, body, BUYER, id, json, object, parameter, problems, readable, ref, SALE_ID, text } from './parts.js';
 
 const purchase = {
   operationId: 'buy',
@@ -16,7 +16,7 @@ const purchase = {
     202: json('the units are held for this buyer; see Location', ref('Purchase')),
     ...problems(
       ...([...BUYER, 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
-      ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'outcome_unknown'] as const),
+      ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'degraded', 'outcome_unknown'] as const),
       ...(['payload_too_large', 'unsupported_media_type'] as const),
     ),
   },
@@ -32,8 +32,8 @@ const purchaseStatus = {
     parameter('query', 'wait', { type: 'integer', minimum: 0, maximum: 30 }, false),
   ],
   responses: {
-    200: json('the purchase', ref('Purchase')),
-    ...problems(...BUYER, 'purchase_not_found'),
+    200: readable('the purchase', 'Purchase'),
+    ...problems(...BUYER, 'purchase_not_found', 'degraded'),
   },
 };
 
@@ -54,7 +54,7 @@ const purchaseEvents = {
       content: { 'text/event-stream': { schema: text } },
     },
     204: { description: 'Last-Event-ID was the end: nothing more will come' },
-    ...problems(...BUYER, 'purchase_not_found', 'overloaded'),
+    ...problems(...BUYER, 'purchase_not_found', 'overloaded', 'degraded'),
   },
 };
 

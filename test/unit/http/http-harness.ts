@@ -40,6 +40,8 @@ export class FakeServices {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       entry: { isOn: false, stranger: refuse, buyer: refuse },
       addressOf: () => '192.0.2.1',
+      degrade: { isOn: false, rulingOf: refuse },
+      reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));
@@ -62,6 +64,7 @@ export class FakeServices {
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       refunds: { list: refuse, takeOn: refuse },
       rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
+      switches: { show: refuse, set: refuse },
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

@@ -118,11 +118,15 @@ describe('entry/degrade: levels', () => {
       refuses: () => ++asked > 0,
       meters: { degraded: (endpoint, at, dryRun) => told.push(`${endpoint} ${at} ${dryRun}`) },
     });
-    expect(degrade.rulingOf('sale', 'u')).to.equal(null);
+    expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
+      ...[false, null, 'L0'],
+    ]);
     expect([told.length, asked]).to.deep.equal([0, 0]);
 
     rules = rulesOf({ mode: 'dry_run', switches: { sale: { level: 'L2' } } });
-    expect(degrade.levelOf('sale', 'u')).to.equal('L0');
+    expect(degrade.rulingOf('sale', 'u')).to.equal(null);
+    expect(told.splice(0)).to.deep.equal(['sale L2 true']);
+    expect(degrade.levelOf('sale', 'u'), 'for who knows what a dry run is').to.equal('L2');
     expect(told.splice(0)).to.deep.equal(['sale L2 true']);
 
     rules = rulesOf({ switches: { sale: { level: 'L2' } } });
