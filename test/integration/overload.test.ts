@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Buyers } from '../../src/chaos/harness/buyers.js';
 import { ask, type Answer } from '../../src/chaos/harness/http-client.js';
 import { readMeter } from '../../src/chaos/harness/meters.js';
@@ -12,6 +13,8 @@ import { useSystem } from '../helpers/system.js';
 /** What is promised of switches and of breakers that agree. */
 const EVERYWHERE_MS = 1000;
 const OUTAGE_MS = 10_000;
+/** Between two requests of one buyer who keeps asking. */
+const ASK_PAUSE_MS = 50;
 /** A breaker that a few seconds of trouble open, and that tries again soon. */
 const BREAKER = {
   ...{ mode: 'on', windowMs: 2000, callsMin: 5 },
@@ -187,8 +190,9 @@ describe('too much to do: two apis', () => {
 
   it('MySQL stopped: two apis that see it open the breaker of the third, which asks nobody, within a second', async () => {
     const third = await system.programs.start('api');
-    const probe = { firstMs: 5000, capMs: 5000 }; // both stay open long enough to be seen together
-    await publish({ breaker: { ...BREAKER, probe }, degrade: { mode: 'on' } });
+    // A query that finds no connection fails after six seconds, so the window is longer; both stay open long enough to meet.
+    const breaker = { ...BREAKER, windowMs: 10_000, probe: { firstMs: 5000, capMs: 5000 } };
+    await publish({ breaker, degrade: { mode: 'on' } });
     await until('the third has the rules', async () => {
       const versions = await Promise.all([apis[0], third].map((api) => readMeter(api, 'seckill_entry_rules_version')));
       return versions[0] === versions[1];
@@ -200,12 +204,15 @@ describe('too much to do: two apis', () => {
     expect((await order(third)).status).to.equal(404);
     const mariadb = system.stack.servers.server('mariadb');
     expect(mariadb.kill('SIGSTOP'), 'it was stopped').to.equal(true);
+    let isOver = false;
+    const asking = async (api: Program): Promise<void> => {
+      for (; !isOver; await sleep(ASK_PAUSE_MS)) await order(api).catch(() => null);
+    };
+    const load = Promise.all(apis.flatMap((api) => Array.from({ length: 5 }, () => asking(api))));
     try {
       const isOpen = async (api: Program): Promise<boolean> => (await readMeter(api, MYSQL_BREAKER)) === 2;
-      const trouble = async (api: Program): Promise<void> => {
-        while (!(await isOpen(api))) await Promise.all(Array.from({ length: 5 }, () => order(api).catch(() => null)));
-      };
-      await Promise.all(apis.map(trouble));
+      const bothOpen = async (): Promise<boolean> => (await Promise.all(apis.map(isOpen))).every(Boolean);
+      await until('both see it', bothOpen, 60_000, 20);
       const openMs = performance.now();
       const answer = await found('the third spares it', async () => {
         if ((await readMeter(third, 'seckill_entry_breaker_quorum{dependency="mysql"}')) !== 1) return null;
@@ -217,8 +224,10 @@ describe('too much to do: two apis', () => {
       expect(tookMs).to.be.below(EVERYWHERE_MS);
       expect(await readMeter(third, MYSQL_BREAKER), 'it has no experience of its own').to.equal(0);
     } finally {
+      isOver = true;
       mariadb.kill('SIGCONT');
     }
+    await load;
     for (const api of [...apis, third]) {
       const isFull = async (): Promise<boolean> => (await order(api)).status === 404;
       await until('orders are read again', isFull, 30_000);

@@ -14,7 +14,7 @@ export interface Read extends ReadRequest {
   readonly word: (body: Body) => string;
   /** Why there is nothing; asked after the source has said so. */
   readonly missing: () => ProblemCode;
-  /** As the problem names it; null where the question has none. */
+  /** For problems; absent where the question has none. */
   readonly requestId?: string;
   readonly headers?: string[];
 }

@@ -43,11 +43,11 @@ export function mountSwitches(router: Router, services: HttpServices): void {
 const NO_BODY: FieldError = { field: 'body', message: 'must be {"level": "L0" to "L4", "percent": 0 to 100}' };
 const TWICE: FieldError = { field: 'endpoint', message: 'stands in the address' };
 
-/** Null when the body is no JSON object. */
+/** Null when the body is nothing that has fields. */
 function fieldsOf(text: string): object | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+    return typeof value === 'object' && value !== null ? value : null;
   } catch {
     return null;
   }
