@@ -13,7 +13,7 @@ import type { PurchaseRequest } from '../../../src/purchase/gate.js';
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);
 export const bearer = (userId = 'u1', roles: string[] = []): string =>
-  `Bearer ${sign({ userId, roles, ttlMs: 60_000 })}`;
+  `Bearer ${sign({ userId, roles, ttlMs: 3_600_000 })}`;
 
 const SERVER_OPTIONS: HttpServerOptions = {
   ...{ port: 0, host: '127.0.0.1', maxConnections: 200 },
