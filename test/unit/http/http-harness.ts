@@ -13,7 +13,7 @@ import type { PurchaseRequest } from '../../../src/purchase/gate.js';
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);
 export const bearer = (userId = 'u1', roles: string[] = []): string =>
-  `Bearer ${sign({ userId, roles, ttlMs: 60_000 })}`;
+  `Bearer ${sign({ userId, roles, ttlMs: 3_600_000 })}`;
 
 const SERVER_OPTIONS: HttpServerOptions = {
   ...{ port: 0, host: '127.0.0.1', maxConnections: 200 },
@@ -44,6 +44,8 @@ export class FakeServices {
       ...{ passes: { check: () => null }, tokens: { check: () => null, hand: refuse } },
       rooms: { join: refuse, look: refuse, end: refuse },
       ...{ cards: { get: refuse }, clock: { nowMs: () => Date.now() } },
+      degrade: { isOn: false, rulingOf: refuse },
+      reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));
@@ -66,6 +68,7 @@ export class FakeServices {
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       refunds: { list: refuse, takeOn: refuse },
       rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
+      switches: { show: refuse, set: refuse },
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
