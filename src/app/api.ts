@@ -1,6 +1,5 @@
 import type { Registry } from 'prom-client';
 import type { Config, PROGRAM_SECTIONS } from '../config/schema.js';
-import { OperationalError } from '../domain/errors.js';
 import { createAuthenticator, type Authenticator } from '../http/auth.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
@@ -11,57 +10,41 @@ import { createOrderMoves } from '../mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createRefundBook } from '../mysql/refund-book.js';
 import { createSaleBook } from '../mysql/sale-book.js';
-import {
-  createChannelMeters,
-  createHttpMeters,
-  createNewsMeters,
-  createPurchaseMeters,
-  createRegistry,
-} from '../observability/metrics.js';
+import { createHttpMeters, createNewsMeters, createRegistry } from '../observability/metrics.js';
 import { cancelOrder } from '../order/cancel.js';
 import { getOrder } from '../order/get-order.js';
 import { payOrder } from '../order/pay.js';
 import type { Log } from '../ports/log.js';
 import type { OrderBook } from '../ports/order-book.js';
-import { Batcher } from '../purchase/batcher.js';
-import { createCheckBack } from '../purchase/check-back.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
-import { placeAmongBuckets, type AmongBucketsPorts } from '../purchase/place-among-buckets.js';
-import { placeBatch } from '../purchase/place-batch.js';
 import type { WatchPorts } from '../purchase/purchase-watch.js';
 import type { ReadPurchasePorts } from '../purchase/read-purchase.js';
-import { SoldOutFlags } from '../purchase/sold-out-flags.js';
-import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../redis/replica-barrier.js';
 import { openPurchaseNews } from '../redis/purchase-news.js';
 import { createSaleCardCache } from '../redis/sale-card-cache.js';
 import { createSaleLedger } from '../redis/sale-ledger.js';
-import { createStockLedger } from '../redis/stock-ledger.js';
-import { createTransferLedger } from '../redis/transfer-ledger.js';
-import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import { GetSale } from '../sale/get-sale.js';
-import { SaleCards } from '../sale/sale-cards.js';
 import { SaleDesk } from '../sale/sale-desk.js';
 import { openEntry } from './entry.js';
-import { UnitFetcher } from '../stock/unit-fetcher.js';
+import { openGuard } from './entry-guard.js';
+import { openEntryRules } from './entry-rules.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { openOperatorDesks } from './operator-desks.js';
 import { paymentProviderOf } from './payment-provider.js';
+import { openPurchasePath } from './purchase-path.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
 import { createTrace, type TraceParts } from './trace-session.js';
-import { brokerConnection } from './broker-connection.js';
-import { steadyClock, systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from './system-clock.js';
+import type { WatchedPorts } from './watched-ports.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
-/** Sale cards and sale pages kept in memory. */
+/** Sale pages kept in memory. */
 const SALES_IN_MEMORY = 1000;
 const SALE_VIEW_MS = 1000;
-/** How long one process may hold the right to load a sale card. */
-const CARD_LOCK_MS = 3000;
 
 /**
  * The api: HTTP, gate, batcher, and the producer that the broker asks about open half messages.
@@ -74,44 +57,28 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
 
-  const ledger = points.ledger(createStockLedger(redis, log));
-  const channel = await createPurchaseChannel({
-    ...config.rocketmq,
-    ...brokerConnection(config.rocketmq, log),
-    checkBack: createCheckBack({ ledger: points.checked(ledger), log }),
-    meters: createChannelMeters(registry),
-  });
-
-  const sales = createSaleBook(mysql);
-  const orders = createOrderBook(mysql);
+  const common = { redis, registry, log, fail };
+  const rules = await openEntryRules(config.entry, { ...common, mysql });
+  const guard = await openGuard({ ...common, rules: () => rules.book.rules });
+  const { watched } = guard;
+  const [sales, orders] = [watched.sales(createSaleBook(mysql)), watched.orders(createOrderBook(mysql))];
   const cache = createSaleCardCache(redis, { ttlMs: config.gate.cardCacheMs });
-  const cards = new SaleCards(
-    { book: sales, cache, clock: steadyClock },
-    { memoryTtlMs: config.gate.cardMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: CARD_LOCK_MS },
-  );
-  const units = new UnitFetcher(points.transfers(createTransferLedger(redis)));
-  const flags = new SoldOutFlags(
-    { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
-    { ledger, units, clock: steadyClock, log },
-  );
-  const barrier = await openBarrier(config.redis, log);
-  const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
-  const entry = await openEntry(config, { redis, mysql, registry, log, fail, isSoldOut: soldOutIn(cards, flags) });
-  const batcher = createBatcher(config.batch, { place, flags, registry, fail });
-
+  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
+  const { ledger, cards, units } = path;
+  const entry = openEntry(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
   const server = createHttpServer(
     {
       ...{ auth: authenticatorOf(config.auth), ...entry.services, cards },
-      gate: points.gate(new PurchaseGate({ cards, flags, batcher, smooth: entry.smooth })),
+      gate: points.gate(new PurchaseGate({ ...path, smooth: entry.smooth })),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-      ...orderMovesOf(config.payment, { orders, mysql, log }),
+      ...orderMovesOf(config.payment, { orders, watched, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
       ...{ letters: desks.letters, reconcile: desks.reconcile, ...inquiriesOf({ redis, mysql, log }, config.keeper) },
-      ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
+      ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: path.health }),
       ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry) },
       ...{ log, onBug: fail },
     },
@@ -124,53 +91,11 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await Promise.all([desks, news, channel, barrier, entry].map((one) => one?.close()));
+      await Promise.all([desks, news, path, entry].map((one) => one.close()));
       await redis.close();
       await mysql.close();
     },
   };
-}
-
-/** Null where no buyer waits for replicas. */
-async function openBarrier(redis: ApiConfig['redis'], log: Log): Promise<ReplicaBarrier | null> {
-  const { waitReplicas: replicas, waitReplicasMs: timeoutMs } = redis;
-  return replicas === 0 ? null : openReplicaBarrier(redis, { replicas, timeoutMs }, log);
-}
-
-interface BatcherParts {
-  readonly place: AmongBucketsPorts;
-  readonly flags: SoldOutFlags;
-  readonly registry: Registry;
-  readonly fail: (error: unknown) => void;
-}
-
-/** A sale that this process has not seen lately is not known to be sold out. */
-function soldOutIn(cards: SaleCards, flags: SoldOutFlags): (saleId: string) => boolean {
-  return (saleId) => {
-    const card = cards.peek(saleId);
-    return card?.card === 'ready' && flags.isSoldOut(card.sale);
-  };
-}
-
-/** The batcher, which shows every batch to the sold-out flags. */
-function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
-  const batcher: Batcher = new Batcher(options, {
-    place: async (ref, purchases, trace, reply) => {
-      const askedMs = steadyClock.nowMs();
-      const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
-      const placed = await placeIn(ref, purchases, trace, reply, place);
-      flags.observe(ref, placed.unitsLeft, askedMs);
-      return placed;
-    },
-    clock: steadyClock,
-    meters: createPurchaseMeters(registry, () => batcher),
-    onError: (error) => {
-      if (error instanceof OperationalError) return 'unavailable';
-      fail(error);
-      return 'outcome_unknown';
-    },
-  });
-  return batcher;
 }
 
 /** Buyers who wait for their purchase: by long poll or by stream, on the same news. */
@@ -186,6 +111,7 @@ function waitingOf(
 
 interface OrderMovesParts {
   readonly orders: OrderBook;
+  readonly watched: WatchedPorts;
   readonly mysql: MysqlPool;
   readonly log: Log;
 }
@@ -193,9 +119,9 @@ interface OrderMovesParts {
 /** What buyers and the payment provider do with an order, and operators with what is owed back of it. */
 function orderMovesOf(
   config: ApiConfig['payment'],
-  { orders: book, mysql, log }: OrderMovesParts,
+  { orders: book, watched, mysql, log }: OrderMovesParts,
 ): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refunds' | 'refundsOf' | 'webhook'> {
-  const moves = createOrderMoves(mysql, { clock, log });
+  const moves = watched.moves(createOrderMoves(mysql, { clock, log }));
   const provider = paymentProviderOf(config, log);
   const refunds = createRefundBook(mysql);
   const { webhookSecret } = config;

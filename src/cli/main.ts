@@ -13,6 +13,7 @@ import { refundsCommand } from './refunds.js';
 import { rulesCommand } from './rules.js';
 import { saleCommand } from './sale.js';
 import { stackCommand } from './stack.js';
+import { switchCommand } from './switch.js';
 import { tokenCommand } from './token.js';
 import { topicsCommand } from './topics.js';
 import { traceCommand } from './trace.js';
@@ -41,6 +42,7 @@ for (const make of [
   reconcileCommand,
   refundsCommand,
   rulesCommand,
+  switchCommand,
   auditCommand,
   traceCommand,
   chaosCommand,

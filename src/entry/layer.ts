@@ -2,11 +2,11 @@ import type { Mode } from './mode.js';
 import type { Visit } from './visit.js';
 
 /** Names of the layers, as rules and metrics say them. */
-export const LAYERS = ['lists', 'limits', 'sign', 'queue'] as const;
+export const LAYERS = ['lists', 'limits', 'breaker', 'degrade', 'sign', 'queue'] as const;
 export type LayerName = (typeof LAYERS)[number];
 
 /** Why a layer refuses: the `code` of the answer. */
-export type EntryWord = 'forbidden' | 'rate_limited';
+export type EntryWord = 'forbidden' | 'rate_limited' | 'degraded';
 
 /** A no, as the buyer hears it. */
 export interface Refused {

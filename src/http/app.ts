@@ -18,6 +18,7 @@ import { mountRefunds } from './routes/refunds.js';
 import { Router } from './routes/router.js';
 import { mountRules } from './routes/rules.js';
 import { mountSales } from './routes/sales.js';
+import { mountSwitches } from './routes/switches.js';
 import { mountTraces } from './routes/traces.js';
 import type { HttpServices } from './services.js';
 
@@ -51,6 +52,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountReconcile(router, services);
   mountRefunds(router, services);
   mountRules(router, services);
+  mountSwitches(router, services);
   mountAudit(router, services);
   mountTraces(router, services);
   mountProbes(router, services, lifecycle);

@@ -7,6 +7,7 @@ import { problemAnswer, type Answer } from './respond.js';
 const DETAILS: Readonly<Record<EntryWord, string>> = {
   forbidden: 'You may not come in here.',
   rate_limited: 'You ask too often, or too many ask at once.',
+  degraded: 'There is too much to do right now; nothing was taken. Ask again with the same key.',
 };
 
 const PREPARED = Object.fromEntries(

@@ -31,6 +31,8 @@ export const HTTP_CODES = [
   'bad_signature',
   'ticket_not_found',
   'tokens_gone',
+  'degraded',
+  'rules_unfit',
 ] as const;
 export type HttpCode = (typeof HTTP_CODES)[number];
 
@@ -93,6 +95,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
   bad_signature: row(401, 'Not signed', 'A valid signature of the request is needed.'),
   ticket_not_found: row(404, 'No such ticket', 'You have no such place in this queue, or it has ended. Join again.'),
+  degraded: row(503, 'Spared', 'There is too much to do right now; this was not begun. Ask again later.', 2000),
+  rules_unfit: row(409, 'Rules unfit', 'The newest rules cannot be read here; publish others first.'),
   tokens_gone: row(409, 'No tokens left', 'As many buyers have a token for this sale as may have one.'),
 };
 

@@ -2,6 +2,10 @@ import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
+import type { ReadEndpoint } from '../entry/degrade/answers.js';
+import type { Degrade } from '../entry/degrade/degrade.js';
+import type { DegradedReads } from '../entry/degrade/degraded-reads.js';
+import type { SwitchDesk } from '../entry/degrade/switch-desk.js';
 import type { Entry } from '../entry/entry.js';
 import type { QueuePasses } from '../entry/queue/queue-passes.js';
 import type { WaitingRooms } from '../entry/queue/waiting-rooms.js';
@@ -47,6 +51,10 @@ export interface HttpServices {
   readonly rooms: Pick<WaitingRooms, 'join' | 'look' | 'end'>;
   readonly cards: Pick<SaleCards, 'get'>;
   readonly clock: Pick<Clock, 'nowMs'>;
+  /** How much of an answer a request gets; asked for reads and for changes of orders. */
+  readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;
+  /** Give what was ruled. @throws OperationalError of the source */
+  readonly reads: Readonly<Record<ReadEndpoint, Pick<DegradedReads, 'serve'>>>;
   readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
@@ -75,6 +83,8 @@ export interface HttpServices {
   readonly refunds: Pick<RefundBook, 'list' | 'takeOn'>;
   /** The rules of the entry. @throws OperationalError mysql */
   readonly rules: Pick<RuleDesk, 'show' | 'find' | 'check' | 'publish' | 'history'>;
+  /** The switches of the degradation, which are part of those rules. @throws OperationalError mysql */
+  readonly switches: Pick<SwitchDesk, 'show' | 'set'>;
   readonly audit: AuditLog;
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;

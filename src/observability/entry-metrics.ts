@@ -1,4 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { BreakerState } from '../ports/breaker-board.js';
+import type { BreakerMeters } from '../ports/breaker-meters.js';
+import type { DegradeMeters } from '../ports/degrade-meters.js';
 import type { EntryMeters } from '../ports/entry-meters.js';
 import type { LimitMeters } from '../ports/limit-meters.js';
 
@@ -65,5 +68,50 @@ export function createLimitMeters(registry: Registry): LimitMeters {
     counted: (ledger, visits) => by[ledger].inc(visits),
     refused: (endpoint, limit, mode) => refused.labels(endpoint, limit, mode).inc(),
     uncounted: (times) => uncounted.inc(times),
+  };
+}
+
+const BREAKER_NUMBERS: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
+
+/** The api: the breakers of the entry. */
+export function createBreakerMeters(registry: Registry): BreakerMeters {
+  const registers = [registry];
+  const labelNames = ['dependency'];
+  const state = new Gauge({
+    name: 'seckill_entry_breaker',
+    help: 'The breaker of this process around a dependency, by its own experience: 0 closed, 1 half open, 2 open.',
+    ...{ labelNames, registers },
+  });
+  const quorum = new Gauge({
+    name: 'seckill_entry_breaker_quorum',
+    help: '1 while so many processes have theirs open that it is open for all.',
+    ...{ labelNames, registers },
+  });
+  const refused = new Counter({
+    name: 'seckill_entry_breaker_refusals_total',
+    help: 'Times that a breaker asked for less of an answer, or would have (dry_run).',
+    ...{ labelNames: [...labelNames, 'mode'], registers },
+  });
+  for (const dependency of ['redis', 'rocketmq', 'mysql']) {
+    state.labels(dependency).set(BREAKER_NUMBERS.closed);
+    quorum.labels(dependency).set(0);
+  }
+  return {
+    breakerMoved: (dependency, to) => state.labels(dependency).set(BREAKER_NUMBERS[to]),
+    breakerRefused: (dependency, dryRun) => refused.labels(dependency, dryRun ? 'dry_run' : 'on').inc(),
+    breakerQuorum: (dependency, open) => quorum.labels(dependency).set(open ? 1 : 0),
+  };
+}
+
+/** The api: the degradation. */
+export function createDegradeMeters(registry: Registry): DegradeMeters {
+  const degraded = new Counter({
+    name: 'seckill_entry_degraded_total',
+    help: 'Requests that were ruled to get less than the full answer, or would have been (dry_run).',
+    labelNames: ['endpoint', 'level', 'mode'],
+    registers: [registry],
+  });
+  return {
+    degraded: (endpoint, level, dryRun) => degraded.labels(endpoint, level, dryRun ? 'dry_run' : 'on').inc(),
   };
 }

@@ -4,7 +4,12 @@ import { Registry } from 'prom-client';
 import { SCHEMA } from '../../src/config/schema.js';
 import type { Key } from '../../src/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/domain/waiting-states.js';
-import { createEntryMeters, createLimitMeters } from '../../src/observability/entry-metrics.js';
+import {
+  createBreakerMeters,
+  createDegradeMeters,
+  createEntryMeters,
+  createLimitMeters,
+} from '../../src/observability/entry-metrics.js';
 import {
   createChannelMeters,
   createHttpMeters,
@@ -27,6 +32,8 @@ async function published(): Promise<Set<string>> {
   createReconcileMeters(registry);
   createEntryMeters(registry);
   createLimitMeters(registry);
+  createBreakerMeters(registry);
+  createDegradeMeters(registry);
   const metrics = await registry.getMetricsAsJSON();
   return new Set(
     metrics.flatMap(({ name, type }) =>
@@ -59,6 +66,19 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
     ]) {
       expect(rules).to.contain(`seckill_${metric}`);
     }
+  });
+
+  it('what needs a person at the entry has an alert: a breaker that opened, and rules that were refused', async () => {
+    const rules = read('deploy/prometheus/alerts.yml');
+    for (const metric of ['seckill_entry_breaker', 'seckill_entry_rules_refused_total']) {
+      expect(rules).to.match(new RegExp(`expr: (>-\\s+)?max.*\\b${metric}\\b`));
+    }
+    const registry = new Registry();
+    const { breakerMoved } = createBreakerMeters(registry);
+    breakerMoved('mysql', 'open');
+    const text = await registry.metrics();
+    expect(text, 'above the threshold of its alert').to.match(/^seckill_entry_breaker\{dependency="mysql"\} 2$/m);
+    expect(text, 'seen before it moves').to.match(/^seckill_entry_breaker\{dependency="redis"\} 0$/m);
   });
 
   it('docs/architecture.md has the table of src/domain/waiting-states.ts', () => {

@@ -1,6 +1,12 @@
 import { systemClock as clock } from '../../src/app/system-clock.js';
 import type { Batch } from '../../src/domain/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId } from '../../src/domain/ids.js';
+import type { Body } from '../../src/entry/degrade/answers.js';
+import { Degrade } from '../../src/entry/degrade/degrade.js';
+import { degradeRules } from '../../src/entry/degrade/degrade-rules.js';
+import { DegradedReads } from '../../src/entry/degrade/degraded-reads.js';
+import { FallbackCache } from '../../src/entry/degrade/fallback-cache.js';
+import { SwitchDesk } from '../../src/entry/degrade/switch-desk.js';
 import { Entry } from '../../src/entry/entry.js';
 import { Lists } from '../../src/entry/lists/lists.js';
 import { listsRules } from '../../src/entry/lists/lists-rules.js';
@@ -76,6 +82,7 @@ const LISTS = listsRules.parse({
 const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
 const QUEUE = queueRules.parse({ mode: 'dry_run' });
 const ENTRY_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
+const DEGRADE = degradeRules.parse({ mode: 'on' });
 const LIMITS = { memoryTtlMs: 20, memoryMax: 100, lockMs: 1000 };
 
 /** The real HTTP server and use cases over servers in memory, with a worker behind every commit, and eyes on all ports. */
@@ -143,10 +150,21 @@ export class HostileWorld extends ReconcileWorld {
         onError: (error) => this.#wrong('batcher', error),
       },
     );
+    const rules = new RuleDesk({ store: new MemoryRuleStore(), board: new MemoryRuleBoard(), log: this.log });
+    // Looked at for every request, which gets the full answer all the same.
+    const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, meters: { degraded: () => undefined } });
+    const answers = (): FallbackCache<Body> =>
+      new FallbackCache({ rules: () => DEGRADE.cache, clock, entriesMax: 1000 });
+    const reads = {
+      status: new DegradedReads('status', answers()),
+      sale: new DegradedReads('sale', answers()),
+      order: new DegradedReads('order', answers()),
+    };
     return {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       // Every address is looked at, and whom a header names is believed; nobody is refused.
       entry: new Entry({ isAnyOn: true }, [new Lists(() => LISTS)], { meters: { refused: () => undefined } }),
+      ...{ degrade, reads },
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#front(cards, flags),
       gate: new PurchaseGate({ cards, flags, batcher }),
@@ -167,7 +185,7 @@ export class HostileWorld extends ReconcileWorld {
       letters: this.#seen(this.desk),
       reconcile: this.#seen(this.reconcile),
       refunds,
-      rules: this.#seen(new RuleDesk({ store: new MemoryRuleStore(), board: new MemoryRuleBoard(), log: this.log })),
+      ...{ rules: this.#seen(rules), switches: this.#seen(new SwitchDesk(rules)) },
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

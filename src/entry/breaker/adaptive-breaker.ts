@@ -98,6 +98,16 @@ export class AdaptiveBreaker {
     if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.nowMs();
   }
 
+  /** The layer goes off or on: what was seen before says nothing about later. */
+  forget(): void {
+    const nowMs = this.#parts.clock.nowMs();
+    this.#window = new CallWindow(this.#parts.rules().windowMs, nowMs);
+    this.#usual.resume(nowMs);
+    this.#failedTrials = 0;
+    this.#openForAllUntilMs = -Infinity;
+    if (this.#state !== 'closed') this.#move('closed');
+  }
+
   #isShut(nowMs: number, trial: BreakerRules['trial']): boolean {
     this.#wake(nowMs);
     switch (this.#state) {

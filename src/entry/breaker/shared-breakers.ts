@@ -37,10 +37,12 @@ export class SharedBreakers {
   readonly #breakers: Readonly<Record<Dependency, AdaptiveBreaker>>;
   #seen: readonly LiveVote[] = [];
   #boardIsAway = false;
+  #wasOn: boolean;
 
   constructor(ports: SharedBreakersPorts, options: SharedBreakersOptions) {
     this.#ports = ports;
     this.#options = options;
+    this.#wasOn = this.isOn;
     const breakerOf = (dependency: Dependency): AdaptiveBreaker =>
       new AdaptiveBreaker({
         ...{ rules: ports.rules, clock: ports.clock, random: ports.random },
@@ -51,6 +53,11 @@ export class SharedBreakers {
         refused: (dryRun) => ports.meters.breakerRefused(dependency, dryRun),
       });
     this.#breakers = { redis: breakerOf('redis'), rocketmq: breakerOf('rocketmq'), mysql: breakerOf('mysql') };
+  }
+
+  /** False: nothing is watched and nobody is refused. */
+  get isOn(): boolean {
+    return this.#ports.rules().mode !== 'off';
   }
 
   /** Asked once for each request that needs the dependency, before anything of it has begun. */
@@ -84,9 +91,10 @@ export class SharedBreakers {
    * stand. Never throws: without the board each process goes by its own experience.
    */
   async runOnce(): Promise<void> {
-    const { rules, board, clock } = this.#ports;
+    const { board, clock } = this.#ports;
     const { processId, voteLifeMs } = this.#options;
-    if (rules().mode === 'off') return;
+    if (this.isOn !== this.#wasOn) this.#beginAnew();
+    if (!this.isOn) return;
     const askedMs = clock.nowMs();
     try {
       const votes = await board.exchange(processId, this.#vote(), voteLifeMs);
@@ -110,6 +118,15 @@ export class SharedBreakers {
     await board.withdraw(this.#options.processId).catch((err: unknown) => {
       log.debug({ err }, 'the vote of this process ends by itself');
     });
+  }
+
+  #beginAnew(): void {
+    this.#wasOn = this.isOn;
+    this.#seen = [];
+    for (const dependency of DEPENDENCIES) {
+      this.#breakers[dependency].forget();
+      this.#ports.meters.breakerQuorum(dependency, false);
+    }
   }
 
   #vote(): Vote {

@@ -1,6 +1,7 @@
 import type { Dependency } from '../../domain/errors.js';
 import type { DegradeMeters } from '../../ports/degrade-meters.js';
 import type { Endpoint } from '../endpoint.js';
+import type { Mode } from '../mode.js';
 import type { DegradeRules } from './degrade-rules.js';
 import type { Level } from './level.js';
 import { rulingFor, type Ruling } from './ruling.js';
@@ -21,24 +22,38 @@ export class Degrade {
     this.#parts = parts;
   }
 
+  get mode(): Mode {
+    return this.#parts.rules().mode;
+  }
+
+  /** False: nobody need ask. */
+  get isOn(): boolean {
+    return this.mode !== 'off';
+  }
+
   /**
    * Asked once for each request.
    * @param who the user, or the client address of somebody who is not signed in
    * @returns null: the layer is off, or only counts; everything is as if it were not there
    */
   rulingOf(endpoint: Endpoint, who: string): Ruling | null {
-    const { rules, refuses, meters } = this.#parts;
-    const now = rules();
+    const now = this.#parts.rules();
     if (now.mode === 'off') return null;
-    const ruling = rulingFor(now, endpoint, who, refuses);
-    const dryRun = now.mode === 'dry_run';
-    if (ruling.level !== 'L0') meters.degraded(endpoint, ruling.level, dryRun);
-    return dryRun ? null : ruling;
+    const ruling = this.#rule(now, endpoint, who);
+    return now.mode === 'on' ? ruling : null;
   }
 
-  /** The same, for who needs no more than the level. */
+  /** The same, for who needs no more than the level, and knows himself what a dry run is. L0 while the layer is off. */
   levelOf(endpoint: Endpoint, who: string): Level {
-    return this.rulingOf(endpoint, who)?.level ?? 'L0';
+    const now = this.#parts.rules();
+    return now.mode === 'off' ? 'L0' : this.#rule(now, endpoint, who).level;
+  }
+
+  #rule(now: DegradeRules, endpoint: Endpoint, who: string): Ruling {
+    const { refuses, meters } = this.#parts;
+    const ruling = rulingFor(now, endpoint, who, refuses);
+    if (ruling.level !== 'L0') meters.degraded(endpoint, ruling.level, now.mode === 'dry_run');
+    return ruling;
   }
 }
 

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { breakerRules } from '../breaker/breaker-rules.js';
+import { degradeRules } from '../degrade/degrade-rules.js';
 import { limitsRules } from '../limits/limits-rules.js';
 import { listsRules } from '../lists/lists-rules.js';
 import type { LayerName } from '../layer.js';
@@ -9,6 +11,8 @@ import { signRules } from '../sign/sign-rules.js';
 const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
   limits: limitsRules.prefault({}),
+  breaker: breakerRules.prefault({}),
+  degrade: degradeRules.prefault({}),
   sign: signRules.prefault({}),
   queue: queueRules.prefault({}),
 } satisfies Record<LayerName, z.ZodType>);

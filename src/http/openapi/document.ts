@@ -8,6 +8,7 @@ import { refundPaths } from './refunds.js';
 import { rulePaths } from './rules.js';
 import { salePaths } from './sales.js';
 import { schemas } from './schemas.js';
+import { switchPaths } from './switches.js';
 
 /** The API in OpenAPI 3.1. A guard test holds its paths against the mounted routes. */
 export const OPENAPI = {
@@ -22,6 +23,7 @@ export const OPENAPI = {
     ...reconcilePaths,
     ...refundPaths,
     ...rulePaths,
+    ...switchPaths,
     ...operationPaths,
   },
   components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },

@@ -1,4 +1,4 @@
-import { BEARER, body, BUYER, COMMON, id, json, object, parameter, problems, ref, text } from './parts.js';
+import { BEARER, body, BUYER, COMMON, id, json, object, parameter, problems, readable, ref, text } from './parts.js';
 
 const ORDER_ID = parameter('path', 'orderId', { type: 'string', pattern: '^[1-9][0-9]{0,18}$' });
 
@@ -10,7 +10,7 @@ const payOrder = {
   responses: {
     200: json('the order, paid now or before', ref('Order')),
     ...problems(...BUYER, 'order_not_found', 'wrong_state', 'refund_due', 'payment_declined'),
-    ...problems('payment_not_configured', 'unavailable', 'outcome_unknown'),
+    ...problems('payment_not_configured', 'unavailable', 'outcome_unknown', 'degraded'),
   },
 };
 
@@ -21,7 +21,7 @@ const cancelOrder = {
   parameters: [ORDER_ID],
   responses: {
     200: json('the order, cancelled now or before', ref('Order')),
-    ...problems(...BUYER, 'order_not_found', 'wrong_state'),
+    ...problems(...BUYER, 'order_not_found', 'wrong_state', 'degraded'),
   },
 };
 
@@ -52,8 +52,8 @@ export const orderPaths = {
       security: BEARER,
       parameters: [ORDER_ID],
       responses: {
-        200: json('the order, with what is or was owed back', ref('OrderWithRefunds')),
-        ...problems(...BUYER, 'order_not_found'),
+        200: readable('the order, with what is or was owed back', 'OrderWithRefunds'),
+        ...problems(...BUYER, 'order_not_found', 'degraded'),
       },
     },
   },

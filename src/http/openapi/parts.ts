@@ -21,6 +21,12 @@ export const body = (schema: object, required: boolean): object => ({
   content: { 'application/json': { schema } },
 });
 
+/** The whole answer, or as much of it as is given while there is too much to do. */
+export const readable = (description: string, schema: string): object =>
+  json(`${description}; less of it, marked by \`degraded\`, while there is too much to do`, {
+    anyOf: [ref(schema), ref('Degraded')],
+  });
+
 /** One response per status; its description names every code that comes with it. */
 export function problems(...codes: ProblemCode[]): Record<string, object> {
   const byStatus = new Map<number, ProblemCode[]>();

@@ -10,6 +10,7 @@ import {
   problems,
   PURCHASE_TOKEN,
   QUEUE_PASS,
+  readable,
   ref,
   SALE_BUYER,
   SALE_ID,
@@ -34,7 +35,7 @@ const purchase = {
     202: json('the units are held for this buyer; see Location', ref('Purchase')),
     ...problems(
       ...([...SALE_BUYER, 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
-      ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'outcome_unknown'] as const),
+      ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'degraded', 'outcome_unknown'] as const),
       ...(['payload_too_large', 'unsupported_media_type'] as const),
     ),
   },
@@ -51,8 +52,8 @@ const purchaseStatus = {
     ...SIGNATURE,
   ],
   responses: {
-    200: json('the purchase', ref('Purchase')),
-    ...problems(...SALE_BUYER, 'purchase_not_found', 'payload_too_large'),
+    200: readable('the purchase', 'Purchase'),
+    ...problems(...SALE_BUYER, 'purchase_not_found', 'degraded', 'payload_too_large'),
   },
 };
 
@@ -74,7 +75,7 @@ const purchaseEvents = {
       content: { 'text/event-stream': { schema: text } },
     },
     204: { description: 'Last-Event-ID was the end: nothing more will come' },
-    ...problems(...SALE_BUYER, 'purchase_not_found', 'overloaded', 'payload_too_large'),
+    ...problems(...SALE_BUYER, 'purchase_not_found', 'overloaded', 'degraded', 'payload_too_large'),
   },
 };
 

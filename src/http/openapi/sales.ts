@@ -1,4 +1,4 @@
-import { ADMIN, BEARER, body, COMMON, json, object, problems, ref, SALE_ID } from './parts.js';
+import { ADMIN, BEARER, body, COMMON, json, object, problems, readable, ref, SALE_ID } from './parts.js';
 
 const adminMove = (verb: string): object => ({
   post: {
@@ -39,7 +39,8 @@ export const salePaths = {
       operationId: 'readSalePage',
       parameters: [SALE_ID],
       responses: {
-        200: json('the sale', ref('SalePage')),
+        200: readable('the sale', 'SalePage'),
+        204: { description: 'no page right now: there is too much to do' },
         ...problems(...COMMON, 'forbidden', 'rate_limited', 'not_found', 'loading'),
       },
     },

@@ -63,6 +63,16 @@ export const schemas = {
     stock: { enum: ['plenty', 'few', 'none', 'unknown'] },
     serverTime: time,
   }),
+  Degraded: object(
+    {
+      degraded: {
+        enum: ['L1', 'L2', 'L3'],
+        description: 'an old answer, the essential fields of one, or an empty one',
+      },
+      ageMs: { ...count, description: 'how old it is, in ms; absent: just read, or nothing is known' },
+    },
+    ['degraded'],
+  ),
   Sale: object({
     ...saleShared,
     ...{ stock: count, sold: count, buckets: count, epoch: count },

@@ -1,6 +1,7 @@
 import { assertNever } from '../../domain/errors.js';
 import { isId, isOrderId } from '../../domain/ids.js';
 import type { Order } from '../../domain/order.js';
+import { refusesChange } from '../../entry/degrade/degrade.js';
 import type { HttpServices } from '../services.js';
 import { orderBody } from './orders.js';
 import { buyerOf, type Exchange, type Router } from './router.js';
@@ -31,11 +32,14 @@ async function askedIn(exchange: Exchange, services: HttpServices): Promise<Aske
   const who = await buyerOf(exchange, 'order', services);
   if (who === null) return null;
   const orderId = exchange.param('orderId');
-  if (isOrderId(orderId)) return { orderId, userId: who.userId };
-  exchange.replies.problem(exchange.req, exchange.res, 'bad_request', {
-    detail: 'The order id must be a whole number.',
-  });
-  return null;
+  const refuse = (code: 'bad_request' | 'degraded', detail?: string): null => {
+    exchange.replies.problem(exchange.req, exchange.res, code, detail === undefined ? {} : { detail });
+    return null;
+  };
+  if (!isOrderId(orderId)) return refuse('bad_request', 'The order id must be a whole number.');
+  const { degrade } = services;
+  if (degrade.isOn && refusesChange(degrade.rulingOf('order', who.userId))) return refuse('degraded');
+  return { orderId, userId: who.userId };
 }
 
 async function pay({ req, res, replies }: Exchange, asked: Asked, services: HttpServices): Promise<void> {

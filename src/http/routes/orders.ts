@@ -1,6 +1,8 @@
 import { isOrderId } from '../../domain/ids.js';
 import type { Order } from '../../domain/order.js';
+import type { Body } from '../../entry/degrade/answers.js';
 import type { HttpServices } from '../services.js';
+import { answerRead } from './degraded-read.js';
 import { buyerOf, type Router } from './router.js';
 import { isoTime } from './sales.js';
 
@@ -15,13 +17,24 @@ export function mountOrders(router: Router, services: HttpServices): void {
       if (!isOrderId(orderId)) {
         return replies.problem(req, res, 'bad_request', { detail: 'The order id must be a whole number.' });
       }
-      const order = await services.getOrder(orderId, who.userId);
-      if (order === null) return replies.problem(req, res, 'order_not_found');
-      const refunds = await services.refundsOf(orderId);
-      const owed = refunds.map(({ amountCents, state, reason }) => ({ amountCents, state, reason }));
-      replies.json(req, res, 200, 'found', { ...orderBody(order), ...(owed.length > 0 ? { refunds: owed } : {}) });
+      const { userId } = who;
+      const read = {
+        ...{ endpoint: 'order' as const, key: `${userId}/${orderId}`, ids: { orderId }, who: () => userId },
+        ...{ word: () => 'found', missing: () => 'order_not_found' as const },
+        source: () => orderPage(orderId, userId, services),
+      };
+      await answerRead(exchange, read, services);
     },
   });
+}
+
+/** The order with what is or was owed back; null when this buyer has no such order. */
+async function orderPage(orderId: string, userId: string, services: HttpServices): Promise<Body | null> {
+  const order = await services.getOrder(orderId, userId);
+  if (order === null) return null;
+  const refunds = await services.refundsOf(orderId);
+  const owed = refunds.map(({ amountCents, state, reason }) => ({ amountCents, state, reason }));
+  return { ...orderBody(order), ...(owed.length > 0 ? { refunds: owed } : {}) };
 }
 
 export function orderBody(order: Order): object {

@@ -22,6 +22,12 @@ export function mountPurchaseEvents(router: Router, services: HttpServices, life
           detail: 'The address must hold a sale id and a request id.',
         });
       }
+      // Old news are none, so a stream has no poorer form; where the purchase stands can be asked for.
+      const { degrade } = services;
+      const level = degrade.isOn ? degrade.rulingOf('status', who.userId)?.level : undefined;
+      if (level !== undefined && level !== 'L0') {
+        return replies.problem(req, res, 'degraded', { requestId: asked.requestId, detail: NO_STREAM });
+      }
       const lastEventId = req.headers['last-event-id'];
       const seen = isStepWord(lastEventId) ? lastEventId : null;
       const poll = startPoll(exchange, lifecycle);
@@ -47,6 +53,7 @@ export function mountPurchaseEvents(router: Router, services: HttpServices, life
   });
 }
 
+const NO_STREAM = 'No streams right now: there is too much to do. Ask for the purchase itself, or come again later.';
 const TOO_MANY = 'Too many streams are open. Ask again, or ask for the purchase with `wait`.';
 
 async function tell(

@@ -1,6 +1,8 @@
 import { isId, isSaleId } from '../../domain/ids.js';
+import type { Body } from '../../entry/degrade/answers.js';
 import type { Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
+import { answerRead } from './degraded-read.js';
 import type { Exchange, Router } from './router.js';
 import { saleBuyerOf } from './sale-buyer.js';
 
@@ -28,10 +30,19 @@ export function mountPurchases(router: Router, services: HttpServices, lifecycle
       }
       const poll = startPoll(exchange, lifecycle);
       try {
-        const query = { saleId, userId: who.userId, requestId, waitMs, signal: poll.signal };
-        const status = await services.getPurchase.get(query);
-        if (status.status === 'not_found') return replies.problem(req, res, 'purchase_not_found', { requestId });
-        replies.json(req, res, 200, status.status, { requestId, saleId, ...status });
+        const { userId } = who;
+        const ids = { requestId, saleId };
+        const query = { ...ids, userId, waitMs, signal: poll.signal };
+        const source = async (): Promise<Body | null> => {
+          const status = await services.getPurchase.get(query);
+          return status.status === 'not_found' ? null : { ...ids, ...status };
+        };
+        const read = {
+          ...{ endpoint: 'status' as const, key: `${userId}/${saleId}/${requestId}`, ids, requestId, source },
+          ...{ who: () => userId, word: ({ status }: Body) => String(status) },
+          missing: () => 'purchase_not_found' as const,
+        };
+        await answerRead(exchange, read, services);
       } finally {
         lifecycle.polls.delete(poll);
       }

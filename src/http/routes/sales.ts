@@ -1,6 +1,8 @@
 import { isSaleId } from '../../domain/ids.js';
-import type { SaleView } from '../../sale/get-sale.js';
+import type { Body } from '../../entry/degrade/answers.js';
+import type { GetSaleAnswer, SaleView } from '../../sale/get-sale.js';
 import type { HttpServices } from '../services.js';
+import { answerRead } from './degraded-read.js';
 import { isLetIn, type Router } from './router.js';
 
 /** The page of a sale, for everybody. A second in shared caches keeps a crowd of reloads away from us. */
@@ -13,14 +15,23 @@ export function mountSales(router: Router, services: HttpServices): void {
       if (!isSaleId(saleId)) {
         return replies.problem(req, res, 'bad_request', { detail: 'The sale id must be a whole number.' });
       }
-      const answer = await services.getSale.get(saleId);
-      if (answer.outcome !== 'found') return replies.problem(req, res, answer.outcome);
-      replies.json(req, res, 200, answer.outcome, saleBody(answer.view), ['Cache-Control', 'public, max-age=1']);
+      let outcome: GetSaleAnswer['outcome'] = 'not_found';
+      const source = async (): Promise<Body | null> => {
+        const answer = await services.getSale.get(saleId);
+        outcome = answer.outcome;
+        return answer.outcome === 'found' ? saleBody(answer.view) : null;
+      };
+      const read = {
+        ...{ endpoint: 'sale' as const, key: saleId, ids: { saleId }, source, who: () => services.addressOf(req) },
+        ...{ word: () => outcome, missing: () => (outcome === 'loading' ? outcome : 'not_found') },
+        headers: ['Cache-Control', 'public, max-age=1'],
+      };
+      await answerRead(exchange, read, services);
     },
   });
 }
 
-function saleBody({ opensAtMs, closesAtMs, nowMs, ...view }: SaleView): object {
+function saleBody({ opensAtMs, closesAtMs, nowMs, ...view }: SaleView): Body {
   return { ...view, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), serverTime: isoTime(nowMs) };
 }
 

@@ -37,6 +37,20 @@ describe('entry: the rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
+  it('breaker and degradation are rules like all others: validated with their reasons, and on by themselves', () => {
+    const reasons = reasonsOf({
+      breaker: { mode: 'on', weights: { rate: 0.9 } },
+      degrade: { mode: 'on', switches: { purchase: { level: 'L1' } }, asked: { mysql: { order: 'L7' } } },
+    });
+    expect(reasons.map((reason) => reason.split(':')[0])).to.have.members([
+      ...['breaker.weights.rate', 'degrade.switches.purchase.level', 'degrade.asked.mysql.order'],
+    ]);
+    for (const layer of ['breaker', 'degrade']) {
+      const parsed = parseRules({ [layer]: { mode: 'on' } });
+      expect('rules' in parsed && isAnyOn(parsed.rules), layer).to.equal(true);
+    }
+  });
+
   it('what is no object at all is refused, in a few words', () => {
     for (const rules of [null, 7, 'rules', [], undefined]) expect(reasonsOf(rules)).to.have.length(1);
     expect(reasonsOf(null)[0]).to.match(/^rules: /);

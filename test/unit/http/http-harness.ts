@@ -44,6 +44,8 @@ export class FakeServices {
       ...{ passes: { check: () => null }, tokens: { check: () => null, hand: refuse } },
       rooms: { join: refuse, look: refuse, end: refuse },
       ...{ cards: { get: refuse }, clock: { nowMs: () => Date.now() } },
+      degrade: { isOn: false, rulingOf: refuse },
+      reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));
@@ -66,6 +68,7 @@ export class FakeServices {
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       refunds: { list: refuse, takeOn: refuse },
       rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
+      switches: { show: refuse, set: refuse },
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

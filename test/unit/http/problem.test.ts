@@ -45,6 +45,8 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   bad_signature: [401, false],
   ticket_not_found: [404, false],
   tokens_gone: [409, false],
+  degraded: [503, true],
+  rules_unfit: [409, false],
 };
 
 describe('problem', () => {

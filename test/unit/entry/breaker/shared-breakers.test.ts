@@ -22,6 +22,8 @@ class World {
   readonly out = new Set<Dependency>();
   readonly processes: SharedBreakers[] = [];
   readonly refusals: string[] = [];
+  /** What the metrics hear. */
+  readonly told: string[] = [];
   #nextLookMs: number[] = [];
 
   /** Boots one more, which looks at the board before it serves. */
@@ -31,9 +33,9 @@ class World {
       {
         ...{ rules: () => this.rules, board: this.board, clock: this.clock, random: () => shortest, log: silentLog },
         meters: {
-          breakerMoved: () => undefined,
+          breakerMoved: (dependency, state) => this.told.push(`${dependency} ${state}`),
           breakerRefused: (dependency, dryRun) => this.refusals.push(`${dependency} ${dryRun}`),
-          breakerQuorum: () => undefined,
+          breakerQuorum: (dependency, open) => this.told.push(`${dependency} quorum ${open}`),
         },
       },
       { processId: `p${this.processes.length}`, ...BOARD_TIMES },
@@ -214,6 +216,27 @@ describe('entry/breaker: breakers of several processes', () => {
     await world.run(BOARD_TIMES.voteLifeMs + 500, [one]);
     const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
     expect(votes.map(({ processId }) => processId)).to.deep.equal(['test']);
+  });
+
+  it('switched off in trouble it is closed and says so; switched on again it begins anew, in this process and in others', async () => {
+    const [one, two] = [await world.boot(), await world.boot()];
+    const follower = await world.boot();
+    await world.fail([one, two]);
+    await world.run(500);
+    expect(world.refuse()).to.deep.equal([true, true, true]);
+    const { rules } = world;
+    world.rules = rulesOf({ mode: 'off' });
+    world.told.length = 0;
+    await world.run(500);
+    expect(world.told, 'who was open tells the metrics').to.include.members(['redis closed', 'redis quorum false']);
+    world.rules = rules;
+    expect(world.refuse(), 'before the next look').to.deep.equal([false, false, false]);
+    await world.run(500);
+    expect(world.refuse()).to.deep.equal([false, false, false]);
+    expect(follower.isOn).to.equal(true);
+    expect(await world.request(one, 'redis', true), 'what was seen before does not count').to.equal(true);
+    await world.run(500);
+    expect(one.refuses('redis')).to.equal(false);
   });
 
   it('the loop looks again and again, survives a board that is away, and takes its vote back at the end', async () => {

@@ -116,6 +116,8 @@ describe('entry/degrade: answers that read', () => {
       expect(await page.serve(level).catch((error: unknown) => error)).to.equal(page.error);
     }
     expect(Math.round(page.cache.ttlMs), 'no fault of the source').to.equal(29_400);
+    page.cache.put('7', SALE);
+    expect(await page.serve('L0').catch((error: unknown) => error), 'nothing stands in for a bug').to.equal(page.error);
   });
 
   it('that there is no such thing is said in full at every level that reads, and is not kept', async () => {
@@ -136,5 +138,12 @@ describe('entry/degrade: answers that read', () => {
     const other = await page.serve('L1', { key: '8', sparesSource: true });
     const empty = { saleId: '8', state: 'unknown', stock: 'unknown', degraded: 'L1' };
     expect(other).to.deep.equal({ served: 'empty', body: empty });
+    page.body = { ...SALE, saleId: '8' };
+    await page.serve('L0', { key: '8' });
+    page.clock.advance(10);
+    for (const key of ['7', '8']) {
+      const kept = await page.serve('L1', { key, sparesSource: true });
+      expect('body' in kept && kept.body).to.deep.equal({ ...SALE, saleId: key, degraded: 'L1', ageMs: 10 });
+    }
   });
 });

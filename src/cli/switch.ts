@@ -1,0 +1,118 @@
+import { Command } from 'commander';
+import { withRuleDesk } from '../app/rule-desk-session.js';
+import { loadConfig } from '../config/load.js';
+import { assertNever } from '../domain/errors.js';
+import { SwitchDesk, type SwitchAnswer, type Unfit } from '../entry/degrade/switch-desk.js';
+import { readSwitchArguments, type SwitchChange, type SwitchRow } from '../entry/degrade/switches.js';
+import { switchedBody, switchesBody } from '../http/switch-bodies.js';
+import { createLog } from '../observability/log.js';
+import { CliError } from './cli-error.js';
+import { operatorName } from './dlq-options.js';
+import { environment } from './environment.js';
+import { printable } from './printable.js';
+
+interface Flags {
+  readonly percent?: string;
+  readonly json?: boolean;
+}
+
+const EXAMPLES = `
+Endpoints: purchase, status, sale, order. Levels:
+  L0  the full answer
+  L1  the answer of a while ago, marked as stale
+  L2  of that one the essential fields
+  L3  an answer of the right shape that says nothing
+  L4  refused at once; the only one for a purchase beside L0
+
+Examples:
+  seckill switch                             how they stand
+  seckill switch sale L1                     for all
+  seckill switch purchase L4 --percent 20    for a fifth of the users, always the same ones
+  seckill switch sale L0                     back to full answers
+
+A switch is a new version of the rules: \`seckill rules history\` says who set it.
+Exit codes: 0 done, 1 not done, 2 used wrongly.`;
+
+export function switchCommand(): Command {
+  return new Command('switch')
+    .description('how much of an answer buyers get: show it, or set it for one endpoint')
+    .argument('[endpoint]', 'purchase, status, sale or order')
+    .argument('[level]', 'L0 to L4')
+    .option('--percent <share>', 'for so many of 100 users (default: all)')
+    .option('--json', 'print one JSON line')
+    .addHelpText('after', EXAMPLES)
+    .action(act);
+}
+
+async function act(
+  endpoint: string | undefined,
+  level: string | undefined,
+  flags: Flags,
+  command: Command,
+): Promise<void> {
+  if (endpoint === undefined) {
+    if (flags.percent !== undefined) command.error('error: --percent needs an endpoint and a level');
+    return run((desk) => show(desk, flags));
+  }
+  if (level === undefined) return command.error(`error: which level for ${printable(endpoint)}? L0 to L4`);
+  const read = readSwitchArguments(endpoint, level, flags.percent);
+  if (read.read === 'refused') {
+    const wrong = read.errors.map(({ field, message }) => `${field}: ${message}`).join('; ');
+    return command.error(`error: ${printable(wrong)}`);
+  }
+  await run((desk) => set(desk, read.change, flags));
+}
+
+async function run(task: (desk: SwitchDesk) => Promise<void>): Promise<void> {
+  const config = loadConfig(['mysql', 'redis', 'log'], environment());
+  await withRuleDesk(config, createLog('switch', 'error'), (rules) => task(new SwitchDesk(rules)));
+}
+
+/** @throws CliError when the rules cannot be read */
+export async function show(desk: Pick<SwitchDesk, 'show'>, { json }: Flags): Promise<void> {
+  const found = await desk.show();
+  if (found.outcome === 'rules_unfit') throw unfit(found);
+  if (json) return console.log(JSON.stringify(switchesBody(found)));
+  console.log(line('endpoint', 'level', 'percent', 'in force'));
+  for (const row of found.switches) console.log(lineOf(row));
+}
+
+/** @throws CliError when it was not set */
+export async function set(desk: Pick<SwitchDesk, 'set'>, change: SwitchChange, { json }: Flags): Promise<void> {
+  const answer = await desk.set(change, operatorName());
+  switch (answer.outcome) {
+    case 'switched':
+      return console.log(json ? JSON.stringify(switchedBody(answer)) : told(answer));
+    case 'version_conflict':
+      throw new CliError('others change the rules all the time; nothing was switched. Try again.');
+    case 'rules_unfit':
+      throw unfit(answer);
+    default:
+      return assertNever(answer);
+  }
+}
+
+function told({ row, version, seenAtOnce }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
+  const { endpoint, level, percent, inForce } = row;
+  const what = `${endpoint} is at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
+  if (!inForce) return `${what}, but not in force: the mode of the layer is not "on" (version ${version}).`;
+  const when = seenAtOnce ? 'a second' : 'ten seconds: Redis does not tell of it, so each api finds it in MySQL';
+  return `${what}, everywhere within ${when} (version ${version}).`;
+}
+
+const unfit = ({ reasons }: Unfit): CliError =>
+  new CliError(
+    ['the newest rules cannot be read by this program:', ...reasons.map(({ path, message }) => `  ${path} ${message}`)]
+      .map(printable)
+      .join('\n'),
+  );
+
+const lineOf = ({ endpoint, level, percent, inForce }: SwitchRow): string =>
+  line(endpoint, level, `${percent}`, inForce ? 'yes' : 'no');
+
+const WIDTHS = [9, 6, 8];
+const line = (...cells: readonly string[]): string =>
+  cells
+    .map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0))
+    .join('  ')
+    .trimEnd();

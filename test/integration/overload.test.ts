@@ -1,0 +1,246 @@
+import { expect } from 'chai';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Buyers } from '../../src/chaos/harness/buyers.js';
+import { ask, type Answer } from '../../src/chaos/harness/http-client.js';
+import { readMeter } from '../../src/chaos/harness/meters.js';
+import { openSale } from '../../src/chaos/harness/open-sale.js';
+import type { Program } from '../../src/chaos/harness/programs.js';
+import { found, until } from '../../src/chaos/harness/until.js';
+import { runCommand } from '../helpers/command.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+
+/** What is promised of switches and of breakers that agree. */
+const EVERYWHERE_MS = 1000;
+const OUTAGE_MS = 10_000;
+/** Between two requests of one buyer who keeps asking. */
+const ASK_PAUSE_MS = 50;
+/** A breaker that a few seconds of trouble open, and that tries again soon. */
+const BREAKER = {
+  ...{ mode: 'on', windowMs: 2000, callsMin: 5 },
+  ...{ probe: { firstMs: 300, capMs: 1000 }, trial: { calls: 2, waitMs: 300 } },
+};
+const GREEDY = 5;
+const LIMITS = { mode: 'on', purchase: { user: { limit: GREEDY, windowMs: 600_000 } } };
+
+describe('too much to do: two apis', () => {
+  let apis: readonly [Program, Program];
+  let token: string;
+  const system = useSystem(async ({ programs }) => {
+    const env = { MYSQL_QUERY_TIMEOUT_MS: '1000', REDIS_REPLY_TIMEOUT_MS: '500' };
+    const [one, two] = await Promise.all([
+      programs.start('api', { env }),
+      programs.start('api', { env }),
+      programs.start('worker'),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200' } }),
+    ]);
+    apis = [one, two];
+  });
+  before(() => {
+    token = new Buyers('1', system.stack.env.JWT_SECRET, () => []).token('boss', ['admin']);
+  });
+  /** Rules outlive the programs of this file. */
+  afterEach(() => publish({}));
+
+  const admin = (path: string, body?: object): Promise<Answer> =>
+    ask(`${apis[0].url}/admin/v1/${path}`, { token, ...(body === undefined ? {} : { method: 'PUT' as const, body }) });
+
+  async function publish(rules: object): Promise<void> {
+    const { version } = (await admin('rules')).json;
+    const { status, text } = await admin('rules', { version, rules });
+    expect(status, text).to.equal(200);
+    const published = Number(version) + 1;
+    await until('every api has them', async () => {
+      const inForce = await Promise.all(apis.map((api) => readMeter(api, 'seckill_entry_rules_version')));
+      return inForce.every((one) => one >= published);
+    });
+  }
+
+  /** @returns how long the second api took to answer so, ms */
+  async function seenAtSecond(
+    what: string,
+    set: () => Promise<unknown>,
+    seen: () => Promise<boolean>,
+  ): Promise<number> {
+    await set();
+    const setMs = performance.now();
+    await until(what, seen, 10_000, 10);
+    return performance.now() - setMs;
+  }
+
+  it('a switch that is set at one api is in force at the other within a second, and back; it is audited', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const [, second] = apis;
+    const pageIs = (status: number) => async () => (await ask(`${second.url}/v1/sales/${saleId}`)).status === status;
+    expect(await pageIs(200)()).to.equal(true);
+    for (const [level, status] of [['L4', 204] as const, ['L0', 200] as const]) {
+      const tookMs = await seenAtSecond(
+        `the page is ${status}`,
+        async () => expect((await admin('switches/sale', { level })).json).to.include({ level, seenAtOnce: true }),
+        pageIs(status),
+      );
+      console.log(`      · ${level} in force at the other api after ${tookMs.toFixed(0)} ms`);
+      expect(tookMs, level).to.be.below(EVERYWHERE_MS);
+    }
+
+    const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [second.url]);
+    const tookMs = await seenAtSecond(
+      'purchases are refused',
+      () => admin('switches/purchase', { level: 'L4' }),
+      async () => (await buyers.buy('probe', { requestId: 'probe' }))?.status === 503,
+    );
+    expect(tookMs).to.be.below(EVERYWHERE_MS);
+    const refused = await buyers.buy('ann');
+    expect(refused?.json).to.include({ code: 'degraded', retryable: true });
+    expect(refused?.headers).to.have.property('retry-after', '2');
+    await admin('switches/purchase', { level: 'L0' });
+    await until('purchases are taken', async () => (await buyers.buy('ann'))?.status === 202);
+
+    const { json } = await ask(`${apis[1].url}/admin/v1/audit?subject=rules:entry&limit=1`, { token });
+    expect((json.entries as object[])[0]).to.deep.include({ actor: 'boss', action: 'rules.published' });
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+
+  it('`seckill switch` sets one and shows all', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const set = await runCommand(['switch', 'sale', 'L4', '--json'], system.stack.env);
+    expect(set.code, set.stderr).to.equal(0);
+    expect(JSON.parse(set.stdout)).to.include({ endpoint: 'sale', level: 'L4', percent: 100, inForce: true });
+    for (const { url } of apis) {
+      await until('it is in force', async () => (await ask(`${url}/v1/sales/${saleId}`)).status === 204);
+    }
+    const shown = await runCommand(['switch'], system.stack.env);
+    expect(shown.stdout).to.match(/^sale +L4 +100 +yes$/m);
+    const wrong = await runCommand(['switch', 'purchase', 'L1'], system.stack.env);
+    expect([wrong.code, wrong.stdout]).to.deep.equal([2, '']);
+    expect(wrong.stderr).to.contain('a purchase knows L0 and L4 only');
+  });
+
+  it('Redis stopped for ten seconds: limits go on, the breakers open, reads are answered, nothing but 503, and back', async () => {
+    await publish({ limits: LIMITS, breaker: BREAKER, degrade: { mode: 'on' } });
+    const { saleId } = await openSale(system.stack, { stock: 10_000 });
+    const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => apis.map(({ url }) => url));
+    for (const { url } of [...apis, ...apis])
+      expect((await buyers.buy('first', { url }))?.status).to.be.oneOf([200, 202]);
+    for (const { url } of apis) await ask(`${url}/v1/sales/${saleId}`);
+    const load = buyers.startLoad({ parallel: 8, pauseMs: 20, tries: 1 });
+
+    const redis = system.stack.servers.server('redis');
+    expect(redis.kill('SIGSTOP'), 'it was stopped').to.equal(true);
+    const stoppedMs = performance.now();
+    const heard: Answer[] = [];
+    try {
+      for (const api of apis) {
+        await until('its breaker opens', async () => (await readMeter(api, REDIS_BREAKER)) === 2, OUTAGE_MS);
+      }
+      console.log(`      · both breakers open after ${(performance.now() - stoppedMs).toFixed(0)} ms`);
+      for (let turn = 0; performance.now() - stoppedMs < OUTAGE_MS; turn++) {
+        const { url } = apis[turn % 2] as Program;
+        const token = buyers.token('first');
+        heard.push(await ask(`${url}/v1/sales/${saleId}`));
+        heard.push(await ask(`${url}/v1/sales/${saleId}/purchases/k1`, { token }));
+        heard.push((await buyers.buy(`late-${turn}`, { url })) as Answer);
+      }
+      for (const api of apis) {
+        const words = [];
+        for (let i = 0; i <= GREEDY; i++) words.push((await buyers.buy('greedy', { url: api.url }))?.json.code);
+        expect(words.at(-1), `${words}`).to.equal('rate_limited');
+        expect(words.slice(0, GREEDY)).not.to.include('rate_limited');
+        expect(await readMeter(api, 'seckill_entry_limit_visits_total{by="local"}')).to.be.above(0);
+      }
+    } finally {
+      redis.kill('SIGCONT');
+    }
+    await load.stop();
+    const words = countOf(heard.map(({ status, json }) => `${status} ${json.code ?? json.degraded ?? 'full'}`));
+    console.log(`      · ${JSON.stringify(words)}`);
+    for (const { status, headers, text } of heard.filter((answer) => answer.status >= 500)) {
+      expect(status, text).to.equal(503);
+      expect(headers, text).to.have.property('retry-after');
+    }
+    expect(words['200 L1'], 'reads were answered').to.be.above(0);
+    expect(words['503 degraded'], 'purchases were refused at once').to.be.above(0);
+    const reads = heard.filter((_, index) => index % 3 < 2);
+    expect(reads.filter(({ status }) => status === 200).length / reads.length, 'of the reads').to.be.above(0.8);
+
+    for (const { url } of apis) {
+      let tries = 0;
+      await until(
+        'purchases are taken again',
+        async () => (await buyers.buy(`back-${url.slice(-5)}-${tries++}`, { url }))?.status === 202,
+        30_000,
+      );
+      await until('pages are full again', async () => {
+        const page = await ask(`${url}/v1/sales/${saleId}`);
+        return page.status === 200 && !('degraded' in page.json);
+      });
+    }
+    for (const api of apis) {
+      let more = 0;
+      const closed = async (): Promise<boolean> => {
+        await buyers.buy(`more-${api.pid}-${more++}`, { url: api.url });
+        return (await readMeter(api, REDIS_BREAKER)) === 0;
+      };
+      await until('its breaker is closed', closed, 30_000);
+      expect(api.log, 'no bug').not.to.match(/"level":50/);
+    }
+    await buyers.askAgain();
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+
+  it('MySQL stopped: two apis that see it open the breaker of the third, which asks nobody, within a second', async () => {
+    const third = await system.programs.start('api');
+    // A query that finds no connection fails after six seconds, so the window is longer; both stay open long enough to meet.
+    const breaker = { ...BREAKER, windowMs: 10_000, probe: { firstMs: 5000, capMs: 5000 } };
+    await publish({ breaker, degrade: { mode: 'on' } });
+    await until('the third has the rules', async () => {
+      const versions = await Promise.all([apis[0], third].map((api) => readMeter(api, 'seckill_entry_rules_version')));
+      return versions[0] === versions[1];
+    });
+    const orderId = '1';
+    const buyers = new Buyers('1', system.stack.env.JWT_SECRET, () => []);
+    const order = (api: Program): Promise<Answer> =>
+      ask(`${api.url}/v1/orders/${orderId}`, { token: buyers.token('ann') });
+    expect((await order(third)).status).to.equal(404);
+    const mariadb = system.stack.servers.server('mariadb');
+    expect(mariadb.kill('SIGSTOP'), 'it was stopped').to.equal(true);
+    let isOver = false;
+    const asking = async (api: Program): Promise<void> => {
+      for (; !isOver; await sleep(ASK_PAUSE_MS)) await order(api).catch(() => null);
+    };
+    const load = Promise.all(apis.flatMap((api) => Array.from({ length: 5 }, () => asking(api))));
+    try {
+      const isOpen = async (api: Program): Promise<boolean> => (await readMeter(api, MYSQL_BREAKER)) === 2;
+      const bothOpen = async (): Promise<boolean> => (await Promise.all(apis.map(isOpen))).every(Boolean);
+      await until('both see it', bothOpen, 60_000, 20);
+      const openMs = performance.now();
+      const answer = await found('the third spares it', async () => {
+        if ((await readMeter(third, 'seckill_entry_breaker_quorum{dependency="mysql"}')) !== 1) return null;
+        return order(third);
+      });
+      const tookMs = performance.now() - openMs;
+      console.log(`      · the third follows after ${tookMs.toFixed(0)} ms`);
+      expect(answer.json).to.deep.equal({ orderId, state: 'unknown', degraded: 'L1' });
+      expect(tookMs).to.be.below(EVERYWHERE_MS);
+      expect(await readMeter(third, MYSQL_BREAKER), 'it has no experience of its own').to.equal(0);
+    } finally {
+      isOver = true;
+      mariadb.kill('SIGCONT');
+    }
+    await load;
+    for (const api of [...apis, third]) {
+      const isFull = async (): Promise<boolean> => (await order(api)).status === 404;
+      await until('orders are read again', isFull, 30_000);
+    }
+    await third.stop();
+  });
+});
+
+const REDIS_BREAKER = 'seckill_entry_breaker{dependency="redis"}';
+const MYSQL_BREAKER = 'seckill_entry_breaker{dependency="mysql"}';
+
+function countOf(words: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,92 @@
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { CliError } from '../../../src/cli/cli-error.js';
+import { set, show, switchCommand } from '../../../src/cli/switch.js';
+import { SwitchDesk } from '../../../src/entry/degrade/switch-desk.js';
+import { RuleDesk } from '../../../src/entry/rules/rule-desk.js';
+import { silentLog } from '../../../src/ports/log.js';
+import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
+
+describe('switch: the command', () => {
+  let lines: string[];
+  let store: MemoryRuleStore;
+  let board: MemoryRuleBoard;
+  let rules: RuleDesk;
+  let desk: SwitchDesk;
+  beforeEach(() => {
+    lines = [];
+    sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
+    [store, board] = [new MemoryRuleStore(), new MemoryRuleBoard()];
+    rules = new RuleDesk({ store, board, log: silentLog });
+    desk = new SwitchDesk(rules);
+  });
+  afterEach(() => sinon.restore());
+
+  const SALE = { endpoint: 'sale', level: 'L1', percent: 20 } as const;
+  const json = (): unknown => JSON.parse(lines.at(-1) ?? '');
+
+  it('says what is switched, for whom, and when it is in force', async () => {
+    await set(desk, SALE, {});
+    expect(lines.pop()).to.equal('sale is at L1 for 20 of 100 users, everywhere within a second (version 1).');
+    board.down = true;
+    await set(desk, { ...SALE, percent: 100 }, {});
+    expect(lines.pop()).to.match(/^sale is at L1 for all, everywhere within ten seconds: .*\(version 2\)\.$/);
+    board.down = false;
+    await rules.publish({ degrade: { mode: 'dry_run' } }, 2, 'boss');
+    await set(desk, SALE, {});
+    expect(lines.pop()).to.contain('but not in force');
+  });
+
+  it('shows all of them, for people and for programs', async () => {
+    await set(desk, SALE, { json: true });
+    expect(json()).to.deep.equal({
+      ...{ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true },
+      ...SALE,
+    });
+    lines = [];
+    await show(desk, {});
+    expect(lines).to.have.length(5);
+    expect(lines).to.include('sale       L1      20        yes');
+    await show(desk, { json: true });
+    expect(json()).to.include({ version: 1, mode: 'on' });
+    expect(json()).to.have.property('switches').with.length(4);
+  });
+
+  it('what was not switched is said in a sentence', async () => {
+    const why = (work: Promise<void>): Promise<string> =>
+      work.then(
+        () => 'done',
+        (error: unknown) => (error instanceof CliError ? error.message : 'no sentence'),
+      );
+    const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
+    expect(await why(set(busy, SALE, {}))).to.match(/nothing was switched/);
+    await store.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
+    for (const said of [await why(show(desk, {})), await why(set(desk, SALE, {}))]) {
+      expect(said)
+        .to.match(/cannot be read/)
+        .and.contain('tomorrow')
+        .and.not.contain('\u001b');
+    }
+  });
+
+  /** How it ends when it is used wrongly: nothing is asked of any server. */
+  async function usage(...words: string[]): Promise<string> {
+    const command = switchCommand()
+      .exitOverride()
+      .configureOutput({ writeErr: () => undefined });
+    return command.parseAsync(words, { from: 'user' }).then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+  }
+
+  it('used wrongly it says what it takes', async () => {
+    expect(await usage('sale')).to.match(/which level for sale/);
+    expect(await usage('admin', 'L1')).to.match(/^error: endpoint: /);
+    expect(await usage('sale', 'L9')).to.match(/^error: level: /);
+    expect(await usage('purchase', 'L1')).to.equal('error: level: a purchase knows L0 and L4 only');
+    expect(await usage('sale', 'L1', '--percent', 'half')).to.match(/^error: percent: /);
+    expect(await usage('--percent', '20')).to.match(/needs an endpoint/);
+    expect(await usage('sale', 'L1', 'now')).to.match(/too many arguments/);
+  });
+});

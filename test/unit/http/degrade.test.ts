@@ -1,0 +1,245 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { OperationalError, type Dependency } from '../../../src/domain/errors.js';
+import type { Order } from '../../../src/domain/order.js';
+import { Degrade } from '../../../src/entry/degrade/degrade.js';
+import { DegradeLayer } from '../../../src/entry/degrade/degrade-layer.js';
+import { degradeRules, type DegradeRules } from '../../../src/entry/degrade/degrade-rules.js';
+import { DegradedReads } from '../../../src/entry/degrade/degraded-reads.js';
+import { FallbackCache } from '../../../src/entry/degrade/fallback-cache.js';
+import type { Level } from '../../../src/entry/degrade/level.js';
+import type { Endpoint } from '../../../src/entry/endpoint.js';
+import { Entry } from '../../../src/entry/entry.js';
+import type { GetSaleAnswer, SaleView } from '../../../src/sale/get-sale.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { bearer, FakeServices, startExpress, startServer, type Started } from './http-harness.js';
+
+const AT_MS = Date.UTC(2030, 0, 1);
+const ORDER: Order = {
+  ...{ orderId: '99', userId: 'u1', saleId: '7', requestId: 'k1', batchId: 'b1', quantity: 2, amountCents: 1998 },
+  ...{ state: 'pending_payment', reason: null, createdAtMs: AT_MS, expiresAtMs: AT_MS + 60_000, paidAtMs: null },
+};
+const VIEW: SaleView = {
+  ...{ saleId: '7', sku: 'S-1', title: 'A thing', priceCents: 990, limitPerBuyer: 1 },
+  ...{ state: 'open', stock: 'few', opensAtMs: AT_MS, closesAtMs: AT_MS + 1000, nowMs: AT_MS },
+};
+const PATHS = { status: '/v1/sales/7/purchases/k1', sale: '/v1/sales/7', order: '/v1/orders/99' } as const;
+const READS = ['status', 'sale', 'order'] as const;
+
+/** The real layer in front of sources that can be out, and count how often they are asked. */
+class World {
+  rules: DegradeRules = degradeRules.parse({ mode: 'on' });
+  open: Dependency[] = [];
+  sources = 0;
+  out: Dependency | null = null;
+  sale: GetSaleAnswer = { outcome: 'found', view: VIEW };
+  order: Order | null = ORDER;
+  readonly clock = new ManualClock(AT_MS);
+  readonly fake: FakeServices;
+
+  constructor() {
+    const degrade = new Degrade({
+      rules: () => this.rules,
+      refuses: (dependency) => this.open.includes(dependency),
+      meters: { degraded: () => undefined },
+    });
+    const cache = () =>
+      new FallbackCache<Readonly<Record<string, unknown>>>({
+        ...{ rules: () => this.rules.cache, clock: this.clock, entriesMax: 10 },
+      });
+    const on = {
+      get isAnyOn(): boolean {
+        return degrade.isOn;
+      },
+    };
+    this.fake = new FakeServices({
+      entry: new Entry(on, [new DegradeLayer(degrade)], { meters: { refused: () => undefined } }),
+      degrade,
+      reads: {
+        status: new DegradedReads('status', cache()),
+        sale: new DegradedReads('sale', cache()),
+        order: new DegradedReads('order', cache()),
+      },
+      getPurchase: { get: () => this.#read(this.fake.status) },
+      getSale: { get: () => this.#read(this.sale) },
+      getOrder: () => this.#read(this.order),
+      payOrder: () => this.#read({ outcome: 'paid', order: ORDER } as const),
+      cancelOrder: () => this.#read({ outcome: 'cancelled', order: ORDER } as const),
+    });
+  }
+
+  switch(endpoint: Endpoint, level: Level, percent = 100): void {
+    this.rules = degradeRules.parse({ mode: 'on', switches: { [endpoint]: { level, percent } } });
+  }
+
+  async #read<T>(value: T): Promise<T> {
+    this.sources++;
+    if (this.out !== null) throw new OperationalError(this.out, 'out', { retryable: true });
+    return value;
+  }
+}
+
+describe('the degradation in front of the routes', () => {
+  let world: World;
+  let server: Started;
+  beforeEach(async () => {
+    world = new World();
+    server = await startServer(world.fake);
+  });
+  afterEach(() => server.stop());
+  const get = (endpoint: (typeof READS)[number], user = 'u1'): request.Test =>
+    request(server.url).get(PATHS[endpoint]).set('authorization', bearer(user));
+
+  for (const endpoint of READS) {
+    it(`${endpoint}: level 1 gives what was said before, marked with its age, and does not read`, async () => {
+      const { body: full } = await get(endpoint).expect(200);
+      world.switch(endpoint, 'L1');
+      await get(endpoint).expect(200);
+      const read = world.sources;
+      world.clock.advance(1500);
+      const { body, headers } = await get(endpoint).expect(200);
+      expect(body.degraded).to.equal('L1');
+      expect(body.ageMs).to.be.at.least(1500);
+      expect({ ...body, degraded: undefined, ageMs: undefined }).to.deep.equal({
+        ...{ ...full, degraded: undefined, ageMs: undefined },
+      });
+      expect(headers['cache-control'], 'no cache on the way may keep it').to.equal('no-store');
+      expect(world.sources).to.equal(read);
+      expect(world.fake.counted.at(-1)).to.match(/ stale$/);
+    });
+
+    it(`${endpoint}: when its source fails its last answer stands in for it; without one it is 503 with Retry-After`, async () => {
+      await get(endpoint).expect(200);
+      world.out = endpoint === 'order' ? 'mysql' : 'redis';
+      const { body } = await get(endpoint).expect(200);
+      expect(body.degraded).to.equal('L1');
+      world.clock.advance(60_000);
+      const { body: problem } = await get(endpoint).expect(503).expect('retry-after', '1');
+      expect(problem.code).to.equal('unavailable');
+    });
+
+    it(`${endpoint}: with the breaker open its source is not called, and nothing is claimed that nobody knows`, async () => {
+      world.rules = degradeRules.parse({ mode: 'on', asked: { redis: { [endpoint]: 'L1' } } });
+      world.open = ['redis'];
+      const { body } = await get(endpoint).expect(200);
+      expect(body).to.include({ degraded: 'L1', [endpoint === 'status' ? 'status' : 'state']: 'unknown' });
+      expect(world.sources).to.equal(0);
+      expect(world.fake.counted.at(-1)).to.match(/ empty$/);
+      world.open = [];
+      expect((await get(endpoint).expect(200)).body, 'the breaker is closed').not.to.have.property('degraded');
+    });
+
+    it(`${endpoint}: off or in a dry run it is as if the layer were not there`, async () => {
+      for (const mode of ['off', 'dry_run'] as const) {
+        world.rules = degradeRules.parse({ mode, switches: { [endpoint]: { level: 'L4' } } });
+        const { body } = await get(endpoint).expect(200);
+        expect(body, mode).not.to.have.property('degraded');
+        world.out = 'redis';
+        await get(endpoint).expect(503);
+        world.out = null;
+      }
+    });
+  }
+
+  it('level 2 has the essential fields, level 3 the ids and nothing known', async () => {
+    world.switch('order', 'L2');
+    const { body } = await get('order').expect(200);
+    expect(body).to.have.all.keys('orderId', 'saleId', 'state', 'amountCents', 'expiresAt', 'degraded');
+    world.switch('order', 'L3');
+    expect((await get('order').expect(200)).body).to.deep.equal({ orderId: '99', state: 'unknown', degraded: 'L3' });
+    world.switch('status', 'L3');
+    expect((await get('status').expect(200)).body).to.deep.equal({
+      ...{ requestId: 'k1', saleId: '7', status: 'unknown', degraded: 'L3' },
+    });
+  });
+
+  it('level 4: a sale page is 204, the others 503 degraded with Retry-After; nothing is read', async () => {
+    world.switch('sale', 'L4');
+    expect((await get('sale').expect(204)).text).to.equal('');
+    for (const endpoint of ['status', 'order'] as const) {
+      world.switch(endpoint, 'L4');
+      const { body } = await get(endpoint).expect(503).expect('retry-after', '2');
+      expect(body).to.include({ code: 'degraded', retryable: true });
+      expect(body.requestId).to.equal(endpoint === 'status' ? 'k1' : null);
+    }
+    expect(world.sources).to.equal(0);
+  });
+
+  it('the answer of one buyer is never given to another, and what is not there stays a 404', async () => {
+    world.switch('order', 'L1');
+    await get('order').expect(200);
+    world.order = null;
+    expect((await get('order', 'u2').expect(404)).body.code).to.equal('order_not_found');
+    world.switch('status', 'L1');
+    await get('status').expect(200);
+    world.fake.status = { status: 'not_found' };
+    expect((await get('status', 'u2').expect(404)).body).to.include({ code: 'purchase_not_found', requestId: 'k1' });
+    world.switch('sale', 'L1');
+    world.sale = { outcome: 'loading' };
+    expect((await get('sale').expect(503).expect('retry-after', '1')).body.code).to.equal('loading');
+    world.sale = { outcome: 'not_found' };
+    expect((await get('sale').expect(404)).body.code).to.equal('not_found');
+  });
+
+  it('orders are paid and cancelled at every level but 4, and there not begun', async () => {
+    for (const move of ['pay', 'cancel']) {
+      const post = (): request.Test =>
+        request(server.url).post(`/v1/orders/99/${move}`).set('authorization', bearer()).set('idempotency-key', 'k9');
+      for (const level of ['L0', 'L1', 'L2', 'L3'] as const) {
+        world.switch('order', level);
+        await post().expect(200);
+      }
+      world.switch('order', 'L4');
+      world.sources = 0;
+      const { body } = await post().expect(503).expect('retry-after', '2');
+      expect(body.code).to.equal('degraded');
+      expect(world.sources).to.equal(0);
+    }
+  });
+
+  it('a stream of news has no poorer form: below the full answer it is refused, and says what to ask instead', async () => {
+    for (const level of ['L1', 'L4'] as const) {
+      world.switch('status', level);
+      const { body } = await request(server.url)
+        .get(`${PATHS.status}/events`)
+        .set('authorization', bearer())
+        .expect(503)
+        .expect('retry-after', '2');
+      expect(body).to.include({ code: 'degraded', requestId: 'k1' });
+    }
+  });
+
+  it('a switch for a part of the users: the same ones each time, by address where nobody is signed in', async () => {
+    world.switch('order', 'L4', 50);
+    const statusOf = async (user: string): Promise<number> => (await get('order', user)).status;
+    const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);
+    const first = await Promise.all(users.map(statusOf));
+    expect(new Set(first)).to.deep.equal(new Set([200, 503]));
+    expect(await Promise.all(users.map(statusOf))).to.deep.equal(first);
+    world.switch('sale', 'L4', 50);
+    const pages = await Promise.all(users.map(async (user) => (await get('sale', user)).status));
+    expect(new Set(pages).size, 'all come from one address').to.equal(1);
+  });
+
+  for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on Express': startExpress })) {
+    it(`POST purchases, ${name}: at level 4 it is 503 degraded with Retry-After, and nothing of it has begun`, async () => {
+      const own = await start(world.fake);
+      try {
+        const buy = (): request.Test =>
+          request(own.url).post('/v1/sales/7/purchases').set({ authorization: bearer(), 'idempotency-key': 'k1' });
+        await buy().expect(202);
+        world.switch('purchase', 'L4');
+        const { body } = await buy().expect(503).expect('retry-after', '2');
+        expect(body).to.include({ code: 'degraded', requestId: 'k1', retryable: true, retryAfterMs: 2000 });
+        world.switch('purchase', 'L0');
+        world.open = ['rocketmq'];
+        await buy().expect(503);
+        expect(world.fake.entered).to.have.length(1);
+        world.open = [];
+        await buy().expect(202);
+      } finally {
+        await own.stop();
+      }
+    });
+  }
+});

@@ -1,0 +1,84 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { SwitchDesk } from '../../../src/entry/degrade/switch-desk.js';
+import { RuleDesk } from '../../../src/entry/rules/rule-desk.js';
+import { silentLog } from '../../../src/ports/log.js';
+import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+describe('admin switches', () => {
+  let server: Started;
+  let store: MemoryRuleStore;
+  beforeEach(async () => {
+    store = new MemoryRuleStore();
+    const switches = new SwitchDesk(new RuleDesk({ store, board: new MemoryRuleBoard(), log: silentLog }));
+    server = await startServer(new FakeServices({ switches }));
+  });
+  afterEach(() => server.stop());
+
+  const ask = (method: 'get' | 'put' | 'post', path = '', token = bearer('boss', ['admin'])): request.Test =>
+    request(server.url)[method](`/admin/v1/switches${path}`).set('authorization', token);
+
+  it('S5 only an admin sees them or sets one', async () => {
+    await request(server.url).get('/admin/v1/switches').expect(401);
+    await ask('get', '', bearer()).expect(403);
+    await ask('put', '/sale', bearer()).send({ level: 'L4' }).expect(403);
+    expect(await store.current()).to.include({ version: 0 });
+  });
+
+  it('one is set for a share of the users, under the name of who asks, and shown with all others', async () => {
+    const { body } = await ask('put', '/sale').send({ level: 'L1', percent: 20 }).expect(200);
+    expect(body).to.deep.equal({
+      ...{ outcome: 'switched', version: 1, seenAtOnce: true },
+      ...{ endpoint: 'sale', level: 'L1', percent: 20, inForce: true },
+    });
+    expect((await store.history(1))[0]).to.include({ version: 1, actor: 'boss' });
+    const { body: shown } = await ask('get').expect(200);
+    expect(shown).to.include({ version: 1, mode: 'on' });
+    expect(shown.switches).to.have.length(4);
+    expect(shown.switches).to.deep.include({ endpoint: 'sale', level: 'L1', percent: 20, inForce: true });
+    expect(shown.switches).to.deep.include({ endpoint: 'purchase', level: 'L0', percent: 100, inForce: true });
+  });
+
+  it('without a share it is for all', async () => {
+    const { body } = await ask('put', '/purchase').send({ level: 'L4' }).expect(200);
+    expect(body).to.include({ endpoint: 'purchase', level: 'L4', percent: 100 });
+  });
+
+  it('S6 what cannot be is 400, each slip with its place, and nothing is changed', async () => {
+    const fields = async (path: string, body: object): Promise<string[]> => {
+      const { body: problem } = await ask('put', path).send(body).expect(400);
+      return problem.errors.map(({ field }: { field: string }) => field);
+    };
+    expect(await fields('/purchase', { level: 'L1' })).to.deep.equal(['level']);
+    expect(await fields('/sale', { level: 'L9', percent: 101 })).to.deep.equal(['level', 'percent']);
+    expect(await fields('/admin', { level: 'L4' })).to.deep.equal(['endpoint']);
+    expect(await fields('/sale', { level: 'L4', endpoint: 'purchase' })).to.deep.equal(['endpoint']);
+    expect(await fields('/sale', {})).to.deep.equal(['level']);
+    for (const text of ['', 'null', '[]', '{', '"L4"']) {
+      await ask('put', '/sale').set('content-type', 'application/json').send(text).expect(400);
+    }
+    await ask('put', '/sale').set('content-type', 'text/plain').send('{}').expect(415);
+    await ask('put', '/sale')
+      .send({ level: 'L4', note: 'x'.repeat(5000) })
+      .expect(413);
+    await ask('post', '/sale').expect(405).expect('allow', 'PUT');
+    expect(await store.current()).to.include({ version: 0 });
+  });
+
+  it('rules that this program cannot read are told as such, and not overwritten', async () => {
+    await store.store({ tomorrow: {} }, 0, 'newer');
+    for (const answer of [ask('get'), ask('put', '/sale').send({ level: 'L4' })]) {
+      const { body } = await answer.expect(409);
+      expect(body).to.include({ code: 'rules_unfit', retryable: false });
+      expect(body.errors[0].field).to.equal('tomorrow');
+    }
+    expect(await store.current()).to.include({ version: 1 });
+  });
+
+  it('MySQL away is 503 with Retry-After', async () => {
+    store.down = true;
+    await ask('get').expect(503).expect('retry-after', '1');
+    await ask('put', '/sale').send({ level: 'L4' }).expect(503);
+  });
+});
