@@ -86,11 +86,11 @@ describe('dressed buyers', () => {
 
 describe('every layer on', () => {
   it('what an api knows is published, and buyers show what it asks for', () => {
-    const parsed = parseRules(everythingOn(['sign', 'queue'], KEYS));
+    const parsed = parseRules(everythingOn(['sign', 'queue', 'breaker', 'degrade'], KEYS));
     if ('reasons' in parsed) throw new Error(JSON.stringify(parsed.reasons));
-    const { lists, limits, sign, queue } = parsed.rules;
-    const modes = [lists, limits, sign, sign.tokens, queue].map(({ mode }) => mode);
-    expect(modes).to.deep.equal(['on', 'on', 'on', 'on', 'on']);
+    const { lists, limits, sign, queue, breaker, degrade } = parsed.rules;
+    const modes = [lists, limits, sign, sign.tokens, queue, breaker, degrade].map(({ mode }) => mode);
+    expect(modes).to.deep.equal(Array(7).fill('on'));
     expect(Object.keys(everythingOn([], KEYS))).to.deep.equal(['lists', 'limits']);
     expect(everythingOn(['sign', 'queue'], KEYS))
       .to.include.keys('sign', 'queue')
