@@ -18,6 +18,7 @@ import {
   createPurchaseMeters,
   createRegistry,
 } from '../observability/metrics.js';
+import { showHotSales } from '../observability/hot-sales-metrics.js';
 import { cancelOrder } from '../order/cancel.js';
 import { getOrder } from '../order/get-order.js';
 import { payOrder } from '../order/pay.js';
@@ -42,12 +43,14 @@ import { createTransferLedger } from '../redis/transfer-ledger.js';
 import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import { GetSale } from '../sale/get-sale.js';
 import { SaleCards } from '../sale/sale-cards.js';
+import { HotSales } from '../sale/hot-sales.js';
 import { SaleDesk } from '../sale/sale-desk.js';
 import { openEntry } from './entry.js';
 import { UnitFetcher } from '../stock/unit-fetcher.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { openOperatorDesks } from './operator-desks.js';
+import { createScatter } from './repair.js';
 import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
 import type { Running } from './run-program.js';
@@ -96,25 +99,25 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   );
   const barrier = await openBarrier(config.redis, log);
   const place = { ledger: behindBarrier(ledger, barrier), channel: points.channel(channel), units, clock };
-  const batcher = createBatcher(config.batch, { place, flags, registry, fail });
+  const batcher = createBatcher(config.batch, { place, flags, cards, registry, fail });
 
   const news = openPurchaseNews(config.redis, log);
   const desks = openOperatorDesks({ redis, mysql, config, log });
   const entry = await openEntry(config.http, { redis, mysql, registry, log, fail });
+  const hot = hotSales(config.gate, registry);
   const server = createHttpServer(
     {
-      auth: authenticatorOf(config.auth),
-      ...entry.services,
-      gate: points.gate(new PurchaseGate({ cards, flags, batcher, smooth: entry.smooth })),
+      ...{ auth: authenticatorOf(config.auth), ...entry.services },
+      gate: points.gate(new PurchaseGate({ cards, flags, batcher, hot, smooth: entry.smooth })),
       ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
+      scatter: createScatter({ redis, mysql, log }, config, points),
       ...{ letters: desks.letters, reconcile: desks.reconcile, ...inquiriesOf({ redis, mysql, log }, config.keeper) },
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: channel.health }),
-      ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry) },
-      ...{ log, onBug: fail },
+      ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry), log, onBug: fail },
     },
     config.http,
   );
@@ -132,6 +135,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   };
 }
 
+/** Counts which sales are hot, and shows them. */
+function hotSales({ hotSalePerSecond: perSecond }: ApiConfig['gate'], registry: Registry): HotSales {
+  const hot = new HotSales({ perSecond }, steadyClock);
+  showHotSales(registry, () => hot.hottest());
+  return hot;
+}
+
 /** Null where no buyer waits for replicas. */
 async function openBarrier(redis: ApiConfig['redis'], log: Log): Promise<ReplicaBarrier | null> {
   const { waitReplicas: replicas, waitReplicasMs: timeoutMs } = redis;
@@ -141,18 +151,20 @@ async function openBarrier(redis: ApiConfig['redis'], log: Log): Promise<Replica
 interface BatcherParts {
   readonly place: AmongBucketsPorts;
   readonly flags: SoldOutFlags;
+  readonly cards: SaleCards;
   readonly registry: Registry;
   readonly fail: (error: unknown) => void;
 }
 
-/** The batcher, which shows every batch to the sold-out flags. */
-function createBatcher(options: ApiConfig['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
+/** The batcher, which shows every batch to the sold-out flags, and forgets a card that a batch has found to be old. */
+function createBatcher(options: ApiConfig['batch'], { place, flags, cards, registry, fail }: BatcherParts): Batcher {
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
       const askedMs = steadyClock.nowMs();
       const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
       const placed = await placeIn(ref, purchases, trace, reply, place);
       flags.observe(ref, placed.unitsLeft, askedMs);
+      if (placed.isScattered) await cards.forget(ref.saleId);
       return placed;
     },
     clock: steadyClock,

@@ -121,4 +121,4 @@ export class SoldOutFlags {
   }
 }
 
-const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}`;
+const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}/${ref.buckets}`;

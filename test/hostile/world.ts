@@ -132,6 +132,7 @@ export class HostileWorld extends ReconcileWorld {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       // Every address is looked at, and whom a header names is believed; nobody is refused.
       entry: new Entry({ isAnyOn: true }, [new Lists(() => LISTS)], { meters: { refused: () => undefined } }),
+      scatter: async () => ({ outcome: 'already_scattered' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       gate: new PurchaseGate({ cards, flags, batcher }),
       getPurchase: new GetPurchase({ ...waiting, meters }, { lookMaxMs: 1000 }),

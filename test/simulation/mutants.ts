@@ -355,6 +355,42 @@ export const MUTANTS: readonly Mutant[] = [
       }),
     }),
   },
+  {
+    name: 'old-cards-are-believed',
+    breaks: 'who knows another number of buckets lets nobody in (rule 11)',
+    servers: (servers) =>
+      withStock(servers, {
+        precheck: ({ saleId, bucket }, asked) => servers.stock.precheck({ saleId, bucket }, asked),
+      }),
+  },
+  {
+    name: 'settle-knows-one-bucket',
+    breaks: 'a batch is settled wherever its buyers are now (rule 8)',
+    servers: ({ settlement }) => ({
+      settlement: replaced(settlement, {
+        settle: (settled) =>
+          settlement.settle(settled.map(({ batch, orders }) => ({ batch: { ...batch, epoch: Infinity }, orders }))),
+      }),
+    }),
+  },
+  {
+    name: 'units-go-back-to-where-they-were',
+    breaks: 'units go back to the bucket that the buyer is in now (rule 7)',
+    servers: ({ settlement }, site) => ({
+      settlement: replaced(settlement, {
+        release: async (releases) => {
+          const { sale } = site.ledger.bucket({ saleId: SALE_ID, bucket: 0 });
+          const { buckets } = sale ?? {};
+          if (sale) delete sale.buckets;
+          try {
+            return await settlement.release(releases);
+          } finally {
+            if (sale && buckets !== undefined) sale.buckets = buckets;
+          }
+        },
+      }),
+    }),
+  },
 ];
 
 function reorder(site: Site, batch: Batch, key: string, orderId: string): void {

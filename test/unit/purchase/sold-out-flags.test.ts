@@ -51,6 +51,15 @@ describe('sold-out flags', () => {
     await turn();
   };
 
+  it('whoever knows an old number of buckets arms nothing: units may be where he does not look', async () => {
+    await look();
+    ledger.bucket(ref).sale!.buckets = 2; // it was scattered
+    clock.advance(LIFE_MS);
+    flags.observe(ref, 0);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+  });
+
   it('refuses nobody before zero was seen', async () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     flags.observe(ref, 1);
@@ -276,6 +285,7 @@ describe('sold-out flags', () => {
 
     it('R12 of several buckets it lives on only while all of them together have nothing', async () => {
       ref = { ...ref, buckets: 2 };
+      ledger.bucket(ref).sale!.buckets = 2;
       for (const units of [1, null]) {
         unitsInAll = 0;
         await look();
