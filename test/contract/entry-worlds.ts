@@ -7,7 +7,7 @@ import { createPurchaseTokenLedger } from '../../src/redis/purchase-token-ledger
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
 import { MemoryPurchaseTokenLedger } from '../helpers/memory/memory-purchase-token-ledger.js';
-import { startRedisCluster } from '../helpers/redis-cluster.js';
+import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 /** The entry's stores as the contract suites see them. */
@@ -43,17 +43,8 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<EntryWorld> {
   };
 }
 
-async function clusterWorld(): Promise<EntryWorld> {
-  const cluster = await startRedisCluster();
-  const world = await redisWorld(cluster.url).catch(async (error: unknown) => {
-    await cluster.stop();
-    throw error;
-  });
-  return { ...world, close: () => world.close().finally(() => cluster.stop()) };
-}
-
 export const ENTRY_WORLDS = [
   ['memory', memoryWorld],
   ['redis', () => redisWorld()],
-  ['a Redis cluster', clusterWorld],
+  ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;

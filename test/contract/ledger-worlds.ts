@@ -17,7 +17,7 @@ import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
 import { MemoryRepairLedger } from '../helpers/memory/memory-repair-ledger.js';
 import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
 import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
-import { startRedisCluster } from '../helpers/redis-cluster.js';
+import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import type { Sale } from '../../src/domain/sale.js';
@@ -87,19 +87,10 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<LedgerWorld> {
   };
 }
 
-async function clusterWorld(): Promise<LedgerWorld> {
-  const cluster = await startRedisCluster();
-  const world = await redisWorld(cluster.url).catch(async (error: unknown) => {
-    await cluster.stop();
-    throw error;
-  });
-  return { ...world, close: () => world.close().finally(() => cluster.stop()) };
-}
-
 export const LEDGER_WORLDS = [
   ['memory', memoryWorld],
   ['redis', () => redisWorld()],
-  ['a Redis cluster', clusterWorld],
+  ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
 
 /** Warms a fresh sale and opens it; its window lies wide around now on the ledger's clock. */

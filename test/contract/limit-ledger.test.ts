@@ -11,7 +11,7 @@ import { silentLog } from '../../src/ports/log.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { createLimitLedger } from '../../src/redis/limit-ledger.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -40,19 +40,10 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<World> {
   };
 }
 
-async function clusterWorld(): Promise<World> {
-  const cluster = await startRedisCluster();
-  const world = await redisWorld(cluster.url).catch(async (error: unknown) => {
-    await cluster.stop();
-    throw error;
-  });
-  return { ...world, close: () => world.close().finally(() => cluster.stop()) };
-}
-
 const WORLDS = [
   ['one process', localWorld],
   ['redis', () => redisWorld()],
-  ['a Redis cluster', clusterWorld],
+  ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
 
 const NONE: LimitSet = { global: null, user: null, ip: null, subjectsMax: 1000 };

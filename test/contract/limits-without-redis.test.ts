@@ -8,7 +8,7 @@ import { silentLog } from '../../src/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitLedger } from '../../src/redis/limit-ledger.js';
 import { waitUntil } from '../../src/stack/wait-until.js';
-import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 
 const BACK_WITHIN_MS = 30_000;
 const REPLY_TIMEOUT_MS = 300;
@@ -22,9 +22,7 @@ describe('limits while Redis is away', function () {
   let limits: Limits;
 
   before(async function () {
-    const binary = redisServerBinary();
-    if (binary === null) return this.skip();
-    server = await startPrivateRedis(binary);
+    server = await startPrivateRedis(redisServerOrSkip(this));
     connection = await connectRedis({ url: server.url, replyTimeoutMs: 1500, connectTimeoutMs: 3000 }, silentLog);
   });
   after(async () => {

@@ -13,19 +13,19 @@ import { until } from '../../src/chaos/harness/until.js';
 import { silentLog } from '../../src/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../../src/redis/probe.js';
-import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+import {
+  redisServerBinary,
+  redisServerOrSkip,
+  startPrivateRedis,
+  type PrivateRedis,
+} from '../helpers/private-redis.js';
 
 describe('redis: what must be true of a server before stock is put into it', () => {
   let server: PrivateRedis | undefined;
   let connection: RedisConnection;
 
   before(async function () {
-    const binary = redisServerBinary();
-    if (binary === null) {
-      console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
-      return this.skip();
-    }
-    server = await startPrivateRedis(binary);
+    server = await startPrivateRedis(redisServerOrSkip(this));
     connection = await connectRedis({ url: server.url, replyTimeoutMs: 1000, connectTimeoutMs: 1000 }, silentLog);
     await connection.redis.config('SET', 'appendonly', 'yes');
   });

@@ -5,7 +5,7 @@ import type { RuleBoard } from '../../src/ports/rule-board.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRuleBoard } from '../../src/redis/rule-board.js';
 import { MemoryRuleBoard } from '../helpers/memory/memory-rule-store.js';
-import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 interface World {
@@ -22,19 +22,10 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<World> {
   return { fresh: () => createRuleBoard(connection, freshKey()), close: () => connection.close() };
 }
 
-async function clusterWorld(): Promise<World> {
-  const cluster = await startRedisCluster();
-  const world = await redisWorld(cluster.url).catch(async (error: unknown) => {
-    await cluster.stop();
-    throw error;
-  });
-  return { ...world, close: () => world.close().finally(() => cluster.stop()) };
-}
-
 const WORLDS = [
   ['memory', async (): Promise<World> => ({ fresh: () => new MemoryRuleBoard(), close: async () => undefined })],
   ['redis', () => redisWorld()],
-  ['a Redis cluster', clusterWorld],
+  ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
 
 const rules = (mode: string): object => ({ lists: { mode } });

@@ -37,6 +37,14 @@ export function redisServerBinary(): string | null {
   return found.find((file) => existsSync(file)) ?? null;
 }
 
+/** The same, for the `before` of a suite that is skipped without one, and says so. */
+export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
+  const binary = redisServerBinary();
+  if (binary !== null) return binary;
+  console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
+  return suite.skip();
+}
+
 const KEEPS_NOTHING = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
 const KEEPS_A_LOG = [
   ...['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec', '--maxmemory-policy', 'noeviction'],

@@ -55,6 +55,18 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   };
 }
 
+/** What a contract is proven on, on a cluster of its own, which ends with it. */
+export async function onRedisCluster<World extends { close(): Promise<void> }>(
+  open: (url: string) => Promise<World>,
+): Promise<World> {
+  const cluster = await startRedisCluster();
+  const world = await open(cluster.url).catch(async (error: unknown) => {
+    await cluster.stop();
+    throw error;
+  });
+  return { ...world, close: () => world.close().finally(() => cluster.stop()) };
+}
+
 async function form(servers: readonly PrivateRedis[], admin: readonly Redis[]): Promise<void> {
   const share = Math.ceil(SLOTS / MASTERS);
   for (const [index, one] of admin.entries()) {

@@ -8,7 +8,13 @@ import { createRepairLedger } from '../../src/redis/repair-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import { waitUntil } from '../../src/stack/wait-until.js';
-import { redisServerBinary, startKeptRedis, startPrivateRedis, type KeptRedis } from '../helpers/private-redis.js';
+import {
+  redisServerBinary,
+  redisServerOrSkip,
+  startKeptRedis,
+  startPrivateRedis,
+  type KeptRedis,
+} from '../helpers/private-redis.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
@@ -23,12 +29,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
   const ref = () => ({ saleId: sale.sale.saleId, bucket: 0 });
 
   before(async function () {
-    const binary = redisServerBinary();
-    if (binary === null) {
-      console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
-      return this.skip();
-    }
-    server = await startKeptRedis(binary);
+    server = await startKeptRedis(redisServerOrSkip(this));
     bench = await ScriptBench.open(server.url);
     stock = createStockLedger(bench.connection, silentLog);
     repair = createRepairLedger(bench.connection);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Batch } from '../../src/domain/batch.js';
 import { silentLog } from '../../src/ports/log.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
@@ -12,12 +12,7 @@ describe('lua on a server in trouble', () => {
   let sale: SaleBench;
 
   before(async function () {
-    const binary = redisServerBinary();
-    if (binary === null) {
-      console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
-      return this.skip();
-    }
-    server = await startPrivateRedis(binary);
+    server = await startPrivateRedis(redisServerOrSkip(this));
     bench = await ScriptBench.open(server.url);
   });
   beforeEach(async () => {

@@ -1,5 +1,6 @@
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Arena } from '../arena.js';
 import type { BucketStanding } from '../../ports/repair-ledger.js';
 import { createRepairLedger } from '../../redis/repair-ledger.js';
 import { stackPaths } from '../../stack/paths.js';
@@ -33,6 +34,26 @@ export async function loseWritesAfter(stack: StackHands, keepBytes: number): Pro
   await server.waitReady();
   await until('we are connected again', async () => (await stack.redis.redis.ping()) === 'PONG');
   return lost;
+}
+
+/**
+ * Lets Redis lose what it wrote after `keepBytes` of its log, and notes the proof, as `arena.bite` does. The keepers of the
+ * row sleep meanwhile: they would repair before anybody has seen what is lost.
+ */
+export async function biteOfLostWrites(
+  arena: Arena,
+  keepBytes: number,
+  what: string,
+  proof: () => Promise<boolean>,
+): Promise<void> {
+  const keepers = arena.programs.running.filter(({ name }) => name === 'keeper');
+  for (const keeper of keepers) keeper.signal('SIGSTOP');
+  try {
+    await loseWritesAfter(arena.stack, keepBytes);
+    await arena.bite(what, proof);
+  } finally {
+    for (const keeper of keepers) keeper.signal('SIGCONT');
+  }
 }
 
 /** How the only bucket of a sale stands against the server that has it. */

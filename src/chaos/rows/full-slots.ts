@@ -68,7 +68,7 @@ const EVERY_SLOT: Row = {
   id: 'G9',
   title:
     'the way to the broker falls silent with a batch in every slot: time-outs free the slots, a lone buyer is served',
-  ...{ fast: false, alone: false },
+  ...{ fast: false, alone: true }, // its api would swallow check-backs of rows beside it
   async run(arena) {
     const { random } = arena;
     const SLOTS = 3;
@@ -77,7 +77,8 @@ const EVERY_SLOT: Row = {
     const [{ saleId }, api] = await Promise.all([
       arena.openSale({ stock: 100_000 }),
       arena.start('api', { env }),
-      arena.survivors(),
+      arena.start('worker'),
+      arena.start('keeper'),
     ]);
     const buyers = arena.buyers(saleId, [api]);
     const { opLog } = buyers;

@@ -148,12 +148,13 @@ const LOST_DEDUCT_REPLY: Row = {
 const SILENT_AFTER_DEDUCT: Row = {
   id: 'T9',
   title: 'the reply of a deduct is lost, then Redis is silent: outcome_unknown, the check-back ends it, one order',
-  ...{ fast: false, alone: false },
+  ...{ fast: false, alone: true }, // its api would swallow check-backs of rows beside it
   async run(arena) {
-    const [{ api: other }, { saleId }, redis] = await Promise.all([
-      arena.survivors(),
+    const [other, { saleId }, redis] = await Promise.all([
+      arena.start('api'),
       arena.openSale({ stock: STOCK }),
       arena.proxy('redis'),
+      ...[arena.start('worker'), arena.start('keeper')],
     ]);
     const cutOff = await arena.start('api', { env: { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '500' } });
     const buyers = arena.buyers(saleId, [cutOff]);

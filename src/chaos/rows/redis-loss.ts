@@ -1,7 +1,7 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
-import { endOfLog, loseWritesAfter, repaired } from '../harness/lost-writes.js';
+import { biteOfLostWrites, endOfLog, loseWritesAfter, repaired } from '../harness/lost-writes.js';
 import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
 import { markersOf } from '../harness/stack-hands.js';
@@ -97,10 +97,8 @@ const LATE_BATCHES: Row = {
     await expectAllAccepted(buyers, early);
     expectEqual(await entriesLeft(arena, saleId), 20 - early.length, 'units left before');
 
-    await loseWritesAfter(stack, end);
-    await arena.bite('the units of accepted purchases are free again', async () => {
-      return (await entriesLeft(arena, saleId)) === 20;
-    });
+    const areFree = async (): Promise<boolean> => (await entriesLeft(arena, saleId)) === 20;
+    await biteOfLostWrites(arena, end, 'the units of accepted purchases are free again', areFree);
     arena.faultEnded();
     await repaired(stack, saleId);
     await expectAllAccepted(buyers, early.slice(0, 2)); // who asks again with his key gets no second order
@@ -133,8 +131,8 @@ async function loseAnswered(arena: Arena): Promise<{ readonly saleId: string; re
   await expectAllAccepted(buyers, ['ann']);
   await arena.reached(api, 'drop_commit');
   expectEqual((await markersOf(stack, saleId)).size, 1, 'markers before');
-  await loseWritesAfter(stack, end);
-  await arena.bite('Redis knows nothing of it', async () => (await markersOf(stack, saleId)).size === 0);
+  const isGone = async (): Promise<boolean> => (await markersOf(stack, saleId)).size === 0;
+  await biteOfLostWrites(arena, end, 'Redis knows nothing of it', isGone);
   arena.faultEnded();
   await repaired(stack, saleId);
   return { saleId, buyers };
@@ -195,8 +193,8 @@ const LAST_WORDS: readonly Row[] = [
       await expectAllAccepted(buyers, ['ann']);
       await arena.until('it is settled', async () => (await entryOf(arena, saleId, 'ann')) === 'ordered', 30_000);
       const before = await arena.rest(saleId);
-      await loseWritesAfter(stack, end);
-      await arena.bite('her units are only held again', async () => (await entryOf(arena, saleId, 'ann')) === 'held');
+      const areHeld = async (): Promise<boolean> => (await entryOf(arena, saleId, 'ann')) === 'held';
+      await biteOfLostWrites(arena, end, 'her units are only held again', areHeld);
       arena.faultEnded();
       await repaired(stack, saleId);
       expectEqual(await arena.rest(saleId), before, 'the books');
@@ -221,8 +219,8 @@ const LAST_WORDS: readonly Row[] = [
       expectEqual((await buyers.move('cancel', 'ann', String(json.orderId)))?.status, 200, 'her cancellation');
       await arena.until('it is released', async () => (await entryOf(arena, saleId, 'ann')) === 'released', 30_000);
       const before = await arena.rest(saleId);
-      await loseWritesAfter(stack, end);
-      await arena.bite('her unit is hers again', async () => (await entryOf(arena, saleId, 'ann')) === 'ordered');
+      const isHers = async (): Promise<boolean> => (await entryOf(arena, saleId, 'ann')) === 'ordered';
+      await biteOfLostWrites(arena, end, 'her unit is hers again', isHers);
       arena.faultEnded();
       await repaired(stack, saleId);
       expectEqual(await arena.rest(saleId), before, 'the books');

@@ -6,7 +6,7 @@ import type { Arena } from '../arena.js';
 import { userIds } from '../harness/buyers.js';
 import { runCommand } from '../harness/command.js';
 import { expectAtMost, expectEqual, expectFields } from '../harness/expect.js';
-import { endOfLog, loseWritesAfter, repaired } from '../harness/lost-writes.js';
+import { biteOfLostWrites, endOfLog, repaired } from '../harness/lost-writes.js';
 import { deductBatch } from '../harness/stray-batch.js';
 import type { Row } from '../row.js';
 
@@ -44,8 +44,8 @@ const KEEPS_HELD: Row = {
     const buyers = arena.buyers(saleId, [api]);
     await buyers.rush(userIds(3, 'late-'), 3, { tries: 20 });
 
-    await loseWritesAfter(stack, end);
-    await arena.bite('Redis forgot a parked batch', async () => (await unitsLeft(arena, saleId)) === kept);
+    const isFree = async (): Promise<boolean> => (await unitsLeft(arena, saleId)) === kept;
+    await biteOfLostWrites(arena, end, 'Redis forgot a parked batch', isFree);
     arena.faultEnded();
     await repaired(stack, saleId);
     expectEqual(await unitsLeft(arena, saleId), kept - 2, 'units left: those of both parked batches are held');
@@ -112,8 +112,8 @@ const SEVERAL_BUCKETS: Row = {
     const leftBefore = sumOf(await perBucket());
     expectEqual(leftBefore, BUCKETS * PER_BUCKET - PER_BUCKET - 5, 'units left');
 
-    await loseWritesAfter(stack, end);
-    await arena.bite('units that were sold are free again', async () => sumOf(await perBucket()) > leftBefore);
+    const areFree = async (): Promise<boolean> => sumOf(await perBucket()) > leftBefore;
+    await biteOfLostWrites(arena, end, 'units that were sold are free again', areFree);
     arena.faultEnded();
     await repaired(stack, saleId);
     const left = await perBucket();
