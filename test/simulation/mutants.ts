@@ -373,24 +373,6 @@ export const MUTANTS: readonly Mutant[] = [
       }),
     }),
   },
-  {
-    name: 'units-go-back-to-where-they-were',
-    breaks: 'units go back to the bucket that the buyer is in now (rule 7)',
-    servers: ({ settlement }, site) => ({
-      settlement: replaced(settlement, {
-        release: async (releases) => {
-          const { sale } = site.ledger.bucket({ saleId: SALE_ID, bucket: 0 });
-          const { buckets } = sale ?? {};
-          if (sale) delete sale.buckets;
-          try {
-            return await settlement.release(releases);
-          } finally {
-            if (sale && buckets !== undefined) sale.buckets = buckets;
-          }
-        },
-      }),
-    }),
-  },
 ];
 
 function reorder(site: Site, batch: Batch, key: string, orderId: string): void {
