@@ -9,7 +9,6 @@ import { openSale, type SaleParts } from './harness/open-sale.js';
 import { RecoveryWatch } from './harness/recovery-watch.js';
 import { Programs, type Program, type ProgramName, type ProgramOptions } from './harness/programs.js';
 import type { StackHands } from './harness/stack-hands.js';
-import { shelveSales } from './harness/shelve-sales.js';
 import { until } from './harness/until.js';
 import { joinLogs, type JoinedLogs } from './join-logs.js';
 import { ProxiedServer, type ProxiedName } from './proxied-server.js';
@@ -224,12 +223,9 @@ export class Arena {
     return sum;
   }
 
-  /** When nobody asks for its sales any more. */
-  shelve(): Promise<void> {
-    return shelveSales(
-      this.stack,
-      [...this.#sales.values()].map(({ sale }) => sale),
-    );
+  /** Those of this row. */
+  get sales(): Sale[] {
+    return [...this.#sales.values()].map(({ sale }) => sale);
   }
 
   /**

@@ -1,5 +1,8 @@
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../config/load.js';
+import type { Sale } from '../domain/sale.js';
+import { shelveSales } from './harness/shelve-sales.js';
 import type { StackHands } from './harness/stack-hands.js';
 import type { Row, RowResult } from './row.js';
 import { runRow } from './run-row.js';
@@ -18,6 +21,9 @@ export interface MatrixParts {
   readonly onEnd?: (result: RowResult, row: Row) => void;
   readonly onLogs?: (text: string) => void;
 }
+
+/** The broker asks 10 to 15 s after a half message, and once more where the first one was asked in vain. */
+const ALL_ASKED_MS = 20_000;
 
 /** A row with a seed. */
 interface Turn {
@@ -45,6 +51,8 @@ export class Turns {
 export class Matrix {
   readonly #parts: MatrixParts;
   readonly #shared: SharedPrograms;
+  /** Sales of rows that ran beside others and are over. */
+  #over: Sale[] = [];
 
   constructor(parts: MatrixParts) {
     this.#parts = parts;
@@ -62,6 +70,7 @@ export class Matrix {
       }
     };
     await Promise.all(Array.from({ length: this.#parts.jobs }, () => lane('beside')));
+    await this.#askedForAll();
     await this.endShared();
     await lane('alone');
     return results;
@@ -71,12 +80,30 @@ export class Matrix {
   async runOne(row: Row, seed: number): Promise<RowResult> {
     const { stack, env, main, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
     onBegin?.(row, seed);
-    if (row.alone) await this.endShared();
+    if (row.alone) await Promise.all([this.endShared(), this.#shelveAll()]);
     const logDir = join(stack.servers.dir, 'op-log');
     const survivors = () => this.#shared.survivors();
-    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, onLogs });
+    const onGreen = async (sales: readonly Sale[]): Promise<void> => {
+      this.#over.push(...sales);
+      if (row.alone) await this.#shelveAll();
+    };
+    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, onGreen, onLogs });
     if (!signal.aborted) onEnd?.(result, row);
     return result;
+  }
+
+  /**
+   * Waits until the shared api was asked about half messages that rows have left open, and could tell of their sales. Later
+   * nobody can: the broker would ask for ever, each time another api, and of two half messages one might always hear the
+   * same api, be it one that a row has made dumb.
+   */
+  async #askedForAll(): Promise<void> {
+    const { signal } = this.#parts;
+    if (this.#over.length > 0) await sleep(ALL_ASKED_MS, undefined, { signal }).catch(() => undefined);
+  }
+
+  #shelveAll(): Promise<void> {
+    return shelveSales(this.#parts.stack, this.#over.splice(0));
   }
 
   /** Ends the programs that rows share. */

@@ -1,4 +1,5 @@
 import { Arena, type ArenaParts } from './arena.js';
+import type { Sale } from '../domain/sale.js';
 import { mendServers, type StackHands } from './harness/stack-hands.js';
 import { until } from './harness/until.js';
 import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
@@ -9,6 +10,8 @@ const RUN_TIMEOUT_MS = 180_000;
 export interface RunRowParts extends ArenaParts {
   /** Ends the row early; it is red then. */
   readonly signal: AbortSignal;
+  /** Told of the sales of a row that is green, which nobody needs any more. */
+  readonly onGreen?: (sales: readonly Sale[]) => Promise<void>;
   /** The end of each log of a row that failed. */
   readonly onLogs: (text: string) => void;
 }
@@ -41,7 +44,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   }
   const figures = await arena.figures().catch(() => null); // only servers that run have books to read
   if (figures === null) failure ??= 'its books could not be read';
-  if (failure === null) await arena.shelve();
+  if (failure === null) await parts.onGreen?.(arena.sales);
   return {
     ...base,
     ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },

@@ -3,10 +3,8 @@ import { bucketKeys } from '../../redis/keys.js';
 import type { StackHands } from './stack-hands.js';
 
 /**
- * Takes sales whose row is over out of the way: to keepers they ended long ago, and Redis knows hardly anything of them.
- * Else the next row that kills Redis would wait until hundreds of them are rebuilt. That they are loaded stays, for half
- * messages that the row left open: else no check-back could tell, the broker would ask for ever, each time another api, and
- * a half message beside it might hear the same api each time.
+ * Takes sales whose row is over out of the way: to keepers they ended long ago, and Redis knows nothing of them. Else the
+ * next row that kills Redis would wait until hundreds of them are rebuilt.
  */
 export async function shelveSales({ mysql, redis }: StackHands, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
@@ -18,8 +16,8 @@ export async function shelveSales({ mysql, redis }: StackHands, sales: readonly 
   );
   for (const { saleId, buckets } of sales) {
     for (let bucket = 0; bucket < buckets; bucket++) {
-      const { stock, buyers, requests, pending, moves } = bucketKeys({ saleId, bucket });
-      await redis.redis.unlink(stock, buyers, requests, pending, moves);
+      const { stock, sale, buyers, requests, pending, moves } = bucketKeys({ saleId, bucket });
+      await redis.redis.unlink(stock, sale, buyers, requests, pending, moves);
     }
   }
 }
