@@ -126,6 +126,15 @@ describe('scatter-sale', () => {
     expectWhole(heldId);
   });
 
+  it('D5 where MySQL has lost it, the same once more brings both into step', async () => {
+    const before = inBook();
+    const heldId = await busySale();
+    await scatter();
+    world.books.putSale({ ...inBook(), buckets: before.buckets, epoch: before.epoch });
+    expect(await scatter()).to.include({ outcome: 'scattered', buckets: 4, epoch: 3, unitsLeft: 5 });
+    expectWhole(heldId);
+  });
+
   it('a card that cannot be forgotten does not undo it', async () => {
     const away = new OperationalError('redis', 'away', { retryable: true });
     const end = await scatter(BUCKETS, portsOf({ cache: { forget: () => Promise.reject(away) } }));
