@@ -1,19 +1,20 @@
 -- adjust: corrects the units left of one bucket after reconcile found drift. Never while buyers may be let in.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
--- KEYS[2]  sk:{saleId:bucket}:sale   state, run_id
+-- KEYS[2]  sk:{saleId:bucket}:sale   state, run_id, epoch
 -- ARGV[1]  units left as they were read      ARGV[2]  units left as they should be
+-- ARGV[3]  epoch in which they were read
 -- Returns, in order of precedence:
 --   not_warmed   the bucket is not loaded
 --   selling      the sale is open, or its books are being rebuilt or need it
---   moved        the stock is not as it was read; nothing was changed
+--   moved        the stock is not as it was read, or the sale was rebuilt or scattered since; nothing was changed
 --   adjusted     it is as it should be now
-local left, sale = redis.call('GET', KEYS[1]), redis.call('HMGET', KEYS[2], 'state', 'run_id')
+local left, sale = redis.call('GET', KEYS[1]), redis.call('HMGET', KEYS[2], 'state', 'run_id', 'epoch')
 local state = sale[1]
 if not left or not state then return 'not_warmed' end
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 if state == 'open' or state == 'repair' or sale[2] ~= own_run then return 'selling' end
-if left ~= ARGV[1] then return 'moved' end
+if left ~= ARGV[1] or sale[3] ~= ARGV[3] then return 'moved' end
 
 redis.call('SET', KEYS[1], ARGV[2])
 return 'adjusted'

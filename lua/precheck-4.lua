@@ -5,9 +5,11 @@
 -- KEYS[3]  sk:{saleId:bucket}:buyers     userId -> units held or ordered
 -- KEYS[4]  sk:{saleId:bucket}:requests   userId/requestId -> entry
 -- ARGV[1]  purchases, JSON: [[userId, requestId, quantity in units], ...]
--- Returns {epoch (0: not loaded), units left (-1: the sale does not sell), then index (from 0), word, entry for each
--- purchase that is not let through}; the words, in order of precedence:
---   loading           the sale is not loaded, in repair, or on another server than it was loaded on: data may be lost
+-- ARGV[2]  buckets that the sale has as the caller knows it, or '' for any
+-- Returns {epoch (0: not loaded), units left (-1: the sale does not sell), buckets of the sale (0: not known), then index
+-- (from 0), word, entry for each purchase that is not let through}; the words, in order of precedence:
+--   loading           the sale is not loaded, in repair, or on another server than it was loaded on: data may be lost;
+--                     or it has been scattered, so that its buyers may belong elsewhere
 --   replayed          this key was let in before; the entry says how it stands
 --   request_conflict  this key was let in for another quantity
 --   paused            the sale is paused
@@ -19,12 +21,14 @@ local purchases = cjson.decode(ARGV[1])
 
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
-local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id')
+local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id',
+  'buckets')
 local state, epoch, limit = sale[1], tonumber(sale[2]) or 0, tonumber(sale[5])
+local scattered = ARGV[2] ~= '' and sale[7] and sale[7] ~= ARGV[2]
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local shut
-if not state or state == 'repair' or sale[6] ~= own_run then shut = 'loading'
+if not state or state == 'repair' or sale[6] ~= own_run or scattered then shut = 'loading'
 elseif state == 'paused' then shut = 'paused'
 elseif state == 'closed' or now_ms >= tonumber(sale[4]) then shut = 'closed'
 elseif state ~= 'open' or now_ms < tonumber(sale[3]) then shut = 'not_open' end
@@ -38,7 +42,7 @@ local entries = redis.call('HMGET', KEYS[4], unpack(keys))
 local bought = redis.call('HMGET', KEYS[3], unpack(users))
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
 
-local reply, taken, available = { epoch, shut and -1 or left }, {}, left
+local reply, taken, available = { epoch, shut and -1 or left, tonumber(sale[7]) or 0 }, {}, left
 for i, purchase in ipairs(purchases) do
   local user, quantity, entry = purchase[1], purchase[3], entries[i]
   local units = (taken[user] or 0) + quantity

@@ -2,11 +2,14 @@
 -- KEYS[1]  sk:{saleId:bucket}:requests      userId/requestId -> entry
 -- KEYS[2]  sk:{saleId:bucket}:pending       batchId by time of deduct
 -- KEYS[3]  sk:{saleId:bucket}:tx:<batchId>  marker; loses its body, which nobody needs any more
--- KEYS[4]  sk:{saleId:bucket}:sale          state
+-- KEYS[4]  sk:{saleId:bucket}:sale          state, epoch, buckets
 -- ARGV[1]  batchId      ARGV[2]  live orders of the batch, JSON: [[userId/requestId, orderId], ...]
--- Returns how many requests moved from held to ordered (0 when it was settled before), or first of all
+-- Returns, in order of precedence:
 --   repairing   the books of the sale are being rebuilt; nothing was changed
-if redis.call('HGET', KEYS[4], 'state') == 'repair' then return 'repairing' end
+--   settled, how many requests moved from held to ordered (0 when it was settled before), epoch and buckets of the sale
+--               (0: not known): a sale that was scattered since has requests of the batch in other buckets too
+local sale = redis.call('HMGET', KEYS[4], 'state', 'epoch', 'buckets')
+if sale[1] == 'repair' then return { 'repairing' } end
 
 local batch_id, orders = ARGV[1], cjson.decode(ARGV[2])
 
@@ -33,4 +36,4 @@ if marker then
   local kind = string.match(marker, '^%a+')
   if kind ~= marker then redis.call('SET', KEYS[3], kind) end
 end
-return moved
+return { 'settled', moved, tonumber(sale[2]) or 0, tonumber(sale[3]) or 0 }

@@ -1,8 +1,8 @@
 -- warm: loads one bucket of a sale. Never overwrites what is loaded: live stock is not to be reset.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
--- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id, opens_at, closes_at (ms), limit_per_buyer
+-- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id, opens_at, closes_at (ms), limit_per_buyer, buckets
 -- ARGV[1]  units      ARGV[2]  epoch      ARGV[3]  opens_at, ms      ARGV[4]  closes_at, ms
--- ARGV[5]  limit_per_buyer, units
+-- ARGV[5]  limit_per_buyer, units      ARGV[6]  buckets of the sale
 -- Returns, in order of precedence:
 --   already_warm   stock or sale stand here already; nothing was changed
 --   warmed         loaded, in state warm
@@ -13,5 +13,5 @@ local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[2], 'state', 'warm', 'epoch', ARGV[2], 'run_id', own_run,
-  'opens_at', ARGV[3], 'closes_at', ARGV[4], 'limit_per_buyer', ARGV[5])
+  'opens_at', ARGV[3], 'closes_at', ARGV[4], 'limit_per_buyer', ARGV[5], 'buckets', ARGV[6])
 return 'warmed'

@@ -32,6 +32,7 @@ import { openEntryRules } from './entry-rules.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { openOperatorDesks } from './operator-desks.js';
+import { createScatter } from './repair.js';
 import { paymentProviderOf } from './payment-provider.js';
 import { openPurchasePath } from './purchase-path.js';
 import { createReadiness } from './readiness.js';
@@ -77,10 +78,10 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, watched, mysql, log }),
       desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
+      scatter: createScatter({ redis, mysql, log }, config, points),
       ...{ letters: desks.letters, reconcile: desks.reconcile, ...inquiriesOf({ redis, mysql, log }, config.keeper) },
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: path.health }),
-      ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry) },
-      ...{ log, onBug: fail },
+      ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry), log, onBug: fail },
     },
     config.http,
   );

@@ -7,12 +7,16 @@ import type { OrderBook } from '../ports/order-book.js';
 import type { OrderMoves } from '../ports/order-moves.js';
 import type { Outbox } from '../ports/outbox.js';
 import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
-import type { RepairBook } from '../ports/repair-book.js';
-import type { RepairLedger } from '../ports/repair-ledger.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { StockLedger } from '../ports/stock-ledger.js';
 import type { TransferLedger } from '../ports/transfer-ledger.js';
 import type { PurchaseGate } from '../purchase/gate.js';
+import {
+  NO_REBUILD_POINTS,
+  REBUILD_FAIL_POINTS,
+  rebuildFailPoints,
+  type RebuildFailPoints,
+} from './rebuild-fail-points.js';
 
 /**
  * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` acts at the n-th pass. They are put
@@ -33,6 +37,7 @@ export const API_FAIL_POINTS = [
   'check_after_decide',
   'after_lend',
   'after_borrow',
+  ...REBUILD_FAIL_POINTS,
 ] as const;
 export const WORKER_FAIL_POINTS = [
   'worker_after_receive',
@@ -46,9 +51,7 @@ export const KEEPER_FAIL_POINTS = [
   'release_before_done',
   'expire_after_commit',
   'compensate_after_row',
-  'repair_after_gate',
-  'repair_after_epoch',
-  'repair_after_stock',
+  ...REBUILD_FAIL_POINTS,
 ] as const;
 
 type Settings = Section<'failPoint'>;
@@ -68,7 +71,7 @@ type Gate = Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
 const same = <T>(part: T): T => part;
 const forever = new Promise<never>(() => undefined);
 
-export interface ApiFailPoints {
+export interface ApiFailPoints extends RebuildFailPoints {
   ledger(ledger: StockLedger): StockLedger;
   /** What a check-back asks. */
   checked(ledger: Decider): Decider;
@@ -81,7 +84,8 @@ export interface ApiFailPoints {
 /** @throws ConfigError for a point that the api does not have */
 export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
   const armed = arm(API_FAIL_POINTS, settings, log);
-  if (armed === null) return { ledger: same, checked: same, channel: same, gate: same, transfers: same };
+  if (armed === null)
+    return { ledger: same, checked: same, channel: same, gate: same, transfers: same, ...NO_REBUILD_POINTS };
   const { pass, loses } = armed;
   return {
     ledger: (ledger) => ({
@@ -106,6 +110,7 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
       refuseEarly: (...request) => gate.refuseEarly(...request),
       enter: (request) => passing(gate.enter(request), 'before_answer', pass),
     }),
+    ...rebuildFailPoints(pass),
     transfers: (ledger) => ({
       ...ledger,
       async lend(...lend) {
@@ -180,7 +185,7 @@ function afterInsert(tx: Transaction, pass: Pass<(typeof WORKER_FAIL_POINTS)[num
   };
 }
 
-export interface KeeperFailPoints {
+export interface KeeperFailPoints extends RebuildFailPoints {
   /** The outbox of rows that are published. */
   published(outbox: Outbox): Outbox;
   /** The outbox of rows whose units go back. */
@@ -188,16 +193,13 @@ export interface KeeperFailPoints {
   moves<M extends Pick<OrderMoves, 'expire' | 'expireDue'>>(moves: M): M;
   /** The book that a purchase is given up in. */
   compensated(book: OrderBook): OrderBook;
-  /** What rebuilds a sale: in Redis, and in MySQL. */
-  rebuilt<L extends RepairLedger>(ledger: L): L;
-  raised<B extends RepairBook>(book: B): B;
 }
 
 /** @throws ConfigError for a point that the keeper does not have */
 export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints {
   const armed = arm(KEEPER_FAIL_POINTS, settings, log);
   if (armed === null) {
-    return { ...{ published: same, released: same, moves: same, compensated: same }, rebuilt: same, raised: same };
+    return { ...{ published: same, released: same, moves: same, compensated: same }, ...NO_REBUILD_POINTS };
   }
   const { pass } = armed;
   const beforeDone = (outbox: Outbox, point: (typeof KEEPER_FAIL_POINTS)[number]): Outbox => ({
@@ -211,18 +213,7 @@ export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints
     published: (outbox) => beforeDone(outbox, 'outbox_after_publish'),
     released: (outbox) => beforeDone(outbox, 'release_before_done'),
     compensated: (book) => ({ ...book, write: (plan) => passing(book.write(plan), 'compensate_after_row', pass) }),
-    rebuilt: (ledger) => ({
-      ...ledger,
-      shut: (...shut) => passing(ledger.shut(...shut), 'repair_after_gate', pass),
-      async reopen(...reopen) {
-        await pass('repair_after_stock'); // all of it is staged
-        return ledger.reopen(...reopen);
-      },
-    }),
-    raised: (book) => ({
-      ...book,
-      raiseEpoch: (...raise) => passing(book.raiseEpoch(...raise), 'repair_after_epoch', pass),
-    }),
+    ...rebuildFailPoints(pass),
     moves: (moves) => ({
       ...moves,
       async expire(orderIds) {

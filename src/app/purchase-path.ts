@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/schema.js';
 import { OperationalError } from '../domain/errors.js';
+import { showHotSales } from '../observability/hot-sales-metrics.js';
 import { createChannelMeters, createPurchaseMeters } from '../observability/metrics.js';
 import type { Log } from '../ports/log.js';
 import type { SaleBook } from '../ports/sale-book.js';
@@ -17,6 +18,7 @@ import { createStockLedger } from '../redis/stock-ledger.js';
 import { createTransferLedger } from '../redis/transfer-ledger.js';
 import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import type { ChannelHealth } from '../rocketmq/channel-health.js';
+import { HotSales } from '../sale/hot-sales.js';
 import { SaleCards } from '../sale/sale-cards.js';
 import { UnitFetcher } from '../stock/unit-fetcher.js';
 import { brokerConnection } from './broker-connection.js';
@@ -48,6 +50,7 @@ export interface PurchasePath {
   readonly units: UnitFetcher;
   readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
+  readonly hot: HotSales;
   readonly health: ChannelHealth;
   /** A sale that this process has not seen lately is not known to be sold out. */
   isSoldOut(saleId: string): boolean;
@@ -80,13 +83,21 @@ export async function openPurchasePath(
   const place = { ledger: behindBarrier(ledger, barrier), channel: half, units, clock };
   return {
     ...{ ledger, cards, units, flags, health: channel.health },
-    batcher: createBatcher(config.batch, { place, flags, registry, fail }),
+    batcher: createBatcher(config.batch, { place, flags, cards, registry, fail }),
+    hot: hotSales(config.gate, registry),
     isSoldOut(saleId): boolean {
       const card = cards.peek(saleId);
       return card?.card === 'ready' && flags.isSoldOut(card.sale);
     },
     close: async () => void (await Promise.all([channel.close(), barrier?.close()])),
   };
+}
+
+/** Counts which sales are hot, and shows them. */
+function hotSales({ hotSalePerSecond: perSecond }: Config<'gate'>['gate'], registry: Registry): HotSales {
+  const hot = new HotSales({ perSecond }, steadyClock);
+  showHotSales(registry, () => hot.hottest());
+  return hot;
 }
 
 /** Null where no buyer waits for replicas. */
@@ -98,18 +109,23 @@ async function openBarrier(redis: Config<'redis'>['redis'], log: Log): Promise<R
 interface BatcherParts {
   readonly place: AmongBucketsPorts;
   readonly flags: SoldOutFlags;
+  readonly cards: SaleCards;
   readonly registry: Registry;
   readonly fail: (error: unknown) => void;
 }
 
-/** The batcher, which shows every batch to the sold-out flags. */
-function createBatcher(options: Config<'batch'>['batch'], { place, flags, registry, fail }: BatcherParts): Batcher {
+/** The batcher, which shows every batch to the sold-out flags, and forgets a card that a batch has found to be old. */
+function createBatcher(
+  options: Config<'batch'>['batch'],
+  { place, flags, cards, registry, fail }: BatcherParts,
+): Batcher {
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
       const askedMs = steadyClock.nowMs();
       const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
       const placed = await placeIn(ref, purchases, trace, reply, place);
       flags.observe(ref, placed.unitsLeft, askedMs);
+      if (placed.isScattered) await cards.forget(ref.saleId);
       return placed;
     },
     clock: steadyClock,

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.js';
+import type { Scattered } from '../domain/scattered.js';
 import { createReconcileBook } from '../mysql/reconcile-book.js';
 import { createRepairBook } from '../mysql/repair-book.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
@@ -8,13 +9,16 @@ import type { Log } from '../ports/log.js';
 import type { RepairMeters } from '../ports/repair-meters.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createRepairLedger } from '../redis/repair-ledger.js';
+import { createSaleCardCache } from '../redis/sale-card-cache.js';
 import { createSaleLedger } from '../redis/sale-ledger.js';
 import { alignGates } from '../repair/align-gates.js';
 import { repairAsked, type OrderedRepair } from '../repair/repair-asked.js';
 import { repairClosedSales, repairSales, watchShut, type RepairJobPorts } from '../repair/repair-jobs.js';
 import type { RepairOrder } from '../repair/repair-sale.js';
+import { scatterSale, type ScatterOrder } from '../repair/scatter-sale.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
+import { NO_REBUILD_POINTS, type RebuildFailPoints } from './rebuild-fail-points.js';
 import type { PlannedJob } from './order-jobs.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -56,6 +60,34 @@ export async function repairOnce(
   const mysql = openMysqlPool(config.mysql);
   try {
     return await repairAsked(saleId, force, portsOf({ redis, mysql, log }), config.repair, order);
+  } finally {
+    await redis.close();
+    await mysql.close();
+  }
+}
+
+/** Splits sales into more buckets, for whoever asks an api for it. */
+export function createScatter(
+  stores: Stores,
+  { repair, gate }: Config<'repair' | 'gate'>,
+  points: RebuildFailPoints = NO_REBUILD_POINTS,
+): (saleId: string, order: ScatterOrder) => Promise<Scattered> {
+  const { ledger, book, ...others } = portsOf(stores);
+  const cache = createSaleCardCache(stores.redis, { ttlMs: gate.cardCacheMs });
+  const ports = { ...others, ledger: points.rebuilt(ledger), book: points.raised(book), cache };
+  return (saleId, order) => scatterSale(saleId, order, ports, repair);
+}
+
+/** Opens what that needs for one piece of work, and closes it again. */
+export async function scatterOnce(
+  config: Config<'mysql' | 'redis' | 'repair' | 'gate'>,
+  log: Log,
+  { saleId, ...order }: ScatterOrder & { readonly saleId: string },
+): Promise<Scattered> {
+  const redis = await openRedis(config.redis, log);
+  const mysql = openMysqlPool(config.mysql);
+  try {
+    return await createScatter({ redis, mysql, log }, config)(saleId, order);
   } finally {
     await redis.close();
     await mysql.close();

@@ -10,6 +10,7 @@ import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';
 import { parseTime, parseWhole } from './options.js';
 import { saleRepairCommand } from './sale-repair.js';
+import { saleScatterCommand } from './sale-scatter.js';
 
 interface CreateOptions {
   sku: string;
@@ -24,7 +25,7 @@ interface CreateOptions {
 }
 
 export function saleCommand(): Command {
-  const sale = new Command('sale').description('create, warm, open, pause, close, show and repair sales');
+  const sale = new Command('sale').description('create, warm, open, pause, close, show, repair and scatter sales');
   sale
     .command('create')
     .description('create a sale in state draft')
@@ -63,7 +64,7 @@ export function saleCommand(): Command {
     .action((saleId: string, options: { json?: boolean }) =>
       run(options.json, async (desk) => saleOf(saleId, found(await desk.show(saleId)))),
     );
-  return sale.addCommand(saleRepairCommand());
+  return sale.addCommand(saleRepairCommand()).addCommand(saleScatterCommand());
 }
 
 async function run(json: boolean | undefined, work: (desk: SaleDesk) => Promise<Sale>): Promise<void> {

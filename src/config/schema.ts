@@ -26,7 +26,7 @@ export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
   api: [
     ...['http', 'auth', 'entry', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment'],
-    ...['news', 'keeper', 'reconcile', 'failPoint', 'log'],
+    ...['news', 'keeper', 'repair', 'reconcile', 'failPoint', 'log'],
   ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: [

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { isId, isSaleId } from './ids.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { isQuantity, purchaseKey, type Purchase } from './purchase.js';
+import { homesEver } from './sale.js';
 
 /** Version of the message body. A worker that meets another one parks the message instead of guessing. */
 export const BATCH_VERSION = 1;
@@ -57,6 +58,15 @@ function encodeBody(batch: Omit<Batch, 'body'>): string {
     trace: batch.trace,
     purchases: batch.purchases.map((purchase) => [purchase.userId, purchase.requestId, purchase.quantity]),
   });
+}
+
+/**
+ * Every bucket that may know a batch, its own first. One that was formed in the present epoch has its own only; a sale that
+ * was scattered since has the units of its buyers elsewhere.
+ */
+export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; readonly buckets: number }): number[] {
+  if (now.buckets <= 1 || now.epoch <= batch.epoch) return [batch.bucket];
+  return [...new Set([batch.bucket, ...batch.purchases.flatMap(({ userId }) => homesEver(userId, now.buckets))])];
 }
 
 export type DecodedBatch = { readonly outcome: 'decoded'; readonly batch: Batch } | Undecodable;

@@ -2,6 +2,7 @@ import express, { type Express } from 'express';
 import { createFastLane } from './fast-lane.js';
 import { type Lifecycle, Replies } from './respond.js';
 import { mountAdminSales } from './routes/admin-sales.js';
+import { mountScatter } from './routes/scatter.js';
 import { mountAudit } from './routes/audit.js';
 import { mountDeadLetters } from './routes/dead-letters.js';
 import { createErrorHandler } from './routes/errors.js';
@@ -48,6 +49,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountOrderMoves(router, services);
   mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
+  mountScatter(router, services);
   mountDeadLetters(router, services);
   mountReconcile(router, services);
   mountRefunds(router, services);

@@ -1,5 +1,6 @@
 import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
+import type { Scattered } from '../domain/scattered.js';
 import type { CancelAnswer } from '../order/cancel.js';
 import type { PayAnswer, PayRequest } from '../order/pay.js';
 import type { ReadEndpoint } from '../entry/degrade/answers.js';
@@ -77,6 +78,8 @@ export interface HttpServices {
   /** Where a provider tells of payments; null without a secret to check them with. */
   readonly webhook: { readonly verifier: WebhookVerifier; readonly tell: OrderMoves['pay'] } | null;
   readonly desk: Pick<SaleDesk, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
+  /** Splits a sale into more buckets while it sells. @throws OperationalError; it may be shut until the keeper has repaired it */
+  readonly scatter: (saleId: string, order: { readonly actor: string; readonly buckets: number }) => Promise<Scattered>;
   readonly letters: Pick<DeadLetterDesk, 'list' | 'find' | 'replay' | 'discard'>;
   readonly reconcile: Pick<ReconcileDesk, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
   /** What operators do with money that is owed back. @throws OperationalError mysql */

@@ -1,6 +1,6 @@
 import { decodeBatch, type Batch } from '../domain/batch.js';
 import type { Sale } from '../domain/sale.js';
-import type { RepairBook } from '../ports/repair-book.js';
+import type { RepairBook, Scatter } from '../ports/repair-book.js';
 import { insertAudit } from './audit-log.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-book.js';
@@ -11,22 +11,35 @@ const LETTERS_PER_PAGE = 100;
 /** What the repair of a sale asks of MySQL. */
 export function createRepairBook(pool: MysqlPool): RepairBook {
   return {
-    raiseEpoch: (saleId, atLeast, actor) => raiseEpoch(pool, saleId, atLeast, actor),
+    raiseEpoch: (saleId, atLeast, actor, scatter) => raiseEpoch(pool, saleId, { atLeast, actor, scatter }),
     parkedBatchesOf: (saleId) => parkedBatchesOf(pool, saleId),
   };
 }
 
 /** The row is locked first: who writes orders of the old epoch has committed by then, or finds the new one. */
-function raiseEpoch(pool: MysqlPool, saleId: string, atLeast: number, actor: string): Promise<Sale | null> {
+function raiseEpoch(
+  pool: MysqlPool,
+  saleId: string,
+  {
+    atLeast,
+    actor,
+    scatter,
+  }: { readonly atLeast: number; readonly actor: string; readonly scatter?: Scatter | undefined },
+): Promise<Sale | null> {
   return pool.transaction(async (tx) => {
-    const [before] = await tx.query<{ readonly epoch: number }>('SELECT epoch FROM sales WHERE id = ? FOR UPDATE', [
-      saleId,
-    ]);
-    if (before === undefined) return null;
-    await tx.execute('UPDATE sales SET epoch = GREATEST(epoch + 1, ?) WHERE id = ?', [atLeast, saleId]);
+    const [before] = await tx.query<{ readonly epoch: number; readonly buckets: number }>(
+      'SELECT epoch, buckets FROM sales WHERE id = ? FOR UPDATE',
+      [saleId],
+    );
+    if (before === undefined || (scatter !== undefined && before.buckets !== scatter.from)) return null;
+    const buckets = scatter?.to ?? before.buckets;
+    const sql = 'UPDATE sales SET epoch = GREATEST(epoch + 1, ?), buckets = ? WHERE id = ?';
+    await tx.execute(sql, [atLeast, buckets, saleId]);
     const raised = await findSale(tx, saleId);
-    const subject = `sale:${saleId}`;
-    await insertAudit(tx, { actor, action: 'sale.repaired', subject, before, after: { epoch: raised?.epoch } });
+    const epochs = { before: { epoch: before.epoch }, after: { epoch: raised?.epoch } };
+    const scattered = { before, after: { epoch: raised?.epoch, buckets } };
+    const [action, change] = scatter ? ['sale.scattered', scattered] : ['sale.repaired', epochs];
+    await insertAudit(tx, { actor, action, subject: `sale:${saleId}`, ...change });
     return raised;
   });
 }

@@ -46,6 +46,13 @@ export interface BucketUnits {
 export const ADJUST_WORDS = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
 export type Adjusted = (typeof ADJUST_WORDS)[number];
 
+/** Units left of a bucket: as they were read in this epoch, and as they should be. */
+export interface AdjustedUnits {
+  readonly read: number;
+  readonly wanted: number;
+  readonly epoch: number;
+}
+
 /** The ledger as a comparison with a live sale reads it: page by page, and one thing at a time to look again. */
 export interface ReconcileLedger {
   /**
@@ -82,7 +89,7 @@ export interface ReconcileLedger {
    * @throws OperationalError redis; it may have been done, so measure again
    * Source: lua/adjust-2.lua
    */
-  adjust(ref: BucketRef, unitsLeft: { readonly read: number; readonly wanted: number }): Promise<Adjusted>;
+  adjust(ref: BucketRef, unitsLeft: AdjustedUnits): Promise<Adjusted>;
 
   /**
    * Which of these batches have a marker that says no more than that they are settled.

@@ -24,6 +24,8 @@ export interface RebuiltBucket {
   readonly opensAtMs: number;
   readonly closesAtMs: number;
   readonly limitPerBuyer: number;
+  /** That the sale has from now on. */
+  readonly buckets: number;
 }
 
 /**
@@ -66,11 +68,18 @@ export interface RepairLedger {
   stage(ref: BucketRef, token: string, entries: readonly LedgerRequest[]): Promise<'staged' | 'superseded'>;
 
   /**
-   * Gives a batch whose units are held its marker back, if it has none: what a re-drive or a replay sends.
+   * The bodies of the batches in `pending` that have one.
    * @throws OperationalError redis
-   * Source: lua/remember-2.lua
    */
-  remember(batch: Batch, token: string): Promise<'remembered' | 'superseded'>;
+  pendingBodies(ref: BucketRef): Promise<string[]>;
+
+  /**
+   * Gives a batch its marker in a bucket that holds units of it, if it has none there: what a re-drive or a replay sends.
+   * @param isPending whether it is put into `pending` there as well, as if it were deducted now
+   * @throws OperationalError redis
+   * Source: lua/remember-3.lua
+   */
+  remember(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'>;
 
   /**
    * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the

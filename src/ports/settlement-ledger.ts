@@ -8,7 +8,7 @@ export interface Settlement {
   readonly orderId: string;
 }
 
-/** A request whose row has ended, so that its units may go back. */
+/** A request whose row has ended, so that its units may go back. `bucket` is where it was when that was promised. */
 export interface Release extends BucketRef {
   readonly userId: string;
   readonly requestId: string;
@@ -46,7 +46,10 @@ export type Unparked = (typeof UNPARK_WORDS)[number];
 export type Claimed =
   { readonly outcome: 'claimed'; readonly lost: ReadonlySet<string> } | { readonly outcome: 'shut' | 'not_warmed' };
 
-/** The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. */
+/**
+ * The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. Where the sale was scattered since a
+ * batch was formed, each call finds the buckets that its requests are in now.
+ */
 export interface SettlementLedger {
   /**
    * Tells the ledger that these batches are in MySQL: each leaves `pending`, its marker loses the body, and each

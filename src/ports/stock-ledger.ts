@@ -14,11 +14,19 @@ export interface HomeBucket extends BucketRef {
   readonly buckets: number;
 }
 
+/**
+ * A bucket that is asked about. With the number of buckets that its sale has as the caller knows it, one that was scattered
+ * since answers like one in repair: its buyers may belong elsewhere. Without it that is not compared.
+ */
+export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
+
 export interface PrecheckVerdict {
   /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */
   readonly epoch: number;
   /** Units left in the bucket before any purchase of this call; null while the sale does not sell (not loaded, in repair, paused, over, before its window). */
   readonly unitsLeft: number | null;
+  /** Buckets that the sale has; null when the ledger does not say. */
+  readonly buckets: number | null;
   /** One entry per purchase, in order; null: nothing speaks against it. */
   readonly answers: readonly (PurchaseAnswer | null)[];
 }
@@ -74,7 +82,7 @@ export interface StockLedger {
    * @throws OperationalError redis; nothing was changed
    * Source: lua/precheck-4.lua; protocol rule 4
    */
-  precheck(ref: BucketRef, purchases: readonly Purchase[]): Promise<PrecheckVerdict>;
+  precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict>;
 
   /**
    * Takes the units of the whole batch or none, and leaves its marker. Sent once: a lost reply is
@@ -90,11 +98,12 @@ export interface StockLedger {
   decide(ref: BatchRef): Promise<DecideVerdict>;
 
   /**
-   * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it: ask the book.
+   * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was scattered:
+   * ask the book.
    * @throws OperationalError redis
    * Source: lua/look-2.lua; protocol rule 9
    */
-  findRequest(ref: BucketRef, userId: string, requestId: string): Promise<RequestLook>;
+  findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook>;
 
   /**
    * Every key (`userId/requestId`) that ever took units in this bucket, in chunks; at most the units ever sold.
@@ -110,10 +119,10 @@ export interface StockLedger {
   acceptedCount(ref: BucketRef): Promise<number>;
 
   /**
-   * State and stock of one bucket, or null when it is not loaded.
+   * State and stock of one bucket, or null when it is not loaded, or its sale was scattered.
    * @throws OperationalError redis
    */
-  readSale(ref: BucketRef): Promise<LedgerSale | null>;
+  readSale(ref: AskedBucket): Promise<LedgerSale | null>;
 }
 
 /**

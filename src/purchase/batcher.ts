@@ -216,4 +216,5 @@ export class Batcher {
   }
 }
 
-const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}`;
+/** Who knows another number of buckets may be in another bucket: their purchases do not go together. */
+const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}/${ref.buckets}`;

@@ -2,6 +2,7 @@ import type { PurchaseOutcome } from '../domain/outcome.js';
 import { purchaseKey } from '../domain/purchase.js';
 import { homeBucket, type SaleCard } from '../domain/sale.js';
 import type { HomeBucket } from '../ports/stock-ledger.js';
+import type { HotSales } from '../sale/hot-sales.js';
 import type { SaleCards } from '../sale/sale-cards.js';
 import type { Batcher } from './batcher.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
@@ -10,6 +11,8 @@ export interface GateParts {
   readonly cards: SaleCards;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
+  /** Counts which sales are pressed for most. Left out: nobody counts. */
+  readonly hot?: Pick<HotSales, 'saw'>;
   /** What reaches the batcher comes at an even rate: null: go on; a promise: go on when it resolves. Left out: as it comes. */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
@@ -37,6 +40,7 @@ export class PurchaseGate {
    * A buyer who has already won is never refused here: he hears how his purchase stands.
    */
   refuseEarly(saleId: string, userId: string, requestId: string): 'sold_out' | null {
+    this.#parts.hot?.saw(saleId);
     const card = this.#parts.cards.peek(saleId);
     if (card?.card !== 'ready') return null;
     const ref = bucketOf(card, userId);

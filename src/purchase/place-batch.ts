@@ -5,7 +5,7 @@ import type { Purchase } from '../domain/purchase.js';
 import type { Clock } from '../ports/clock.js';
 import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
 import type { BatchVerdict } from '../ports/purchase-meters.js';
-import type { BucketRef, DeductVerdict, StockLedger } from '../ports/stock-ledger.js';
+import type { AskedBucket, DeductVerdict, StockLedger } from '../ports/stock-ledger.js';
 
 export interface PlaceBatchPorts {
   readonly ledger: Pick<StockLedger, 'precheck' | 'deduct' | 'decide'>;
@@ -22,6 +22,8 @@ export interface PlacedBatch {
   readonly again: readonly number[];
   /** Units left as precheck saw them; null when it could not know. */
   readonly unitsLeft: number | null;
+  /** The sale has another number of buckets than its card says; absent: it has not, or nobody knows. */
+  readonly isScattered?: boolean;
 }
 
 /** Pauses before each try of `decide` after a lost reply: at once, then time for a reconnect. */
@@ -33,17 +35,17 @@ const DECIDE_PAUSES_MS = [0, 100, 400];
  * Source: protocol rules 1 to 4
  */
 export async function placeBatch(
-  ref: BucketRef,
+  ref: AskedBucket,
   purchases: readonly Purchase[],
   trace: string,
   reply: Reply,
   ports: PlaceBatchPorts,
 ): Promise<PlacedBatch> {
-  const { epoch, unitsLeft, answers } = await ports.ledger.precheck(ref, purchases);
+  const { epoch, unitsLeft, buckets, answers } = await ports.ledger.precheck(ref, purchases);
   const survivors: number[] = [];
   answers.forEach((answer, index) => (answer === null ? survivors.push(index) : reply(index, answer)));
   const end = (verdict: BatchVerdict, again: readonly number[] = []): PlacedBatch => ({ verdict, again, unitsLeft });
-  if (survivors.length === 0) return end('all_answered_by_precheck');
+  if (survivors.length === 0) return { ...end('all_answered_by_precheck'), ...scatteredSince(ref, buckets) };
 
   const createdAtMs = ports.clock.nowMs();
   const batch = formBatch({ ...ref, epoch, trace, createdAtMs }, purchases, survivors);
@@ -94,6 +96,11 @@ export async function placeBatch(
     default:
       return assertNever(verdict);
   }
+}
+
+/** Empty, so that it adds nothing, for a sale that has as many buckets as its card says. */
+function scatteredSince(ref: AskedBucket, buckets: number | null): { readonly isScattered?: true } {
+  return ref.buckets === undefined || buckets === null || buckets === ref.buckets ? {} : { isScattered: true };
 }
 
 function formBatch(

@@ -1,11 +1,11 @@
 import { OperationalError } from '../domain/errors.js';
 import type { Order } from '../domain/order.js';
 import type { PurchaseStatus } from '../domain/outcome.js';
-import { homeBucket, type SaleCard } from '../domain/sale.js';
+import { homeBucket, type Sale, type SaleCard } from '../domain/sale.js';
 import type { Clock } from '../ports/clock.js';
 import type { OrderBook } from '../ports/order-book.js';
 import type { PurchaseRef } from '../ports/purchase-news.js';
-import type { StockLedger } from '../ports/stock-ledger.js';
+import type { HomeBucket, StockLedger } from '../ports/stock-ledger.js';
 import type { SaleCards } from '../sale/sale-cards.js';
 
 /** Longer than the broker keeps a message, and than reconcile looks at a sale that is closed. */
@@ -31,8 +31,8 @@ export async function readPurchase(
   { cards, ledger, book, clock }: ReadPurchasePorts,
 ): Promise<PurchaseStatus> {
   const card = await cards.get(saleId);
-  const bucket = card.card === 'ready' ? homeBucket(userId, card.sale.buckets) : 0;
-  const look = await ledger.findRequest({ saleId, bucket }, userId, requestId);
+  const home = card.card === 'ready' ? homeOf(card.sale, userId) : { saleId, bucket: 0 };
+  const look = await ledger.findRequest(home, userId, requestId);
   const entry = look === 'unsure' ? null : look;
   if (entry?.state === 'held') return { status: 'pending' };
   if (told !== null) return told;
@@ -54,6 +54,10 @@ export async function readPurchase(
  */
 const isForgotten = (card: SaleCard, nowMs: number): boolean =>
   card.card !== 'ready' || nowMs - card.sale.closesAtMs > FORGOTTEN_AFTER_MS;
+
+const homeOf = ({ saleId, buckets }: Sale, userId: string): HomeBucket => {
+  return { saleId, bucket: homeBucket(userId, buckets), buckets };
+};
 
 /** An order that was cancelled or expired is still an order: the buyer once had it, and hears how it ended. */
 export function statusOf(order: Pick<Order, 'orderId' | 'state' | 'reason'>): PurchaseStatus {

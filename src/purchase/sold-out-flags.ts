@@ -146,4 +146,4 @@ function forget(flag: Flag): void {
   flag.emptyUntilMs = 0;
 }
 
-const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}`;
+const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}/${ref.buckets}`;

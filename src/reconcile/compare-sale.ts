@@ -1,4 +1,4 @@
-import { homeBucket, type Sale } from '../domain/sale.js';
+import { homeBucket, homesEver, type Sale } from '../domain/sale.js';
 import type { AgedOrder, ReconcileBook } from '../ports/reconcile-book.js';
 import type { LedgerRequest, ReconcileLedger } from '../ports/reconcile-ledger.js';
 import type { RepairLedger } from '../ports/repair-ledger.js';
@@ -60,8 +60,10 @@ export async function compareSale(
   for await (const chunk of rowsOfSale(sale, book)) {
     notes.seen.rows += chunk.length;
     rows.add(chunk);
-    for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk)) {
+    for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => [homeOf(sale, row)])) {
       await judge.readRows(ref, mine);
+    }
+    for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => markersOf(sale, row))) {
       markers += (await staleMarkers(sale, ref, mine, ports, limits)).length;
     }
     await onPage();
@@ -75,6 +77,9 @@ export async function compareSale(
   }
   const after = (await book.findSale(saleId)) ?? sale;
   await judgeUnits({ before: sale, after, units, heldUnits, rows }, ports, limits, notes, onPage);
+  const now = (await book.findSale(saleId)) ?? after;
+  // Scattered meanwhile: half of what was read is elsewhere by now.
+  if (now.buckets !== sale.buckets) return compareSale(now, ports, limits, onPage);
   return reportOf(notes, after, units, rows);
 }
 
@@ -95,13 +100,22 @@ function reportOf(
   });
 }
 
-function byBucket({ saleId, buckets }: Sale, rows: readonly AgedOrder[]): [BucketRef, AgedOrder[]][] {
+const homeOf = ({ buckets }: Sale, { userId }: AgedOrder): number => homeBucket(userId, buckets);
+/** The marker of its batch stays where the buyer belonged when that was formed. */
+const markersOf = ({ buckets }: Sale, { userId }: AgedOrder): number[] => homesEver(userId, buckets);
+
+function byBucket(
+  { saleId }: Sale,
+  rows: readonly AgedOrder[],
+  bucketsOf: (row: AgedOrder) => readonly number[],
+): [BucketRef, AgedOrder[]][] {
   const found = new Map<number, AgedOrder[]>();
   for (const row of rows) {
-    const bucket = homeBucket(row.userId, buckets);
-    const mine = found.get(bucket);
-    if (mine === undefined) found.set(bucket, [row]);
-    else mine.push(row);
+    for (const bucket of bucketsOf(row)) {
+      const mine = found.get(bucket);
+      if (mine === undefined) found.set(bucket, [row]);
+      else mine.push(row);
+    }
   }
   return [...found].map(([bucket, mine]) => [{ saleId, bucket }, mine]);
 }

@@ -1,5 +1,5 @@
 import { assertNever, OperationalError } from '../domain/errors.js';
-import { homeBucket, type Sale } from '../domain/sale.js';
+import { homesEver, type Sale } from '../domain/sale.js';
 import type { CompensationBook, CompensationJob } from '../ports/compensation-book.js';
 import type { Log } from '../ports/log.js';
 import type { Outbox } from '../ports/outbox.js';
@@ -179,7 +179,7 @@ async function adjustUnits(
   if (wanted < 0) return later(`${-units.difference} units are to be taken back, and no bucket has so many left`);
   // Redis is no part of the transaction: what is about to be done is written down before it is done.
   await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
-  const word = await ports.ledger.adjust({ saleId: sale.saleId, bucket }, { read, wanted });
+  const word = await ports.ledger.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
   if (word !== 'adjusted') return later(`not adjusted: ${word}`, word === 'not_warmed');
   return { outcome: 'done', note: `units left of bucket ${bucket}: ${read} → ${wanted}` };
 }
@@ -189,7 +189,7 @@ async function removeMarkers(sale: Sale, ports: CompensatePorts, options: Compen
   for await (const rows of rowsOfSale(sale, ports.book)) {
     for (let bucket = 0; bucket < sale.buckets; bucket++) {
       const ref = { saleId: sale.saleId, bucket };
-      const mine = rows.filter(({ userId }) => homeBucket(userId, sale.buckets) === bucket);
+      const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
       removed += await ports.ledger.removeMarkers(ref, await staleMarkers(sale, ref, mine, ports, options));
     }
   }

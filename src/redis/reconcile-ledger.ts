@@ -35,9 +35,9 @@ export function createReconcileLedger({ redis, run }: RedisConnection): Reconcil
       guarded('look for batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
     units: (ref, youngMs) => guarded('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
 
-    async adjust(ref, { read, wanted }): Promise<Adjusted> {
+    async adjust(ref, { read, wanted, epoch }): Promise<Adjusted> {
       const { stock, sale } = bucketKeys(ref);
-      const said = await guarded('adjust', () => run('adjust', [stock, sale], [read, wanted]));
+      const said = await guarded('adjust', () => run('adjust', [stock, sale], [read, wanted, epoch]));
       const word = ADJUST_WORDS.find((known) => known === said);
       if (word === undefined) throw new Bug(`adjust answered the word ${String(said)}`);
       return word;

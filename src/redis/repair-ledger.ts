@@ -5,6 +5,7 @@ import type { BucketStanding, RepairLedger } from '../ports/repair-ledger.js';
 import type { BucketRef } from '../ports/stock-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
+import { bodyOf } from './markers.js';
 import { requestPages } from './request-pages.js';
 import { readStanding } from './standing.js';
 
@@ -12,6 +13,9 @@ import { readStanding } from './standing.js';
 const REFS_PER_PIPELINE = 500;
 /** Requests staged by one script call, which takes about 2 ms: other buckets go on selling in between. */
 const ENTRIES_PER_CALL = 1000;
+
+/** A bounded reply: a body has some kB, at most 4 MiB. */
+const BODIES_PER_CALL = 100;
 
 /** Rebuilds buckets. */
 export function createRepairLedger({ redis, run }: RedisConnection): RepairLedger {
@@ -48,16 +52,30 @@ export function createRepairLedger({ redis, run }: RedisConnection): RepairLedge
       return 'staged';
     },
 
-    async remember(batch, token): Promise<'remembered' | 'superseded'> {
-      const { tx, sale } = bucketKeys(batch);
-      const keys = [tx + batch.batchId, sale];
-      const word = await guarded('remember', () => run('remember', keys, [token, batch.body]));
+    async pendingBodies(ref): Promise<string[]> {
+      const { tx, pending } = bucketKeys(ref);
+      const markers = await guarded('read pending batches', async () => {
+        const batchIds = await redis.zrange(pending, '0', '-1');
+        const found: (string | null)[] = [];
+        for (let start = 0; start < batchIds.length; start += BODIES_PER_CALL) {
+          found.push(...(await redis.mget(batchIds.slice(start, start + BODIES_PER_CALL).map((id) => tx + id))));
+        }
+        return found;
+      });
+      return markers.map(bodyOf).filter((body) => body !== null);
+    },
+
+    async remember(batch, bucket, token, isPending): Promise<'remembered' | 'superseded'> {
+      const { tx, sale, pending } = bucketKeys({ saleId: batch.saleId, bucket });
+      const keys = [tx + batch.batchId, sale, pending];
+      const args = [token, batch.body, isPending ? batch.batchId : ''];
+      const word = await guarded('remember', () => run('remember', keys, args));
       return oneOf(['remembered', 'superseded'], 'remember', word);
     },
 
     async reopen(ref, token, rebuilt): Promise<'reopened' | 'superseded'> {
-      const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer } = rebuilt;
-      const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer];
+      const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets } = rebuilt;
+      const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets];
       const word = await guarded('reopen', () => run('reopen', reopenKeys(ref), args));
       return oneOf(['reopened', 'superseded'], 'reopen', word);
     },

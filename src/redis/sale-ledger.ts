@@ -12,7 +12,7 @@ export function createSaleLedger({ run }: RedisConnection): SaleLedger {
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
         const { epoch, opensAtMs, closesAtMs, limitPerBuyer } = sale;
-        const args = [unitsOfBucket(sale, bucket), epoch, opensAtMs, closesAtMs, limitPerBuyer];
+        const args = [unitsOfBucket(sale, bucket), epoch, opensAtMs, closesAtMs, limitPerBuyer, sale.buckets];
         const word = await guarded('warm', () => run('warm', [keys.stock, keys.sale], args));
         if (word === 'warmed') outcome = 'warmed';
         else if (word !== 'already_warm') throw new Bug(`warm answered the word ${String(word)}`);

@@ -1,6 +1,8 @@
 import { Cluster } from 'ioredis';
+import { bucketsOfBatch, type Batch } from '../domain/batch.js';
 import { Bug, OperationalError } from '../domain/errors.js';
 import { purchaseKey } from '../domain/purchase.js';
+import { homeBucket } from '../domain/sale.js';
 import type { BucketRef } from '../ports/stock-ledger.js';
 import {
   UNPARK_WORDS,
@@ -12,6 +14,7 @@ import {
 } from '../ports/settlement-ledger.js';
 import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
+import { bodyOf } from './markers.js';
 import { asList } from './replies.js';
 
 /** A bounded reply, and far below any reply time-out. */
@@ -27,15 +30,13 @@ export function createSettlementLedger({ redis, run }: RedisConnection): Settlem
       refuseInRepair('settle', replies);
     },
 
-    async claim(batch, epoch, recorded): Promise<Claimed> {
-      const { stock, sale, buyers, requests, tx, pending } = bucketKeys(batch);
-      const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
-      const args = [batch.body, epoch, JSON.stringify([...recorded])];
-      return readClaim(asList(await guarded('claim', () => run('claim', keys, args))));
-    },
+    claim: (batch, epoch, recorded) => claimAtHome({ redis, run }, batch, epoch, recorded),
 
     async release(releases): Promise<('released' | 'nothing')[]> {
-      const words = await guarded('release', () => Promise.all(releases.map((release) => releaseOne(run, release))));
+      const words = await guarded('release', async () => {
+        const homes = await presentHomes(redis, releases);
+        return Promise.all(releases.map((release, index) => releaseOne(run, release, homes[index] ?? null)));
+      });
       refuseInRepair('release', words);
       return words.map((word) => {
         if (word !== 'released' && word !== 'nothing') throw new Bug(`release answered the word ${String(word)}`);
@@ -70,28 +71,124 @@ export function createSettlementLedger({ redis, run }: RedisConnection): Settlem
     },
 
     async park(batch): Promise<void> {
-      await guarded('park', () => redis.zrem(bucketKeys(batch).pending, batch.batchId));
+      await guarded('park', async () => {
+        const buckets = bucketsOfBatch(batch, await readTerms(redis, batch));
+        const keys = buckets.map((bucket) => bucketKeys({ saleId: batch.saleId, bucket }).pending);
+        return Promise.all(keys.map((pending) => redis.zrem(pending, batch.batchId)));
+      });
     },
 
-    async unpark(batch): Promise<Unparked> {
-      const { tx, pending } = bucketKeys(batch);
-      const said = await guarded('unpark', () => run('unpark', [tx + batch.batchId, pending], [batch.batchId]));
-      const word = UNPARK_WORDS.find((known) => known === said);
-      if (word === undefined) throw new Bug(`unpark answered the word ${String(said)}`);
-      return word;
-    },
+    unpark: (batch) => unparkEverywhere({ redis, run }, batch),
   };
 }
 
-/** @returns how many requests moved, or `repairing` */
-function settleOne(run: RedisConnection['run'], { batch, orders }: SettledBatch): Promise<unknown> {
-  const { requests, pending, tx, sale } = bucketKeys(batch);
-  const pairs = orders.map((order) => [purchaseKey(order), order.orderId]);
-  return run('settle', [requests, pending, tx + batch.batchId, sale], [batch.batchId, JSON.stringify(pairs)]);
+/** The batch's own bucket knows whether the sale was scattered since; its requests are elsewhere then. @returns a word */
+async function settleOne(run: RedisConnection['run'], { batch, orders }: SettledBatch): Promise<unknown> {
+  const [word, , epoch, buckets] = asList(await settleIn(run, batch, batch.bucket, orders));
+  if (word !== 'settled') return word;
+  const others = bucketsOfBatch(batch, { epoch: Number(epoch), buckets: Number(buckets) }).slice(1);
+  const replies = await Promise.all(others.map((bucket) => settleIn(run, batch, bucket, orders)));
+  return replies.map((reply) => asList(reply)[0]).find((other) => other !== 'settled') ?? word;
 }
 
-async function releaseOne(run: RedisConnection['run'], release: Release): Promise<unknown> {
-  const keys = bucketKeys(release);
+function settleIn(
+  run: RedisConnection['run'],
+  { saleId, batchId }: Batch,
+  bucket: number,
+  orders: SettledBatch['orders'],
+): Promise<unknown> {
+  const { requests, pending, tx, sale } = bucketKeys({ saleId, bucket });
+  const pairs = orders.map((order) => [purchaseKey(order), order.orderId]);
+  return run('settle', [requests, pending, tx + batchId, sale], [batchId, JSON.stringify(pairs)]);
+}
+
+type Reached = Pick<RedisConnection, 'redis' | 'run'>;
+
+/** Each purchase in the bucket that its buyer is in now; the scripts refuse in any other epoch. */
+async function claimAtHome(
+  { redis, run }: Reached,
+  batch: Batch,
+  epoch: number,
+  recorded: ReadonlySet<string>,
+): Promise<Claimed> {
+  const { buckets, ...terms } = await guarded('read a sale', () => readTerms(redis, batch));
+  if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'shut' }; // it may have others in that one
+  const lost = new Set<string>();
+  // Its own bucket first: from then on the batch is in `pending`, and whoever dies now is followed by the re-drive.
+  for (const bucket of new Set([batch.bucket, ...homesOf(batch, buckets)])) {
+    const others = batch.purchases.filter(({ userId }) => buckets > 1 && homeBucket(userId, buckets) !== bucket);
+    const skipped = new Set([...recorded, ...others.map(purchaseKey)]);
+    const said = await claimIn(run, batch, bucket, epoch, skipped);
+    if (said.outcome !== 'claimed') return said;
+    for (const key of said.lost) lost.add(key);
+  }
+  return { outcome: 'claimed', lost };
+}
+
+async function claimIn(
+  run: RedisConnection['run'],
+  batch: Batch,
+  bucket: number,
+  epoch: number,
+  skipped: ReadonlySet<string>,
+): Promise<Claimed> {
+  const { stock, sale, buyers, requests, tx, pending } = bucketKeys({ saleId: batch.saleId, bucket });
+  const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
+  const args = [batch.body, epoch, JSON.stringify([...skipped])];
+  return readClaim(asList(await guarded('claim', () => run('claim', keys, args))));
+}
+
+/** @returns the word of its own bucket, which knows it in any case */
+async function unparkEverywhere({ redis, run }: Reached, batch: Batch): Promise<Unparked> {
+  const word = await unparkIn(run, batch, batch.bucket);
+  if (word !== 'unparked' && word !== 'already_pending') return word;
+  const [, ...others] = bucketsOfBatch(batch, await guarded('read a sale', () => readTerms(redis, batch)));
+  for (const bucket of others) await unparkIn(run, batch, bucket);
+  return word;
+}
+
+async function unparkIn(run: RedisConnection['run'], { saleId, batchId }: Batch, bucket: number): Promise<Unparked> {
+  const { tx, pending } = bucketKeys({ saleId, bucket });
+  const said = await guarded('unpark', () => run('unpark', [tx + batchId, pending], [batchId]));
+  const word = UNPARK_WORDS.find((known) => known === said);
+  if (word === undefined) throw new Bug(`unpark answered the word ${String(said)}`);
+  return word;
+}
+
+const homesOf = ({ purchases }: Batch, buckets: number): number[] =>
+  buckets > 1 ? purchases.map(({ userId }) => homeBucket(userId, buckets)) : [];
+
+/** Epoch and buckets of a sale as this bucket has them; 0 where it does not say. */
+async function readTerms(redis: RedisClient, ref: BucketRef): Promise<{ epoch: number; buckets: number }> {
+  const [epoch, buckets] = await redis.hmget(bucketKeys(ref).sale, 'epoch', 'buckets');
+  return { epoch: Number(epoch), buckets: Number(buckets) };
+}
+
+/**
+ * Where the request of each release is now: a sale may have been scattered since the release was promised. Asked for once
+ * the row that ended is committed; so whoever scatters the sale before or after that finds the row.
+ * @returns per release, in order; null while the books of its sale are being rebuilt
+ */
+async function presentHomes(redis: RedisClient, releases: readonly Release[]): Promise<(number | null)[]> {
+  const saleIds = [...new Set(releases.map(({ saleId }) => saleId))];
+  const terms = new Map(
+    await Promise.all(
+      saleIds.map(async (saleId) => {
+        const fields = await redis.hmget(bucketKeys({ saleId, bucket: 0 }).sale, 'state', 'buckets');
+        return [saleId, fields] as const;
+      }),
+    ),
+  );
+  return releases.map(({ saleId, bucket, userId }) => {
+    const [state, buckets] = terms.get(saleId) ?? [];
+    if (state === 'repair') return null;
+    return buckets ? homeBucket(userId, Number(buckets)) : bucket;
+  });
+}
+
+async function releaseOne(run: RedisConnection['run'], release: Release, bucket: number | null): Promise<unknown> {
+  if (bucket === null) return 'repairing';
+  const keys = bucketKeys({ saleId: release.saleId, bucket });
   const { userId, requestId, batchId, orderId, withUnits } = release;
   const args = [userId, requestId, batchId, orderId, withUnits ? 1 : 0];
   const [word] = asList(await run('release', [keys.stock, keys.buyers, keys.requests, keys.sale], args));
@@ -161,10 +258,4 @@ async function stalePending(
   const scores = await Promise.all(bodiless.map((batchId) => redis.zscore(keys.pending, batchId)));
   const settled = new Set(bodiless.filter((_, index) => scores[index] === null));
   return batches.filter(({ batchId }) => !settled.has(batchId));
-}
-
-/** A marker is its kind, followed by the batch until it is settled. */
-function bodyOf(marker: string | null): string | null {
-  const start = marker?.indexOf('{') ?? -1;
-  return marker === null || start < 0 ? null : marker.slice(start);
 }

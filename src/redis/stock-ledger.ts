@@ -5,6 +5,7 @@ import { purchaseKey, type Purchase } from '../domain/purchase.js';
 import type { Log } from '../ports/log.js';
 import type { BucketStanding } from '../ports/repair-ledger.js';
 import type {
+  AskedBucket,
   BucketRef,
   DecideVerdict,
   DeductVerdict,
@@ -32,14 +33,19 @@ export function createStockLedger({ redis, run }: RedisConnection, log: Log): St
       const keys = keysOf(ref);
       const list = asList(
         await guarded('precheck', () =>
-          run('precheck', [keys.stock, keys.sale, keys.buyers, keys.requests], [encodePurchases(purchases)]),
+          run(
+            'precheck',
+            [keys.stock, keys.sale, keys.buyers, keys.requests],
+            [encodePurchases(purchases), ref.buckets ?? ''],
+          ),
         ),
       );
       const unitsLeft = Number(list[1]);
       return {
         epoch: Number(list[0]),
         unitsLeft: unitsLeft < 0 ? null : unitsLeft,
-        answers: readAnswers(list, 2, purchases.length),
+        buckets: Number(list[2]) || null,
+        answers: readAnswers(list, 3, purchases.length),
       };
     },
 
@@ -68,14 +74,14 @@ export function createStockLedger({ redis, run }: RedisConnection, log: Log): St
 
     async findRequest(ref, userId, requestId): Promise<RequestLook> {
       const { sale, requests } = keysOf(ref);
-      const field = purchaseKey({ userId, requestId });
-      const [certain, entry] = asList(await guarded('read a request', () => run('look', [sale, requests], [field])));
+      const args = [purchaseKey({ userId, requestId }), ref.buckets ?? ''];
+      const [certain, entry] = asList(await guarded('read a request', () => run('look', [sale, requests], args)));
       return certain === 1 ? parseRequestEntry(String(entry)) : 'unsure';
     },
 
     acceptedCount: (ref) => guarded('count accepted keys', () => redis.hlen(keysOf(ref).requests)),
     acceptedKeys: (ref) => scanKeys(redis, keysOf(ref).requests),
-    readSale: (ref) => guarded('read a sale', () => readSale(redis, keysOf(ref), () => readStanding(run, ref))),
+    readSale: (ref) => guarded('read a sale', () => readSale(redis, keysOf(ref), ref, () => readStanding(run, ref))),
   };
 }
 
@@ -126,16 +132,18 @@ async function* scanKeys(redis: RedisClient, key: string): AsyncGenerator<string
 async function readSale(
   redis: RedisClient,
   keys: BucketKeys,
+  asked: AskedBucket,
   standing: () => Promise<BucketStanding>,
 ): Promise<LedgerSale | null> {
-  const window = redis.hmget(keys.sale, 'opens_at', 'closes_at');
-  const [{ state, epoch, stamped }, [opensAt, closesAt], stock, nowMs] = await Promise.all([
+  const window = redis.hmget(keys.sale, 'opens_at', 'closes_at', 'buckets');
+  const [{ state, epoch, stamped }, [opensAt, closesAt, buckets], stock, nowMs] = await Promise.all([
     standing(),
     window,
     redis.get(keys.stock),
     serverNowMs(redis, keys.sale),
   ]);
   if (state === null || epoch === 0 || stock === null) return null; // epoch 0: it was lost, and a repair has begun
+  if (asked.buckets !== undefined && buckets && Number(buckets) !== asked.buckets) return null;
   return {
     state: stamped ? state : 'repair', // nobody buys there until it is repaired
     epoch,

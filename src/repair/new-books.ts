@@ -57,6 +57,12 @@ export class NewBooks {
     return isWanted;
   }
 
+  /** Buckets of those purchases of a batch that have units and no row. */
+  homesOfHeld({ purchases }: Batch): Set<number> {
+    const held = purchases.filter((purchase) => this.#placed.get(purchaseKey(purchase)) === 'unrecorded');
+    return new Set(held.map(({ userId }) => homeBucket(userId, this.#sale.buckets)));
+  }
+
   /** What is to be staged since the last call, bucket by bucket. */
   takeUnstaged(): readonly (readonly LedgerRequest[])[] {
     const taken = this.#unstaged;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { decodeBatch, type Batch } from '../domain/batch.js';
 import { assertNever } from '../domain/errors.js';
 import { formatRequestEntry } from '../domain/outcome.js';
 import type { Sale } from '../domain/sale.js';
@@ -33,6 +34,8 @@ export interface RepairOrder {
   readonly actor: string;
   /** Of each bucket, when its need was seen; absent: repair it in any case. */
   readonly seenEpochs?: readonly number[];
+  /** Buckets that the sale has from then on, a multiple of those it has; absent: as many as before. */
+  readonly buckets?: number;
   readonly onStep?: (step: RepairStep) => void;
 }
 
@@ -80,27 +83,34 @@ export async function repairSale(
   sale: Sale,
   ports: RepairPorts,
   options: RepairOptions,
-  { actor, seenEpochs, onStep = () => undefined }: RepairOrder,
+  { actor, seenEpochs, buckets = sale.buckets, onStep = () => undefined }: RepairOrder,
 ): Promise<SaleRepair> {
   if (sale.state === 'draft') return { outcome: 'draft' };
   const { ledger, book, clock, log } = ports;
   const { saleId } = sale;
   const startedMs = clock.nowMs();
-  const refs = bucketRefsOf(sale);
+  const scatter = buckets === sale.buckets ? undefined : { from: sale.buckets, to: buckets };
+  const refs = bucketRefsOf({ ...sale, buckets });
   const token = randomBytes(12).toString('hex');
   try {
-    for (const [bucket, ref] of refs.entries()) {
-      const word = await ledger.shut(ref, token, options.leaseMs, seenEpochs?.[bucket]);
+    // Last first: what nobody buys from yet is taken first, and where somebody else has it nothing was shut.
+    for (const ref of refs.toReversed()) {
+      const word = await ledger.shut(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       if (word === 'busy') return { outcome: 'busy' };
       if (word === 'moved') throw new Superseded();
     }
     onStep({ step: 'shut' });
-    await awaitQuiet(sale, ports, options, () => stageAll(ledger, refs, token, []));
+    const keepLeases = (): Promise<void> => stageAll(ledger, refs, token, []);
+    // Who scatters a sale has lost nothing: what the workers have not written yet is held, and goes along.
+    if (scatter === undefined) await awaitQuiet(sale, ports, options, keepLeases);
+    else await keepLeases();
     onStep({ step: 'quiet' });
 
     const epochs = (await ledger.standing(refs)).map(({ epoch }) => epoch);
-    const raised = await book.raiseEpoch(saleId, Math.max(...epochs) + 1, actor);
-    if (raised === null) return { outcome: 'not_found' };
+    const raised = await book.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, scatter);
+    if (raised === null && scatter === undefined) return { outcome: 'not_found' };
+    // Somebody has scattered it meanwhile: there are buckets that are not ours.
+    if (raised?.buckets !== buckets) throw new Superseded();
     const { epoch } = raised;
     onStep({ step: 'epoch', epoch });
 
@@ -137,7 +147,8 @@ async function stageBooks(
     books.addRows(rows);
     await stage();
   }
-  for (const ref of refs) {
+  // Last first: where a sale was being scattered, the last ones have what is newer.
+  for (const ref of refs.toReversed()) {
     for await (const requests of ledger.requestsWithUnits(ref)) {
       books.addUnrecorded(requests);
       await stage();
@@ -145,10 +156,44 @@ async function stageBooks(
   }
   for (const batch of await book.parkedBatchesOf(raised.saleId)) {
     if (!books.addParked(batch)) continue;
-    if ((await ledger.remember(batch, token)) === 'superseded') throw new Superseded();
+    await rememberIn(new Set([batch.bucket, ...books.homesOfHeld(batch)]), batch, token, false, ledger);
   }
   await stage();
+  if (refs.length > 1) await carryPending(refs, books, token, ledger);
   return books;
+}
+
+/**
+ * A batch is in `pending` wherever it has units: so each bucket can be read by itself, and its re-drive finds what it holds.
+ * Where nobody has scattered the sale that is so already, and nothing is written.
+ */
+async function carryPending(
+  refs: readonly BucketRef[],
+  books: NewBooks,
+  token: string,
+  ledger: RepairLedger,
+): Promise<void> {
+  for (const ref of refs) {
+    for (const body of await ledger.pendingBodies(ref)) {
+      const decoded = decodeBatch(body);
+      if (decoded.outcome !== 'decoded') continue;
+      const homes = books.homesOfHeld(decoded.batch);
+      homes.delete(ref.bucket);
+      await rememberIn(homes, decoded.batch, token, true, ledger);
+    }
+  }
+}
+
+async function rememberIn(
+  buckets: ReadonlySet<number>,
+  batch: Batch,
+  token: string,
+  isPending: boolean,
+  ledger: RepairLedger,
+): Promise<void> {
+  for (const bucket of buckets) {
+    if ((await ledger.remember(batch, bucket, token, isPending)) === 'superseded') throw new Superseded();
+  }
 }
 
 /** Before the old books go: what is not staged by then is gone with them. */
@@ -173,7 +218,10 @@ async function stageAll(
   }
 }
 
-/** An owner who moves the sale meanwhile hears that it is in repair, so what he has written in MySQL is done for him. */
+/**
+ * An owner who moves the sale meanwhile hears that it is in repair, so what he has written in MySQL is done for him. The last
+ * bucket comes first: requests that go to another bucket go to a later one, and a death in between may not forget them.
+ */
 async function reopenAll(
   raised: Sale,
   refs: readonly BucketRef[],
@@ -183,9 +231,10 @@ async function reopenAll(
 ): Promise<void> {
   const now = await sales.find(raised.saleId);
   if (now === null || now.state === 'draft' || now.epoch !== raised.epoch) throw new Superseded();
-  const { state, epoch, opensAtMs, closesAtMs, limitPerBuyer } = now;
-  for (const [bucket, ref] of refs.entries()) {
-    const rebuilt = { unitsLeft: unitsLeft[bucket] ?? 0, state, epoch, opensAtMs, closesAtMs, limitPerBuyer };
+  const { state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = now;
+  for (const ref of refs.toReversed()) {
+    const rest = unitsLeft[ref.bucket] ?? 0;
+    const rebuilt = { unitsLeft: rest, state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets };
     const word = await ledger.reopen(ref, token, rebuilt);
     switch (word) {
       case 'reopened':

@@ -59,7 +59,7 @@ export class GetSale {
     if (card.card !== 'ready') return { outcome: card.card };
     const { sale } = card;
     const buckets = await Promise.all(
-      Array.from({ length: sale.buckets }, (_, bucket) => ledger.readSale({ saleId, bucket })),
+      Array.from({ length: sale.buckets }, (_, bucket) => ledger.readSale({ saleId, bucket, buckets: sale.buckets })),
     );
     const loaded = buckets.filter((bucket): bucket is LedgerSale => bucket !== null);
     const [first] = loaded;

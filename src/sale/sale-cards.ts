@@ -54,6 +54,16 @@ export class SaleCards {
     return this.#memory.get(saleId);
   }
 
+  /** What this card says is wrong by now: it is read from MySQL again, by whoever asks for it next. Never throws. */
+  async forget(saleId: string): Promise<void> {
+    this.#memory.delete(saleId);
+    try {
+      await this.#ports.cache.forget(saleId);
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error; // else it is believed until its life ends
+    }
+  }
+
   /** @throws OperationalError redis or mysql */
   get(saleId: string): SaleCard | Promise<SaleCard> {
     const card = this.peek(saleId);
@@ -63,8 +73,8 @@ export class SaleCards {
   }
 
   /**
-   * A card that was good a second ago is better than none: what it says of a warmed sale never changes, and whether
-   * the sale is open Redis says anyway. So buyers do not wait for MySQL while it is out or slow.
+   * A card that was good a second ago is better than none: what it says of a warmed sale changes only when
+   * that is scattered, which Redis notices, and whether the sale is open Redis says anyway. So buyers do not wait for MySQL while it is out or slow.
    */
   async #freshOr(known: SaleCard & { card: 'ready' }, saleId: string): Promise<SaleCard> {
     const waiting = new AbortController();

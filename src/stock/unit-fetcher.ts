@@ -18,7 +18,7 @@ export class UnitFetcher {
    * @throws OperationalError redis
    */
   async fetch(home: HomeBucket, wanted: WantedUnits): Promise<Gathered> {
-    const name = `${home.saleId}:${home.bucket}`;
+    const name = `${home.saleId}:${home.bucket}/${home.buckets}`;
     const earlier = this.#underWay.get(name);
     if (earlier !== undefined) {
       const gathered = await earlier.catch(() => null); // whoever began it hears why

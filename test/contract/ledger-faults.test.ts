@@ -182,6 +182,8 @@ for (const [name, createWorld] of [
 
       const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
       expectFault(await faultOf(world.losingReply('release_reply_lost', () => ledger.release([release]))));
+      // A reply that is lost may be that of the look before it: then it is done now.
+      await ledger.release([release]);
       expect(await ledger.release([release])).to.deep.equal(['nothing']);
       expect((await ledger.readSale(at))?.unitsLeft).to.equal(5);
     });

@@ -167,14 +167,15 @@ for (const [name, createSide] of LEDGERS) {
     });
 
     it('C5 adjusts only what is as it was read, in a sale that lets nobody in', async () => {
-      const adjust = (read: number, wanted: number) => side.read.adjust(ref(), { read, wanted });
+      const adjust = (read: number, wanted: number, epoch = 1) => side.read.adjust(ref(), { read, wanted, epoch });
       expect(await adjust(100, 102)).to.equal('selling');
       await side.ledger.gate(sale, 'paused');
       expect(await adjust(99, 102)).to.equal('moved');
+      expect(await adjust(100, 102, 2), 'read in another epoch').to.equal('moved');
       expect(await adjust(100, 102)).to.equal('adjusted');
       expect((await side.read.units(ref(), 1))?.unitsLeft).to.equal(102);
       const nowhere = { saleId: saleOf().saleId, bucket: 0 };
-      expect(await side.read.adjust(nowhere, { read: 1, wanted: 2 })).to.equal('not_warmed');
+      expect(await side.read.adjust(nowhere, { read: 1, wanted: 2, epoch: 1 })).to.equal('not_warmed');
     });
 
     it('C7 names and removes markers of settled batches only', async () => {

@@ -46,8 +46,9 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
     expect(await ledger.stage(ref, token, entries)).to.equal('staged');
   }
   const repaired: Sale = { ...sale, epoch: sale.epoch + 1 };
-  const { epoch, opensAtMs, closesAtMs, limitPerBuyer } = repaired;
-  const rebuilt = { unitsLeft: STOCK - held, epoch, state: 'open', opensAtMs, closesAtMs, limitPerBuyer } as const;
+  const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = repaired;
+  const terms = { epoch, state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
+  const rebuilt = { ...terms, unitsLeft: STOCK - held };
   expect(await ledger.reopen(ref, token, rebuilt)).to.equal('reopened');
   return repaired;
 }

@@ -34,6 +34,20 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.repair.raiseEpoch('999999999999999999', 1, 'ann')).to.equal(null);
     });
 
+    it('raiseEpoch: scatters the sale in the same transaction, from the buckets that its reader saw and no others', async () => {
+      const created = await world.sales.create(newSale());
+      const { saleId } = created;
+      const scatter = { from: created.buckets, to: created.buckets * 8 };
+      const scattered = { ...created, epoch: 2, buckets: scatter.to };
+      expect(await world.repair.raiseEpoch(saleId, 1, 'ann', scatter)).to.deep.equal(scattered);
+      expect(await world.repair.raiseEpoch(saleId, 1, 'bob', scatter)).to.equal(null);
+      expect(await world.sales.find(saleId)).to.deep.equal(scattered);
+      const entries = (await world.auditOf(`sale:${saleId}`)).slice(1);
+      expect(entries.map(({ actor, action, before, after }) => [actor, action, before, after])).to.deep.equal([
+        ['ann', 'sale.scattered', { epoch: 1, buckets: scatter.from }, { epoch: 2, buckets: scatter.to }],
+      ]);
+    });
+
     it('raiseEpoch: raised by several at once, each gets an epoch of its own', async () => {
       const { saleId } = await world.sales.create(newSale());
       const raised = await Promise.all([1, 1, 1, 1].map(() => world.repair.raiseEpoch(saleId, 1, 'keeper')));

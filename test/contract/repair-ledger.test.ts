@@ -34,8 +34,9 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
     const shut = (token: string) => world.repair.shut(at(sale), token, LEASE_MS);
     const stage = (token: string, ...entries: LedgerRequest[]) => world.repair.stage(at(sale), token, entries);
     const reopen = (token: string, parts: Partial<RebuiltBucket> = {}) => {
-      const { opensAtMs, closesAtMs, limitPerBuyer } = sale;
-      const rebuilt = { unitsLeft: 7, epoch: 2, state: 'open', opensAtMs, closesAtMs, limitPerBuyer } as const;
+      const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
+      const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
+      const rebuilt = { unitsLeft: 7, epoch: 2, ...terms };
       return world.repair.reopen(at(sale), token, { ...rebuilt, ...parts });
     };
     const entryOf = (userId: string) => sureEntry(world.stock.findRequest(at(sale), userId, 'k1'));
@@ -123,7 +124,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         const renewals = [
           () => stage('one', ['u1/k1', held('b')]),
           () => stage('one'),
-          () => world.repair.remember(batchOf(sale, purchasesOf('u1')), 'one'),
+          () => world.repair.remember(batchOf(sale, purchasesOf('u1')), 0, 'one', false),
         ];
         for (const renew of renewals) {
           await shut('one');
@@ -239,7 +240,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
     describe('R6 a late command of an older repair does nothing', () => {
       const lateCommands = async (token: string): Promise<string[]> => [
         await stage(token, ['late/k1', held('late')]),
-        await world.repair.remember(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), token),
+        await world.repair.remember(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
         await reopen(token, { unitsLeft: 99, epoch: 99 }),
       ];
       const superseded = ['superseded', 'superseded', 'superseded'];
@@ -280,7 +281,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
       await world.stock.decide(aborted);
       await shut('one');
       for (const batch of [lost, lost, aborted]) {
-        expect(await world.repair.remember(batch, 'one')).to.equal('remembered');
+        expect(await world.repair.remember(batch, 0, 'one', false)).to.equal('remembered');
       }
       expect(await world.stock.decide(lost)).to.equal('deducted');
       expect(await world.stock.decide(aborted)).to.equal('aborted');

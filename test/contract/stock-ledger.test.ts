@@ -29,7 +29,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         const sale = await openSale(world, { stock: 3, epoch: 4 });
         for (const time of ['first', 'second']) {
           const verdict = await world.stock.precheck(at(sale), purchasesOf('u1*2', 'u2'));
-          expect(verdict, time).to.deep.equal({ epoch: 4, unitsLeft: 3, answers: [null, null] });
+          expect(verdict, time).to.deep.equal({ epoch: 4, unitsLeft: 3, buckets: 1, answers: [null, null] });
         }
         expect(await world.stock.acceptedCount(at(sale))).to.equal(0);
       });
@@ -55,7 +55,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
 
       it('(P1 LOADING) a sale that is not loaded is `loading`, with epoch 0 and units left unknown', async () => {
         const verdict = await world.stock.precheck(at(saleOf()), purchasesOf('u1'));
-        expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, answers: [{ outcome: 'loading' }] });
+        expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, buckets: null, answers: [{ outcome: 'loading' }] });
       });
 
       it('S8 the clock of the ledger opens and closes the sale', async () => {

@@ -143,8 +143,9 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
     it('R10 a rebuilt bucket begins anew: what came late from before the repair moves nothing', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const late = await lent(sale);
-      const { opensAtMs, closesAtMs, limitPerBuyer } = sale;
-      const rebuilt = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, epoch: 2, unitsLeft: 10 } as const;
+      const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
+      const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
+      const rebuilt = { ...terms, epoch: 2, unitsLeft: 10 };
       for (const bucket of [FROM, TO]) {
         await world.repair.shut(refOf(sale, bucket), 'a-token', LEASE_MS);
         expect(await world.repair.reopen(refOf(sale, bucket), 'a-token', rebuilt)).to.equal('reopened');

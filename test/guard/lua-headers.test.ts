@@ -135,7 +135,7 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   take: TAKE,
   hand: HAND,
   spend: SPEND,
-  settle: ['repairing'] satisfies Repairing[], // else a number
+  settle: ['repairing', 'settled'] satisfies (Repairing | 'settled')[],
   look: [], // an entry
   standing: [], // as it is stored
   vote: [], // votes

@@ -65,8 +65,8 @@ export class SaleBench {
   }
 
   warm(parts: Partial<Sale> = {}): Promise<unknown> {
-    const { stock, epoch, opensAtMs, closesAtMs, limitPerBuyer } = { ...this.sale, ...parts };
-    const args = [stock, epoch, opensAtMs, closesAtMs, limitPerBuyer];
+    const { stock, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = { ...this.sale, ...parts };
+    const args = [stock, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets];
     return this.#run('warm', [this.keys.stock, this.keys.sale], args);
   }
 
@@ -81,10 +81,11 @@ export class SaleBench {
     return this.#run('gate', [this.keys.sale], [state]);
   }
 
-  precheck(purchases: readonly Purchase[]): Promise<unknown> {
+  /** @param buckets that the caller takes the sale to have; an empty string: any number */
+  precheck(purchases: readonly Purchase[], buckets: number | '' = ''): Promise<unknown> {
     const { stock, sale, buyers, requests } = this.keys;
     const triples = purchases.map(({ userId, requestId, quantity }) => [userId, requestId, quantity]);
-    return this.#run('precheck', [stock, sale, buyers, requests], [JSON.stringify(triples)]);
+    return this.#run('precheck', [stock, sale, buyers, requests], [JSON.stringify(triples), buckets]);
   }
 
   deduct(batch: Batch, bench: ScriptBench = this.#bench): Promise<unknown> {
@@ -97,10 +98,12 @@ export class SaleBench {
     return this.#run('decide', [this.marker(batchId), this.keys.sale], [epoch, ABORTED_LIFE_MS]);
   }
 
-  settle(batchId: string, orders: readonly Settlement[]): Promise<unknown> {
+  /** @returns how many requests moved, or the word that came instead */
+  async settle(batchId: string, orders: readonly Settlement[]): Promise<unknown> {
     const pairs = orders.map(({ userId, requestId, orderId }) => [`${userId}/${requestId}`, orderId]);
     const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
-    return this.#run('settle', keys, [batchId, JSON.stringify(pairs)]);
+    const [word, moved] = (await this.#run('settle', keys, [batchId, JSON.stringify(pairs)])) as unknown[];
+    return word === 'settled' ? moved : word;
   }
 
   /** `k1`, any batch and with units unless said otherwise. */

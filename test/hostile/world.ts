@@ -165,6 +165,7 @@ export class HostileWorld extends ReconcileWorld {
       // Every address is looked at, and whom a header names is believed; nobody is refused.
       entry: new Entry({ isAnyOn: true }, [new Lists(() => LISTS)], { meters: { refused: () => undefined } }),
       ...{ degrade, reads },
+      scatter: async () => ({ outcome: 'already_scattered' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#front(cards, flags),
       gate: new PurchaseGate({ cards, flags, batcher }),

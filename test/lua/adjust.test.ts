@@ -9,8 +9,8 @@ describe('lua/adjust-2.lua', () => {
   });
   after(() => bench?.close());
 
-  const adjust = ({ keys }: SaleBench, read: number, wanted: number): Promise<unknown> =>
-    bench.connection.run('adjust', [keys.stock, keys.sale], [read, wanted]);
+  const adjust = ({ keys }: SaleBench, read: number, wanted: number, epoch = 1): Promise<unknown> =>
+    bench.connection.run('adjust', [keys.stock, keys.sale], [read, wanted, epoch]);
 
   for (const state of ['warm', 'paused', 'closed'] satisfies LedgerSaleState[]) {
     it(`C5 adjusted: a sale that is ${state} gets the units it should have, and nothing else moves`, async () => {
@@ -29,6 +29,12 @@ describe('lua/adjust-2.lua', () => {
     expect(await adjust(sale, 10, 12)).to.equal('adjusted');
     expect(await adjust(sale, 10, 12)).to.equal('moved');
     expect((await sale.snapshot()).unitsLeft).to.equal(12);
+  });
+
+  it('moved: what was read before the sale was rebuilt or scattered says nothing of it, whatever the stock is', async () => {
+    const sale = await bench.sale({ stock: 10 }, 'paused');
+    for (const epoch of [0, 2]) expect(await adjust(sale, 10, 12, epoch)).to.equal('moved');
+    expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
   for (const state of ['open', 'repair'] satisfies LedgerSaleState[]) {

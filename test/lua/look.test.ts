@@ -15,7 +15,7 @@ describe('lua/look-2.lua and lua/standing-1.lua', () => {
   after(() => bench?.close());
 
   const look = ({ keys }: SaleBench, field = 'u1/k1') =>
-    bench.connection.run('look', [keys.sale, keys.requests], [field]);
+    bench.connection.run('look', [keys.sale, keys.requests], [field, 1]);
   const standing = ({ keys }: SaleBench) => bench.connection.run('standing', [keys.sale], []);
 
   /** The word is what `look` says of the bucket. */
@@ -23,6 +23,7 @@ describe('lua/look-2.lua and lua/standing-1.lua', () => {
     { word: 'missing', setting: { state: 'missing' } },
     { word: 'repair', setting: { state: 'repair' } },
     { word: 'server', setting: { server: 'another' } },
+    { word: 'buckets', setting: { buckets: 'another' } },
   ];
   const settings = [...UNCERTAIN, ...clashesOf(UNCERTAIN).map(({ both }) => ({ setting: both }))];
   for (const { setting } of settings) {

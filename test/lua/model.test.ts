@@ -37,7 +37,7 @@ type Step =
   | { readonly do: 'look'; readonly of: Purchase }
   | { readonly do: 'stand' }
   | { readonly do: 'claim'; readonly batch: number; readonly purchases: Purchase[]; readonly recorded: Purchase[] }
-  | { readonly do: 'shut' | 'remember'; readonly token: string; readonly batch: number }
+  | { readonly do: 'shut' | 'remember'; readonly token: string; readonly batch: number; readonly isPending: boolean }
   | { readonly do: 'stage'; readonly token: string; readonly entries: LedgerRequest[] }
   | { readonly do: 'reopen'; readonly token: string; readonly epoch: number; readonly unitsLeft: number }
   | { readonly do: 'warm'; readonly stock: number };
@@ -104,7 +104,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.oneof(
-      fc.record({ do: fc.constantFrom('shut' as const, 'remember' as const), token, batch }),
+      fc.record({ do: fc.constantFrom('shut' as const, 'remember' as const), token, batch, isPending: fc.boolean() }),
       fc.record({ do: fc.constant('stage' as const), token, entries }),
       fc.record({ do: fc.constant('reopen' as const), token, epoch, unitsLeft }),
     ),
@@ -113,9 +113,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** A repair whose steps follow each other: chance alone would seldom end one. */
 const wholeRepair: fc.Arbitrary<Step[]> = fc
-  .record({ token, batch, entries, epoch: fc.constantFrom(1, 1, 1, 2, 0), unitsLeft })
+  .record({ token, batch, isPending: fc.boolean(), entries, epoch: fc.constantFrom(1, 1, 1, 2, 0), unitsLeft })
   .map(({ token: own, ...parts }) => [
-    ...(['shut', 'remember'] as const).map((act) => ({ do: act, token: own, batch: parts.batch })),
+    ...(['shut', 'remember'] as const).map((act) => ({
+      ...{ do: act, token: own, batch: parts.batch, isPending: parts.isPending },
+    })),
     { do: 'stage', token: own, entries: parts.entries },
     { do: 'reopen', token: own, epoch: parts.epoch, unitsLeft: parts.unitsLeft },
   ]);
@@ -196,13 +198,15 @@ describe('lua: random histories against a plain model', function () {
         case 'remember':
           return world.repair.remember(
             seal(next.batch, [{ userId: 'u1', requestId: 'a', quantity: 1 }], 1),
+            ref.bucket,
             next.token,
+            next.isPending,
           );
         case 'stage':
           return world.repair.stage(ref, next.token, next.entries);
         case 'reopen': {
-          const { opensAtMs, closesAtMs } = sale;
-          const rebuilt = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer } as const;
+          const { opensAtMs, closesAtMs, buckets } = sale;
+          const rebuilt = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
           return world.repair.reopen(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
         }
         case 'restart':

@@ -14,6 +14,8 @@ export interface Setting {
   readonly epoch?: 'earlier' | 'later';
   /** The server is not the one that the sale was loaded on. */
   readonly server?: 'another';
+  /** The sale has another number of buckets than the caller takes it to have. */
+  readonly buckets?: 'another';
   readonly opens?: 'later';
   readonly closes?: 'earlier';
   /** Quantity of an entry that stands under the key already. */

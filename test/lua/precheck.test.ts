@@ -10,6 +10,7 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'loading', setting: { state: 'missing' } },
   { word: 'loading', setting: { state: 'repair' } },
   { word: 'loading', setting: { server: 'another' } },
+  { word: 'loading', setting: { buckets: 'another' } },
   { word: 'replayed', setting: { entry: 1 } },
   { word: 'request_conflict', setting: { entry: 2 } },
   { word: 'paused', setting: { state: 'paused' } },
@@ -33,7 +34,7 @@ describe('lua/precheck-4.lua', () => {
       it(`${word}: ${describeSetting(setting)}`, async () => {
         const sale = await saleIn(setting, bench, 'b1');
         const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
-        const [epoch, left, ...answers] = (await sale.precheck(purchasesOf('u1/k1'))) as unknown[];
+        const [epoch, left, , ...answers] = (await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[];
         expect(answers).to.deep.equal([0, word, entry]);
         expect(epoch).to.equal(setting.state === 'missing' ? 0 : BATCH_EPOCH);
         const sells = !['loading', 'paused', 'closed', 'not_open'].includes(word);
@@ -46,7 +47,7 @@ describe('lua/precheck-4.lua', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const sale = await saleIn(both, bench, 'b1');
-        expect(((await sale.precheck(purchasesOf('u1/k1'))) as unknown[])[3]).to.equal(first.word);
+        expect(((await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[])[4]).to.equal(first.word);
       });
     }
 
@@ -58,19 +59,28 @@ describe('lua/precheck-4.lua', () => {
   it('says nothing of a purchase that may pass, and names the others by their index', async () => {
     const sale = await bench.sale({ stock: 3 });
     const reply = await sale.precheck(purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
-    expect(reply).to.deep.equal([1, 3, 1, 'sold_out', '', 3, 'sold_out', '']);
+    expect(reply).to.deep.equal([1, 3, 1, 1, 'sold_out', '', 3, 'sold_out', '']);
   });
 
   it('G5 the limit counts inside the call; a refused purchase uses none of it', async () => {
     const sale = await bench.sale({ stock: 5, limitPerBuyer: 3 });
     const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
-    expect(reply).to.deep.equal([1, 5, 1, 'limit_reached', '', 3, 'sold_out', '']);
+    expect(reply).to.deep.equal([1, 5, 1, 1, 'limit_reached', '', 3, 'sold_out', '']);
   });
 
   it('a buyer with as many units as he may have is let in up to the limit, not beyond', async () => {
     const sale = await bench.sale({ stock: 9, limitPerBuyer: 3 });
     await sale.deduct(batchOf(sale.sale, purchasesOf('u1*2')));
-    expect(await sale.precheck(purchasesOf('u1/k2', 'u1/k3'))).to.deep.equal([1, 7, 1, 'limit_reached', '']);
+    expect(await sale.precheck(purchasesOf('u1/k2', 'u1/k3'))).to.deep.equal([1, 7, 1, 1, 'limit_reached', '']);
+  });
+
+  it('says how many buckets the sale has; one that was loaded without their number lets everybody in', async () => {
+    const sale = await bench.sale({ stock: 5 });
+    await sale.redis.hset(sale.keys.sale, 'buckets', 8);
+    expect(await sale.precheck(purchasesOf('u1'), 8)).to.deep.equal([1, 5, 8]);
+    expect(await sale.precheck(purchasesOf('u1'), 1)).to.deep.equal([1, -1, 8, 0, 'loading', '']);
+    await sale.redis.hdel(sale.keys.sale, 'buckets');
+    expect(await sale.precheck(purchasesOf('u1'), 1)).to.deep.equal([1, 5, 0]);
   });
 
   it('changes nothing', async () => {
@@ -88,7 +98,7 @@ describe('lua/precheck-4.lua', () => {
     await sale.deduct(batch);
     await sale.settle(batch.batchId, [{ userId: 'u2', requestId: 'k1', orderId: '77' }]);
     await sale.release('u3', '78', { batchId: batch.batchId });
-    expect(((await sale.precheck(purchasesOf('u1', 'u2', 'u3'))) as unknown[]).slice(2)).to.deep.equal([
+    expect(((await sale.precheck(purchasesOf('u1', 'u2', 'u3'))) as unknown[]).slice(3)).to.deep.equal([
       ...[0, 'replayed', `held:${batch.batchId}:1`],
       ...[1, 'replayed', 'ordered:77:1'],
       ...[2, 'replayed', 'released:78:1'],
@@ -99,6 +109,6 @@ describe('lua/precheck-4.lua', () => {
     const sale = await bench.sale({ stock: BATCH_SIZE_CEILING - 1 });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const reply = await sale.precheck(crowd);
-    expect(reply).to.deep.equal([1, BATCH_SIZE_CEILING - 1, BATCH_SIZE_CEILING - 1, 'sold_out', '']);
+    expect(reply).to.deep.equal([1, BATCH_SIZE_CEILING - 1, 1, BATCH_SIZE_CEILING - 1, 'sold_out', '']);
   });
 });

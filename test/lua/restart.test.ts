@@ -73,8 +73,9 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
 
     expect(await repair.shut(ref(), 'one', 60_000)).to.equal('shut');
     await repair.stage(ref(), 'one', [['u1/k1', { state: 'held', batchId: held.batchId, quantity: 1 }]]);
-    const { opensAtMs, closesAtMs, limitPerBuyer } = sale.sale;
-    const rebuilt = { unitsLeft: 4, epoch: 2, state: 'open', opensAtMs, closesAtMs, limitPerBuyer } as const;
+    const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale.sale;
+    const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
+    const rebuilt = { unitsLeft: 4, epoch: 2, ...terms };
     expect(await repair.reopen(ref(), 'one', rebuilt)).to.equal('reopened');
     expect(await sale.snapshot([held.batchId])).to.deep.equal(before);
     expect(await stock.decide(open)).to.equal('outlived');

@@ -23,6 +23,7 @@ export async function saleIn(setting: Setting, bench: ScriptBench, batchId: stri
   const { redis, keys } = sale;
   if (setting.state === 'missing') await redis.del(keys.sale);
   if (setting.server === 'another' && setting.state !== 'missing') await redis.hset(keys.sale, 'run_id', 'another');
+  if (setting.buckets === 'another' && setting.state !== 'missing') await redis.hset(keys.sale, 'buckets', 8);
   if (setting.marker !== undefined) await redis.set(sale.marker(batchId), setting.marker);
   if (setting.entry !== undefined) await redis.hset(keys.requests, 'u1/k1', `held:earlier-batch:${setting.entry}`);
   if (setting.bought !== undefined) await redis.hset(keys.buyers, 'u1', setting.bought);

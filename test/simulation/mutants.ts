@@ -355,6 +355,24 @@ export const MUTANTS: readonly Mutant[] = [
       }),
     }),
   },
+  {
+    name: 'old-cards-are-believed',
+    breaks: 'who knows another number of buckets lets nobody in (rule 11)',
+    servers: (servers) =>
+      withStock(servers, {
+        precheck: ({ saleId, bucket }, asked) => servers.stock.precheck({ saleId, bucket }, asked),
+      }),
+  },
+  {
+    name: 'settle-knows-one-bucket',
+    breaks: 'a batch is settled wherever its buyers are now (rule 8)',
+    servers: ({ settlement }) => ({
+      settlement: replaced(settlement, {
+        settle: (settled) =>
+          settlement.settle(settled.map(({ batch, orders }) => ({ batch: { ...batch, epoch: Infinity }, orders }))),
+      }),
+    }),
+  },
 ];
 
 function reorder(site: Site, batch: Batch, key: string, orderId: string): void {

@@ -2,7 +2,7 @@ import { decodeOrderEvents } from '../../src/domain/order-event.js';
 import { isLive, mayMove, type OrderState } from '../../src/domain/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../src/domain/outcome.js';
 import { purchaseKey, type Purchase } from '../../src/domain/purchase.js';
-import { homeBucket, type Sale } from '../../src/domain/sale.js';
+import { homesEver, type Sale } from '../../src/domain/sale.js';
 import { TOPICS } from '../../src/domain/topics.js';
 import { unitsInTransit } from '../../src/domain/unit-transfer.js';
 import { checkSale, type Heard } from '../../src/reconcile/check-sale.js';
@@ -72,8 +72,7 @@ export class Promises {
     if (heard === 'ok') {
       const isOver = answer?.outcome === 'replayed' && answer.entry.state === 'released'; // news, and no promise
       if (!isOver && !this.#yesSinceMs.has(key)) this.#yesSinceMs.set(key, sinceMs);
-      if (!this.#mayHaveForgotten && !this.#bucketOf(userId).requests.has(key))
-        this.#site.fail('I3', `${key}: a yes without units`);
+      if (!this.#mayHaveForgotten && !this.#isLetIn(userId, key)) this.#site.fail('I3', `${key}: a yes without units`);
       if (yesAtMs === undefined) this.#yesAtMs.set(wish, this.#site.scheduler.nowMs);
     }
     if (yesAtMs !== undefined && yesAtMs < sinceMs && NO_UNITS.includes(word) && !this.#isExcused(word, sinceMs)) {
@@ -160,7 +159,7 @@ export class Promises {
   lookAtEnd(end: 'commit' | 'rollback', { batchId }: { batchId: string }): void {
     const word = this.#batchWords.get(batchId);
     if (end === 'commit' && this.#outlived.has(batchId)) return; // its marker may be lost (rule 11)
-    if (end === 'rollback' && word !== 'deducted' && this.#site.past.restarts > 0) return; // of another epoch
+    if (end === 'rollback' && word !== 'deducted' && this.#site.past.repairs > 0) return; // of another epoch
     if (word !== (end === 'commit' ? 'deducted' : 'aborted')) {
       this.#site.fail('MARKER', `${end} of batch ${batchId.slice(0, 4)}, which is ${word ?? 'not decided'}`);
     }
@@ -168,8 +167,9 @@ export class Promises {
 
   /** I1 and I4 on the side of the ledger: every unit is left, between two buckets, held or ordered, at any moment. */
   #lookAtLedger(): void {
-    const { ledger, shape } = this.#site;
-    const { stock, buckets, limitPerBuyer } = shape.sale;
+    const { ledger, shape, books } = this.#site;
+    const { stock, limitPerBuyer } = shape.sale;
+    const { buckets } = books.saleOf(SALE_ID) as Sale;
     const all = Array.from({ length: buckets }, (_, bucket) => ledger.bucket({ saleId: SALE_ID, bucket }));
     let left = unitsInTransit(all.map((bucket) => bucket.transfers()));
     let units = 0;
@@ -181,11 +181,11 @@ export class Promises {
         if (held > limitPerBuyer) this.#site.fail('I2', `${userId} holds ${held} units in Redis`);
       }
     }
-    if (this.#unitsLeft.at(-1)?.units !== left)
-      this.#unitsLeft.push({ fromMs: this.#site.scheduler.nowMs, units: left });
     // While one bucket is rebuilt and another is not, units stand in both books, or in none.
     const [epoch = 0, ...others] = all.map(({ sale }) => sale?.epoch ?? 0);
     if (epoch === 0 || others.some((other) => other !== epoch)) return;
+    if (this.#unitsLeft.at(-1)?.units !== left)
+      this.#unitsLeft.push({ fromMs: this.#site.scheduler.nowMs, units: left });
     if (left + units !== stock) this.#site.fail('I4', `Redis has ${left + units} units of ${stock}`);
   }
 
@@ -282,12 +282,14 @@ export class Promises {
 
   #mayFailFor(reason: string): boolean {
     if (GIVEN_UP.includes(reason)) return true;
-    return reason === 'units_lost' && this.#site.past.restarts > 0;
+    return reason === 'units_lost' && this.#site.past.repairs > 0;
   }
 
-  #bucketOf(userId: string) {
-    const { ledger, shape } = this.#site;
-    return ledger.bucket({ saleId: SALE_ID, bucket: homeBucket(userId, shape.sale.buckets) });
+  /** While the sale is being scattered, his bucket may be the one that was his before. */
+  #isLetIn(userId: string, key: string): boolean {
+    const { ledger, books } = this.#site;
+    const homes = homesEver(userId, (books.saleOf(SALE_ID) as Sale).buckets);
+    return homes.some((bucket) => ledger.bucket({ saleId: SALE_ID, bucket }).requests.has(key));
   }
 }
 

@@ -50,6 +50,8 @@ export interface Shape {
   readonly quietMs: number;
   readonly repairWaitMaxMs: number;
   readonly repairLeaseMs: number;
+  /** How often somebody splits the sale into two or three times as many buckets. */
+  readonly scatters: number;
 }
 
 /**
@@ -111,6 +113,7 @@ export function drawShape(rng: Rng): Shape {
     quietMs: rng.pick([0, 200, 1_500]),
     repairWaitMaxMs: rng.pick([0, 3_000, 15_000]),
     repairLeaseMs: rng.pick([1_000, 15_000]),
+    scatters: rng.chance(0.2) ? rng.range(1, 2) : 0,
   };
 }
 

@@ -14,7 +14,7 @@ const CALLS_HIT = [
   ...['receive', 'ack', 'hold', 'retryAfter', 'termsOf', 'write', 'findByPurchases', 'liveBuyers', 'settle'],
   ...['withPending', 'stalePending', 'publish', 'lease', 'markDone', 'postpone', 'release', 'expire', 'expireDue'],
   ...['pay', 'cancel', 'findOrder', 'park', 'acquire', 'gate', 'move'],
-  ...['claim', 'standing', 'shut', 'raiseEpoch', 'stage', 'reopen'],
+  ...['claim', 'standing', 'shut', 'raiseEpoch', 'stage', 'pendingBodies', 'reopen'],
   ...['survey', 'lend', 'borrow', 'confirm'],
 ];
 
@@ -22,6 +22,7 @@ const CALLS_HIT = [
 const REACHED = [
   ...['batch: bucket_empty', 'lend: lent', 'lend: empty', 'lend: shut', 'borrow: borrowed', 'borrow: already_borrowed'],
   ...['borrow: shut', 'confirm: confirmed', 'confirm: already_confirmed'],
+  ...['scatter: scattered', 'scatter: in_repair', 'scatter: superseded', 'card: old'],
   ...['batch: all_answered_by_precheck', 'batch: accepted', 'batch: refused', 'batch: aborted'],
   ...['batch: unavailable', 'batch: outcome_unknown', 'deduct: deducted', 'deduct: refused', 'deduct: aborted'],
   ...['decide: deducted', 'decide: aborted', 'check-back: commit', 'check-back: rollback', 'check-back: no_answer'],

@@ -47,6 +47,8 @@ export interface Rules {
 
 export interface Past {
   restarts: number;
+  /** Restarts, and times that the sale was scattered: after each of them its books are rebuilt, in a new epoch. */
+  repairs: number;
   /** Writes that are gone; 0 while Redis lost nothing. */
   lostWrites: number;
   /** When it lost something for the last time. */

@@ -79,7 +79,7 @@ export class World implements Site {
   readonly servers: Servers;
   readonly rules: Rules;
   readonly late = { requests: 0 };
-  readonly past: Past = { restarts: 0, lostWrites: 0, lostAtMs: -Infinity };
+  readonly past: Past = { restarts: 0, repairs: 0, lostWrites: 0, lostAtMs: -Infinity };
   readonly counts = new Map<string, number>();
   readonly lines: string[] = [];
   readonly trace: Site['trace'];
@@ -210,7 +210,7 @@ export class World implements Site {
     if (!this.faults.healed) return 'faults';
     if (this.late.requests > 0) return 'requests are on their way';
     if ((this.#buyers?.busy ?? 0) > 0) return 'buyers wait';
-    for (let bucket = 0; bucket < this.shape.sale.buckets; bucket++) {
+    for (let bucket = 0; bucket < this.#sale.buckets; bucket++) {
       if (this.ledger.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
     }
     if (!this.#isOpenForAll()) return 'the sale is shut';
@@ -236,6 +236,7 @@ export class World implements Site {
     const lose = kind === 'tail' ? this.rng.range(1, 12) : 0;
     const lost = this.ledger.restart({ lose, empty: kind === 'empty' });
     this.past.restarts++;
+    this.past.repairs++;
     this.past.lostWrites += kind === 'empty' ? 1 : lost;
     if (kind === 'empty' || lost > 0) this.past.lostAtMs = this.scheduler.nowMs;
     this.count(`redis: restarted ${kind}`);
@@ -257,8 +258,7 @@ export class World implements Site {
 
   /** Loaded and in step, on the server that runs now. */
   #isOpenForAll(): boolean {
-    const { saleId, buckets } = this.shape.sale;
-    const { epoch, state } = this.books.saleOf(saleId) as Sale;
+    const { saleId, buckets, epoch, state } = this.#sale;
     for (let bucket = 0; bucket < buckets; bucket++) {
       const { sale } = this.ledger.bucket({ saleId, bucket });
       if (!this.ledger.isSure(sale) || sale.epoch !== epoch || sale.state !== state) return false;
@@ -266,8 +266,13 @@ export class World implements Site {
     return true;
   }
 
+  /** As MySQL has it now. */
+  get #sale(): Sale {
+    return this.books.saleOf(SALE_ID) as Sale;
+  }
+
   #isLent(): boolean {
-    const { saleId, buckets } = this.shape.sale;
+    const { saleId, buckets } = this.#sale;
     const all = Array.from({ length: buckets }, (_, bucket) => this.ledger.bucket({ saleId, bucket }).transfers());
     return openTransfers(all).length > 0;
   }

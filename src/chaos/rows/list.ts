@@ -32,6 +32,7 @@ import { REPAIR_DEATH_ROWS } from './repair-deaths.js';
 import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
 import { RESTART_ROWS } from './restart.js';
 import { RIVAL_ROWS } from './rivals.js';
+import { SCATTER_ROWS } from './scattered-sale.js';
 import { SECOND_STACK_ROWS } from './second-stack.js';
 import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
@@ -49,6 +50,7 @@ export const ROWS: readonly Row[] = [
   ...SHARED_BATCH_ROWS,
   ...FULL_SLOT_ROWS,
   ...BUCKET_ROWS,
+  ...SCATTER_ROWS,
   ...REDIS_ROWS,
   ...REDIS_LOSS_ROWS,
   ...REDIS_EMPTY_ROWS,

@@ -119,6 +119,14 @@ export const gate = {
     min: 100,
     max: 600000,
   }),
+  hotSalePerSecond: integer({
+    env: 'HOT_SALE_PER_SECOND',
+    doc: 'A sale is hot, and named in the metrics, from so many purchases a second on, over ten seconds in one api.',
+    unit: 'purchases a second; 0: nobody counts',
+    fallback: 500,
+    min: 0,
+    max: 1000000,
+  }),
   soldOutLifeMs: integer({
     env: 'GATE_SOLD_OUT_LIFE_MS',
     doc: 'A seen sold-out is believed this long; released units are offered again within it.',

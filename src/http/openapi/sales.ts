@@ -1,4 +1,5 @@
-import { ADMIN, BEARER, body, COMMON, json, object, problems, readable, ref, SALE_ID } from './parts.js';
+import { BUCKETS_MAX } from '../../domain/unit-transfer.js';
+import { ADMIN, BEARER, body, COMMON, count, json, object, problems, readable, ref, SALE_ID } from './parts.js';
 
 const adminMove = (verb: string): object => ({
   post: {
@@ -52,6 +53,22 @@ export const salePaths = {
       security: BEARER,
       parameters: [SALE_ID],
       responses: { 200: json('the sale', ref('Sale')), ...problems(...ADMIN, 'not_found') },
+    },
+  },
+  '/admin/v1/sales/{saleId}/scatter': {
+    post: {
+      operationId: 'scatterSale',
+      summary: 'splits the stock of a sale into more buckets while it sells; buyers are shut out for a moment',
+      security: BEARER,
+      parameters: [SALE_ID],
+      requestBody: body(object({ buckets: { type: 'integer', minimum: 2, maximum: BUCKETS_MAX } }), true),
+      responses: {
+        200: json(
+          'how it is split now',
+          object({ buckets: count, epoch: count, unitsLeft: count, shutMs: { type: 'number' } }),
+        ),
+        ...problems(...ADMIN, 'not_found', 'wrong_state', 'repairing', 'payload_too_large', 'unsupported_media_type'),
+      },
     },
   },
   ...Object.fromEntries(

@@ -10,6 +10,8 @@ export interface LoadedSale {
   opensAtMs: number;
   closesAtMs: number;
   limitPerBuyer: number;
+  /** Absent: the ledger does not say. */
+  buckets?: number;
 }
 
 /** What the fate of a batch is. A body is there from deduct to settle. */

@@ -1,6 +1,7 @@
-import type { Batch } from '../../../src/domain/batch.js';
+import { bucketsOfBatch, type Batch } from '../../../src/domain/batch.js';
 import { OperationalError } from '../../../src/domain/errors.js';
 import { purchaseKey } from '../../../src/domain/purchase.js';
+import { homeBucket } from '../../../src/domain/sale.js';
 import type {
   Claimed,
   PendingBatch,
@@ -24,14 +25,25 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
   async settle(settled: readonly { readonly batch: Batch; readonly orders: readonly Settlement[] }[]): Promise<void> {
     this.failOn('settle_fails');
     this.calls.settle++;
-    const refused = settled.filter(({ batch }) => this.#isInRepair(batch));
-    for (const { batch, orders } of settled) if (!this.#isInRepair(batch)) this.#settle(batch, orders);
-    if (refused.length > 0) throw rebuilding('settle');
+    let refused = 0;
+    for (const { batch, orders } of settled) {
+      for (const ref of this.#refsOf(batch)) {
+        if (this.#isInRepair(ref)) refused++;
+        else this.#settle(ref, batch, orders);
+      }
+    }
+    if (refused > 0) throw rebuilding('settle');
     this.failOn('settle_reply_lost');
   }
 
-  #settle(batch: Batch, orders: readonly Settlement[]): void {
-    const bucket = this.bucket(batch);
+  /** Every bucket that may know the batch. */
+  #refsOf(batch: Batch): BucketRef[] {
+    const { epoch = 0, buckets = 0 } = this.bucket(batch).sale ?? {};
+    return bucketsOfBatch(batch, { epoch, buckets }).map((bucket) => ({ saleId: batch.saleId, bucket }));
+  }
+
+  #settle(ref: BucketRef, batch: Batch, orders: readonly Settlement[]): void {
+    const bucket = this.bucket(ref);
     this.aboutToWrite(bucket);
     for (const order of orders) {
       const entry = bucket.requests.get(purchaseKey(order));
@@ -47,13 +59,27 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
   async claim(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed> {
     this.failOn('claim_fails');
     this.calls.claim++;
-    const claimed = this.#claim(batch, epoch, recorded);
+    const claimed = this.#claimEverywhere(batch, epoch, recorded);
     this.failOn('claim_reply_lost');
     return claimed;
   }
 
-  #claim(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Claimed {
-    const bucket = this.bucket(batch);
+  #claimEverywhere(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Claimed {
+    const { sale } = this.bucket(batch);
+    const buckets = sale?.epoch === epoch ? (sale.buckets ?? 0) : 0;
+    const homeOf = (userId: string): number => (buckets > 1 ? homeBucket(userId, buckets) : batch.bucket);
+    const lost = new Set<string>();
+    for (const bucket of new Set([batch.bucket, ...batch.purchases.map(({ userId }) => homeOf(userId))])) {
+      const others = batch.purchases.filter(({ userId }) => homeOf(userId) !== bucket).map(purchaseKey);
+      const said = this.#claim({ saleId: batch.saleId, bucket }, batch, epoch, new Set([...recorded, ...others]));
+      if (said.outcome !== 'claimed') return said;
+      for (const key of said.lost) lost.add(key);
+    }
+    return { outcome: 'claimed', lost };
+  }
+
+  #claim(ref: BucketRef, batch: Batch, epoch: number, recorded: ReadonlySet<string>): Claimed {
+    const bucket = this.bucket(ref);
     const { sale } = bucket;
     if (sale === null) return { outcome: 'not_warmed' };
     if (!this.isSure(sale) || sale.epoch !== epoch) return { outcome: 'shut' };
@@ -85,7 +111,12 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
   async release(releases: readonly Release[]): Promise<('released' | 'nothing')[]> {
     this.failOn('release_fails');
     this.calls.release++;
-    const words = releases.map((release) => (this.#isInRepair(release) ? null : this.#release(release)));
+    const words = releases.map((release) => {
+      const { state, buckets } = this.bucket({ saleId: release.saleId, bucket: 0 }).sale ?? {};
+      const bucket = buckets === undefined ? release.bucket : homeBucket(release.userId, buckets);
+      const present = { ...release, bucket };
+      return state === 'repair' || this.#isInRepair(present) ? null : this.#release(present);
+    });
     const said = words.filter((word) => word !== null);
     if (said.length < words.length) throw rebuilding('release');
     this.failOn('release_reply_lost');
@@ -141,14 +172,21 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
   }
 
   async park(batch: Batch): Promise<void> {
-    const bucket = this.bucket(batch);
-    this.aboutToWrite(bucket);
-    bucket.pending.delete(batch.batchId);
+    for (const ref of this.#refsOf(batch)) {
+      const bucket = this.bucket(ref);
+      this.aboutToWrite(bucket);
+      bucket.pending.delete(batch.batchId);
+    }
   }
 
   async unpark(batch: Batch): Promise<Unparked> {
     this.failOn('unpark_fails');
-    const bucket = this.bucket(batch);
+    const words = this.#refsOf(batch).map((ref) => this.#unpark(ref, batch));
+    return words[0] as Unparked; // that of its own bucket
+  }
+
+  #unpark(ref: BucketRef, batch: Batch): Unparked {
+    const bucket = this.bucket(ref);
     const marker = bucket.marker(batch.batchId, this.nowMs);
     if (marker === null) return 'unknown';
     if (marker.kind === 'aborted') return 'aborted';

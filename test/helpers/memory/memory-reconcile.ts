@@ -10,6 +10,7 @@ import type {
 } from '../../../src/ports/reconcile-book.js';
 import type {
   Adjusted,
+  AdjustedUnits,
   BucketUnits,
   LedgerBatch,
   LedgerRequest,
@@ -87,11 +88,11 @@ export class MemoryReconcileLedger implements ReconcileLedger, Pick<RepairLedger
     };
   }
 
-  async adjust(ref: BucketRef, { read, wanted }: { read: number; wanted: number }): Promise<Adjusted> {
+  async adjust(ref: BucketRef, { read, wanted, epoch }: AdjustedUnits): Promise<Adjusted> {
     const bucket = this.#ledger.bucket(ref);
     if (bucket.sale === null) return 'not_warmed';
     if (bucket.sale.state === 'open' || !this.#ledger.isSure(bucket.sale)) return 'selling';
-    if (bucket.unitsLeft !== read) return 'moved';
+    if (bucket.unitsLeft !== read || bucket.sale.epoch !== epoch) return 'moved';
     bucket.unitsLeft = wanted;
     return 'adjusted';
   }

@@ -1,6 +1,6 @@
 import { decodeBatch, type Batch } from '../../../src/domain/batch.js';
 import type { Sale } from '../../../src/domain/sale.js';
-import type { RepairBook } from '../../../src/ports/repair-book.js';
+import type { RepairBook, Scatter } from '../../../src/ports/repair-book.js';
 import type { MemoryBooks } from './memory-books.js';
 import type { MemoryDeadLetterBook } from './memory-dead-letter-book.js';
 
@@ -14,13 +14,16 @@ export class MemoryRepairBook implements RepairBook {
     this.#letters = letters;
   }
 
-  async raiseEpoch(saleId: string, atLeast: number, actor: string): Promise<Sale | null> {
+  async raiseEpoch(saleId: string, atLeast: number, actor: string, scatter?: Scatter): Promise<Sale | null> {
     const before = this.#books.saleOf(saleId);
-    if (before === undefined) return null;
-    const raised = { ...before, epoch: Math.max(before.epoch + 1, atLeast) };
+    if (before === undefined || (scatter && before.buckets !== scatter.from)) return null;
+    const buckets = scatter?.to ?? before.buckets;
+    const raised = { ...before, epoch: Math.max(before.epoch + 1, atLeast), buckets };
     this.#books.putSale(raised);
-    const [was, is] = [{ epoch: before.epoch }, { epoch: raised.epoch }];
-    this.#books.audited.push({ actor, action: 'sale.repaired', subject: `sale:${saleId}`, before: was, after: is });
+    const of = (sale: Sale) => ({ epoch: sale.epoch, ...(scatter && { buckets: sale.buckets }) });
+    const action = scatter ? 'sale.scattered' : 'sale.repaired';
+    const subject = `sale:${saleId}`;
+    this.#books.audited.push({ actor, action, subject, before: of(before), after: of(raised) });
     return raised;
   }
 

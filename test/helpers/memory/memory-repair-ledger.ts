@@ -2,7 +2,7 @@ import type { Batch } from '../../../src/domain/batch.js';
 import type { LedgerRequest } from '../../../src/ports/reconcile-ledger.js';
 import type { BucketStanding, RebuiltBucket, RepairLedger } from '../../../src/ports/repair-ledger.js';
 import type { BucketRef } from '../../../src/ports/stock-ledger.js';
-import type { BucketRepair, MemoryBucket } from './memory-bucket.js';
+import type { BucketRepair, Marker, MemoryBucket } from './memory-bucket.js';
 import type { MemoryServer } from './memory-server.js';
 
 /** Rebuilds buckets of a ledger in memory. */
@@ -55,12 +55,21 @@ export class MemoryRepairLedger implements RepairLedger {
     });
   }
 
-  remember(batch: Batch, token: string): Promise<'remembered' | 'superseded'> {
+  async pendingBodies(ref: BucketRef): Promise<string[]> {
+    this.#server.failOn('read_fails');
+    const bucket = this.#server.bucket(ref);
+    const markers = bucket.pendingOldestFirst().map(([batchId]) => bucket.marker(batchId, this.#server.nowMs));
+    return markers.map((marker) => bodyOf(marker)).filter((body) => body !== null);
+  }
+
+  remember(batch: Batch, bucketIndex: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'> {
     return this.#call(() => {
-      const bucket = this.#server.bucket(batch);
+      const bucket = this.#server.bucket({ saleId: batch.saleId, bucket: bucketIndex });
       if (this.#renew(bucket, token) === null) return 'superseded';
       const { batchId, body } = batch;
       if (bucket.marker(batchId, this.#server.nowMs) === null) bucket.markers.set(batchId, { kind: 'deducted', body });
+      const hasBody = bodyOf(bucket.marker(batchId, this.#server.nowMs)) !== null;
+      if (isPending && hasBody && !bucket.pending.has(batchId)) bucket.pending.set(batchId, this.#server.nowMs);
       return 'remembered';
     });
   }
@@ -104,3 +113,6 @@ export class MemoryRepairLedger implements RepairLedger {
     return word;
   }
 }
+
+const bodyOf = (marker: Marker | null): string | null =>
+  marker === null || marker.kind === 'aborted' ? null : marker.body;

@@ -2,6 +2,7 @@ import type { Batch, BatchRef } from '../../../src/domain/batch.js';
 import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
 import type { Sale } from '../../../src/domain/sale.js';
 import type {
+  AskedBucket,
   BucketRef,
   DecideVerdict,
   DeductVerdict,
@@ -12,7 +13,7 @@ import type {
   SaleLedger,
   StockLedger,
 } from '../../../src/ports/stock-ledger.js';
-import type { MemoryBucket } from './memory-bucket.js';
+import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
 import { judge, shutBy } from './memory-judge.js';
 import { MemoryServer } from './memory-server.js';
 
@@ -24,15 +25,16 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
   /** How often each method ran, whether its reply arrived or not. */
   readonly calls = { precheck: 0, deduct: 0, decide: 0, settle: 0, release: 0, claim: 0, acceptedKeys: 0 };
 
-  async precheck(ref: BucketRef, purchases: readonly Purchase[]): Promise<PrecheckVerdict> {
+  async precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict> {
     this.failOn('precheck_fails');
     this.calls.precheck++;
     const bucket = this.bucket(ref);
     const { sale } = bucket;
-    const shut = this.isSure(sale) ? shutBy(sale, this.nowMs) : 'loading';
+    const shut = this.isSure(sale) && !isScattered(sale, ref) ? shutBy(sale, this.nowMs) : 'loading';
     return {
       epoch: sale?.epoch ?? 0,
       unitsLeft: shut === null ? bucket.unitsLeft : null,
+      buckets: sale?.buckets ?? null,
       answers: judge(bucket, purchases, { shut, refuseTwins: false }).answers,
     };
   }
@@ -92,10 +94,11 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
     bucket.markers.set(batchId, { kind: 'aborted', untilMs: this.nowMs + ABORTED_LIFE_MS });
   }
 
-  async findRequest(ref: BucketRef, userId: string, requestId: string): Promise<RequestLook> {
+  async findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook> {
     this.failOn('read_fails');
     const { sale, requests } = this.bucket(ref);
-    return this.isSure(sale) ? (requests.get(purchaseKey({ userId, requestId })) ?? null) : 'unsure';
+    if (!this.isSure(sale) || isScattered(sale, ref)) return 'unsure';
+    return requests.get(purchaseKey({ userId, requestId })) ?? null;
   }
 
   async *acceptedKeys(ref: BucketRef): AsyncGenerator<string[]> {
@@ -109,10 +112,10 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
     return this.bucket(ref).requests.size;
   }
 
-  async readSale(ref: BucketRef): Promise<LedgerSale | null> {
+  async readSale(ref: AskedBucket): Promise<LedgerSale | null> {
     this.failOn('read_fails');
     const { sale, unitsLeft } = this.bucket(ref);
-    if (sale === null || sale.epoch === 0) return null; // 0: it was lost, and a repair has begun
+    if (sale === null || sale.epoch === 0 || isScattered(sale, ref)) return null; // 0: it was lost, and a repair has begun
     const { epoch, opensAtMs, closesAtMs } = sale;
     return {
       state: this.isSure(sale) ? sale.state : 'repair',
@@ -128,9 +131,9 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
     let outcome: 'warmed' | 'already_warm' = 'already_warm';
     for (const [index, bucket] of this.#bucketsOf(sale).entries()) {
       if (bucket.sale !== null) continue;
-      const { epoch, opensAtMs, closesAtMs, limitPerBuyer } = sale;
+      const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
       this.aboutToWrite(bucket);
-      bucket.sale = { state: 'warm', epoch, stamp: this.runId, opensAtMs, closesAtMs, limitPerBuyer };
+      bucket.sale = { state: 'warm', epoch, stamp: this.runId, opensAtMs, closesAtMs, limitPerBuyer, buckets };
       bucket.unitsLeft = Math.ceil((sale.stock - index) / sale.buckets);
       outcome = 'warmed';
     }
@@ -152,3 +155,7 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
     return Array.from({ length: buckets }, (_, bucket) => this.bucket({ saleId, bucket }));
   }
 }
+
+/** Whoever asks knows another number of buckets. */
+const isScattered = (sale: LoadedSale, { buckets }: AskedBucket): boolean =>
+  buckets !== undefined && sale.buckets !== undefined && sale.buckets !== buckets;

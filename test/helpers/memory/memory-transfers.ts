@@ -11,11 +11,11 @@ export class MemoryTransfers implements TransferLedger {
     this.#server = server;
   }
 
-  async survey(ref: BucketRef): Promise<BucketLook | null> {
+  async survey(ref: BucketRef, buckets: number): Promise<BucketLook | null> {
     this.#server.failOn('read_fails');
     const bucket = this.#server.bucket(ref);
     const { sale, unitsLeft } = bucket;
-    if (!this.#server.isSure(sale)) return null;
+    if (!this.#server.isSure(sale) || (sale.buckets ?? buckets) !== buckets) return null;
     return { epoch: sale.epoch, unitsLeft, ...bucket.transfers(this.#server.nowMs) };
   }
 

@@ -110,6 +110,10 @@ function openDoors(life: Life, site: Site): Doors {
     const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
     const placed = await placeIn(ref, purchases, trace, reply, { ledger, channel, units, clock });
     flags.observe(ref, placed.unitsLeft, askedMs);
+    if (placed.isScattered) {
+      site.count('card: old');
+      await cards.forget(ref.saleId);
+    }
     return placed;
   });
   const batcher = new Batcher(shape.batch, {

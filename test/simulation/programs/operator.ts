@@ -9,6 +9,7 @@ import { through } from '../engine/through.js';
 import { SALE_ID } from '../shape.js';
 import { onBug, type Site } from '../site.js';
 import { orderStatesOf } from './book-reads.js';
+import { scatter } from './repairer.js';
 
 const RESTART_MAX_MS = 6_000;
 const LETTERS_EVERY_MS = 3_000;
@@ -25,6 +26,9 @@ export class Operator {
     this.start();
     const { shape, rng } = site;
     if (shape.pauses) void this.#move(rng.range(1, shape.chaosMs), ['pause', 'open']).catch(onBug(site));
+    for (let scatters = 0; scatters < shape.scatters; scatters++) {
+      void this.#scatter(rng.range(1, shape.chaosMs)).catch(onBug(site));
+    }
     if (shape.closes) void this.#move(rng.range(1, shape.chaosMs), ['close']).catch(onBug(site));
   }
 
@@ -36,6 +40,15 @@ export class Operator {
       scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
     });
     void workOnLetters(life, this.#site, `operator-${++this.#starts}`).catch(onBug(this.#site));
+  }
+
+  /** Once: where it dies, or a dependency fails, the keeper ends what was begun. */
+  async #scatter(afterMs: number): Promise<void> {
+    const site = this.#site;
+    const life = new Life(site, 'owner');
+    const times = site.rng.range(2, 3);
+    await life.clock.sleep(afterMs);
+    await tolerant(async () => site.count(`scatter: ${await scatter(life, site, times)}`));
   }
 
   /** From a desk of its own, again and again until it is done. */

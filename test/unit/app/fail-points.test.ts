@@ -53,7 +53,7 @@ function parts(done: string[]) {
 
 async function takeApiThrough(point: string, done: string[]): Promise<void> {
   const points = apiFailPoints(settings(point), silentLog);
-  const { ledger, channel, gate } = parts(done);
+  const { ledger, channel, gate, repairLedger, repairBook } = parts(done);
   await points.ledger(ledger).precheck({ saleId: '1', bucket: 0 }, []);
   const half = await points.channel(channel).sendHalf({} as never);
   await points.ledger(ledger).deduct({} as never);
@@ -66,6 +66,9 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
   const transfers = points.transfers(movingUnits(done));
   await transfers.lend({} as never, 1, 1, 1);
   await transfers.borrow('7', {} as never, 1);
+  await points.rebuilt(repairLedger).shut({} as never, 'token', 1);
+  await points.raised(repairBook).raiseEpoch('1', 1, 'boss');
+  await points.rebuilt(repairLedger).reopen({} as never, 'token', {} as never);
   done.push('end');
 }
 
@@ -159,6 +162,7 @@ describe('fail points', () => {
       ...{ after_commit: 'commit', before_resubmit: 'rollback', before_answer: 'answer' },
       ...{ check_before_decide: 'answer', check_after_decide: 'decide' },
       ...{ after_lend: 'lend', after_borrow: 'borrow' },
+      ...{ repair_after_gate: 'shut', repair_after_epoch: 'raise', repair_after_stock: 'raise' }, // and not reopened
     };
     const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);

@@ -63,6 +63,7 @@ export class FakeServices {
       getOrder: refuse,
       refundsOf: () => Promise.resolve([]),
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
+      scatter: refuse,
       desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },

@@ -84,8 +84,8 @@ describe('keeper: finish-transfers', () => {
     await lend(near);
     world.clock.advance(AFTER_MS);
     const { survey } = transfers;
-    transfers.survey = (ref) =>
-      ref.saleId === away.saleId ? Promise.reject(new Error('a master is away')) : survey.call(transfers, ref);
+    transfers.survey = (ref, buckets) =>
+      ref.saleId === away.saleId ? Promise.reject(new Error('a master is away')) : survey.call(transfers, ref, buckets);
     expect(await run().catch(({ message }: Error) => message)).to.equal('a master is away');
     expect([openOf(away), openOf(near)]).to.deep.equal([1, 0]);
   });

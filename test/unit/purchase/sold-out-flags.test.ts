@@ -45,6 +45,11 @@ describe('sold-out flags', () => {
     create();
   });
 
+  /** The sale has three buckets from now on. */
+  const split = async (): Promise<void> => {
+    await ledger.warm({ ...sale, buckets: 3 });
+    ledger.bucket(ref).sale!.buckets = 3;
+  };
   /** What a batch tells the flag after it has asked the ledger. */
   const look = async (): Promise<void> => {
     flags.observe(ref, (await ledger.precheck(ref, purchasesOf('somebody'))).unitsLeft);
@@ -54,7 +59,7 @@ describe('sold-out flags', () => {
   it('whether a sale is sold out is known by any of its buckets, and whoever keeps asking keeps it fresh', async () => {
     const sold = { saleId: sale.saleId, buckets: 3 };
     expect(flags.isSoldOut(sold), 'nothing was seen').to.equal(false);
-    await ledger.warm({ ...sale, buckets: 3 });
+    await split();
     flags.observe({ ...sold, bucket: 0 }, 0);
     await turn();
     expect(flags.isSoldOut(sold)).to.equal(true);
@@ -90,11 +95,20 @@ describe('sold-out flags', () => {
   it('a flag of one bucket of several is enough', async () => {
     for (const bucket of [0, 1, 2]) {
       create();
-      await ledger.warm({ ...sale, buckets: 3 });
+      await split();
       flags.observe({ saleId: sale.saleId, bucket, buckets: 3 }, 0);
       await turn();
       expect(flags.isSoldOut({ saleId: sale.saleId, buckets: 3 }), String(bucket)).to.equal(true);
     }
+  });
+
+  it('whoever knows an old number of buckets arms nothing: units may be where he does not look', async () => {
+    await look();
+    ledger.bucket(ref).sale!.buckets = 2; // it was scattered
+    clock.advance(LIFE_MS);
+    flags.observe(ref, 0);
+    await turn();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
 
   it('refuses nobody before zero was seen', async () => {
@@ -322,6 +336,7 @@ describe('sold-out flags', () => {
 
     it('R12 of several buckets it lives on only while all of them together have nothing', async () => {
       ref = { ...ref, buckets: 2 };
+      ledger.bucket(ref).sale!.buckets = 2;
       for (const units of [1, null]) {
         unitsInAll = 0;
         await look();

@@ -37,6 +37,7 @@ export class RepairWorld extends DeadLetterWorld {
         shut: (...args) => ledger.shut(...args),
         requestsWithUnits: (...args) => ledger.requestsWithUnits(...args),
         stage: (...args) => ledger.stage(...args),
+        pendingBodies: (...args) => ledger.pendingBodies(...args),
         remember: (...args) => ledger.remember(...args),
         reopen: (...args) => ledger.reopen(...args),
         gate: (...args) => this.ledger.gate(...args),

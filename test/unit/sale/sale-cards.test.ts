@@ -39,6 +39,17 @@ describe('sale cards', () => {
   };
   const saleId = (): string => (sale as Sale).saleId;
 
+  it('a card that is forgotten is read from the book again by whoever asks next, in every process', async () => {
+    const [one, two] = [process(), process()];
+    await one.get(saleId());
+    sale = { ...(sale as Sale), buckets: 8, epoch: 2 };
+    await one.forget(saleId());
+    expect(one.peek(saleId())).to.equal(undefined);
+    expect(await one.get(saleId())).to.deep.equal({ card: 'ready', sale });
+    expect(await two.get(saleId())).to.deep.equal({ card: 'ready', sale });
+    expect(bookReads).to.equal(2);
+  });
+
   it('(P1 READY) loads once from the book, then from the cache, then from memory', async () => {
     const [one, two] = [process(), process()];
     expect(await one.get(saleId())).to.deep.equal({ card: 'ready', sale });

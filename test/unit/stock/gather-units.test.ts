@@ -11,7 +11,7 @@ const ONE = { least: 1, all: 1 };
 
 /** Its methods by themselves: a class instance cannot be spread. */
 const stepsOf = ({ transfers }: TransferWorld): TransferLedger => ({
-  survey: (ref) => transfers.survey(ref),
+  survey: (...args) => transfers.survey(...args),
   lend: (...args) => transfers.lend(...args),
   borrow: (...args) => transfers.borrow(...args),
   confirm: (...args) => transfers.confirm(...args),
@@ -79,8 +79,8 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   it('moving: units that move between every two looks are never counted as none', async () => {
     const world = await TransferWorld.of(0, 0, 1, 0);
     let at = 2;
-    const survey: TransferLedger['survey'] = async (ref) => {
-      const seen = await world.transfers.survey(ref);
+    const survey: TransferLedger['survey'] = async (ref, buckets) => {
+      const seen = await world.transfers.survey(ref, buckets);
       if (ref.bucket !== 3) return seen;
       // Behind the look at the last bucket the unit goes to one that was looked at, and before the next look back.
       const to = at === 2 ? 0 : 2;
@@ -98,7 +98,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   it('one look is not enough: a unit that moves past it would not be seen', async () => {
     const world = await TransferWorld.of(0, 0, 1);
     let looks = 0;
-    const survey: TransferLedger['survey'] = async (ref) => {
+    const survey: TransferLedger['survey'] = async (ref, buckets) => {
       if (++looks === 3) {
         // Bucket 0 was seen empty; bucket 2 will be.
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
@@ -106,7 +106,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
         await world.transfers.borrow(world.sale.saleId, transfer, 1);
         await world.transfers.confirm(world.sale.saleId, transfer, 1);
       }
-      return world.transfers.survey(ref);
+      return world.transfers.survey(ref, buckets);
     };
     expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), survey })).to.equal(1);
     expect(looks).to.be.greaterThan(6);
@@ -209,8 +209,8 @@ describe('unit-fetcher', () => {
     let surveys = 0;
     const fetcher = new UnitFetcher({
       ...stepsOf(world),
-      survey: async (ref) => {
-        const look = await world.transfers.survey(ref);
+      survey: async (ref, buckets) => {
+        const look = await world.transfers.survey(ref, buckets);
         surveys++;
         return look;
       },

@@ -66,7 +66,7 @@ export class TransferWorld {
     };
     const { transfers } = this;
     return {
-      survey: (ref) => transfers.survey(ref),
+      survey: (...args) => transfers.survey(...args),
       lend: (...args) => step(() => transfers.lend(...args)),
       borrow: (...args) => step(() => transfers.borrow(...args)),
       confirm: (...args) => step(() => transfers.confirm(...args)),

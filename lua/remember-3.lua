@@ -1,7 +1,9 @@
 -- remember: gives a batch whose units stay held its marker back, if that was lost. Renews the lease of the repair.
 -- KEYS[1]  sk:{saleId:bucket}:tx:<batchId>  marker; one that is there is the word of the batch, and stays
 -- KEYS[2]  sk:{saleId:bucket}:sale          state, and the repair: token, run_id, lease
+-- KEYS[3]  sk:{saleId:bucket}:pending       batchId by time of deduct; one that is put there counts from now
 -- ARGV[1]  token of this repair      ARGV[2]  the batch, JSON as the broker has it
+-- ARGV[3]  batchId, to put it into pending too, or ''
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between; nothing was written
 --   remembered   it has a marker
@@ -11,6 +13,9 @@ local sale = redis.call('HMGET', KEYS[2], 'state', 'repair_token', 'repair_run',
 if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
 
 local time = redis.call('TIME')
-redis.call('HSET', KEYS[2], 'repair_until', time[1] * 1000 + math.floor(time[2] / 1000) + sale[4])
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', KEYS[2], 'repair_until', now_ms + sale[4])
 redis.call('SET', KEYS[1], 'deducted' .. ARGV[2], 'NX')
+local has_body = string.find(redis.call('GET', KEYS[1]), '{', 1, true)
+if ARGV[3] ~= '' and has_body then redis.call('ZADD', KEYS[3], 'NX', now_ms, ARGV[3]) end
 return 'remembered'

@@ -1,0 +1,45 @@
+import { Command } from 'commander';
+import { scatterOnce } from '../app/repair.js';
+import { loadConfig } from '../config/load.js';
+import { SCATTER_SENTENCES, type ScatteredSale } from '../domain/scattered.js';
+import { BUCKETS_MAX } from '../domain/unit-transfer.js';
+import { createLog } from '../observability/log.js';
+import { CliError } from './cli-error.js';
+import { operatorName } from './dlq-options.js';
+import { environment } from './environment.js';
+import { parseWhole } from './options.js';
+
+interface ScatterFlags {
+  readonly buckets: number;
+  readonly json?: boolean;
+}
+
+const DETAILS = `
+Nobody can buy while the books are dealt out anew, which takes a part of a second and some more for each ten
+thousand orders; buyers hear 503 and come again. What was sold, and what waits for a worker, goes along.
+
+Interrupted (Ctrl-C), it leaves the sale shut: the keeper opens it once the lease has ended (REPAIR_LEASE_MS, 15 s by
+default), with the new buckets or with the old ones.
+
+Exit codes: 0 split, 1 not split, 2 used wrongly.`;
+
+export function saleScatterCommand(): Command {
+  return new Command('scatter')
+    .description('split a sale into more buckets while it sells')
+    .addHelpText('after', DETAILS)
+    .argument('<saleId>')
+    .requiredOption('--buckets <n>', 'a multiple of those that it has', parseWhole(2, BUCKETS_MAX))
+    .option('--json', 'print one JSON line')
+    .action(scatter);
+}
+
+async function scatter(saleId: string, { buckets, json = false }: ScatterFlags): Promise<void> {
+  const config = loadConfig(['mysql', 'redis', 'repair', 'gate', 'log'], environment());
+  const end = await scatterOnce(config, createLog('sale', 'warn'), { saleId, buckets, actor: operatorName() });
+  if (end.outcome !== 'scattered') throw new CliError(SCATTER_SENTENCES[end.outcome]);
+  console.log(json ? JSON.stringify({ saleId, ...end }) : sentenceOf(saleId, end));
+}
+
+function sentenceOf(saleId: string, { buckets, unitsLeft, shutMs }: ScatteredSale): string {
+  return `Sale ${saleId} has ${buckets} buckets now: ${unitsLeft} units left, shut for ${(shutMs / 1000).toFixed(2)} s.`;
+}
