@@ -23,7 +23,8 @@ const POINTS = [
 ] as const;
 /** Points behind the COMMIT. */
 const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_settle'];
-const WORKERS_MAX = 4;
+/** Each death leaves messages that come again, and may be what kills the next worker. */
+const WORKERS_MAX = 12;
 
 /** What a worker left behind that was killed at a fail point. */
 interface Death {
