@@ -107,17 +107,20 @@ class PurchaseLane {
 
   /** @param guest null: the entry is off */
   #identify({ req, res, saleId, requestId }: Asked, guest: Guest | null): void {
-    const { auth, entry } = this.#services;
+    const { auth, entry, gate } = this.#services;
     const who = auth.authenticate(req.headers.authorization);
     if (typeof who === 'string') return this.#problem(req, res, 'unauthorized', ...unauthorizedParts(who, requestId));
     if (!isSaleId(saleId)) return this.#problem(req, res, 'bad_request', { requestId, detail: SALE_ID_SHAPE });
     if (requestId === null) return this.#problem(req, res, 'bad_request', { detail: KEY_SHAPE });
     if (!promisesJson(req.headers)) return this.#problem(req, res, 'unsupported_media_type', { requestId });
     const call = { req, res, saleId, userId: who.userId, requestId, guest };
-    if (guest === null) return this.#admit(call);
-    const denied = checkPass(call, this.#services);
+    const denied = guest === null ? null : checkPass(call, this.#services);
     if (denied !== null) return this.#deny(call, denied);
-    this.#after(entry.buyer(guest.visit, who.userId), call, () => this.#admit(call));
+    // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
+    const early = hasLongBody(req) ? null : gate.refuseEarly(saleId, who.userId, requestId);
+    if (early !== null) return this.#refuse(call, early, refusalAnswer(early, requestId));
+    if (guest === null) return this.#read(call);
+    this.#after(entry.buyer(guest.visit, who.userId), call, () => this.#read(call));
   }
 
   /** Goes on if the entry lets it: at once, unless the entry itself must ask somebody. */
@@ -139,12 +142,9 @@ class PurchaseLane {
     this.#refusals.send(req, res, answer);
   }
 
-  #admit(call: Call): void {
-    const { req, res, saleId, userId, requestId } = call;
+  #read(call: Call): void {
+    const { req, res, requestId } = call;
     const length = req.headers['content-length'];
-    // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
-    const early = hasLongBody(req) ? null : this.#services.gate.refuseEarly(saleId, userId, requestId);
-    if (early !== null) return this.#refuse(call, early, refusalAnswer(early, requestId));
     if (length === undefined && req.headers['transfer-encoding'] === undefined) return void this.#purchase(call, '');
     collectBody(req, (body) => {
       if (body === null) this.#problem(req, res, 'payload_too_large', { requestId });

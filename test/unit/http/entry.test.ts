@@ -82,13 +82,23 @@ describe('the entry in front of the routes', () => {
     });
   }
 
+  it('a sold-out buyer is told so before anybody counts him', async () => {
+    entry.buyers = NO;
+    await serve();
+    fake.early = 'sold_out';
+    const [purchase] = BUYERS.filter(({ endpoint }) => endpoint === 'purchase') as [Route];
+    expect((await ask(purchase).expect(409)).body.code).to.equal('sold_out');
+    expect(entry.asked).to.deep.equal(['stranger purchase']);
+  });
+
   for (const route of BUYERS) {
     it(`${route.method} ${route.path}: a buyer who may not come in hears 403, and nobody else is asked`, async () => {
       entry.buyers = NO;
       await serve();
       await ask(route).expect(403);
       expect(entry.asked).to.deep.equal([`stranger ${route.endpoint}`, `u1 ${route.endpoint}`]);
-      expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([[], [], []]);
+      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1 k1'] : []; // in memory
+      expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
     });
 
     it(`${route.method} ${route.path}: without a token nobody asks whether the buyer may come in`, async () => {
