@@ -48,7 +48,7 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
   const share = soldOut?.extra['share of bare node:http'];
   const entryIsOn = soldOut?.extra.entry === 'on';
   if (typeof share === 'number') {
-    const what = `sold-out${entryIsOn ? ' behind every layer' : ''}, share of bare node:http`;
+    const what = `sold-out${entryIsOn ? ' with every layer on' : ''}, share of bare node:http`;
     goals.push(atLeast(what, share, entryIsOn ? SHARE_OF_BARE_HTTP_BEHIND_ENTRY : SHARE_OF_BARE_HTTP));
   }
   return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results)];

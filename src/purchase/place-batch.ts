@@ -98,9 +98,12 @@ export async function placeBatch(
   }
 }
 
-/** Empty, so that it adds nothing, for a sale that has as many buckets as its card says. */
+/**
+ * Empty, so that it adds nothing, for a sale that has as many buckets as its card says. Buckets only become more: fewer are
+ * those of a bucket that a scatter has not come to yet, and the card is right.
+ */
 function scatteredSince(ref: AskedBucket, buckets: number | null): { readonly isScattered?: true } {
-  return ref.buckets === undefined || buckets === null || buckets === ref.buckets ? {} : { isScattered: true };
+  return ref.buckets === undefined || buckets === null || buckets <= ref.buckets ? {} : { isScattered: true };
 }
 
 function formBatch(

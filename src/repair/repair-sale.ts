@@ -93,17 +93,18 @@ export async function repairSale(
   const refs = bucketRefsOf({ ...sale, buckets });
   const token = randomBytes(12).toString('hex');
   try {
-    // Last first: what nobody buys from yet is taken first, and where somebody else has it nothing was shut.
-    for (const ref of refs.toReversed()) {
+    // The first one first, which is reopened last: whoever else has the sale has it too, and nothing is shut then.
+    for (const ref of refs) {
       const word = await ledger.shut(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       if (word === 'busy') return { outcome: 'busy' };
       if (word === 'moved') throw new Superseded();
     }
     onStep({ step: 'shut' });
     const keepLeases = (): Promise<void> => stageAll(ledger, refs, token, []);
-    // Who scatters a sale has lost nothing: what the workers have not written yet is held, and goes along.
-    if (scatter === undefined) await awaitQuiet(sale, ports, options, keepLeases);
-    else await keepLeases();
+    // A scatter that has lost nothing waits for nobody: what the workers have not written yet is held, and goes along.
+    const isWhole = scatter !== undefined && (await isStamped(refs.slice(0, sale.buckets), ledger));
+    if (isWhole) await keepLeases();
+    else await awaitQuiet(sale, ports, options, keepLeases);
     onStep({ step: 'quiet' });
 
     const epochs = (await ledger.standing(refs)).map(({ epoch }) => epoch);
@@ -163,6 +164,11 @@ async function stageBooks(
   return books;
 }
 
+/** Whether these buckets are on the servers that they were loaded on. Asked when they are shut: later nothing is lost. */
+async function isStamped(refs: readonly BucketRef[], ledger: RepairLedger): Promise<boolean> {
+  return (await ledger.standing(refs)).every(({ stamped }) => stamped);
+}
+
 /**
  * A batch is in `pending` wherever it has units: so each bucket can be read by itself, and its re-drive finds what it holds.
  * Where nobody has scattered the sale that is so already, and nothing is written.
@@ -174,7 +180,9 @@ async function carryPending(
   ledger: RepairLedger,
 ): Promise<void> {
   for (const ref of refs) {
-    for (const body of await ledger.pendingBodies(ref)) {
+    const bodies = await ledger.pendingBodies(ref);
+    if (bodies.length > 0) await stageAll(ledger, refs, token, []); // each of them renews its leases only
+    for (const body of bodies) {
       const decoded = decodeBatch(body);
       if (decoded.outcome !== 'decoded') continue;
       const homes = books.homesOfHeld(decoded.batch);

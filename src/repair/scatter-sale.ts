@@ -32,8 +32,9 @@ export async function scatterSale(
   if (sale === null) return { outcome: 'not_found' };
   const no = refusalOf(sale, buckets);
   if (no !== null) return { outcome: no };
-  const standings = await ports.ledger.standing(bucketRefsOf(sale));
-  if (repairNeedOf(sale, standings) !== null) return { outcome: 'in_repair' };
+  // Those that are yet to come too: if they are there at our turn, somebody was faster.
+  const standings = await ports.ledger.standing(bucketRefsOf({ ...sale, buckets }));
+  if (repairNeedOf(sale, standings.slice(0, sale.buckets)) !== null) return { outcome: 'in_repair' };
   const seenEpochs = standings.map(({ epoch }) => epoch);
   const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs });
   if (end.outcome === 'busy') return { outcome: 'in_repair' };

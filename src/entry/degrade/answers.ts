@@ -7,7 +7,7 @@ export type Body = Readonly<Record<string, unknown>>;
 
 /** What a page or a program cannot do without, by the names of the HTTP bodies. */
 const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
-  status: ['requestId', 'saleId', 'status', 'orderId'],
+  status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
   sale: ['saleId', 'title', 'priceCents', 'state', 'opensAt', 'closesAt'],
   order: ['orderId', 'saleId', 'state', 'amountCents', 'expiresAt'],
 };

@@ -10,6 +10,8 @@ export interface ReadRequest {
   readonly ids: Body;
   /** The full answer; null when there is no such thing. @throws OperationalError */
   readonly source: () => Promise<Body | null>;
+  /** Whether an answer may stand in for later ones; left out: any. One that says "not yet" would hide what comes. */
+  readonly keeps?: (body: Body) => boolean;
 }
 
 /** Answers one endpoint that reads, at the level that was ruled. */
@@ -76,7 +78,7 @@ export class DegradedReads {
     return { served: 'empty', body: marked(emptyOf(this.#endpoint, ids), level, 0) };
   }
 
-  async #read({ key, source }: ReadRequest): Promise<Body | null> {
+  async #read({ key, source, keeps = () => true }: ReadRequest): Promise<Body | null> {
     let body: Body | null;
     try {
       body = await source();
@@ -84,8 +86,8 @@ export class DegradedReads {
       if (error instanceof OperationalError) this.#cache.failed();
       throw error;
     }
-    if (body === null) this.#cache.worked();
-    else this.#cache.put(key, body);
+    if (body !== null && keeps(body)) this.#cache.put(key, body);
+    else this.#cache.worked();
     return body;
   }
 }

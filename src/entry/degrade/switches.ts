@@ -37,15 +37,16 @@ export function readSwitchArguments(endpoint: string, level: string, percent?: s
 
 /**
  * The rule set with this switch set and everything else as it was. Whoever sets a switch wants it in force, so a layer
- * that is off goes on; in a dry run it stays.
+ * that is off goes on; in a dry run it stays. What others had set before it went off does not come back with it.
  */
 export function withSwitch<R extends { readonly degrade: DegradeRules }>(rules: R, change: SwitchChange): R {
   const { mode, switches } = rules.degrade;
   const { endpoint, level, percent } = change;
+  const wakes = mode === 'off' && level !== 'L0';
   const degrade = degradeRules.parse({
     ...rules.degrade,
-    mode: mode === 'off' && level !== 'L0' ? 'on' : mode,
-    switches: { ...switches, [endpoint]: { level, percent } },
+    mode: wakes ? 'on' : mode,
+    switches: { ...(wakes ? {} : switches), [endpoint]: { level, percent } },
   });
   return { ...rules, degrade };
 }

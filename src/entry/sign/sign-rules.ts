@@ -20,16 +20,21 @@ const tokenRules = z.strictObject({
 });
 
 /** Signed requests, and purchase tokens. Everything is off unless said otherwise. */
-export const signRules = z.strictObject({
-  mode: mode.default('off'),
-  sales: saleScope.default('all'),
-  /** Ids of the keys that are believed; their secrets are in the configuration. */
-  keys: z.array(z.string().refine(isId, 'must be a key id')).max(64).default([]),
-  /** How far the time of a request may be from ours, either way. */
-  windowMs: z.int().min(1000).max(3_600_000).default(300_000),
-  down: whenDown.default('refuse'),
-  tokens: tokenRules.prefault({}),
-});
+export const signRules = z
+  .strictObject({
+    mode: mode.default('off'),
+    sales: saleScope.default('all'),
+    /** Ids of the keys that are believed; their secrets are in the configuration. */
+    keys: z.array(z.string().refine(isId, 'must be a key id')).max(64).default([]),
+    /** How far the time of a request may be from ours, either way. */
+    windowMs: z.int().min(1000).max(3_600_000).default(300_000),
+    down: whenDown.default('refuse'),
+    tokens: tokenRules.prefault({}),
+  })
+  .refine(({ mode, keys }) => mode !== 'on' || keys.length > 0, {
+    error: 'must name a key: without one nobody can sign',
+    path: ['keys'],
+  });
 
 export type SignRules = z.infer<typeof signRules>;
 export type TokenRules = SignRules['tokens'];

@@ -15,6 +15,7 @@ export function mountPurchaseToken(router: Router, services: HttpServices): void
       if (who === null) return;
       const sale = await cardOf(exchange, cards);
       if (sale === null) return;
+      if (sale.state === 'closed') return replies.problem(req, res, 'closed');
       const answer = await tokens.hand(sale, who.userId);
       switch (answer.outcome) {
         case 'handed': {

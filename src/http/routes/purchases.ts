@@ -41,6 +41,7 @@ export function mountPurchases(router: Router, services: HttpServices, lifecycle
           ...{ endpoint: 'status' as const, key: `${userId}/${saleId}/${requestId}`, ids, requestId, source },
           ...{ who: () => userId, word: ({ status }: Body) => String(status) },
           missing: () => 'purchase_not_found' as const,
+          keeps: ({ status }: Body) => status !== 'pending',
         };
         await answerRead(exchange, read, services);
       } finally {

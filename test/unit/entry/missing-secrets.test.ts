@@ -32,9 +32,15 @@ describe('entry: rules that need secrets', () => {
     it(`${mode}: purchase tokens alone switch the entry on`, () => {
       expect(isAnyOn(rulesOf({ sign: { tokens: { mode } } }))).to.equal(true);
       expect(isAnyOn(rulesOf({ queue: { mode } }))).to.equal(true);
-      expect(isAnyOn(rulesOf({ sign: { mode } }))).to.equal(true);
+      expect(isAnyOn(rulesOf({ sign: { mode, keys: ['app-1'] } }))).to.equal(true);
     });
   }
+
+  it('nobody is asked to sign while no key is believed', () => {
+    expect(parseRules({ sign: { mode: 'on' } })).to.deep.equal({
+      reasons: [{ path: 'sign.keys', message: 'must name a key: without one nobody can sign' }],
+    });
+  });
 
   describe('in a process that lacks one', () => {
     const named = (...keyIds: string[]): object => ({ sign: { mode: 'on', keys: keyIds } });

@@ -84,11 +84,21 @@ describe('the degradation in front of the routes', () => {
   let server: Started;
   beforeEach(async () => {
     world = new World();
+    world.fake.status = { status: 'ordered', orderId: '9', orderState: 'pending_payment' };
     server = await startServer(world.fake);
   });
   afterEach(() => server.stop());
   const get = (endpoint: (typeof READS)[number], user = 'u1'): request.Test =>
     request(server.url).get(PATHS[endpoint]).set('authorization', bearer(user));
+
+  it('status: that a purchase is pending is not kept, so that nobody misses its order', async () => {
+    world.fake.status = { status: 'pending' };
+    await get('status').expect(200);
+    world.switch('status', 'L1');
+    expect((await get('status').expect(200)).body.status).to.equal('pending');
+    world.fake.status = { status: 'ordered', orderId: '9', orderState: 'pending_payment' };
+    expect((await get('status').expect(200)).body).to.include({ status: 'ordered', orderId: '9' });
+  });
 
   for (const endpoint of READS) {
     it(`${endpoint}: level 1 gives what was said before, marked with its age, and does not read`, async () => {

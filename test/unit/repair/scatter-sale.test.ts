@@ -10,6 +10,19 @@ const BUCKETS = 4;
 /** The process is gone: nothing of it acts any more. */
 class Death extends Error {}
 
+type Ledger = ScatterPorts['ledger'];
+type Standings = Awaited<ReturnType<Ledger['standing']>>;
+
+/** The same ledger, whose standings somebody else has a hand in. */
+const looking = (ledger: Ledger, look: (seen: Standings) => Promise<Standings>): Ledger =>
+  new Proxy(ledger, {
+    get(target, name: keyof Ledger): unknown {
+      if (name === 'standing')
+        return async (...asked: Parameters<Ledger['standing']>) => look(await target.standing(...asked));
+      return target[name].bind(target);
+    },
+  });
+
 describe('scatter-sale', () => {
   let world: RepairWorld;
   let sale: Sale;
@@ -93,6 +106,30 @@ describe('scatter-sale', () => {
       marker.kind !== 'aborted' && marker.body !== null ? [marker.body] : [],
     );
     expect(batch, 'its body').to.be.a('string');
+  });
+
+  it('who comes late to a sale that somebody scatters meanwhile shuts nothing of it', async () => {
+    await busySale();
+    const ports = portsOf();
+    let others = 0;
+    const late = looking(ports.ledger, async (seen) => {
+      if (others++ === 0) await scatter(8);
+      return seen;
+    });
+    expect(await scatter(4, { ...ports, ledger: late })).to.deep.equal({ outcome: 'superseded' });
+    expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(8).fill('open'));
+  });
+
+  it('what Redis may have lost while it was being shut: then it waits for the workers, as a repair does', async () => {
+    await busySale();
+    const ports = portsOf();
+    let looks = 0;
+    const lossy = looking(ports.ledger, async (seen) =>
+      looks++ === 0 ? seen : seen.map((one) => ({ ...one, stamped: false })),
+    );
+    const before = world.clock.nowMs();
+    await scatter(4, { ...ports, ledger: lossy });
+    expect(world.clock.nowMs()).to.be.above(before);
   });
 
   it('refuses what cannot be, and changes nothing', async () => {

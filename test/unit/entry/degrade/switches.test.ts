@@ -76,6 +76,12 @@ describe('entry/degrade: switches', () => {
     expect(modeAfter('on', 'L0')).to.equal('on');
   });
 
+  it('what was set before the layer went off does not come back with another switch', () => {
+    const before = rulesOf({ mode: 'off', switches: { purchase: { level: 'L4', percent: 100 } } });
+    const { switches } = withSwitch({ degrade: before }, { endpoint: 'sale', level: 'L1', percent: 100 }).degrade;
+    expect([switches.purchase.level, switches.sale.level]).to.deep.equal(['L0', 'L1']);
+  });
+
   it('the rows show every endpoint, and whether it is in force', () => {
     const rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 10 } } });
     expect(switchRows(rules)).to.deep.equal([
