@@ -157,6 +157,13 @@ describe('the queue and its tokens over HTTP', () => {
     });
   }
 
+  it('no token for a sale that was closed by hand, although its window is open', async () => {
+    card = { card: 'ready', sale: saleOf({ saleId: '7', state: 'closed' }, clock.nowMs()) };
+    handed = { outcome: 'handed', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
+    expect((await fetchToken().expect(409)).body).to.include({ code: 'closed' });
+    expect(asked).to.deep.equal([]);
+  });
+
   it('Redis away: 503, unavailable', async () => {
     handed = down;
     expect((await fetchToken().expect(503)).body).to.include({ code: 'unavailable' });

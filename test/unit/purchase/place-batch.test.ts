@@ -110,6 +110,17 @@ describe('place-batch', () => {
   };
 
   describe('precheck answers first', () => {
+    it('a card that knows fewer buckets than the sale has is old; one that knows more is ahead of this bucket', async () => {
+      await openSale();
+      bucket().sale!.buckets = 4;
+      const ports = { ledger: stock, channel: channel(), clock };
+      const isOld = async (buckets: number): Promise<boolean | undefined> => {
+        const ref = { saleId: sale.saleId, bucket: 0, buckets };
+        return (await placeBatch(ref, purchasesOf(`of-${buckets}`), '', () => undefined, ports)).isScattered;
+      };
+      expect([await isOld(1), await isOld(4), await isOld(8)]).to.deep.equal([true, undefined, undefined]);
+    });
+
     it('(P2 R2 SOLD_OUT) a batch of losers costs no half message', async () => {
       await openSale({ stock: 0 });
       const placed = await place('u1', 'u2');
