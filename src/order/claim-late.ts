@@ -5,10 +5,10 @@ import type { OrderBook, SaleTerms } from '../ports/order-book.js';
 import type { SettlementLedger } from '../ports/settlement-ledger.js';
 import type { RetryReason } from '../ports/worker-meters.js';
 import { requestName, type Known } from './draft-rows.js';
-import { lookUp } from './look-up.js';
+import { lookUpRows } from './look-up.js';
 
 export interface ClaimPorts {
-  readonly book: Pick<OrderBook, 'findByPurchases' | 'liveBuyers'>;
+  readonly book: Pick<OrderBook, 'findByPurchases'>;
   readonly ledger: Pick<SettlementLedger, 'claim'>;
 }
 
@@ -18,6 +18,12 @@ export interface Claims {
   /** Batches that may not be written now, and why. */
   readonly kept: ReadonlyMap<Batch, RetryReason>;
 }
+
+/**
+ * Whose live order stands in the way is left to the unique key: what was looked up before a claim may have ended since,
+ * and the claim was told so.
+ */
+const NOBODY: Known['liveBuyers'] = new Set();
 
 /** Formed before the sale was rebuilt: its deduct may be lost. */
 export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
@@ -35,18 +41,18 @@ export async function claimLate(
   terms: ReadonlyMap<string, SaleTerms>,
   { book, ledger }: ClaimPorts,
 ): Promise<Claims> {
-  const found = await lookUp(batches, terms, book);
+  const rows = await lookUpRows(batches, book);
   const lost = new Set<string>();
   const kept = new Map<Batch, RetryReason>();
   for (const batch of batches) {
     const { saleId, purchases } = batch;
-    const recorded = purchases.filter((purchase) => found.rows.has(requestName(saleId, purchase))).map(purchaseKey);
+    const recorded = purchases.filter((purchase) => rows.has(requestName(saleId, purchase))).map(purchaseKey);
     if (!isLate(batch, terms) || recorded.length === purchases.length) continue;
     const said = await claim(batch, terms.get(saleId)?.epoch ?? 0, new Set(recorded), ledger);
     if (typeof said === 'string') kept.set(batch, said);
     else for (const key of said) lost.add(`${saleId}/${key}`);
   }
-  return { known: { ...found, lost }, kept };
+  return { known: { rows, liveBuyers: NOBODY, lost }, kept };
 }
 
 /** @returns the keys that are lost, or why the batch has to wait */

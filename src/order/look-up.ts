@@ -13,15 +13,29 @@ export async function lookUp(
   terms: ReadonlyMap<string, SaleTerms>,
   book: Pick<OrderBook, 'findByPurchases' | 'liveBuyers'>,
 ): Promise<Known> {
-  const rows = new Map<string, Order>();
+  const rows = await lookUpRows(batches, book);
   const liveBuyers = new Set<string>();
   for (const [saleId, purchases] of purchasesBySale(batches)) {
-    for (const row of await book.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);
     if (terms.get(saleId)?.limitPerBuyer !== 1) continue;
     const users = [...new Set(purchases.map(({ userId }) => userId))];
     for (const userId of await book.liveBuyers(saleId, users)) liveBuyers.add(buyerName(saleId, userId));
   }
   return { rows, liveBuyers };
+}
+
+/**
+ * Who of these purchases has a row, by request name.
+ * @throws OperationalError mysql
+ */
+export async function lookUpRows(
+  batches: readonly Batch[],
+  book: Pick<OrderBook, 'findByPurchases'>,
+): Promise<Map<string, Order>> {
+  const rows = new Map<string, Order>();
+  for (const [saleId, purchases] of purchasesBySale(batches)) {
+    for (const row of await book.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);
+  }
+  return rows;
 }
 
 function purchasesBySale(batches: readonly Batch[]): Map<string, Purchase[]> {

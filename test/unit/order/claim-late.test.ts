@@ -124,4 +124,24 @@ describe('claim-late', () => {
     expect(words(await record(late('ann/k1', 'ann/k2')))).to.deep.equal(['refused']);
     expect(rows()).to.deep.equal(['ann pending_payment', 'ann units_lost']);
   });
+
+  it('an order that its buyer cancels while the batch claims does not stand in its way', async () => {
+    sale = { ...sale, limitPerBuyer: 1 };
+    books.putSale(sale);
+    await record(timely('ann/k1'));
+    answer = async () => {
+      books.allOrders.forEach(({ orderId }) => books.endOrder(orderId, 'cancelled'));
+      return losing();
+    };
+    expect(words(await record(late('ann/k2')))).to.deep.equal(['recorded']);
+    expect(rows()).to.deep.equal(['ann cancelled', 'ann pending_payment']);
+  });
+
+  it('one that lives does: the row of the late batch says so', async () => {
+    sale = { ...sale, limitPerBuyer: 1 };
+    books.putSale(sale);
+    await record(timely('ann/k1'));
+    expect(words(await record(late('ann/k2')))).to.deep.equal(['refused']);
+    expect(rows()).to.deep.equal(['ann limit_reached', 'ann pending_payment']);
+  });
 });
