@@ -121,7 +121,7 @@ const EDGES: Row = {
     };
     await arena.bite('both clocks are wrong', async () => (await isSkewed(ahead)) && (await isSkewed(back)));
     const nowMs = Date.now();
-    const opensAtMs = nowMs + arena.random.whole(2000, 3000);
+    const opensAtMs = nowMs + arena.random.whole(6000, 8000); // some press before, however long the sale takes to warm
     const closesAtMs = opensAtMs + arena.random.whole(2000, 4000);
     const { saleId } = await arena.openSale({ stock: 100_000, opensAtMs, closesAtMs });
     const buyers = arena.buyers(saleId, [ahead, back]);

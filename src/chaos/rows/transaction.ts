@@ -87,7 +87,7 @@ const DEATHS: readonly Row[] = [
   {
     ...{ id: 'T3', variant: 'after_deduct' },
     title: 'the api dies after deduct: the broker asks, the batch is committed; no second deduct',
-    ...{ fast: true, alone: false },
+    ...{ fast: true, alone: true }, // apis that die beside it would be asked in vain
     async run(arena) {
       const death = await killAt(arena, 'after_deduct');
       const { saleId, buyers, unitsLeft, markers } = death;
@@ -105,7 +105,7 @@ const DEATHS: readonly Row[] = [
   {
     ...{ id: 'T3', variant: 'before_answer' },
     title: 'the api dies before the answer: what the buyers never heard is theirs all the same',
-    ...{ fast: true, alone: false },
+    ...{ fast: false, alone: true }, // the same
     async run(arena) {
       const death = await killAt(arena, 'before_answer');
       expectBelow(death.unitsLeft, STOCK, 'units were taken');
