@@ -10,6 +10,7 @@ import type { Report } from './report/report.js';
 import { isBad, type ScenarioResult } from './results.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './scenarios/context.js';
 import { attack } from './scenarios/attack.js';
+import { buckets } from './scenarios/buckets.js';
 import { flash } from './scenarios/flash.js';
 import { layers } from './scenarios/layers.js';
 import { limits } from './scenarios/limits.js';
@@ -76,6 +77,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return layers(context);
     case 'paired':
       return paired(context);
+    case 'buckets':
+      return buckets(context);
     case 'memory':
       return memory(context);
     default:
@@ -95,6 +98,7 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     attack: secondsOf({ options }, 'attack') * options.rate + CAPTURED,
     layers: 0,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
+    buckets: secondsOf({ options }, 'buckets') * winRate,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

@@ -11,6 +11,7 @@ export const SCENARIOS = [
   'attack',
   'layers',
   'paired',
+  'buckets',
   'memory',
 ] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
@@ -34,6 +35,8 @@ export interface BenchOptions {
   readonly against: string | null;
   /** How often `paired` measures both. */
   readonly pairs: number;
+  /** Buckets of the sale of `buckets`. */
+  readonly buckets: number;
   readonly keepStack: boolean;
   /** What the servers flush before they answer. */
   readonly durability: Durability;
@@ -60,6 +63,7 @@ const ABOUT: Record<ScenarioName, string> = {
   attack: 'honest buyers alone, then among attackers: --rate in all, a fifth of it honest',
   layers: 'each layer of the entry alone, on and off: CPU per request',
   paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
+  buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
   memory: 'win for 60 s while the memory of the api is watched (--memory)',
 };
 
@@ -107,6 +111,7 @@ function benchCommand(): Command {
     )
     .option('--against <folder>', 'checkout that paired compares with, after `npm run build` in it')
     .option('--pairs <n>', 'how often paired measures both', whole(1, 100), 10)
+    .option('--buckets <n>', 'buckets of the sale of `buckets`', whole(2, 64), 8)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(
       new Option('--generator <name>', 'load generator').choices(['best', 'wrk', 'autocannon']).default('best'),

@@ -27,6 +27,7 @@ export const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   attack: 15,
   layers: 3,
   paired: 4,
+  buckets: 15,
   memory: 60,
 };
 

@@ -9,14 +9,22 @@ export async function win(context: Context): Promise<LoadFigures> {
   return loadFigures('win', about, { measured, books, per: 'accepted' });
 }
 
+export interface WinLoad {
+  readonly title: string;
+  readonly seconds: number;
+  readonly perSecond: number;
+  /** Of its sale; absent: one. */
+  readonly buckets?: number;
+}
+
 /** One load of winners on a sale of its own, with its books compared. */
 export async function winLoad(
   context: Context,
-  { title, seconds, perSecond }: { readonly title: string; readonly seconds: number; readonly perSecond: number },
+  { title, seconds, perSecond, buckets }: WinLoad,
 ): Promise<{ measured: Awaited<ReturnType<typeof closedLoop>>; books: Awaited<ReturnType<typeof checkBooks>> }> {
   const { session } = context;
   const buyers = context.buyers.take(seconds * perSecond);
-  const sale = await session.books.openSale(title, buyers.count);
+  const sale = await session.books.openSale(title, buyers.count, buckets);
   session.say(`${title}: ${seconds} s of load`);
   const measured = await closedLoop(context, sale.saleId, { buyers, seconds });
   session.say(

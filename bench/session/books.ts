@@ -40,10 +40,10 @@ export class Books {
   }
 
   /** A sale of one unit per buyer that is open now. */
-  async openSale(title: string, stock: number): Promise<Sale> {
+  async openSale(title: string, stock: number, buckets = 1): Promise<Sale> {
     const config = loadConfig(['mysql', 'redis', 'gate'], this.#env);
     const window = { opensAtMs: Date.now() - 1000, closesAtMs: Date.now() + DAY_MS };
-    const sale = { sku: `bench-${title}`, title, priceCents: 1999, stock, limitPerBuyer: 1, buckets: 1, ...window };
+    const sale = { sku: `bench-${title.replaceAll(' ', '-')}`, title, priceCents: 1999, stock, limitPerBuyer: 1, buckets, ...window };
     return withSaleDesk(config, createLog('bench', 'error'), async (desk) => {
       const { saleId } = await desk.create(sale, 'bench');
       await desk.warm(saleId, 'bench');

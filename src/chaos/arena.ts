@@ -14,7 +14,7 @@ import { joinLogs, type JoinedLogs } from './join-logs.js';
 import { ProxiedServer, type ProxiedName } from './proxied-server.js';
 import { createRandom, type Random } from './random.js';
 import { addFigures, nameOf, NO_FIGURES, type Row, type RowFigures } from './row.js';
-import type { Survivors } from './shared-programs.js';
+import { startSurvivors, type Survivors } from './shared-programs.js';
 
 /** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
 const HEAL_MAX_MS = 40_000;
@@ -36,7 +36,7 @@ export interface ArenaParts {
   readonly main: string | undefined;
   /** Where op logs are kept. */
   readonly logDir: string;
-  /** Refused to a row that runs alone. */
+  /** Those that rows share; a row that runs alone has its own. */
   readonly survivors: () => Promise<Survivors>;
 }
 
@@ -107,10 +107,9 @@ export class Arena {
     return this.programs.start(name, options);
   }
 
-  /** Api, workers and keeper that all rows share which run beside each other. They must not be broken. */
+  /** Api, workers and keeper: those that rows share which run beside each other, and must not break; alone, the row's own. */
   survivors(): Promise<Survivors> {
-    if (this.#parts.row.alone) throw new Error('a row that runs alone starts its own programs');
-    return this.#parts.survivors();
+    return this.#parts.row.alone ? startSurvivors(this.programs) : this.#parts.survivors();
   }
 
   /** A proxy before one server; start programs with its `env`. The row fails when no byte came through it. */

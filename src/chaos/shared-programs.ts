@@ -2,7 +2,7 @@ import type { Environment } from '../config/load.js';
 import { Programs, type Program } from './harness/programs.js';
 import { RECONCILE_ENV } from './harness/reconcile-sale.js';
 
-/** Programs that rows share which run beside each other and do not break them. */
+/** Programs that outlive what a row breaks. */
 export interface Survivors {
   readonly api: Program;
   readonly workers: readonly Program[];
@@ -52,12 +52,16 @@ export class SharedPrograms {
   async #start(): Promise<Survivors> {
     const programs = new Programs(this.#env, this.#stackDir, this.#main);
     this.#programs = programs;
-    const [api, keeper, ...workers] = await Promise.all([
-      programs.start('api', { env: RECONCILE_ENV }),
-      programs.start('keeper', { env: KEEPER_ENV }),
-      programs.start('worker', { env: WORKER_ENV }),
-      programs.start('worker', { env: WORKER_ENV }),
-    ]);
-    return { api, workers, keeper };
+    return startSurvivors(programs);
   }
+}
+
+export async function startSurvivors(programs: Programs): Promise<Survivors> {
+  const [api, keeper, ...workers] = await Promise.all([
+    programs.start('api', { env: RECONCILE_ENV }),
+    programs.start('keeper', { env: KEEPER_ENV }),
+    programs.start('worker', { env: WORKER_ENV }),
+    programs.start('worker', { env: WORKER_ENV }),
+  ]);
+  return { api, workers, keeper };
 }
