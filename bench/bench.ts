@@ -8,7 +8,7 @@ import type { BenchOptions, ScenarioName } from './options.js';
 import { judgeGoals } from './report/goals.js';
 import type { Report } from './report/report.js';
 import { isBad, type ScenarioResult } from './results.js';
-import { BUYERS_PER_SECOND, secondsOf, type Context } from './scenarios/context.js';
+import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
 import { attack } from './scenarios/attack.js';
 import { buckets } from './scenarios/buckets.js';
 import { flash } from './scenarios/flash.js';
@@ -93,9 +93,9 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     win: secondsOf({ options }, 'win') * winRate,
     'no-group-commit': Math.max(4, secondsOf({ options }, 'no-group-commit')) * single,
     'sold-out': (secondsOf({ options }, 'sold-out') + 4) * soldOutRate,
-    flash: secondsOf({ options }, 'flash') * options.rate,
+    flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
     limits: secondsOf({ options }, 'limits') * soldOutRate,
-    attack: secondsOf({ options }, 'attack') * options.rate + CAPTURED,
+    attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
     layers: 0,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,

@@ -24,8 +24,8 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement; null: by what the stack and the programs have behind them. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash`, and of `attack`, honest ones and others together. */
-  readonly rate: number;
+  /** Requests per second of `flash`, and of `attack`, honest ones and others together; null: each has its own. */
+  readonly rate: number | null;
   readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
@@ -47,9 +47,10 @@ export interface BenchOptions {
 }
 
 /** What commander makes of the command line. */
-interface Flags extends Omit<BenchOptions, 'scenarios' | 'seconds' | 'warmUpSeconds' | 'against'> {
+interface Flags extends Omit<BenchOptions, 'scenarios' | 'seconds' | 'warmUpSeconds' | 'against' | 'rate'> {
   readonly against?: string;
   readonly seconds?: number;
+  readonly rate?: number;
   readonly warmUp?: number;
   readonly memory?: boolean;
 }
@@ -102,7 +103,7 @@ function benchCommand(): Command {
     .option('--seconds <s>', 'length of each load (default: its own)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
-    .option('--rate <n>', 'requests per second of flash, and of attack in all', whole(10, 50_000), 10_000)
+    .option('--rate <n>', 'requests per second of flash (10000), and of attack in all (2000)', whole(10, 50_000))
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
     .addOption(
       new Option('--entry <state>', 'all layers of the entry in front of sold-out')
@@ -136,10 +137,11 @@ export function parseOptions(args: readonly string[], onExit: (code: number) => 
   const command = benchCommand().exitOverride((error) => onExit(error.exitCode === 0 ? 0 : 2));
   command.showHelpAfterError('(add --help to see what this command takes)');
   command.parse([...args], { from: 'user' });
-  const { seconds, warmUp, memory, against, ...rest } = command.opts<Flags>();
+  const { seconds, rate, warmUp, memory, against, ...rest } = command.opts<Flags>();
   const scenarios = chosen((command.processedArgs[0] as ScenarioName[] | undefined) ?? [], memory === true);
   if (scenarios.includes('paired') && against === undefined) command.error('error: paired needs --against <folder>');
-  return { ...rest, seconds: seconds ?? null, warmUpSeconds: warmUp ?? null, against: against ?? null, scenarios };
+  const own = { seconds: seconds ?? null, rate: rate ?? null, warmUpSeconds: warmUp ?? null, against: against ?? null };
+  return { ...rest, ...own, scenarios };
 }
 
 function chosen(named: readonly ScenarioName[], memory: boolean): ScenarioName[] {

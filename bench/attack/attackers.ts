@@ -41,6 +41,10 @@ export function splitRate(perSecond: number, canReplay: boolean): Rates {
   return { honest, attack: { flood: all - forged - oversized - replayed, forged, replayed, oversized } };
 }
 
+/** Attacks per second, of every kind. */
+export const attacksPerSecond = ({ attack }: Rates): number =>
+  Object.values(attack).reduce((sum, rate) => sum + rate, 0);
+
 /** An honest address asks this often at most, once a second on average for each of five neighbours. */
 const ASKS_PER_ADDRESS = 5;
 

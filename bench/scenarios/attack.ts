@@ -2,7 +2,7 @@ import { loadConfig } from '../../src/config/load.js';
 import type { Sale } from '../../src/domain/sale.js';
 import { attackFigures } from '../attack/attack-figures.js';
 import { attackRules } from '../attack/attack-rules.js';
-import { CAPTURED, honestAddresses, SLOW_SOCKETS, splitRate } from '../attack/attackers.js';
+import { attacksPerSecond, CAPTURED, honestAddresses, SLOW_SOCKETS, splitRate } from '../attack/attackers.js';
 import { capturePurchases } from '../attack/capture.js';
 import { bothLoads, dressedFor, honestLoad, purchasePath, takeCrowds, type Siege } from '../attack/siege.js';
 import { BenchError } from '../bench-error.js';
@@ -10,19 +10,19 @@ import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import type { OpenLoopResult } from '../load/open-loop.js';
 import { growthBy, scrape } from '../session/metrics.js';
-import { checkBooks, opLogOf, rulesDeskOf, secondsOf, type Context } from './context.js';
+import { checkBooks, dueRateOf, opLogOf, rulesDeskOf, secondsOf, type Context } from './context.js';
 
 /**
  * Honest buyers at a fixed rate, first alone, then among attackers who ask four times as often, under the same rules.
  * There are as many units as honest requests: each one that an attacker wins is one that an honest buyer does not.
  */
 export async function attack(context: Context): Promise<LoadFigures> {
-  const { session, options } = context;
+  const { session } = context;
   const seconds = secondsOf(context, 'attack');
   const desk = rulesDeskOf(session);
   const signed = await desk.knows('sign');
   if (!signed) session.say('attack: this api knows no signed requests, so none is replayed');
-  const rates = splitRate(options.rate, signed);
+  const rates = splitRate(dueRateOf(context, 'attack'), signed);
   const siege: Siege = { session, seconds, rates, signed, crowds: takeCrowds(context.buyers, { rates, seconds }) };
   const units = siege.crowds.honest.count + (signed ? CAPTURED : 0);
   const quiet = await session.books.openSale('attack-calm', units);
@@ -55,7 +55,7 @@ async function withAttack(context: Context, siege: Siege, sale: Sale, calm: Open
   const { port } = session.program('api');
   const bought = signed ? await capturePurchases(`http://127.0.0.1:${port}${purchasePath(sale)}`, dressed.captured) : 0;
   await session.books.waitUntilLanded(sale.saleId, bought, session.signal);
-  session.say(`attack: ${seconds} s of the same, and ${context.options.rate - rates.honest} attacks/s`);
+  session.say(`attack: ${seconds} s of the same, and ${attacksPerSecond(rates)} attacks/s`);
   const before = await scrape(port);
   const measured = await measure(session, sale.saleId, (path) => bothLoads(siege, path, dressed));
   const refused = growthBy(before, await scrape(port), 'seckill_entry_refusals_total', ['layer', 'word']);
@@ -66,7 +66,7 @@ async function withAttack(context: Context, siege: Siege, sale: Sale, calm: Open
   const books = await checkBooks(context, sale, [measured.load, captured], opLog);
   const about =
     `${rates.honest} honest requests/s from ${honestAddresses(rates.honest)} addresses, alone, then among ` +
-    `${context.options.rate - rates.honest} attacks/s and ${SLOW_SOCKETS} slow connections, ${seconds} s each` +
+    `${attacksPerSecond(rates)} attacks/s and ${SLOW_SOCKETS} slow connections, ${seconds} s each` +
     (signed ? '' : '; no signatures replayed: this api knows none');
   const extra = {
     ...attackFigures({ calm, headersTimeoutMs }, measured.load),

@@ -24,7 +24,7 @@ export const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   'sold-out': 10,
   flash: 5,
   limits: 4,
-  attack: 15,
+  attack: 20,
   layers: 3,
   paired: 4,
   buckets: 15,
@@ -33,6 +33,15 @@ export const DEFAULT_SECONDS: Record<ScenarioName, number> = {
 
 export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: ScenarioName): number =>
   options.seconds ?? DEFAULT_SECONDS[scenario];
+
+/**
+ * Requests per second that are due in an open-loop load, unless --rate says otherwise. Of `attack` two cores carry so many
+ * besides those who send them.
+ */
+const DEFAULT_RATES = { flash: 10_000, attack: 2000 };
+
+export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>
+  options.rate ?? DEFAULT_RATES[scenario];
 
 /** Buyers prepared per second of load: more than this machine class can serve. A load that needs more ends early. */
 export const BUYERS_PER_SECOND = { win: 18_000, single: 6_000, soldOut: 45_000 } as const;

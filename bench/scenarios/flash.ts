@@ -1,7 +1,7 @@
 import { runOpenLoop } from '../load/open-loop.js';
 import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
-import { checkBooks, opLogOf, secondsOf, type Context } from './context.js';
+import { checkBooks, dueRateOf, opLogOf, secondsOf, type Context } from './context.js';
 
 const STOCK = 5000;
 
@@ -12,7 +12,8 @@ const STOCK = 5000;
 export async function flash(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
   const seconds = secondsOf(context, 'flash');
-  const { connections, rate } = options;
+  const { connections } = options;
+  const rate = dueRateOf(context, 'flash');
   const buyers = context.buyers.take(rate * seconds);
   const sale = await session.books.openSale('flash', STOCK);
   session.say(`flash: ${rate} requests/s for ${seconds} s against ${STOCK} units`);

@@ -43,7 +43,15 @@ export class Books {
   async openSale(title: string, stock: number, buckets = 1): Promise<Sale> {
     const config = loadConfig(['mysql', 'redis', 'gate'], this.#env);
     const window = { opensAtMs: Date.now() - 1000, closesAtMs: Date.now() + DAY_MS };
-    const sale = { sku: `bench-${title.replaceAll(' ', '-')}`, title, priceCents: 1999, stock, limitPerBuyer: 1, buckets, ...window };
+    const sale = {
+      sku: `bench-${title.replaceAll(' ', '-')}`,
+      title,
+      priceCents: 1999,
+      stock,
+      limitPerBuyer: 1,
+      buckets,
+      ...window,
+    };
     return withSaleDesk(config, createLog('bench', 'error'), async (desk) => {
       const { saleId } = await desk.create(sale, 'bench');
       await desk.warm(saleId, 'bench');

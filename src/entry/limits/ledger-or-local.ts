@@ -22,6 +22,9 @@ export interface FallbackPorts {
   readonly log: Log;
 }
 
+/** A reason of its own: without one, each call would pay for an exception and its stack. */
+const ANSWERED = 'answered';
+
 /**
  * The shared ledger; while it does not answer, or not in time, the local one. Nobody hears of it but the log, once per
  * outage, and the meters. Only one call at a time finds out whether the shared one is back.
@@ -71,7 +74,7 @@ export class LedgerOrLocal implements LimitLedger {
       this.#leave(error.message);
       return null;
     } finally {
-      answered.abort();
+      answered.abort(ANSWERED);
     }
   }
 

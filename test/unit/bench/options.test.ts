@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { parseOptions, type BenchOptions } from '../../../bench/options.js';
+import { dueRateOf } from '../../../bench/scenarios/context.js';
 
 class Exit extends Error {
   readonly code: number;
@@ -64,6 +65,15 @@ describe('bench options', () => {
     expect(parse().against).to.equal(null);
     expect(parse('buckets', '--buckets', '4')).to.deep.include({ scenarios: ['buckets'], buckets: 4 });
     expect(parse().buckets).to.equal(8);
+  });
+
+  it('--rate, then for flash and attack; without it each has its own', () => {
+    const dueOf = (...args: string[]): number[] => {
+      const options = parse(...args);
+      return [dueRateOf({ options }, 'flash'), dueRateOf({ options }, 'attack')];
+    };
+    expect(dueOf()).to.deep.equal([10_000, 2000]);
+    expect(dueOf('--rate', '500')).to.deep.equal([500, 500]);
   });
 
   it('--entry on, then sold-out behind every layer', () => {
