@@ -146,17 +146,30 @@ class OpenLoopClient {
         resolve();
       });
       socket.on('data', (chunk: Buffer) => {
-        for (const { status, closes } of connection.answers.read(chunk)) this.#take(connection, status, closes);
+        for (const { status, closes } of connection.answers.read(chunk)) {
+          if (connection.place === -1) return this.#leave(connection);
+          this.#take(connection, status, closes);
+        }
       });
       socket.on('error', reject); // a later one is told by `close`
       socket.once('close', () => this.#lost(connection, localAddress));
     });
   }
 
-  /** A connection is gone: its request has no answer, and another connection takes its place. */
-  #lost(connection: Connection, localAddress: string | undefined): void {
+  /** The api says 408 to a connection that has stood idle for too long: an answer to nobody. */
+  #leave(connection: Connection): void {
+    this.#forget(connection);
+    connection.socket.destroy();
+  }
+
+  #forget(connection: Connection): void {
     const idle = this.#idle.indexOf(connection);
     if (idle !== -1) this.#idle.splice(idle, 1);
+  }
+
+  /** A connection is gone: its request has no answer, and another connection takes its place. */
+  #lost(connection: Connection, localAddress: string | undefined): void {
+    this.#forget(connection);
     this.#connections.delete(connection);
     if (connection.place !== -1) this.#open--;
     if (!this.#ended && this.#sent < this.#total) this.#connect(localAddress).catch(() => undefined); // the others go on
