@@ -130,8 +130,8 @@ async function drainDeliveries(arena: Arena): Promise<void> {
   await worker.stop();
 }
 
-/** Passes at which workers die: the first write of a batch that holds the refused buyer comes to nothing. */
-const PASSES = [2, 1, 2, 1];
+/** Passes at which workers die: where the refused buyer is in the batch, its first write comes to nothing. */
+const PASSES = [1, 2, 1, 2];
 
 /** Kills workers behind a COMMIT, until one has left orders of these buyers that Redis still holds. */
 async function killAfterCommit(
