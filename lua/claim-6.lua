@@ -11,7 +11,8 @@
 --   not_warmed          the sale is not loaded
 --   shut                it is in repair, on another server than it was loaded on, or of another epoch
 --   claimed, lost, ...  what has neither row nor entry is held now, but for the keys that are lost: no units, no limit.
---                       These are closed, so that a buyer who asks again is not let in before he hears that he failed
+--                       These are closed, so that a buyer who asks again is not let in before he hears that he failed;
+--                       lost-<batchId> stands in their entries where no order id will ever be known here
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')
@@ -27,7 +28,7 @@ end
 local entries = redis.call('HMGET', KEYS[4], unpack(keys))
 local bought = redis.call('HMGET', KEYS[3], unpack(users))
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
-local reply, totals, changes, lost = { 'claimed' }, {}, {}, 'released:lost:'
+local reply, totals, changes, lost = { 'claimed' }, {}, {}, 'released:lost-'
 for i, purchase in ipairs(batch.purchases) do
   local user, quantity, key = purchase[1], purchase[3], keys[i]
   local total = (totals[user] or tonumber(bought[i]) or 0) + quantity
@@ -37,7 +38,7 @@ for i, purchase in ipairs(batch.purchases) do
     local fits = left >= quantity and total <= limit
     if fits then totals[user], left = total, left - quantity else reply[#reply + 1] = key end
     changes[#changes + 1] = key
-    changes[#changes + 1] = (fits and 'held:' .. batch.batchId .. ':' or lost) .. string.format('%d', quantity)
+    changes[#changes + 1] = (fits and 'held:' or lost) .. batch.batchId .. string.format(':%d', quantity)
   end
 end
 

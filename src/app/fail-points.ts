@@ -3,7 +3,7 @@ import type { Section } from '../config/schema.js';
 import type { MysqlPool, SqlValue, Transaction } from '../mysql/pool.js';
 import type { DeliverySource } from '../ports/delivery-source.js';
 import type { Log } from '../ports/log.js';
-import type { OrderBook } from '../ports/order-book.js';
+import type { OrderBook, WriteOutcome } from '../ports/order-book.js';
 import type { OrderMoves } from '../ports/order-moves.js';
 import type { Outbox } from '../ports/outbox.js';
 import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
@@ -162,7 +162,7 @@ export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints
       transaction: (work) =>
         pool.transaction((tx) => passing(work(afterInsert(tx, pass)), 'worker_before_commit', pass)),
     }),
-    book: (book) => ({ ...book, write: (plan) => passing(book.write(plan), 'worker_after_commit', pass) }),
+    book: (book) => ({ ...book, write: (plan) => committed(book.write(plan), 'worker_after_commit', pass) }),
     ledger: (ledger) => ({ ...ledger, settle: (all) => passing(ledger.settle(all), 'worker_after_settle', pass) }),
     source: (source) => ({
       async receive(max) {
@@ -212,7 +212,7 @@ export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints
   return {
     published: (outbox) => beforeDone(outbox, 'outbox_after_publish'),
     released: (outbox) => beforeDone(outbox, 'release_before_done'),
-    compensated: (book) => ({ ...book, write: (plan) => passing(book.write(plan), 'compensate_after_row', pass) }),
+    compensated: (book) => ({ ...book, write: (plan) => committed(book.write(plan), 'compensate_after_row', pass) }),
     ...rebuildFailPoints(pass),
     moves: (moves) => ({
       ...moves,
@@ -234,6 +234,17 @@ async function passing<T, P extends string>(call: Promise<T>, point: P, pass: Pa
   const value = await call;
   await pass(point);
   return value;
+}
+
+/** A plan that was not written, for a row that was there already, is no step. */
+async function committed<P extends string>(
+  write: Promise<WriteOutcome>,
+  point: P,
+  pass: Pass<P>,
+): Promise<WriteOutcome> {
+  const written = await write;
+  if (written.outcome === 'written') await pass(point);
+  return written;
 }
 
 /** Null when nothing is to fail. */

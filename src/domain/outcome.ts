@@ -6,6 +6,17 @@ export type RequestEntry =
   | { readonly state: 'held'; readonly batchId: string; readonly quantity: number }
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
+const LOST = 'lost-';
+
+/** Stands where an order id would in the entry of a purchase that a late claim has closed: its row comes after it. */
+export const lostIn = (batchId: string): string => `${LOST}${batchId}`;
+
+/** The batch that an entry without a row waits for; null when there is none, so the row was there before the entry. */
+export function batchOfEntry(entry: RequestEntry): string | null {
+  if (entry.state === 'held') return entry.batchId;
+  return entry.orderId.startsWith(LOST) ? entry.orderId.slice(LOST.length) : null;
+}
+
 /** Why a buyer gets nothing. One word from the Lua script to the `code` of the HTTP body. */
 export const REFUSALS = [
   'request_conflict',

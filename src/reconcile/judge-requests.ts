@@ -1,4 +1,4 @@
-import type { RequestEntry } from '../domain/outcome.js';
+import { batchOfEntry, type RequestEntry } from '../domain/outcome.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { AgedOrder, ReconcileBook } from '../ports/reconcile-book.js';
 import type { PendingAge, ReconcileLedger } from '../ports/reconcile-ledger.js';
@@ -123,14 +123,14 @@ export class RequestJudge {
     const { ledger, book } = this.#ports;
     const read = async (): Promise<RequestEntry | null> => (await ledger.entriesOf(ref, [key]))[0] ?? null;
     const early = await read();
-    const batchId = early?.state === 'held' ? early.batchId : '';
+    const batchId = (early && batchOfEntry(early)) ?? '';
     const batch = batchId === '' ? null : await ledger.batch(ref, batchId);
     const parked = batchId !== '' && (await book.parkedBatches([batchId])).has(batchId);
     const entry = await read();
     const [row] = await book.rowsOf(ref.saleId, [purchaseOf(key)]);
     const kind = compareRequest(entry, row);
     if (kind === 'match' || kind !== compareRequest(await read(), row)) return;
-    if (kind === 'leak') {
+    if (kind === 'leak' || (kind === 'order_lost' && batchId !== '')) {
       const pendingMs = batch?.pendingMs ?? null;
       const hasBody = typeof batch?.body === 'string';
       const served = pendingMs === null ? undefined : { pendingMs, hasBody };
@@ -138,7 +138,7 @@ export class RequestJudge {
     } else if (this.#isYoung(row)) return;
     this.#notes.found({
       ...{ kind, saleId: this.#saleId, ...purchaseOf(key) },
-      batchId: entry?.state === 'held' ? entry.batchId : (row?.batchId ?? null),
+      batchId: (entry && batchOfEntry(entry)) ?? row?.batchId ?? null,
       quantity: entry?.quantity ?? row?.quantity ?? 0,
     });
   }
@@ -176,8 +176,8 @@ function candidateOf(key: string, entry: RequestEntry | null, row: AgedOrder | u
 }
 
 /** The batch whose fate decides, for a request without a row; an empty string where the row decides. */
-const batchOf = ({ kind, entry }: Candidate): string =>
-  kind === 'leak' && entry?.state === 'held' ? entry.batchId : '';
+const batchOf = ({ entry, row }: Candidate): string =>
+  row === undefined && entry !== null ? (batchOfEntry(entry) ?? '') : '';
 
 /** Neither id can hold a slash. */
 function purchaseOf(key: string): { readonly userId: string; readonly requestId: string } {

@@ -1,5 +1,6 @@
 import { assertNever } from '../domain/errors.js';
 import { isLive } from '../domain/order.js';
+import { batchOfEntry } from '../domain/outcome.js';
 import type { DeadLetterSummary } from '../ports/dead-letters.js';
 import type { BookTrace } from '../ports/trace-book.js';
 import type { PurchaseEvidence } from './evidence.js';
@@ -47,7 +48,11 @@ function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAft
     return { state: 'unknown', sentence };
   }
   if (entry.state !== 'held') {
-    const sentence = `Redis says ${entry.state} by order ${entry.orderId}, which MySQL does not have: reconcile reports it.`;
+    const late = batchOfEntry(entry);
+    const sentence =
+      late === null
+        ? `Redis says ${entry.state} by order ${entry.orderId}, which MySQL does not have: reconcile reports it.`
+        : `Batch ${late} came late and found no units for it: its row will say so, and without one reconcile reports it.`;
     return { state: 'unrecorded', sentence };
   }
   if (batch !== null && batch.pendingSinceMs !== null) {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/domain/batch.js';
+import { lostIn } from '../../src/domain/outcome.js';
 import type { Sale } from '../../src/domain/sale.js';
 import type { Release } from '../../src/ports/settlement-ledger.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
@@ -142,6 +143,8 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         const [winner, loser] = [batchOf(sale, purchasesOf('u1*4', 'u2*4', 'u4*2')), olderBatch('u3')];
         await world.stock.deduct(winner);
         expect(await claim(loser)).to.deep.equal(claimed('u3/k1'));
+        const entry = { state: 'released', orderId: lostIn(loser.batchId), quantity: 1 };
+        expect(await entryOf('u3'), 'it names the batch whose row it waits for').to.deep.equal(entry);
         const release = { ...at(sale), userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
         await world.settlement.release([release]);
         expect(await claim(loser), 'told again').to.deep.equal(claimed('u3/k1'));

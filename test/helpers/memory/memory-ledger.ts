@@ -1,5 +1,6 @@
 import { bucketsOfBatch, type Batch } from '../../../src/domain/batch.js';
 import { OperationalError } from '../../../src/domain/errors.js';
+import { batchOfEntry, lostIn } from '../../../src/domain/outcome.js';
 import { purchaseKey } from '../../../src/domain/purchase.js';
 import { homeBucket } from '../../../src/domain/sale.js';
 import type {
@@ -12,9 +13,6 @@ import type {
 } from '../../../src/ports/settlement-ledger.js';
 import type { BucketRef } from '../../../src/ports/stock-ledger.js';
 import { MemoryStock } from './memory-stock.js';
-
-/** In the place of the order id of a purchase whose units are lost: its row is not there yet. */
-const LOST = 'lost';
 
 /**
  * The ledger in memory: same words, same precedence as the scripts, on an injected clock. It is written from the rules
@@ -90,12 +88,12 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
       const key = purchaseKey({ userId, requestId });
       if (recorded.has(key)) continue;
       const entry = bucket.requests.get(key);
-      if (entry?.state === 'released' && entry.orderId === LOST) lost.add(key);
+      if (entry?.state === 'released' && batchOfEntry(entry) !== null) lost.add(key);
       if (entry !== undefined) continue;
       const total = (bucket.unitsByBuyer().get(userId) ?? 0) + quantity;
       if (quantity > bucket.unitsLeft || total > sale.limitPerBuyer) {
         lost.add(key);
-        bucket.requests.set(key, { state: 'released', orderId: LOST, quantity });
+        bucket.requests.set(key, { state: 'released', orderId: lostIn(batchId), quantity });
         continue;
       }
       bucket.unitsLeft -= quantity;

@@ -38,7 +38,9 @@ function parts(done: string[]) {
     pool: {
       transaction: async (work: (given: typeof tx) => Promise<unknown>) => (await work(tx), done.push('COMMIT')),
     } as unknown as MysqlPool,
-    book: { write: did('write') } as unknown as OrderBook,
+    book: {
+      write: async () => (done.push('write'), { outcome: 'written', surplus: new Set() }),
+    } as unknown as OrderBook,
     settlement: { settle: did('settle') } as unknown as SettlementLedger,
     source: { receive: async () => (done.push('receive'), [{}] as never) },
     outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
@@ -203,6 +205,13 @@ describe('fail points', () => {
       const committed = point === 'worker_after_commit' || point === 'worker_after_settle';
       expect(done.includes('COMMIT'), point).to.equal(committed);
     }
+  });
+
+  it('let a worker go on whose rows were there already: nothing was committed', async () => {
+    const points = workerFailPoints(settings('worker_after_commit'), silentLog);
+    const write = async () => ({ outcome: 'row_exists' }) as const;
+    const book = points.book({ write } as unknown as OrderBook);
+    expect(await book.write({} as never)).to.deep.equal({ outcome: 'row_exists' });
   });
 
   it('C3 R10 stop the keeper before a row is marked done, after orders have ended or were given up, amid a repair', async () => {

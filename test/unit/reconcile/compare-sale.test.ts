@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { Order } from '../../../src/domain/order.js';
 import type { Sale } from '../../../src/domain/sale.js';
+import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
 
 describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
@@ -148,6 +149,24 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     bucket().unitsLeft--;
     age();
     expect(await found()).to.have.members(['unheld u1', 'order_lost u3']);
+  });
+
+  it('R3 what a late claim refused is served until its row is there: by its batch, then by the dead letter', async () => {
+    sale = await world.openSale({ stock: 1 });
+    const late = batchOf(sale, purchasesOf('u9'));
+    await world.deducted(sale, ['u1']);
+    expect(await world.ledger.claim(late, 1, new Set())).to.deep.equal({
+      outcome: 'claimed',
+      lost: new Set(['u9/k1']),
+    });
+    expect(await found(), 'young').to.deep.equal([]);
+    age();
+    expect(await found(), 'the re-drive serves it').to.deep.equal([]);
+    await world.parkLetter(late);
+    await world.ledger.park(late);
+    expect(await found(), 'a letter').to.deep.equal([]);
+    world.letters.letters.length = 0;
+    expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
   });
 
   it('D6 drift is told when nothing is on its way, else the sale is moving', async () => {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { lostIn } from '../../../src/domain/outcome.js';
 import type { TracedPromise } from '../../../src/ports/trace-book.js';
 import type { PurchaseEvidence } from '../../../src/trace/evidence.js';
 import { standingOf } from '../../../src/trace/standing-of.js';
@@ -55,6 +56,10 @@ describe('trace: where a purchase stands', () => {
       'unrecorded',
       'Redis says ordered by order 42, which MySQL does not have: reconcile reports it.',
     ]);
+    const refused = { state: 'released', orderId: lostIn('batch-1'), quantity: 1 } as const;
+    expect(stand(pendingEvidence({ ledger: { entry: refused } }))[1]).to.match(
+      /^Batch batch-1 came late and found no units/,
+    );
     expect(stand(pendingEvidence({ ledger: { entry: null }, letters: [letterOf()] }))[0]).to.equal('unknown');
   });
 
