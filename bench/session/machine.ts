@@ -55,6 +55,7 @@ export async function describeMachine({ stack, books, env }: Session): Promise<M
     settings: {
       BATCH_SIZE_MAX: batch.sizeMax,
       BATCH_IN_FLIGHT_MAX: batch.inFlightMax,
+      BATCH_GATHER_MS: batch.gatherMs,
       WORKER_LOOPS: worker.loops,
       WORKER_RECEIVE_MAX: worker.receiveMax,
     },

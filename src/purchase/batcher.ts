@@ -10,6 +10,8 @@ export interface BatcherOptions {
   readonly sizeMax: number;
   /** Batches of one sale and bucket on their way at the same time, at most. */
   readonly inFlightMax: number;
+  /** A small batch of one sale and bucket leaves this long after another one at the soonest; 0: when it likes. */
+  readonly gatherMs: number;
   /** Purchases waiting in this process, all sales together; one more is `overloaded`. */
   readonly queueMax: number;
   /** How long a purchase may wait for its batch before it is `overloaded`. */
@@ -50,21 +52,30 @@ interface Lane {
   woken: boolean;
   /** Somebody looks after those who wait too long. */
   watched: boolean;
+  /** A batch has just left: a small one has to wait. */
+  resting: boolean;
 }
 
+/** The part of a full batch that is no small one. */
+const CROWD_SHARE = 1 / 4;
+
 /**
- * Group commit: purchases that arrive while batches are under way join the next one. Nothing waits for company: a
- * batch leaves as soon as a slot is free, so a lone buyer gets a batch of one and a crowd gets full ones.
+ * Group commit: purchases that arrive while batches are under way join the next one. A lone buyer gets a batch of one at
+ * once and a crowd gets full ones. In between, a few at a time, a batch costs broker, worker and MySQL nearly as much as
+ * a full one: small batches keep a distance, in which the next one gathers who comes.
  */
 export class Batcher {
   readonly #options: BatcherOptions;
   readonly #ports: BatcherPorts;
   readonly #lanes = new Map<string, Lane>();
+  /** As many do not wait for more. */
+  readonly #crowd: number;
   #waiting = 0;
 
   constructor(options: BatcherOptions, ports: BatcherPorts) {
     this.#options = options;
     this.#ports = ports;
+    this.#crowd = options.gatherMs > 0 ? options.sizeMax * CROWD_SHARE : 1;
   }
 
   /** Purchases waiting for a batch in this process. */
@@ -108,7 +119,15 @@ export class Batcher {
     const name = nameOf(ref);
     let lane = this.#lanes.get(name);
     if (!lane) {
-      lane = { ref, queue: [], tickets: new Map(), inFlight: 0, woken: false, watched: false };
+      lane = {
+        ref,
+        queue: [],
+        tickets: new Map(),
+        inFlight: 0,
+        woken: false,
+        watched: false,
+        resting: false,
+      };
       this.#lanes.set(name, lane);
     }
     return lane;
@@ -117,7 +136,7 @@ export class Batcher {
   /** Lets the batch leave after the requests that this turn of the event loop has read; it adds no wait. */
   #wake(lane: Lane): void {
     if (lane.woken) return;
-    if (lane.inFlight >= this.#options.inFlightMax) return this.#watch(lane);
+    if (!this.#mayLeave(lane)) return this.#watch(lane);
     lane.woken = true;
     setImmediate(() => {
       lane.woken = false;
@@ -125,7 +144,21 @@ export class Batcher {
     });
   }
 
-  /** While every slot hangs, nobody is taken: who waits too long must hear it on time all the same. */
+  #mayLeave({ inFlight, queue, resting }: Lane): boolean {
+    return inFlight < this.#options.inFlightMax && (!resting || queue.length >= this.#crowd);
+  }
+
+  /** Keeps the next small batch at a distance. Told by a timer: the clock of a machine may step. */
+  #rest(lane: Lane): void {
+    if (lane.resting || this.#crowd <= 1) return;
+    lane.resting = true;
+    void this.#ports.clock.sleep(this.#options.gatherMs).then(() => {
+      lane.resting = false;
+      this.#fillSlots(lane);
+    });
+  }
+
+  /** While nobody is taken: who waits too long must hear it on time all the same. */
   #watch(lane: Lane): void {
     if (lane.watched) return;
     lane.watched = true;
@@ -148,14 +181,16 @@ export class Batcher {
   }
 
   #fillSlots(lane: Lane): void {
-    while (lane.inFlight < this.#options.inFlightMax && lane.queue.length > 0) {
-      const tickets = this.#take(lane);
-      if (tickets.length > 0) void this.#carry(lane, tickets);
-    }
+    while (lane.queue.length > 0 && this.#mayLeave(lane)) this.#leave(lane);
     if (lane.queue.length > 0) this.#watch(lane);
     // An answered batch may still be committing: its slot counts until then.
-    const idle = lane.tickets.size === 0 && lane.inFlight === 0 && !lane.woken;
+    const idle = lane.tickets.size === 0 && lane.inFlight === 0 && !lane.woken && !lane.resting;
     if (idle) this.#lanes.delete(nameOf(lane.ref));
+  }
+
+  #leave(lane: Lane): void {
+    const tickets = this.#take(lane);
+    if (tickets.length > 0) void this.#carry(lane, tickets);
   }
 
   #take(lane: Lane): Ticket[] {
@@ -178,6 +213,7 @@ export class Batcher {
     const { place, clock, meters, onError } = this.#ports;
     lane.inFlight++;
     const startedMs = clock.nowMs();
+    this.#rest(lane);
     const purchases = tickets.map((ticket) => ticket.purchase);
     const reply: Reply = (index, outcome) => this.#answer(lane, tickets[index] as Ticket, outcome);
     try {

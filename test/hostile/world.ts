@@ -142,7 +142,7 @@ export class HostileWorld extends ReconcileWorld {
     const meters = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundBook(this.moves, this.clock));
     const batcher = new Batcher(
-      { sizeMax: 16, inFlightMax: 8, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
+      { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
         place: (ref, purchases, trace, reply) => placeBatch(ref, purchases, trace, reply, { ledger, channel, clock }),
         clock,

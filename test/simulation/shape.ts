@@ -80,8 +80,9 @@ export function drawShape(rng: Rng): Shape {
     keepers: rng.chance(0.4) ? 2 : 1,
     buyers: rng.range(2, 4),
     batch: {
-      sizeMax: rng.pick([1, 2, 4]),
+      sizeMax: rng.pick([1, 2, 4, 12]),
       inFlightMax: rng.pick([1, 2]),
+      gatherMs: 25,
       queueMax: rng.pick([2, 100]),
       waitMaxMs: rng.pick([500, 5_000]),
       roundsMax: rng.pick([2, 6]),

@@ -162,6 +162,14 @@ export const batch = {
     min: 1,
     max: 128,
   }),
+  gatherMs: integer({
+    env: 'BATCH_GATHER_MS',
+    doc: 'Least distance in time of batches below a quarter of BATCH_SIZE_MAX from the one before; 0: none.',
+    unit: 'ms',
+    fallback: 25,
+    min: 0,
+    max: 1000,
+  }),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',
     doc: 'Purchases waiting in one process; one more hears overloaded.',

@@ -33,7 +33,7 @@ describe('config', () => {
 
   it('a default stands where a key is not set or empty', () => {
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '' }).batch).to.deep.equal({
-      ...{ sizeMax: 192, inFlightMax: 3, queueMax: 8192, waitMaxMs: 2000, roundsMax: 5 },
+      ...{ sizeMax: 192, inFlightMax: 3, gatherMs: 25, queueMax: 8192, waitMaxMs: 2000, roundsMax: 5 },
     });
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '16' }).batch.sizeMax).to.equal(16);
   });

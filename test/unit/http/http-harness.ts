@@ -15,9 +15,10 @@ const sign = createTokenSigner(SECRET);
 export const bearer = (userId = 'u1', roles: string[] = []): string =>
   `Bearer ${sign({ userId, roles, ttlMs: 3_600_000 })}`;
 
+/** Long enough for any machine; who tests them sets shorter ones. */
 const SERVER_OPTIONS: HttpServerOptions = {
   ...{ port: 0, host: '127.0.0.1', maxConnections: 200 },
-  ...{ headersTimeoutMs: 400, requestTimeoutMs: 800, keepAliveTimeoutMs: 2000 },
+  ...{ headersTimeoutMs: 15_000, requestTimeoutMs: 15_000, keepAliveTimeoutMs: 2000 },
 };
 
 /** Services whose answers a test sets, and what they were asked. */

@@ -28,8 +28,10 @@ describe('http server', () => {
   });
   afterEach(() => server.stop());
 
+  const soon = { headersTimeoutMs: 400, requestTimeoutMs: 800 };
+
   it('S7 when headers come too slowly, then 408 and the connection is closed; others are served meanwhile', async () => {
-    await start({ requestTimeoutMs: 60_000 });
+    await start({ ...soon, requestTimeoutMs: 60_000 });
     const client = await RawClient.to(server.port);
     client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', 'X-A');
     expect((await purchase()).status).to.equal(202);
@@ -41,7 +43,7 @@ describe('http server', () => {
   });
 
   it('S7 when a body comes too slowly, then 408, the connection is closed and the gate hears nothing', async () => {
-    await start();
+    await start(soon);
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{"q', KEY, 'Content-Length: 14'));
     expect((await client.answer())?.status).to.equal(408);
@@ -50,7 +52,7 @@ describe('http server', () => {
   });
 
   it('S7 when a connection never says anything, then it is closed', async () => {
-    await start();
+    await start(soon);
     const client = await RawClient.to(server.port);
     await client.end();
   });

@@ -19,7 +19,10 @@ interface Carried {
   readonly fail: (error: unknown) => void;
 }
 
-const OPTIONS: BatcherOptions = { sizeMax: 4, inFlightMax: 2, queueMax: 100, waitMaxMs: 2000, roundsMax: 3 };
+/** A crowd is one quarter of a full batch: here a batch of one leaves beside others at once. */
+const OPTIONS: BatcherOptions = {
+  ...{ sizeMax: 4, inFlightMax: 2, gatherMs: 25, queueMax: 100, waitMaxMs: 2000, roundsMax: 3 },
+};
 const SALE = { saleId: '7', bucket: 0, buckets: 1 };
 const OTHER = { saleId: '8', bucket: 0, buckets: 1 };
 
@@ -154,6 +157,92 @@ describe('batcher', () => {
         ['accepted', 4, 30],
         ['unavailable', 4, 40],
       ]);
+    });
+  });
+
+  describe('few at a time', () => {
+    beforeEach(async () => {
+      create({ sizeMax: 40, inFlightMax: 3 });
+      submit(['first']);
+      await turn();
+    });
+
+    it('small batches keep a distance, in which the next one gathers who comes', async () => {
+      submit(['u1', 'u2']);
+      clock.advance(10);
+      submit(['u3']);
+      clock.advance(14);
+      await turn();
+      expect(sizes()).to.deep.equal([1]);
+      clock.advance(1);
+      await turn();
+      expect(sizes(), '25 ms after the first').to.deep.equal([1, 3]);
+      await accept(0);
+      await accept(1);
+      submit(['u4']);
+      clock.advance(24);
+      await turn();
+      expect(sizes(), 'also when nothing is under way').to.deep.equal([1, 3]);
+      clock.advance(1);
+      await turn();
+      expect(sizes()).to.deep.equal([1, 3, 1]);
+    });
+
+    it('who comes after the distance leaves at once', async () => {
+      clock.advance(25);
+      await turn();
+      submit(['u1']);
+      await turn();
+      expect(sizes()).to.deep.equal([1, 1]);
+    });
+
+    it('a crowd waits for nobody', async () => {
+      submit(crowd(9));
+      await turn();
+      expect(sizes()).to.deep.equal([1]);
+      submit(['tenth']);
+      await turn();
+      expect(sizes()).to.deep.equal([1, 10]);
+    });
+
+    it('a small batch that finds every slot taken leaves with the first that is free', async () => {
+      submit(crowd(20));
+      await turn();
+      submit(crowd(10, 'v'));
+      await turn();
+      submit(['lone']);
+      clock.advance(25);
+      await turn();
+      expect(sizes()).to.deep.equal([1, 20, 10]);
+      await accept(1);
+      expect(sizes()).to.deep.equal([1, 20, 10, 1]);
+    });
+
+    it('the distance is kept from who was there before, and a lane that nobody needs is forgotten behind it', async () => {
+      await accept(0);
+      expect(batcher.lanes).to.equal(1);
+      clock.advance(25);
+      await turn();
+      expect(batcher.lanes).to.equal(0);
+    });
+
+    it('who waits too long for a slot hears it, also amid a distance', async () => {
+      create({ sizeMax: 40, inFlightMax: 1, gatherMs: 5000 });
+      submit(['first']);
+      await turn();
+      submit(['u1']);
+      clock.advance(2001);
+      await turn();
+      expect(answers.get('u1')).to.deep.equal(['overloaded']);
+    });
+
+    it('there is no distance where it is switched off', async () => {
+      create({ sizeMax: 40, inFlightMax: 3, gatherMs: 0 });
+      for (const text of ['u1', 'u2', 'u3', 'u4']) {
+        submit([text]);
+        await turn();
+      }
+      expect(sizes()).to.deep.equal([1, 1, 1]);
     });
   });
 
@@ -482,7 +571,11 @@ describe('batcher', () => {
         } else clock.advance(step.wait);
         await look();
       }
-      for (let batch = [...underWay][0]; batch; batch = [...underWay][0]) await endOne(batch, []);
+      for (let round = 0; batcher.lanes > 0 && round < 100; round++) {
+        for (const batch of underWay) await endOne(batch, []);
+        clock.advance(OPTIONS.gatherMs);
+        await look();
+      }
       expect(answered, 'everybody is answered').to.equal(asked);
       expect([batcher.lanes, batcher.waiting, batcher.inFlight]).to.deep.equal([0, 0, 0]);
     };
@@ -490,7 +583,8 @@ describe('batcher', () => {
       fc.asyncProperty(
         fc.array(action, { maxLength: 40, size: 'max' }),
         fc.record({
-          sizeMax: fc.integer({ min: 1, max: 4 }),
+          sizeMax: fc.integer({ min: 1, max: 16 }),
+          gatherMs: fc.constantFrom(0, OPTIONS.gatherMs),
           inFlightMax: fc.integer({ min: 1, max: 3 }),
           queueMax: fc.integer({ min: 1, max: 12 }),
           roundsMax: fc.integer({ min: 1, max: 4 }),

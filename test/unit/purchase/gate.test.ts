@@ -39,7 +39,7 @@ describe('gate', () => {
     placed = [];
     smooth = () => null;
     const batcher = new Batcher(
-      { sizeMax: 8, inFlightMax: 2, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
+      { sizeMax: 8, inFlightMax: 2, gatherMs: 0, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
       {
         place: async (ref, purchases, trace, reply) => {
           placed.push({ ref, purchases, trace });
