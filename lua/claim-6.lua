@@ -28,7 +28,7 @@ end
 local entries = redis.call('HMGET', KEYS[4], unpack(keys))
 local bought = redis.call('HMGET', KEYS[3], unpack(users))
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
-local reply, totals, changes, lost = { 'claimed' }, {}, {}, 'released:lost-'
+local reply, totals, changes, lost = { 'claimed' }, {}, {}, 'released:lost'
 for i, purchase in ipairs(batch.purchases) do
   local user, quantity, key = purchase[1], purchase[3], keys[i]
   local total = (totals[user] or tonumber(bought[i]) or 0) + quantity
@@ -38,7 +38,7 @@ for i, purchase in ipairs(batch.purchases) do
     local fits = left >= quantity and total <= limit
     if fits then totals[user], left = total, left - quantity else reply[#reply + 1] = key end
     changes[#changes + 1] = key
-    changes[#changes + 1] = (fits and 'held:' or lost) .. batch.batchId .. string.format(':%d', quantity)
+    changes[#changes + 1] = (fits and 'held:' or lost .. '-') .. batch.batchId .. string.format(':%d', quantity)
   end
 end
 

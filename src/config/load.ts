@@ -52,6 +52,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     batch && batch.queueMax < batch.sizeMax
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`
       : null,
+  ({ batch }) =>
+    batch && batch.waitMaxMs <= batch.gatherMs
+      ? `BATCH_WAIT_MAX_MS must be above BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
+      : null,
 ];
 
 /**

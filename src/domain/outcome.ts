@@ -63,7 +63,7 @@ export type PurchaseStatus =
   | { readonly status: 'failed'; readonly orderId: string; readonly reason: string }
   | { readonly status: 'not_found' };
 
-/** `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId>:<qty>`, as the `requests` hash keeps it. */
+/** `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId or lost-batchId>:<qty>`, as the `requests` hash keeps it. */
 export function parseRequestEntry(text: string): RequestEntry | null {
   const [, state, id = '', quantity] = /^(held|ordered|released):([^:]+):([1-9]\d*)$/.exec(text) ?? [];
   if (state === 'held') return { state, batchId: id, quantity: Number(quantity) };

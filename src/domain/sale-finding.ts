@@ -10,7 +10,7 @@
  * - `drift`: units of the sale that neither are left in Redis nor counted for a buyer there (or the other way round)
  * - `unsettled`: the order lives, and Redis still has its request `held`
  * - `unreleased`: the row has ended, and Redis still keeps its units
- * - `order_lost`: Redis says `ordered` (or `released`, so it was one), and there is no row
+ * - `order_lost`: Redis says `ordered` (or `released`, so it was one, or a late batch found no units for it), and there is no row
  * - `unheld`: the order lives, and Redis holds nothing for it
  * - `stale_marker`: markers of a closed sale that no check-back can ask for any more
  * - `stuck_outbox`: a promise in the outbox that is old, or was tried too often, and is not kept
@@ -95,7 +95,9 @@ export function describeFinding(finding: SaleFinding): string {
     case 'unreleased':
       return `the row of ${nameOf(finding)} has ended, Redis still keeps ${finding.quantity}`;
     case 'order_lost':
-      return `Redis says that ${nameOf(finding)} became an order, and there is no row`;
+      return finding.batchId === null
+        ? `Redis says that ${nameOf(finding)} became an order, and there is no row`
+        : `batch ${finding.batchId} found no units for ${nameOf(finding)}, and there is no row`;
     case 'unheld':
       return `${nameOf(finding)} is an order, Redis holds nothing for it`;
     case 'oversell':

@@ -38,9 +38,23 @@ interface Ticket {
   readonly trace: string;
   readonly enteredMs: number;
   /** More than one when the buyer pressed again meanwhile: equal requests, equal answers. */
-  readonly waiters: ((outcome: PurchaseOutcome) => void)[];
+  readonly waiters: Waiter[];
+  /** Its batch has left. */
+  left: boolean;
+  /** Who pressed again after that; null: nobody. */
+  late: Waiter[] | null;
   rounds: number;
 }
+
+type Waiter = (outcome: PurchaseOutcome) => void;
+
+/**
+ * What the ledger says of the moment in which it is asked. Who pressed later may have been let in meanwhile, by another
+ * process, and heard it: he is told only what was looked up after he pressed.
+ */
+const SAID_OF_THEN: ReadonlySet<PurchaseOutcome['outcome']> = new Set([
+  ...(['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const),
+]);
 
 /** The queue of one bucket. An idle lane is forgotten. */
 interface Lane {
@@ -101,18 +115,19 @@ export class Batcher {
     const twin = this.#lanes.get(nameOf(ref))?.tickets.get(key);
     if (twin) {
       if (twin.purchase.quantity !== purchase.quantity) return Promise.resolve({ outcome: 'request_conflict' });
-      return new Promise((resolve) => twin.waiters.push(resolve));
+      return new Promise((resolve) => (twin.left ? (twin.late ??= []) : twin.waiters).push(resolve));
     }
     if (this.#waiting >= this.#options.queueMax) return Promise.resolve({ outcome: 'overloaded' });
     const lane = this.#lane(ref);
-    return new Promise((resolve) => {
-      const enteredMs = this.#ports.clock.nowMs();
-      const ticket: Ticket = { purchase, key, trace, enteredMs, waiters: [resolve], rounds: 0 };
-      lane.tickets.set(key, ticket);
-      lane.queue.push(ticket);
-      this.#waiting++;
-      this.#wake(lane);
-    });
+    return new Promise((resolve) => this.#enter(lane, { purchase, key, trace, waiters: [resolve] }));
+  }
+
+  #enter(lane: Lane, asked: Pick<Ticket, 'purchase' | 'key' | 'trace' | 'waiters'>): void {
+    const ticket: Ticket = { ...asked, enteredMs: this.#ports.clock.nowMs(), left: false, late: null, rounds: 0 };
+    lane.tickets.set(ticket.key, ticket);
+    lane.queue.push(ticket);
+    this.#waiting++;
+    this.#wake(lane);
   }
 
   #lane(ref: HomeBucket): Lane {
@@ -158,9 +173,9 @@ export class Batcher {
     });
   }
 
-  /** While nobody is taken: who waits too long must hear it on time all the same. */
+  /** While every slot hangs, nobody is taken: who waits too long must hear it on time all the same. A rest ends by itself. */
   #watch(lane: Lane): void {
-    if (lane.watched) return;
+    if (lane.watched || lane.inFlight < this.#options.inFlightMax) return;
     lane.watched = true;
     void this.#dropLate(lane);
   }
@@ -200,6 +215,12 @@ export class Batcher {
     this.#waiting -= taken.length;
     const [oldest] = taken;
     if (oldest) this.#ports.meters.queueWaited(nowMs - oldest.enteredMs);
+    for (const ticket of taken) {
+      ticket.left = true;
+      if (ticket.late === null) continue;
+      ticket.waiters.push(...ticket.late); // it goes again, after they pressed
+      ticket.late = null;
+    }
     const fresh = taken.filter((ticket) => nowMs - ticket.enteredMs <= waitMaxMs);
     if (fresh.length < taken.length) {
       for (const ticket of taken) {
@@ -249,6 +270,10 @@ export class Batcher {
     if (lane.tickets.get(ticket.key) !== ticket) return;
     lane.tickets.delete(ticket.key);
     for (const waiter of ticket.waiters) waiter(outcome);
+    const { purchase, key, trace, late } = ticket;
+    if (late === null) return;
+    if (SAID_OF_THEN.has(outcome.outcome)) this.#enter(lane, { purchase, key, trace, waiters: late });
+    else for (const waiter of late) waiter(outcome);
   }
 }
 

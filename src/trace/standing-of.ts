@@ -49,6 +49,7 @@ function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAft
   }
   if (entry.state !== 'held') {
     const late = batchOfEntry(entry);
+    if (late !== null && parked !== undefined) return { state: 'parked', sentence: parkedSentence(parked, 'refused') };
     const sentence =
       late === null
         ? `Redis says ${entry.state} by order ${entry.orderId}, which MySQL does not have: reconcile reports it.`
@@ -66,14 +67,18 @@ function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAft
           : 'the keeper publishes it again, at growing pauses, until a worker records it.';
     return { state: 'pending', sentence: `${held} ${next}` };
   }
-  if (parked !== undefined) return { state: 'parked', sentence: parkedSentence(parked) };
+  if (parked !== undefined) return { state: 'parked', sentence: parkedSentence(parked, 'held') };
   const sentence = `Held by batch ${entry.batchId}, which is neither pending nor parked: only reconcile ends it.`;
   return { state: 'stray', sentence };
 }
 
-function parkedSentence({ letterId, replayStartedAtMs, parkedAtMs }: DeadLetterSummary): string {
+function parkedSentence(
+  { letterId, replayStartedAtMs, parkedAtMs }: DeadLetterSummary,
+  units: 'held' | 'refused',
+): string {
   const begun = replayStartedAtMs === null ? '' : ' A replay was begun and did not end.';
-  const where = `Parked as dead letter ${letterId} at ${iso(parkedAtMs)}, its units stay held.${begun}`;
+  const rest = units === 'held' ? 'its units stay held' : 'it got no units';
+  const where = `Parked as dead letter ${letterId} at ${iso(parkedAtMs)}, ${rest}.${begun}`;
   return `${where} Nothing happens until somebody says \`seckill dlq replay ${letterId}\` or \`discard\`.`;
 }
 

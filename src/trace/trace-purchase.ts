@@ -1,3 +1,4 @@
+import { batchOfEntry } from '../domain/outcome.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { RequestRef } from '../domain/request.js';
 import { homeBucket } from '../domain/sale.js';
@@ -83,7 +84,7 @@ export class TracePurchase {
     const ref = { saleId, bucket: homeBucket(userId, buckets) };
     const unsure = (await stock.findRequest(ref, userId, requestId)) === 'unsure';
     const entry = await ledger.entryOf(ref, userId, requestId);
-    const batchId = knownBatchId ?? (entry?.state === 'held' ? entry.batchId : null);
+    const batchId = knownBatchId ?? (entry && batchOfEntry(entry));
     const batch = batchId === null ? null : { batchId, ...(await ledger.readBatch(ref, batchId)) };
     const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), ledger.unitsOf(ref, userId)]);
     return { sale, buyerUnits, entry, unsure, batch };

@@ -164,7 +164,7 @@ export const batch = {
   }),
   gatherMs: integer({
     env: 'BATCH_GATHER_MS',
-    doc: 'Least distance in time of batches below a quarter of BATCH_SIZE_MAX from the one before; 0: none.',
+    doc: 'Of batches below a quarter of BATCH_SIZE_MAX, one leaves in this time, per process, sale and bucket; 0: any number.',
     unit: 'ms',
     fallback: 25,
     min: 0,

@@ -61,6 +61,7 @@ describe('config', () => {
   });
 
   const rules: [string, Environment, RegExp][] = [
+    ['a purchase may wait for its batch', { BATCH_WAIT_MAX_MS: '25' }, /^BATCH_WAIT_MAX_MS .* BATCH_GATHER_MS/],
     ['the pool serves all loops', { MYSQL_POOL_MAX: '3', WORKER_LOOPS: '2' }, /^MYSQL_POOL_MAX .* WORKER_LOOPS/],
     [
       'a message stays invisible longer than a slow statement',

@@ -394,6 +394,44 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted', 'accepted']);
     });
 
+    it('S1 who presses while his batch is under way hears no word that is older: his key is asked anew, once for all', async () => {
+      for (const word of ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const) {
+        create();
+        submit(['u1/k', 'u2']);
+        await turn();
+        submit(['u1/k', 'u1/k']);
+        carried[0]?.reply(0, { outcome: word });
+        await turn();
+        expect(answers.get('u1/k'), 'who pressed before').to.deep.equal([word]);
+        await accept(1);
+        expect(answers.get('u1/k')).to.deep.equal([word, 'accepted', 'accepted']);
+        expect(carried.map(({ purchases }) => purchases.map(purchaseKey))).to.deep.equal([['u1/k', 'u2/k1'], ['u1/k']]);
+      }
+    });
+
+    it('who presses while his batch is under way hears what is true at any time, or asks to be asked again', async () => {
+      for (const word of ['accepted', 'request_conflict', 'outcome_unknown', 'overloaded', 'loading'] as const) {
+        create();
+        submit(['u1/k']);
+        await turn();
+        submit(['u1/k']);
+        carried[0]?.reply(0, { outcome: word });
+        await turn();
+        expect(answers.get('u1/k')).to.deep.equal([word, word]);
+        expect(carried).to.have.length(1);
+      }
+    });
+
+    it('G1 a survivor goes again after they pressed: its word is theirs', async () => {
+      submit(['u1/k', 'u2']);
+      await turn();
+      submit(['u1/k']);
+      await accept(0, [0]);
+      carried[1]?.reply(0, { outcome: 'sold_out' });
+      await turn();
+      expect(answers.get('u1/k')).to.deep.equal(['sold_out', 'sold_out']);
+    });
+
     it('S3 the same key in another sale, or of another buyer, is another purchase', async () => {
       submit(['u1/k', 'u2/k']);
       submit(['u1/k'], OTHER);

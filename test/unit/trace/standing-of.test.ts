@@ -60,6 +60,10 @@ describe('trace: where a purchase stands', () => {
     expect(stand(pendingEvidence({ ledger: { entry: refused } }))[1]).to.match(
       /^Batch batch-1 came late and found no units/,
     );
+    const letters = [letterOf()];
+    expect(stand(pendingEvidence({ ledger: { entry: refused }, letters }))[1]).to.match(
+      /letter 17 .*it got no units.*dlq replay/,
+    );
     expect(stand(pendingEvidence({ ledger: { entry: null }, letters: [letterOf()] }))[0]).to.equal('unknown');
   });
 
