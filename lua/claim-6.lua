@@ -10,9 +10,10 @@
 -- Returns, in order of precedence:
 --   not_warmed          the sale is not loaded
 --   shut                it is in repair, on another server than it was loaded on, or of another epoch
---   claimed, lost, ...  what has neither row nor entry is held now, but for the keys that are lost: no units, no limit.
---                       These are closed, so that a buyer who asks again is not let in before he hears that he failed;
---                       lost-<batchId> stands in their entries where no order id will ever be known here
+--   claimed, lost, elsewhere  what has neither row nor entry is held now, but for two lists of keys.
+--                       lost: no units, no limit. They are closed, so that a buyer who asks again is not let in before
+--                       he hears that he failed; lost-<batchId> stands in their entries where no order id will be known.
+--                       elsewhere: another batch holds them, in a quantity of its own, and records them
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')
@@ -28,17 +29,20 @@ end
 local entries = redis.call('HMGET', KEYS[4], unpack(keys))
 local bought = redis.call('HMGET', KEYS[3], unpack(users))
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
-local reply, totals, changes, lost = { 'claimed' }, {}, {}, 'released:lost'
+local refused, elsewhere, totals, changes = {}, {}, {}, {}
+local lost, held = 'released:lost', 'held:' .. batch.batchId .. ':'
 for i, purchase in ipairs(batch.purchases) do
   local user, quantity, key = purchase[1], purchase[3], keys[i]
   local total = (totals[user] or tonumber(bought[i]) or 0) + quantity
   local entry = not recorded[key] and (entries[i] or 'none')
-  if entry and string.sub(entry, 1, #lost) == lost then reply[#reply + 1] = key
+  if entry and string.sub(entry, 1, #lost) == lost then refused[#refused + 1] = key
+  elseif entry and string.sub(entry, 1, 5) == 'held:' and string.sub(entry, 1, #held) ~= held then
+    elsewhere[#elsewhere + 1] = key
   elseif entry == 'none' then
     local fits = left >= quantity and total <= limit
-    if fits then totals[user], left = total, left - quantity else reply[#reply + 1] = key end
+    if fits then totals[user], left = total, left - quantity else refused[#refused + 1] = key end
     changes[#changes + 1] = key
-    changes[#changes + 1] = (fits and 'held:' or lost .. '-') .. batch.batchId .. string.format(':%d', quantity)
+    changes[#changes + 1] = (fits and held or lost .. '-' .. batch.batchId .. ':') .. string.format('%d', quantity)
   end
 end
 
@@ -60,4 +64,4 @@ if string.find(marker, '{', 1, true) then -- the batch has what a re-drive sends
   local time = redis.call('TIME')
   redis.call('ZADD', KEYS[6], 'NX', time[1] * 1000 + math.floor(time[2] / 1000), batch.batchId)
 end
-return reply
+return { 'claimed', refused, elsewhere }

@@ -2,7 +2,7 @@ import type { Batch } from '../domain/batch.js';
 import { assertNever, OperationalError } from '../domain/errors.js';
 import { purchaseKey } from '../domain/purchase.js';
 import type { OrderBook, SaleTerms } from '../ports/order-book.js';
-import type { SettlementLedger } from '../ports/settlement-ledger.js';
+import type { Claimed, SettlementLedger } from '../ports/settlement-ledger.js';
 import type { RetryReason } from '../ports/worker-meters.js';
 import { requestName, type Known } from './draft-rows.js';
 import { lookUpRows } from './look-up.js';
@@ -42,31 +42,35 @@ export async function claimLate(
   { book, ledger }: ClaimPorts,
 ): Promise<Claims> {
   const rows = await lookUpRows(batches, book);
-  const lost = new Set<string>();
+  const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
   const kept = new Map<Batch, RetryReason>();
   for (const batch of batches) {
     const { saleId, purchases } = batch;
     const recorded = purchases.filter((purchase) => rows.has(requestName(saleId, purchase))).map(purchaseKey);
     if (!isLate(batch, terms) || recorded.length === purchases.length) continue;
     const said = await claim(batch, terms.get(saleId)?.epoch ?? 0, new Set(recorded), ledger);
-    if (typeof said === 'string') kept.set(batch, said);
-    else for (const key of said) lost.add(`${saleId}/${key}`);
+    if (typeof said === 'string') {
+      kept.set(batch, said);
+      continue;
+    }
+    for (const key of said.lost) lost.add(`${saleId}/${key}`);
+    for (const key of said.elsewhere) elsewhere.add(`${saleId}/${key}`);
   }
-  return { known: { rows, liveBuyers: NOBODY, lost }, kept };
+  return { known: { rows, liveBuyers: NOBODY, lost, elsewhere }, kept };
 }
 
-/** @returns the keys that are lost, or why the batch has to wait */
+/** @returns what it could not hold, or why the batch has to wait */
 async function claim(
   batch: Batch,
   epoch: number,
   recorded: ReadonlySet<string>,
   ledger: ClaimPorts['ledger'],
-): Promise<ReadonlySet<string> | RetryReason> {
+): Promise<Extract<Claimed, { outcome: 'claimed' }> | RetryReason> {
   try {
     const said = await ledger.claim(batch, epoch, recorded);
     switch (said.outcome) {
       case 'claimed':
-        return said.lost;
+        return said;
       case 'shut':
         return 'repairing';
       case 'not_warmed':

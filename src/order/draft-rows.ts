@@ -12,6 +12,8 @@ export interface Known {
   readonly liveBuyers: ReadonlySet<string>;
   /** By request name: purchases of a late batch for which the ledger has no units any more. Absent: none. */
   readonly lost?: ReadonlySet<string>;
+  /** By request name: purchases of a late batch that another batch holds units for. Absent: none. */
+  readonly elsewhere?: ReadonlySet<string>;
 }
 
 /** A row to be inserted; its order id is minted for each attempt. */
@@ -38,8 +40,8 @@ export const buyerName = (saleId: string, userId: string): string => `${saleId}/
 /**
  * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
  * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row of its own batch is done. One with a
- * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. None is
- * passed over in silence (protocol rule 7).
+ * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. One that
+ * another batch holds is left to that one. None is passed over in silence (protocol rule 7).
  * @param batches no request twice
  * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
  *   unique keys say when one is not, so the usual transaction pays for no look-up and no bookkeeping
@@ -65,6 +67,8 @@ export function draftRows(
       const row = known.rows.get(name);
       if (row === undefined && known.lost?.has(name)) {
         rows.push({ batch, purchase, failure: 'units_lost' });
+      } else if (row === undefined && known.elsewhere?.has(name)) {
+        continue;
       } else if (row === undefined) {
         const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });

@@ -141,7 +141,7 @@ async function recordTogether(
         return resultsOf(batches, now, draft, minted.orderIds, failedIn(written));
       case 'row_exists':
         if (known === null && wavesWithoutTwins(batches).length > 1) return 'twins';
-        ready = { ...now, known: { ...(await lookUp(mine, terms, book)), ...lostOf(known) } };
+        ready = { ...now, known: { ...(await lookUp(mine, terms, book)), ...claimedOf(known ?? {}) } };
         break;
       case 'order_id_taken':
         break; // the next attempt mints new ones
@@ -199,7 +199,11 @@ async function prepare(
   return { terms, mine: mine.filter((batch) => !kept.has(batch)), known, kept };
 }
 
-const lostOf = (known: Known | null): Pick<Known, 'lost'> => (known?.lost === undefined ? {} : { lost: known.lost });
+/** What claims have said, for a look-up after them. */
+const claimedOf = ({ lost, elsewhere }: Partial<Known> = {}): Pick<Known, 'lost' | 'elsewhere'> => ({
+  ...(lost && { lost }),
+  ...(elsewhere && { elsewhere }),
+});
 
 function resultsOf(
   batches: readonly Batch[],

@@ -39,12 +39,14 @@ export const UNPARK_WORDS = ['unknown', 'aborted', 'settled', 'already_pending',
 export type Unparked = (typeof UNPARK_WORDS)[number];
 
 /**
- * - `claimed`: every purchase without a row is held in the present epoch, but for the keys that are `lost`
+ * - `claimed`: every purchase without a row is held in the present epoch, but for the keys that are `lost`, and those that
+ *   another batch holds: it records them, in its own quantity
  * - `shut`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
  * - `not_warmed`: the bucket is not loaded
  */
 export type Claimed =
-  { readonly outcome: 'claimed'; readonly lost: ReadonlySet<string> } | { readonly outcome: 'shut' | 'not_warmed' };
+  | { readonly outcome: 'claimed'; readonly lost: ReadonlySet<string>; readonly elsewhere: ReadonlySet<string> }
+  | { readonly outcome: 'shut' | 'not_warmed' };
 
 /**
  * The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. Where the sale was scattered since a

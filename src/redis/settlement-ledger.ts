@@ -113,7 +113,7 @@ async function claimAtHome(
 ): Promise<Claimed> {
   const { buckets, ...terms } = await guarded('read a sale', () => readTerms(redis, batch));
   if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'shut' }; // it may have others in that one
-  const lost = new Set<string>();
+  const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
   // Its own bucket first: from then on the batch is in `pending`, and whoever dies now is followed by the re-drive.
   for (const bucket of new Set([batch.bucket, ...homesOf(batch, buckets)])) {
     const others = batch.purchases.filter(({ userId }) => buckets > 1 && homeBucket(userId, buckets) !== bucket);
@@ -121,8 +121,9 @@ async function claimAtHome(
     const said = await claimIn(run, batch, bucket, epoch, skipped);
     if (said.outcome !== 'claimed') return said;
     for (const key of said.lost) lost.add(key);
+    for (const key of said.elsewhere) elsewhere.add(key);
   }
-  return { outcome: 'claimed', lost };
+  return { outcome: 'claimed', lost, elsewhere };
 }
 
 async function claimIn(
@@ -201,10 +202,12 @@ function refuseInRepair(what: string, words: readonly unknown[]): void {
   throw new OperationalError('redis', `${what}: the books of the sale are being rebuilt`, { retryable: true });
 }
 
-function readClaim([word, ...lost]: readonly unknown[]): Claimed {
+const keysIn = (list: unknown): Set<string> => new Set(asList(list).map(String));
+
+function readClaim([word, lost, elsewhere]: readonly unknown[]): Claimed {
   switch (word) {
     case 'claimed':
-      return { outcome: word, lost: new Set(lost.map(String)) };
+      return { outcome: word, lost: keysIn(lost), elsewhere: keysIn(elsewhere) };
     case 'shut':
     case 'not_warmed':
       return { outcome: word };

@@ -95,7 +95,7 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
     describe('claim', () => {
       const olderBatch = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
       const claim = (batch: Batch, ...recorded: string[]) => world.settlement.claim(batch, 2, new Set(recorded));
-      const claimed = (...lost: string[]) => ({ outcome: 'claimed', lost: new Set(lost) });
+      const claimed = (...lost: string[]) => ({ outcome: 'claimed', lost: new Set(lost), elsewhere: new Set() });
       beforeEach(async () => {
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
       });
@@ -126,6 +126,19 @@ for (const [name, createWorld] of LEDGER_WORLDS) {
         expect(await entryOf('u1', 'b')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 1 });
         const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/new', 'u4'));
         expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['limit_reached', 'sold_out']);
+      });
+
+      it('what another batch holds is named, and stays as it is, also in another quantity', async () => {
+        const holder = batchOf(sale, purchasesOf('u1', 'u2*2'));
+        await world.stock.deduct(holder);
+        const late = olderBatch('u1*3', 'u2*2', 'u3');
+        const said = { outcome: 'claimed', lost: new Set(), elsewhere: new Set(['u1/k1', 'u2/k1']) };
+        expect(await claim(late)).to.deep.equal(said);
+        expect(await claim(late), 'again').to.deep.equal(said);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: holder.batchId, quantity: 1 });
+        expect(await unitsLeft()).to.equal(6);
+        await world.settlement.settle([{ batch: late, orders: [order('u1', '101'), order('u3', '103')] }]);
+        expect((await entryOf('u1'))?.state, 'not its own').to.equal('held');
       });
 
       it('is safe to repeat, also when all of it is lost', async () => {

@@ -2,5 +2,5 @@ import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
 
 /** A ledger in which every late batch finds its units, for tests of the book alone. */
 export const grantingLedger: Pick<SettlementLedger, 'claim'> = {
-  claim: async () => ({ outcome: 'claimed', lost: new Set() }),
+  claim: async () => ({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() }),
 };

@@ -272,7 +272,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch of an older epoch takes its units in the present one (rule 11)',
     servers: (servers) => ({
       settlement: replaced(servers.settlement, {
-        claim: async () => ({ outcome: 'claimed', lost: new Set<string>() }),
+        claim: async () => ({ outcome: 'claimed', lost: new Set<string>(), elsewhere: new Set<string>() }),
       }),
     }),
   },

@@ -66,14 +66,15 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
     const { sale } = this.bucket(batch);
     const buckets = sale?.epoch === epoch ? (sale.buckets ?? 0) : 0;
     const homeOf = (userId: string): number => (buckets > 1 ? homeBucket(userId, buckets) : batch.bucket);
-    const lost = new Set<string>();
+    const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
     for (const bucket of new Set([batch.bucket, ...batch.purchases.map(({ userId }) => homeOf(userId))])) {
       const others = batch.purchases.filter(({ userId }) => homeOf(userId) !== bucket).map(purchaseKey);
       const said = this.#claim({ saleId: batch.saleId, bucket }, batch, epoch, new Set([...recorded, ...others]));
       if (said.outcome !== 'claimed') return said;
       for (const key of said.lost) lost.add(key);
+      for (const key of said.elsewhere) elsewhere.add(key);
     }
-    return { outcome: 'claimed', lost };
+    return { outcome: 'claimed', lost, elsewhere };
   }
 
   #claim(ref: BucketRef, batch: Batch, epoch: number, recorded: ReadonlySet<string>): Claimed {
@@ -83,12 +84,13 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
     if (!this.isSure(sale) || sale.epoch !== epoch) return { outcome: 'shut' };
     this.aboutToWrite(bucket);
     const { batchId, body } = batch;
-    const lost = new Set<string>();
+    const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
     for (const { userId, requestId, quantity } of batch.purchases) {
       const key = purchaseKey({ userId, requestId });
       if (recorded.has(key)) continue;
       const entry = bucket.requests.get(key);
       if (entry?.state === 'released' && batchOfEntry(entry) !== null) lost.add(key);
+      if (entry?.state === 'held' && entry.batchId !== batchId) elsewhere.add(key);
       if (entry !== undefined) continue;
       const total = (bucket.unitsByBuyer().get(userId) ?? 0) + quantity;
       if (quantity > bucket.unitsLeft || total > sale.limitPerBuyer) {
@@ -103,7 +105,7 @@ export class MemoryLedger extends MemoryStock implements SettlementLedger {
     bucket.markers.set(batchId, marker);
     const canBeSent = marker.kind !== 'aborted' && marker.body !== null;
     if (canBeSent && !bucket.pending.has(batchId)) bucket.pending.set(batchId, this.nowMs);
-    return { outcome: 'claimed', lost };
+    return { outcome: 'claimed', lost, elsewhere };
   }
 
   async release(releases: readonly Release[]): Promise<('released' | 'nothing')[]> {

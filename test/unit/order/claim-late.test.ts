@@ -37,7 +37,9 @@ describe('claim-late', () => {
     asked = [];
     answer = async () => losing();
   });
-  const losing = (...keys: string[]): Claimed => ({ outcome: 'claimed', lost: new Set(keys) });
+  const losing = (...keys: string[]): Claimed => ({
+    ...{ outcome: 'claimed', lost: new Set(keys), elsewhere: new Set() },
+  });
   const late = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
   const timely = (...texts: string[]): Batch => batchOf(sale, purchasesOf(...texts));
   const record = (...batches: Batch[]): Promise<BatchResult[]> => {
@@ -115,6 +117,23 @@ describe('claim-late', () => {
     const batch = late('ann', 'bob');
     expect(words(await record(batch, batch))).to.deep.equal(['recorded', 'already_recorded']);
     expect(rows()).to.have.length(2);
+  });
+
+  it('R4 S2 what another batch holds gets no row from this one, neither first nor after a row was found', async () => {
+    answer = async (batch) => ({
+      ...{ outcome: 'claimed', lost: new Set() },
+      elsewhere: new Set(batch.purchases.length > 1 ? ['ann/k1'] : []),
+    });
+    const holder = late('ann');
+    const results = await record(late('ann*2', 'bob'));
+    expect(words(results)).to.deep.equal(['recorded']);
+    expect(rows()).to.deep.equal(['bob pending_payment']);
+    expect(words(await record(late('ann*2', 'bob'))), 'again').to.deep.equal(['already_recorded']);
+    expect(words(await record(holder))).to.deep.equal(['recorded']);
+    expect(books.allOrders.map(({ userId, quantity }) => `${userId} ${quantity}`).sort()).to.deep.equal([
+      'ann 1',
+      'bob 1',
+    ]);
   });
 
   it('a lost purchase takes no place under the limit of one', async () => {

@@ -158,6 +158,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await world.ledger.claim(late, 1, new Set())).to.deep.equal({
       outcome: 'claimed',
       lost: new Set(['u9/k1']),
+      elsewhere: new Set(),
     });
     expect(await found(), 'young').to.deep.equal([]);
     age();
