@@ -13,7 +13,7 @@
 --   claimed, lost, elsewhere  what has neither row nor entry is held now, but for two lists of keys.
 --                       lost: no units, no limit. They are closed, so that a buyer who asks again is not let in before
 --                       he hears that he failed; lost-<batchId> stands in their entries where no order id will be known.
---                       elsewhere: another batch holds them, in a quantity of its own, and records them
+--                       elsewhere: another batch holds them, maybe in another quantity, and records them
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')

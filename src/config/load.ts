@@ -53,8 +53,8 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`
       : null,
   ({ batch }) =>
-    batch && batch.waitMaxMs <= batch.gatherMs
-      ? `BATCH_WAIT_MAX_MS must be above BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
+    batch && batch.waitMaxMs < 2 * batch.gatherMs
+      ? `BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
       : null,
 ];
 

@@ -29,6 +29,8 @@ export interface Draft {
   readonly found: ReadonlyMap<Batch, readonly Settlement[]>;
   /** Requests whose row, of another batch, has ended. */
   readonly releases: readonly Release[];
+  /** Batches with a purchase that another one holds, and has not recorded yet: they come again. */
+  readonly waiting: ReadonlySet<Batch>;
 }
 
 export const requestName = (
@@ -41,7 +43,7 @@ export const buyerName = (saleId: string, userId: string): string => `${saleId}/
  * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
  * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row of its own batch is done. One with a
  * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. One that
- * another batch holds is left to that one. None is passed over in silence (protocol rule 7).
+ * another batch holds waits for its row. None is passed over in silence (protocol rule 7).
  * @param batches no request twice
  * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
  *   unique keys say when one is not, so the usual transaction pays for no look-up and no bookkeeping
@@ -54,10 +56,11 @@ export function draftRows(
   const rows: DraftRow[] = [];
   if (known === null) {
     for (const batch of batches) for (const purchase of batch.purchases) rows.push({ batch, purchase, failure: null });
-    return { rows, found: new Map(), releases: [] };
+    return { rows, found: new Map(), releases: [], waiting: new Set() };
   }
   const releases: Release[] = [];
   const found = new Map<Batch, Settlement[]>();
+  const waiting = new Set<Batch>();
   const winners = new Set<string>();
   for (const batch of batches) {
     const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
@@ -68,7 +71,7 @@ export function draftRows(
       if (row === undefined && known.lost?.has(name)) {
         rows.push({ batch, purchase, failure: 'units_lost' });
       } else if (row === undefined && known.elsewhere?.has(name)) {
-        continue;
+        waiting.add(batch);
       } else if (row === undefined) {
         const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
@@ -80,7 +83,7 @@ export function draftRows(
     }
     if (settlements.length > 0) found.set(batch, settlements);
   }
-  return { rows, found, releases };
+  return { rows, found, releases, waiting };
 }
 
 /** False when the buyer has a live order, or gets one from an earlier purchase of the same transaction. */

@@ -225,6 +225,7 @@ function resultsOf(
     if (!terms.has(batch.saleId)) return { outcome: 'unknown_sale' };
     const why = kept.get(batch);
     if (why !== undefined) return { outcome: 'retry', reason: why, error: null };
+    if (draft.waiting.has(batch)) return { outcome: 'retry', reason: 'held_elsewhere', error: null };
     const found = draft.found.get(batch) ?? [];
     const mine = tallies.get(batch);
     if (mine === undefined) return { outcome: 'already_recorded', orders: found };

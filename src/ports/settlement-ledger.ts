@@ -40,7 +40,7 @@ export type Unparked = (typeof UNPARK_WORDS)[number];
 
 /**
  * - `claimed`: every purchase without a row is held in the present epoch, but for the keys that are `lost`, and those that
- *   another batch holds: it records them, in its own quantity
+ *   another batch holds, maybe in another quantity: it records them
  * - `shut`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
  * - `not_warmed`: the bucket is not loaded
  */

@@ -10,10 +10,12 @@ export type DeliveryVerdict =
   | 'unknown_sale';
 
 /**
- * Why rows could not be written now. Two are for batches of an older epoch, which claim their units first: `repairing`
- * while the sale is being rebuilt, `not_warmed` when Redis does not have it.
+ * Why rows could not be written now. Three are for batches of an older epoch, which claim their units first: `repairing`
+ * while the sale is being rebuilt, `not_warmed` when Redis does not have it, `held_elsewhere` when some of its purchases
+ * wait for the row that another batch writes.
  */
-export type RetryReason = 'unavailable' | 'contended' | 'no_order_ids' | 'poison' | 'repairing' | 'not_warmed';
+export type RetryReason =
+  'unavailable' | 'contended' | 'no_order_ids' | 'poison' | 'repairing' | 'not_warmed' | 'held_elsewhere';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 

@@ -84,7 +84,7 @@ export class TracePurchase {
     const ref = { saleId, bucket: homeBucket(userId, buckets) };
     const unsure = (await stock.findRequest(ref, userId, requestId)) === 'unsure';
     const entry = await ledger.entryOf(ref, userId, requestId);
-    const batchId = knownBatchId ?? (entry && batchOfEntry(entry));
+    const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
     const batch = batchId === null ? null : { batchId, ...(await ledger.readBatch(ref, batchId)) };
     const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), ledger.unitsOf(ref, userId)]);
     return { sale, buyerUnits, entry, unsure, batch };

@@ -136,6 +136,15 @@ for (const [name, open] of LEDGER_WORLDS) {
       expect(await unitsLeft()).to.equal(6);
     });
 
+    it('a claim names the keys that another batch holds in any bucket', async () => {
+      const holder = await deducted(STAYS, MOVES);
+      await scatter(holder);
+      const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
+      const elsewhere = new Set([`${STAYS}/k1`, `${MOVES}/k1`]);
+      const said = await world.settlement.claim(late, 2, new Set());
+      expect(said).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere });
+    });
+
     it('a parked batch leaves `pending` everywhere, and comes back everywhere', async () => {
       const batch = await deducted(STAYS, MOVES);
       await scatter(batch);

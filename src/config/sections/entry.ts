@@ -180,7 +180,7 @@ export const batch = {
   }),
   waitMaxMs: integer({
     env: 'BATCH_WAIT_MAX_MS',
-    doc: 'A purchase that waited longer hears overloaded.',
+    doc: 'A purchase that waited longer hears overloaded; at least twice BATCH_GATHER_MS.',
     unit: 'ms',
     fallback: 2000,
     min: 10,

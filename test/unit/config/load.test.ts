@@ -104,12 +104,12 @@ describe('config', () => {
     };
     expect(problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...edge })).to.deep.equal([]);
     expect(problemsOf(['batch'], { BATCH_SIZE_MAX: '64', BATCH_QUEUE_MAX: '64' })).to.deep.equal([]);
-    expect(problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '26' })).to.deep.equal([]);
+    expect(problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '50' })).to.deep.equal([]);
   });
 
   it('a purchase may wait longer than its batch gathers', () => {
-    const [problem] = problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '25' });
-    expect(problem).to.equal('BATCH_WAIT_MAX_MS must be above BATCH_GATHER_MS, but is 25');
+    const [problem] = problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '49' });
+    expect(problem).to.equal('BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is 49');
   });
 
   it('replicas are waited for at one server, not in a cluster', () => {

@@ -119,17 +119,21 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(2);
   });
 
-  it('R4 S2 what another batch holds gets no row from this one, neither first nor after a row was found', async () => {
-    answer = async (batch) => ({
+  it('R4 S2 what another batch holds gets no row from this one, which comes again until that one is recorded', async () => {
+    const elsewhere = new Set(['ann/k1']);
+    answer = async ({ purchases: [first] }) => ({
       ...{ outcome: 'claimed', lost: new Set() },
-      elsewhere: new Set(batch.purchases.length > 1 ? ['ann/k1'] : []),
+      elsewhere: first?.quantity === 2 ? elsewhere : new Set(),
     });
-    const holder = late('ann');
-    const results = await record(late('ann*2', 'bob'));
-    expect(words(results)).to.deep.equal(['recorded']);
-    expect(rows()).to.deep.equal(['bob pending_payment']);
-    expect(words(await record(late('ann*2', 'bob'))), 'again').to.deep.equal(['already_recorded']);
+    const [mixed, alone, holder] = [late('ann*2', 'bob'), late('ann*2'), late('ann')];
+    const heldElsewhere = { outcome: 'retry', reason: 'held_elsewhere', error: null };
+    expect(await record(mixed)).to.deep.equal([heldElsewhere]);
+    expect(rows(), 'the others do not wait').to.deep.equal(['bob pending_payment']);
+    expect(await record(mixed), 'again').to.deep.equal([heldElsewhere]);
+    expect(await record(alone)).to.deep.equal([heldElsewhere]);
     expect(words(await record(holder))).to.deep.equal(['recorded']);
+    expect(words(await record(mixed))).to.deep.equal(['already_recorded']);
+    expect(words(await record(alone))).to.deep.equal(['already_recorded']);
     expect(books.allOrders.map(({ userId, quantity }) => `${userId} ${quantity}`).sort()).to.deep.equal([
       'ann 1',
       'bob 1',
