@@ -73,7 +73,8 @@ const EVERY_SLOT: Row = {
     const { random } = arena;
     const SLOTS = 3;
     const broker = await arena.proxy('broker');
-    const env = { ...broker.env, BATCH_IN_FLIGHT_MAX: String(SLOTS), ROCKETMQ_REQUEST_TIMEOUT_MS: '1500' };
+    const slots = { BATCH_IN_FLIGHT_MAX: String(SLOTS), BATCH_GATHER_MS: '0' };
+    const env = { ...broker.env, ...slots, ROCKETMQ_REQUEST_TIMEOUT_MS: '1500' };
     const [{ saleId }, api] = await Promise.all([
       arena.openSale({ stock: 100_000 }),
       arena.start('api', { env }),

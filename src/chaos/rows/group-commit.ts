@@ -13,11 +13,12 @@ const STOCK = 20;
 /** From the socket of a buyer to the queue of the api; too short only makes the second batch smaller. */
 const QUEUED_MS = 300;
 
-/** @returns the apis */
+/** @returns the apis; their batches leave one after the other, so that some are under way at any moment */
 async function startAll(arena: Arena): Promise<Program[]> {
+  const env = { BATCH_GATHER_MS: '0' };
   const [first, second] = await Promise.all([
-    arena.start('api'),
-    arena.start('api'),
+    arena.start('api', { env }),
+    arena.start('api', { env }),
     arena.start('worker'),
     arena.start('keeper'),
   ]);
