@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
+import { AGAIN_WITHIN_MS, drainDeliveries } from '../harness/drain-deliveries.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import type { Answer } from '../harness/http-client.js';
-import { readMeter } from '../harness/meters.js';
 import { MysqlWire } from '../harness/mysql-wire.js';
 import { cancelPlanted, plantOrder } from '../harness/planted-order.js';
 import type { StackHands } from '../harness/stack-hands.js';
@@ -13,8 +13,6 @@ import type { Row } from '../row.js';
 // C4 and C6: an order ends while somebody pays it, or before its batch comes again.
 
 const DUPLICATE = 1062;
-/** On a busy machine the dead worker may have held it for a minute, because its transaction took seconds. */
-const AGAIN_WITHIN_MS = 90_000;
 const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 /** Releases are sent all the same; but what a dead worker left is found as it left it. */
 const SETTLES_NOTHING = { ...NO_REDRIVE, KEEPER_EVERY_MS: '600000' };
@@ -113,22 +111,6 @@ const ONE_END: Row = {
     }
   },
 };
-
-/** Longer than a delivery stays hidden that a dead worker took along. */
-const HIDDEN_MS = 12_000;
-
-/** What workers of other rows died with comes again: until none has come for longer than it stays hidden. */
-async function drainDeliveries(arena: Arena): Promise<void> {
-  const worker = await arena.start('worker');
-  let [seen, sinceMs] = [0, Date.now()];
-  const nothingComes = async (): Promise<boolean> => {
-    const now = await readMeter(worker, 'seckill_batches_total');
-    if (now !== seen) [seen, sinceMs] = [now, Date.now()];
-    return Date.now() - sinceMs > HIDDEN_MS;
-  };
-  await arena.until('deliveries of other rows have come to their end', nothingComes, AGAIN_WITHIN_MS, 500);
-  await worker.stop();
-}
 
 /** Workers that die: the first one may have had only a batch of somebody else. */
 const DEATHS_MAX = 4;

@@ -1,5 +1,6 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
+import { drainDeliveries } from '../harness/drain-deliveries.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields } from '../harness/expect.js';
 import { recordedTimes, rowsOf } from '../harness/orders-of-sale.js';
 import type { Program } from '../harness/programs.js';
@@ -108,6 +109,7 @@ export const WORKER_DEATH_ROWS: readonly Row[] = [
     title: 'a worker dies between any two steps: no row or all rows, its message comes again, recorded once',
     ...{ fast: true, alone: true },
     async run(arena) {
+      await drainDeliveries(arena);
       const [api, passed] = await Promise.all([arena.start('api'), Passed.by(arena)]);
       const deaths: Death[] = [];
       for (const point of POINTS) deaths.push(await killAt(arena, api, passed, point));
