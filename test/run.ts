@@ -1,3 +1,4 @@
+import { Argument, Command } from 'commander';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,8 +11,8 @@ import { build } from '../src/chaos/harness/built-main.js';
 import { prepareStack } from '../src/chaos/chaos-stack.js';
 
 /**
- * `npm test [folder…] [-- --grep text]`: every folder of test/, in the order of what it needs, on a stack of its own
- * (other ports and another folder than `npm start`). Ends with one line: `N passed, N failed`.
+ * `npm test`: every folder of test/, in the order of what it needs, on a stack of its own (other ports and another folder
+ * than `npm start`). Ends with one line: `N passed, N failed`.
  */
 const REPO = fileURLToPath(new URL('..', import.meta.url));
 const STACK_DIR = join(REPO, '.stack-test');
@@ -33,9 +34,21 @@ interface Counts {
   readonly failures: readonly { readonly title: string; readonly reason: string }[];
 }
 
-const argv = process.argv.slice(2);
-const wanted = argv.filter((arg) => FOLDERS.includes(arg));
-const mochaArgs = argv.filter((arg) => !FOLDERS.includes(arg));
+const command = new Command('npm test --')
+  .description('Runs the tests on a stack of its own; what `npm start` keeps is never touched.')
+  .addArgument(new Argument('[folders...]', 'those of test/ to run; none: all').choices(FOLDERS))
+  .option('-g, --grep <pattern>', 'only tests whose title matches')
+  .option('-b, --bail', 'end a folder at its first failure')
+  .addHelpText(
+    'after',
+    '\nunit, guard, simulation, hostile and newcomer run without the stack. The last line counts: N passed, N failed.\n' +
+      'Exit codes: 0 all passed, 1 something failed or nothing ran, 2 used wrongly.',
+  )
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+  .parse();
+const wanted = command.args;
+const { grep, bail } = command.opts<{ readonly grep?: string; readonly bail?: boolean }>();
+const mochaArgs = [...(grep === undefined ? [] : ['--grep', grep]), ...(bail ? ['--bail'] : [])];
 let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 const children = new Set<ChildProcess>();
 const stopping = new AbortController();
