@@ -4,7 +4,7 @@ import { purchaseKey } from '../domain/purchase.js';
 import type { OrderBook, SaleTerms } from '../ports/order-book.js';
 import type { Claimed, SettlementLedger } from '../ports/settlement-ledger.js';
 import type { RetryReason } from '../ports/worker-meters.js';
-import { requestName, type Known } from './draft-rows.js';
+import { isLate, requestName, type Known } from './draft-rows.js';
 import { lookUpRows } from './look-up.js';
 
 export interface ClaimPorts {
@@ -24,10 +24,6 @@ export interface Claims {
  * and the claim was told so.
  */
 const NOBODY: Known['liveBuyers'] = new Set();
-
-/** Formed before the sale was rebuilt: its deduct may be lost. */
-export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
-  epoch < (terms.get(saleId)?.epoch ?? 0);
 
 /**
  * Takes units in the present epoch for what late batches have no row for (protocol rule 11). Safe to repeat: what a

@@ -27,7 +27,7 @@ export interface Draft {
   readonly rows: readonly DraftRow[];
   /** Live rows that were there before; a purchase is settled to the row it has, whatever batch wrote it. */
   readonly found: ReadonlyMap<Batch, readonly Settlement[]>;
-  /** Requests whose row, of another batch, has ended. */
+  /** Requests whose row has ended, and that the batch may hold units for all the same. Safe to repeat. */
   readonly releases: readonly Release[];
   /** Batches with a purchase that another one holds, and has not recorded yet: they come again. */
   readonly waiting: ReadonlySet<Batch>;
@@ -39,11 +39,16 @@ export const requestName = (
 ): string => `${saleId}/${purchaseKey(purchase)}`;
 export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
+/** Formed before the sale was rebuilt: its deduct may be lost. */
+export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
+  epoch < (terms.get(saleId)?.epoch ?? 0);
+
 /**
  * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
- * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row of its own batch is done. One with a
- * row of another batch is settled to it while it lives; once it has ended, what this batch holds is released. One that
- * another batch holds waits for its row. None is passed over in silence (protocol rule 7).
+ * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row that lives is settled
+ * to it, whatever batch wrote it. One whose row has ended is done if the row is of its own batch, which promised the release
+ * with it; else what this batch holds is released. So it is for a late batch in any case: it may have claimed units after
+ * that release was done. One that another batch holds waits for its row. None is passed over in silence (protocol rule 7).
  * @param batches no request twice
  * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
  *   unique keys say when one is not, so the usual transaction pays for no look-up and no bookkeeping
@@ -64,6 +69,7 @@ export function draftRows(
   const winners = new Set<string>();
   for (const batch of batches) {
     const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
+    const late = isLate(batch, terms);
     const settlements: Settlement[] = [];
     for (const purchase of batch.purchases) {
       const name = requestName(batch.saleId, purchase);
@@ -77,7 +83,7 @@ export function draftRows(
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
       } else if (isLive(row.state)) {
         settlements.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId });
-      } else if (row.batchId !== batch.batchId) {
+      } else if (late || row.batchId !== batch.batchId) {
         releases.push(releaseOf(batch, row));
       }
     }

@@ -4,8 +4,8 @@ import type { Clock } from '../ports/clock.js';
 import type { NewOrder, OrderBook, SaleTerms, WriteOutcome } from '../ports/order-book.js';
 import type { Settlement } from '../ports/settlement-ledger.js';
 import type { RetryReason } from '../ports/worker-meters.js';
-import { claimLate, isLate, type ClaimPorts } from './claim-late.js';
-import { draftRows, requestName, type Draft, type Known } from './draft-rows.js';
+import { claimLate, type ClaimPorts } from './claim-late.js';
+import { draftRows, isLate, requestName, type Draft, type Known } from './draft-rows.js';
 import { lookUp } from './look-up.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/domain/errors.js';
 import type { Batch } from '../../../src/domain/batch.js';
 import type { Sale } from '../../../src/domain/sale.js';
+import { failPurchases } from '../../../src/order/fail-purchases.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/order/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../../src/order/record-batches.js';
 import { silentLog } from '../../../src/ports/log.js';
@@ -166,5 +167,20 @@ describe('claim-late', () => {
     await record(timely('ann/k1'));
     expect(words(await record(late('ann/k2')))).to.deep.equal(['refused']);
     expect(rows()).to.deep.equal(['ann limit_reached', 'ann pending_payment']);
+  });
+
+  it('given up while it claims, after the release of its row: what it took then goes back', async () => {
+    const batch = late('ann/k1');
+    answer = async () => {
+      await failPurchases(batch, 'discarded', { book: books, minter, clock });
+      return losing();
+    };
+    expect(words(await record(batch))).to.deep.equal(['already_recorded']);
+    expect(rows()).to.deep.equal(['ann discarded']);
+    expect(releases(), 'of the row, and of the claim behind it').to.have.length(2);
+    // a worker that dies behind its claim is followed by the re-drive, whose worker need not claim
+    answer = async () => expect.fail('nothing to claim');
+    expect(words(await record(batch))).to.deep.equal(['already_recorded']);
+    expect(releases()).to.have.length(3);
   });
 });

@@ -52,6 +52,21 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100' }]);
   });
 
+  it('a row of its own batch that has ended: a late batch may have claimed units since, which go back', () => {
+    const known = knowing([
+      knownRow(batch, 0, { state: 'paid' }),
+      knownRow(batch, 1, { state: 'failed', reason: 'discarded' }),
+      knownRow(batch, 2, { state: 'failed', reason: 'oversold_guard' }),
+    ]);
+    const draft = draftRows([batch], termsOf({ ...sale, epoch: sale.epoch + 1 }), known);
+    expect(draft.rows).to.deep.equal([]);
+    expect(draft.releases.map(({ orderId, withUnits }) => [orderId, withUnits])).to.deep.equal([
+      ['101', true],
+      ['102', false],
+    ]);
+    expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100' }]);
+  });
+
   it('a row of another batch: live is settled, ended is released, oversold_guard closes without units', () => {
     const known = knowing([
       knownRow(batch, 0, { batchId: 'other', state: 'pending_payment' }),
