@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../config/load.js';
 import type { Sale } from '../domain/sale.js';
-import { shelveSales } from './harness/shelve-sales.js';
+import { closeSales, shelveSales } from './harness/shelve-sales.js';
 import type { StackHands } from './harness/stack-hands.js';
 import type { Row, RowResult } from './row.js';
 import { runRow } from './run-row.js';
@@ -83,11 +83,12 @@ export class Matrix {
     if (row.alone) await Promise.all([this.endShared(), this.#shelveAll()]);
     const logDir = join(stack.servers.dir, 'op-log');
     const survivors = () => this.#shared.survivors();
-    const onGreen = async (sales: readonly Sale[]): Promise<void> => {
+    const onOver = async (sales: readonly Sale[], outcome: 'green' | 'red'): Promise<void> => {
+      if (outcome === 'red') return closeSales(stack, sales).catch(() => undefined); // its server may not be mended
       this.#over.push(...sales);
       if (row.alone) await this.#shelveAll();
     };
-    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, onGreen, onLogs });
+    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, onOver, onLogs });
     if (!signal.aborted) onEnd?.(result, row);
     return result;
   }

@@ -10,8 +10,8 @@ const RUN_TIMEOUT_MS = 180_000;
 export interface RunRowParts extends ArenaParts {
   /** Ends the row early; it is red then. */
   readonly signal: AbortSignal;
-  /** Told of the sales of a row that is green, which nobody needs any more. */
-  readonly onGreen?: (sales: readonly Sale[]) => Promise<void>;
+  /** Told of the sales of a row that is over. */
+  readonly onOver?: (sales: readonly Sale[], outcome: 'green' | 'red') => Promise<void>;
   /** The end of each log of a row that failed. */
   readonly onLogs: (text: string) => void;
 }
@@ -44,7 +44,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   }
   const figures = await arena.figures().catch(() => null); // only servers that run have books to read
   if (figures === null) failure ??= 'its books could not be read';
-  if (failure === null) await parts.onGreen?.(arena.sales);
+  if (!signal.aborted) await parts.onOver?.(arena.sales, failure === null ? 'green' : 'red');
   return {
     ...base,
     ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },

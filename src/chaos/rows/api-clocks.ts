@@ -20,6 +20,8 @@ const AHEAD_MS = 60_000;
 const BEHIND_MS = -10_000;
 /** More than the 72 h that the broker keeps messages for. */
 const LONG_AGO_MS = -80 * 3_600_000;
+/** The broker may ask an api first that has just ended; then it asks the next one five seconds later. */
+const TRIES_MAX = 3;
 const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 const GIVEN_UP_MS = 60_000;
 
@@ -37,15 +39,14 @@ async function setWrong(arena: Arena, api: Program, stepMs: number): Promise<voi
   await arena.bite(`/readyz refuses a skew of ${stepMs} ms`, isTold);
 }
 
-/** A commit is lost; a check-back commits sooner than any half message with a true date is asked about. */
-async function expectAskedEarly(arena: Arena, buyers: Buyers, wrong: Program): Promise<void> {
+/** A commit is lost. @returns how long its half message was open until a check-back committed it, ms */
+async function openAfterLostCommit(arena: Arena, buyers: Buyers, wrong: Program, userId: string): Promise<number> {
   const { stack } = arena;
-  expectEqual((await buyers.buy('early'))?.status, 202, 'a purchase');
+  const before = await markersOf(stack, buyers.saleId);
+  expectEqual((await buyers.buy(userId, { url: wrong.url }))?.status, 202, 'a purchase');
   await arena.reached(wrong, 'drop_commit');
-  const [batchId = ''] = (await markersOf(stack, buyers.saleId)).keys();
-  const committedAfterMs = (): Promise<number | null> => openForMs(stack, batchId);
-  const openMs = await found('a check-back commits', committedAfterMs, 2 * ASKED_AFTER_MS);
-  await arena.bite(`the broker asked within ${openMs} ms`, () => openMs < ASKED_AFTER_MS, 1_000);
+  const [batchId = ''] = [...(await markersOf(stack, buyers.saleId)).keys()].filter((id) => !before.has(id));
+  return found('a check-back commits', () => openForMs(stack, batchId), 3 * ASKED_AFTER_MS);
 }
 
 interface Wrong {
@@ -65,19 +66,29 @@ const EARLY: readonly Row[] = [
   async run(arena) {
     const [{ saleId }, { proxy, env }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.proxy('redis')]);
     const patient = { ...env, REDIS_REPLY_TIMEOUT_MS: '30000' };
-    const [wrong, other] = await Promise.all([
-      arena.start('api', { preload: [clockStep(stepMs)], failPoint: 'drop_commit', env: patient }),
+    const startWrong = (): Promise<Program> =>
+      arena.start('api', { preload: [clockStep(stepMs)], failPoint: 'drop_commit', env: patient });
+    const [other] = await Promise.all([
       arena.start('api'),
       arena.start('worker'),
       arena.start('keeper', { env: NO_REDRIVE }),
     ]);
-    const buyers = arena.buyers(saleId, [wrong]);
-    await setWrong(arena, wrong, stepMs);
-    await expectAskedEarly(arena, buyers, wrong);
+    let wrong = await startWrong();
+    const buyers = arena.buyers(saleId, () => [wrong]);
+    let openMs = Infinity;
+    const early: string[] = [];
+    for (let left = TRIES_MAX; left > 0 && openMs >= ASKED_AFTER_MS; left--) {
+      if (early.length > 0) wrong = await wrong.stop().then(startWrong); // each loses one commit
+      early.push(`early-${left}`);
+      await setWrong(arena, wrong, stepMs);
+      openMs = await openAfterLostCommit(arena, buyers, wrong, `early-${left}`);
+    }
+    // sooner than any half message with a true date
+    await arena.bite(`the broker asked within ${openMs} ms`, () => openMs < ASKED_AFTER_MS);
     const users = userIds(arena.random.whole(1, 6));
     await abortBeforeDeduct(arena, { proxy, buyers }, users);
     arena.faultEnded();
-    await expectOneOrderEach(arena, buyers, ['early', ...users], other.url);
+    await expectOneOrderEach(arena, buyers, [...early, ...users], other.url);
   },
 }));
 

@@ -11,6 +11,7 @@ import { atScriptCall } from '../harness/script-calls.js';
 import { countDeductReplies } from '../harness/script-replies.js';
 import { markersOf } from '../harness/stack-hands.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
+import { until } from '../harness/until.js';
 import type { Row } from '../row.js';
 
 // T7 and T11: a check-back that meets a late deduct, and one that nobody hears.
@@ -22,6 +23,8 @@ const CHECK_BACK_MS = 80_000;
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
 /** Less than that: afterwards the api would ask what became of it by itself. */
 const PATIENCE_MS = 28_000;
+/** The broker may ask an api first that has just ended, and is not heard in time. */
+const TRIES_MAX = 3;
 const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 async function abortedIn({ stack }: Arena, saleId: string): Promise<string[]> {
@@ -112,7 +115,6 @@ const DEDUCTED_FIRST: Row = {
   title: 'Redis stands still with a deduct before it until the broker asks: deducted, committed, one order each',
   ...{ fast: false, alone: true },
   async run(arena) {
-    const users = userIds(arena.random.whole(1, 6));
     const [{ saleId }, { proxy, env }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.proxy('redis')]);
     const [api] = await Promise.all([
       arena.start('api', { env: { ...env, ...PATIENT } }),
@@ -121,24 +123,31 @@ const DEDUCTED_FIRST: Row = {
     ]);
     const buyers = arena.buyers(saleId, [api]);
     const server = arena.stack.servers.server('redis');
-    const deducts = countDeductReplies(proxy, 'deducted');
-    let asked = false;
-    atScriptCall(proxy, 'deduct', () => {
-      server.kill('SIGSTOP');
-      // behind the deduct, on its connection
-      atScriptCall(proxy, 'decide', () => void (asked = true), 1, bucketKeys({ saleId, bucket: 0 }).tx);
-    });
-    const answers = buyers.rush(users, users.length);
-    await arena.bite('the broker asked while the deduct waited in Redis', () => asked, PATIENCE_MS);
-    expectEqual(deducts(), 0, 'deducts that were answered');
-    server.kill('SIGCONT');
+    let [asked, took] = [false, 0];
+    const users: string[] = [];
+    for (let left = TRIES_MAX; left > 0 && !asked; left--) {
+      const some = userIds(arena.random.whole(1, 6), `${left}-`);
+      users.push(...some);
+      const deducts = countDeductReplies(proxy, 'deducted');
+      atScriptCall(proxy, 'deduct', () => {
+        server.kill('SIGSTOP');
+        // behind the deduct, on its connection
+        atScriptCall(proxy, 'decide', () => void (asked = true), 1, bucketKeys({ saleId, bucket: 0 }).tx);
+      });
+      const answers = buyers.rush(some, some.length);
+      await until('the broker asks', () => asked, PATIENCE_MS).catch(() => undefined);
+      expectEqual(deducts(), 0, 'deducts that were answered');
+      server.kill('SIGCONT');
+      await answers;
+      took = deducts();
+    }
+    await arena.bite('the broker asked while the deduct waited in Redis', () => asked);
     arena.faultEnded();
-    await answers;
     await arena.until('its batch becomes orders', () => settledIn(arena, saleId), CHECK_BACK_MS);
     const answered = async () => (await readMeter(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
     await arena.until('the check-back committed, too', answered);
     expectEqual(await abortedIn(arena, saleId), [], 'batches that were aborted');
-    expectAtLeast(deducts(), 1, 'deducts that took units');
+    expectAtLeast(took, 1, 'deducts that took units');
     await expectOneOrderEach(arena, buyers, users);
   },
 };

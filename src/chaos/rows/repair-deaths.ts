@@ -15,6 +15,9 @@ const REPAIR = { REPAIR_QUIET_MS: '300', REPAIR_LEASE_MS: '2000', MYSQL_QUERY_TI
 /** A command that the proxy holds back is not given up. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '15000' };
 
+/** One of two keepers may have done all before the other one looks. */
+const RESTARTS_MAX = 5;
+
 interface Sold {
   readonly saleId: string;
   readonly buyers: Buyers;
@@ -128,18 +131,22 @@ const TWO_KEEPERS: Row = {
       arena.start('keeper', { env: REPAIR }),
     ]);
     const before = await arena.rest(sold.saleId);
-    await restartRedis(arena);
     const met = async (): Promise<number> => {
       const counts = keepers.flatMap((keeper) =>
         ['busy', 'superseded'].map((outcome) => readMeter(keeper, `seckill_sale_repairs_total{result="${outcome}"}`)),
       );
       return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
     };
-    arena.faultEnded();
-    expectEqual(await repaired(stack, sold.saleId), 2, 'its epoch');
+    let epoch = 1;
+    while (epoch <= RESTARTS_MAX && (await met()) === 0) {
+      await restartRedis(arena);
+      arena.faultEnded();
+      expectEqual(await repaired(stack, sold.saleId, epoch), epoch + 1, 'its epoch');
+      epoch++;
+    }
     await arena.bite('they met', async () => (await met()) > 0);
     await expectSameBooks(arena, sold, before);
-    expectEqual((await standingOf(stack, sold.saleId)).epoch, 2, 'its epoch: repaired once');
+    expectEqual((await standingOf(stack, sold.saleId)).epoch, epoch, 'its epoch: repaired once');
   },
 };
 
