@@ -91,6 +91,12 @@ export async function expectOneOrderEach(
   expectFields(figures, expected, 'one order each');
 }
 
+/** After an outage: everybody asks until he knows, and nothing is on its way any more. */
+async function allAccepted(arena: Arena, buyers: Buyers, users: readonly string[]): Promise<void> {
+  await buyers.rush(users, users.length, { tries: 20 });
+  await arena.until('their batches become orders', () => settledIn(arena, buyers.saleId), CHECK_BACK_MS);
+}
+
 const ABORTED_FIRST: Row = {
   ...{ id: 'T7', variant: 'aborted_first' },
   title: 'a deduct is under way until a check-back has aborted its batch: it takes nothing, the same key is accepted',
@@ -123,12 +129,13 @@ const DEDUCTED_FIRST: Row = {
     ]);
     const buyers = arena.buyers(saleId, [api]);
     const server = arena.stack.servers.server('redis');
-    let [asked, took] = [false, 0];
+    let asked = false;
+    let deducts = (): number => 0;
     const users: string[] = [];
     for (let left = TRIES_MAX; left > 0 && !asked; left--) {
       const some = userIds(arena.random.whole(1, 6), `${left}-`);
       users.push(...some);
-      const deducts = countDeductReplies(proxy, 'deducted');
+      deducts = countDeductReplies(proxy, 'deducted');
       atScriptCall(proxy, 'deduct', () => {
         server.kill('SIGSTOP');
         // behind the deduct, on its connection
@@ -139,7 +146,7 @@ const DEDUCTED_FIRST: Row = {
       expectEqual(deducts(), 0, 'deducts that were answered');
       server.kill('SIGCONT');
       await answers;
-      took = deducts();
+      if (!asked) await allAccepted(arena, buyers, some);
     }
     await arena.bite('the broker asked while the deduct waited in Redis', () => asked);
     arena.faultEnded();
@@ -147,7 +154,7 @@ const DEDUCTED_FIRST: Row = {
     const answered = async () => (await readMeter(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
     await arena.until('the check-back committed, too', answered);
     expectEqual(await abortedIn(arena, saleId), [], 'batches that were aborted');
-    expectAtLeast(took, 1, 'deducts that took units');
+    expectAtLeast(deducts(), 1, 'deducts that took units');
     await expectOneOrderEach(arena, buyers, users);
   },
 };
