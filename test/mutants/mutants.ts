@@ -35,7 +35,7 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: ['I3'],
     edits: [
       {
-        file: 'src/order/claim-late.ts',
+        file: 'src/order/draft-rows.ts',
         find: 'epoch < (terms.get(saleId)?.epoch ?? 0);',
         replace: 'epoch < 0;',
       },
