@@ -46,7 +46,7 @@ async function openAfterLostCommit(arena: Arena, buyers: Buyers, wrong: Program,
   expectEqual((await buyers.buy(userId, { url: wrong.url }))?.status, 202, 'a purchase');
   await arena.reached(wrong, 'drop_commit');
   const [batchId = ''] = [...(await markersOf(stack, buyers.saleId)).keys()].filter((id) => !before.has(id));
-  return found('a check-back commits', () => openForMs(stack, batchId), 3 * ASKED_AFTER_MS);
+  return found('a check-back commits', () => openForMs(stack, batchId), 2 * ASKED_AFTER_MS);
 }
 
 interface Wrong {

@@ -145,11 +145,11 @@ const DEDUCTED_FIRST: Row = {
       await until('the broker asks', () => asked, PATIENCE_MS).catch(() => undefined);
       expectEqual(deducts(), 0, 'deducts that were answered');
       server.kill('SIGCONT');
+      arena.faultEnded(); // of the last try
       await answers;
       if (!asked) await allAccepted(arena, buyers, some);
     }
     await arena.bite('the broker asked while the deduct waited in Redis', () => asked);
-    arena.faultEnded();
     await arena.until('its batch becomes orders', () => settledIn(arena, saleId), CHECK_BACK_MS);
     const answered = async () => (await readMeter(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
     await arena.until('the check-back committed, too', answered);
