@@ -1,4 +1,5 @@
 import type { Arena } from '../arena.js';
+import { biteInTries } from '../harness/bite-in-tries.js';
 import { isGivenUp, openForMs } from '../harness/half-messages.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
@@ -75,16 +76,15 @@ const EARLY: readonly Row[] = [
     ]);
     let wrong = await startWrong();
     const buyers = arena.buyers(saleId, () => [wrong]);
-    let openMs = Infinity;
     const early: string[] = [];
-    for (let left = TRIES_MAX; left > 0 && openMs >= ASKED_AFTER_MS; left--) {
-      if (early.length > 0) wrong = await wrong.stop().then(startWrong); // each loses one commit
-      early.push(`early-${left}`);
+    await biteInTries(arena, `the broker asked within ${ASKED_AFTER_MS} ms`, TRIES_MAX, async (tries) => {
+      if (tries > 1) wrong = await wrong.stop().then(startWrong); // each loses one commit
+      const userId = `early-${tries}`;
+      early.push(userId);
       await setWrong(arena, wrong, stepMs);
-      openMs = await openAfterLostCommit(arena, buyers, wrong, `early-${left}`);
-    }
-    // sooner than any half message with a true date
-    await arena.bite(`the broker asked within ${openMs} ms`, () => openMs < ASKED_AFTER_MS);
+      // sooner than any half message with a true date
+      return (await openAfterLostCommit(arena, buyers, wrong, userId)) < ASKED_AFTER_MS;
+    });
     const users = userIds(arena.random.whole(1, 6));
     await abortBeforeDeduct(arena, { proxy, buyers }, users);
     arena.faultEnded();

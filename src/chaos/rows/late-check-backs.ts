@@ -2,6 +2,7 @@ import { bucketKeys } from '../../redis/keys.js';
 import type { Arena } from '../arena.js';
 import { withBrokerSetting } from '../harness/broker-settings.js';
 import { batchIdsOn } from '../harness/broker-wire.js';
+import { biteInTries } from '../harness/bite-in-tries.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { isGivenUp } from '../harness/half-messages.js';
@@ -129,12 +130,12 @@ const DEDUCTED_FIRST: Row = {
     ]);
     const buyers = arena.buyers(saleId, [api]);
     const server = arena.stack.servers.server('redis');
-    let asked = false;
     let deducts = (): number => 0;
     const users: string[] = [];
-    for (let left = TRIES_MAX; left > 0 && !asked; left--) {
-      const some = userIds(arena.random.whole(1, 6), `${left}-`);
+    await biteInTries(arena, 'the broker asked while the deduct waited in Redis', TRIES_MAX, async (tries) => {
+      const some = userIds(arena.random.whole(1, 6), `${tries}-`);
       users.push(...some);
+      let asked = false;
       deducts = countDeductReplies(proxy, 'deducted');
       atScriptCall(proxy, 'deduct', () => {
         server.kill('SIGSTOP');
@@ -144,12 +145,13 @@ const DEDUCTED_FIRST: Row = {
       const answers = buyers.rush(some, some.length);
       await until('the broker asks', () => asked, PATIENCE_MS).catch(() => undefined);
       expectEqual(deducts(), 0, 'deducts that were answered');
+      const inTime = asked;
       server.kill('SIGCONT');
-      arena.faultEnded(); // of the last try
+      arena.faultEnded();
       await answers;
-      if (!asked) await allAccepted(arena, buyers, some);
-    }
-    await arena.bite('the broker asked while the deduct waited in Redis', () => asked);
+      if (!inTime) await allAccepted(arena, buyers, some);
+      return inTime;
+    });
     await arena.until('its batch becomes orders', () => settledIn(arena, saleId), CHECK_BACK_MS);
     const answered = async () => (await readMeter(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
     await arena.until('the check-back committed, too', answered);

@@ -30,6 +30,7 @@ import { REDIS_TROUBLE_ROWS } from './redis-trouble.js';
 import { REDIS_ROWS } from './redis.js';
 import { REPAIR_DEATH_ROWS } from './repair-deaths.js';
 import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
+import { REPAIR_MEETING_ROWS } from './repair-meetings.js';
 import { RESTART_ROWS } from './restart.js';
 import { RIVAL_ROWS } from './rivals.js';
 import { SCATTER_ROWS } from './scattered-sale.js';
@@ -57,6 +58,7 @@ export const ROWS: readonly Row[] = [
   ...REPAIR_KEEPS_ROWS,
   ...REDIS_FAILOVER_ROWS,
   ...REPAIR_DEATH_ROWS,
+  ...REPAIR_MEETING_ROWS,
   ...REDIS_TROUBLE_ROWS,
   ...BROKER_ROWS,
   ...BROKER_LOSS_ROWS,

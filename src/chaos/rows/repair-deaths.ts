@@ -1,41 +1,17 @@
 import type { Arena } from '../arena.js';
-import { userIds, type Buyers } from '../harness/buyers.js';
-import { RunningCommand, runCommand } from '../harness/command.js';
-import { expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
+import { biteInTries } from '../harness/bite-in-tries.js';
+import { userIds } from '../harness/buyers.js';
+import { expectEqual, expectFields } from '../harness/expect.js';
 import { endOfLog, repaired, standingOf } from '../harness/lost-writes.js';
 import { readMeter } from '../harness/meters.js';
-import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
+import { keyOf, PATIENT, REPAIR, soldSome, type Sold } from '../harness/sold-sale.js';
 import type { Row } from '../row.js';
 
 // R10, and R6 for late commands: repairs that die, that come late, that meet each other.
 
-/** Another keeper takes over after two seconds; a lease has to be longer than one statement of MySQL. */
-const REPAIR = { REPAIR_QUIET_MS: '300', REPAIR_LEASE_MS: '2000', MYSQL_QUERY_TIMEOUT_MS: '1500' };
-/** A command that the proxy holds back is not given up. */
-const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '15000' };
-
 /** One of two keepers may have done all before the other one looks. */
 const RESTARTS_MAX = 5;
-
-interface Sold {
-  readonly saleId: string;
-  readonly buyers: Buyers;
-  readonly api: Program;
-}
-
-/** A sale that has sold some, with everybody at rest. */
-async function soldSome(arena: Arena, env: Readonly<Record<string, string>> = {}): Promise<Sold> {
-  const [api] = await Promise.all([arena.start('api', { env }), arena.start('worker')]);
-  const { saleId } = await arena.openSale({ stock: 30 });
-  const buyers = arena.buyers(saleId, [api]);
-  await buyers.rush(userIds(arena.random.whole(5, 15), 'early-'), 4, { tries: 30 });
-  await arena.rest(saleId);
-  return { saleId, buyers, api };
-}
-
-/** Stands in every key of a sale: a keeper repairs all that need it. */
-const keyOf = (saleId: string): string => `{${saleId}:`;
 
 /** Nobody can tell that it lost nothing, so its sales need a repair. */
 async function restartRedis({ stack }: Arena): Promise<void> {
@@ -138,117 +114,16 @@ const TWO_KEEPERS: Row = {
       return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
     };
     let epoch = 1;
-    while (epoch <= RESTARTS_MAX && (await met()) === 0) {
+    await biteInTries(arena, 'they met', RESTARTS_MAX, async () => {
       await restartRedis(arena);
       arena.faultEnded();
       expectEqual(await repaired(stack, sold.saleId, epoch), epoch + 1, 'its epoch');
       epoch++;
-    }
-    await arena.bite('they met', async () => (await met()) > 0);
+      return (await met()) > 0;
+    });
     await expectSameBooks(arena, sold, before);
     expectEqual((await standingOf(stack, sold.saleId)).epoch, epoch, 'its epoch: repaired once');
   },
 };
 
-/** `seckill sale repair --force`: a repair that needs no restart of Redis. */
-const repairCommand = (saleId: string): string[] => ['sale', 'repair', saleId, '--force', '--json'];
-
-const LATE_DEDUCT: Row = {
-  ...{ id: 'R10', variant: 'late_deduct' },
-  title: 'a deduct is under way while its sale is repaired: it hears stale_epoch, the purchase goes again, one order',
-  ...{ fast: false, alone: true },
-  async run(arena) {
-    const redis = await arena.proxy('redis');
-    const [sold] = await Promise.all([soldSome(arena, { ...PATIENT, ...redis.env }), arena.start('keeper')]);
-    const { saleId, buyers } = sold;
-    const before = await arena.rest(saleId);
-    let epoch: unknown;
-    atScriptCall(redis.proxy, 'deduct', async () => {
-      const { lines } = await runCommand(repairCommand(saleId), { ...arena.env, ...REPAIR });
-      epoch = lines.at(-1)?.epoch;
-    });
-    const answer = await buyers.buy('ann');
-    await arena.bite('the sale was repaired before deduct arrived', () => epoch === 2);
-    arena.faultEnded();
-    expectOneOf(answer?.status ?? 503, [202, 503], 'what she hears');
-    await buyers.rush(['ann'], 1, { tries: 30 });
-    const rows = before.rows + 1;
-    expectFields(await arena.rest(saleId), { rows, liveRows: rows, failedRows: 0 }, 'one order for her');
-  },
-};
-
-/** Holds a script of a worker or keeper back until the sale is shut, or until it is open again. */
-async function holdUntil(
-  arena: Arena,
-  saleId: string,
-  proxy: Parameters<typeof atScriptCall>[0],
-  script: 'settle' | 'release',
-) {
-  const moment = arena.random.pick(['shut', 'repaired'] as const);
-  const repair: { command?: RunningCommand } = {};
-  let met = '';
-  const meet = async (): Promise<void> => {
-    repair.command = new RunningCommand(repairCommand(saleId), { ...arena.env, ...REPAIR, REPAIR_QUIET_MS: '1500' });
-    if (moment === 'repaired') await repair.command.end;
-    else await arena.until('it is shut', async () => (await standingOf(arena.stack, saleId)).state === 'repair');
-    met = (await standingOf(arena.stack, saleId)).state ?? '';
-  };
-  atScriptCall(proxy, script, meet, 1, keyOf(saleId));
-  return async () => {
-    const wanted = moment === 'shut' ? 'repair' : 'open';
-    await arena.bite(`${script} met a sale that was ${wanted}`, () => met === wanted);
-    const { lines } = (await repair.command?.end) ?? {};
-    expectEqual(lines?.at(-1)?.outcome, 'repaired', 'the repair');
-    arena.faultEnded();
-  };
-}
-
-const LATE_SETTLE: Row = {
-  ...{ id: 'R10', variant: 'late_settle' },
-  title: 'a settle comes while its sale is shut, or after its repair: the order stands, once',
-  ...{ fast: false, alone: true },
-  async run(arena) {
-    const redis = await arena.proxy('redis');
-    const [api] = await Promise.all([
-      arena.start('api'),
-      arena.start('worker', { env: { ...PATIENT, ...redis.env } }),
-      arena.start('keeper', { env: { REDRIVE_AFTER_MS: '5000' } }),
-    ]);
-    const { saleId } = await arena.openSale();
-    const held = await holdUntil(arena, saleId, redis.proxy, 'settle');
-    const buyers = arena.buyers(saleId, [api]);
-    await buyers.buy('ann', { tries: 20 });
-    await held();
-    expectFields(await arena.rest(saleId), { rows: 1, liveRows: 1, unitsLeft: 9 }, 'one order');
-    expectEqual((await buyers.status('ann')).json.status, 'ordered', 'what she sees');
-  },
-};
-
-const LATE_RELEASE: Row = {
-  ...{ id: 'R10', variant: 'late_release' },
-  title: 'a release comes while its sale is shut, or after its repair: the unit is back once',
-  ...{ fast: false, alone: true },
-  async run(arena) {
-    const redis = await arena.proxy('redis');
-    const [api] = await Promise.all([
-      arena.start('api'),
-      arena.start('worker'),
-      arena.start('keeper', { env: { ...PATIENT, ...redis.env } }),
-    ]);
-    const { saleId } = await arena.openSale();
-    const buyers = arena.buyers(saleId, [api]);
-    await buyers.rush(['ann', 'bob'], 2, { tries: 20 });
-    await arena.rest(saleId);
-    const held = await holdUntil(arena, saleId, redis.proxy, 'release');
-    const { json } = await buyers.status('ann');
-    expectEqual((await buyers.move('cancel', 'ann', String(json.orderId)))?.status, 200, 'her cancellation');
-    await held();
-    expectFields(await arena.rest(saleId), { rows: 2, liveRows: 1, unitsLeft: 9 }, 'her unit is back');
-  },
-};
-
-export const REPAIR_DEATH_ROWS: readonly Row[] = [
-  ...DEATHS,
-  ...[LATE_COMMAND, TWO_KEEPERS],
-  ...[LATE_DEDUCT, LATE_SETTLE, LATE_RELEASE],
-];
+export const REPAIR_DEATH_ROWS: readonly Row[] = [...DEATHS, LATE_COMMAND, TWO_KEEPERS];
