@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Arena } from '../arena.js';
+import { biteInTries } from '../harness/bite-in-tries.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { expectAtLeast, expectEqual } from '../harness/expect.js';
+import { expectEqual } from '../harness/expect.js';
 import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
+import { KILLS_MAX, underLoad } from '../harness/under-load.js';
 import { until } from '../harness/until.js';
 import type { Row } from '../row.js';
 
@@ -84,19 +86,18 @@ export const GROUP_COMMIT_ROWS: readonly Row[] = [
       let apis = firstApis;
       const buyers = arena.buyers(saleId, () => apis);
       const { opLog } = buyers;
-      const load = buyers.startLoad({ parallel: 64, pauseMs: 5, tries: 1 });
-      const before = random.whole(400, 1200);
-      await arena.until('the load is on', () => opLog.count('ok') > before, 30_000);
-
-      const victims = random.shuffled(programs.running);
-      const exits = await Promise.all(victims.map((program) => program.crash()));
-      await arena.bite('all four programs were killed', () => exits.every(({ signal }) => signal === 'SIGKILL'));
-      await load.stop();
-      expectAtLeast(opLog.count('unknown'), 1, 'purchases that were under way');
-      const open = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
-      expectAtLeast(open, 1, 'batches that were open');
-
-      apis = await startAll(arena);
+      const killAll = async (): Promise<void> => {
+        const exits = await Promise.all(random.shuffled(programs.running).map((program) => program.crash()));
+        const allKilled = exits.length === 4 && exits.every(({ signal }) => signal === 'SIGKILL');
+        await arena.bite('all four programs were killed', () => allKilled);
+      };
+      await biteInTries(arena, 'purchases were under way and batches open', KILLS_MAX, async (tries) => {
+        const rush = { parallel: 64, accepted: random.whole(400, 1200), prefix: `load-${tries}` };
+        const { unheard } = await underLoad(arena, buyers, rush, killAll);
+        const open = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+        apis = await startAll(arena);
+        return unheard > 0 && open > 0;
+      });
       arena.faultEnded();
       const { sold, rows } = await arena.rest(saleId);
       expectEqual(sold, rows, 'units that Redis gave, and orders');

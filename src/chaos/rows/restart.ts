@@ -1,9 +1,11 @@
 import { SERVER_NAMES } from '../../stack/servers/server-spec.js';
 import type { Arena } from '../arena.js';
-import { expectAtLeast, expectEqual } from '../harness/expect.js';
+import { biteInTries } from '../harness/bite-in-tries.js';
+import { expectEqual } from '../harness/expect.js';
 import { endOfLog } from '../harness/lost-writes.js';
 import type { Program } from '../harness/programs.js';
 import { mendServers } from '../harness/stack-hands.js';
+import { KILLS_MAX, underLoad } from '../harness/under-load.js';
 import type { Row } from '../row.js';
 
 // L2: the whole machine goes down at once.
@@ -40,17 +42,15 @@ const EVERYTHING: Row = {
     let api = first;
     const buyers = arena.buyers(saleId, () => [api]);
     const { opLog } = buyers;
-    const load = buyers.startLoad({ parallel: 48, pauseMs: 5, tries: 1 });
-    const before = random.whole(300, 900);
-    await arena.until('the load is on', () => opLog.count('ok') > before, 30_000);
-
-    await killEverything(arena);
-    await load.stop();
-    expectAtLeast(opLog.count('unknown'), 1, 'purchases that were under way');
-    await mendServers(stack.servers);
-    await endOfLog(stack); // we are connected again
-    expectAtLeast(await stack.audit.ledger.pendingCount({ saleId, bucket: 0 }), 1, 'batches that were open');
-    api = await startAll(arena);
+    await biteInTries(arena, 'purchases were under way and batches open', KILLS_MAX, async (tries) => {
+      const rush = { parallel: 48, accepted: random.whole(300, 900), prefix: `load-${tries}` };
+      const { unheard } = await underLoad(arena, buyers, rush, () => killEverything(arena));
+      await mendServers(stack.servers);
+      await endOfLog(stack); // we are connected again
+      const open = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+      api = await startAll(arena);
+      return unheard > 0 && open > 0;
+    });
     arena.faultEnded();
 
     await arena.until(
