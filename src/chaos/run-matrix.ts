@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../config/load.js';
 import type { Sale } from '../domain/sale.js';
-import { closeSales, shelveSales } from './harness/shelve-sales.js';
+import { hideSales, shelveSales } from './harness/shelve-sales.js';
 import type { StackHands } from './harness/stack-hands.js';
 import type { Row, RowResult } from './row.js';
 import { runRow } from './run-row.js';
@@ -84,7 +84,7 @@ export class Matrix {
     const logDir = join(stack.servers.dir, 'op-log');
     const survivors = () => this.#shared.survivors();
     const onOver = async (sales: readonly Sale[], outcome: 'green' | 'red'): Promise<void> => {
-      if (outcome === 'red') return closeSales(stack, sales).catch(() => undefined); // its server may not be mended
+      if (outcome === 'red') return hideSales(stack, sales).catch(() => undefined); // its server may not be mended
       this.#over.push(...sales);
       if (row.alone) await this.#shelveAll();
     };

@@ -6,9 +6,14 @@ import type { StackHands } from './stack-hands.js';
  * Takes sales whose row is over out of the way: to keepers they ended long ago, and Redis knows nothing of them. Else the
  * next row that kills Redis would wait until hundreds of them are rebuilt.
  */
-export async function shelveSales(stack: StackHands, sales: readonly Sale[]): Promise<void> {
-  await closeSales(stack, sales);
-  const { redis } = stack;
+export async function shelveSales({ mysql, redis }: StackHands, sales: readonly Sale[]): Promise<void> {
+  if (sales.length === 0) return;
+  // longer ago than a keeper asks Redis for a sale that is over
+  await mysql.query(
+    "UPDATE sales SET state = 'closed', opens_at = NOW(3) - INTERVAL 10 DAY, closes_at = NOW(3) - INTERVAL 9 DAY" +
+      ' WHERE id IN (?)',
+    [sales.map(({ saleId }) => saleId)],
+  );
   for (const { saleId, buckets } of sales) {
     for (let bucket = 0; bucket < buckets; bucket++) {
       const { stock, sale, buyers, requests, pending, moves } = bucketKeys({ saleId, bucket });
@@ -17,13 +22,11 @@ export async function shelveSales(stack: StackHands, sales: readonly Sale[]): Pr
   }
 }
 
-/** As above to keepers, but Redis keeps what it has, for a person to look at. A keeper of a later row may be told to die at a repair. */
-export async function closeSales({ mysql }: StackHands, sales: readonly Sale[]): Promise<void> {
+/**
+ * No keeper looks at these sales again, but Redis keeps what it has, for a person. A closed sale would not do: while Redis
+ * knows it, it is repaired after each loss, and a keeper of a later row may be told to die at its repair.
+ */
+export async function hideSales({ mysql }: StackHands, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
-  // longer ago than a keeper asks Redis for a sale that is over
-  await mysql.query(
-    "UPDATE sales SET state = 'closed', opens_at = NOW(3) - INTERVAL 10 DAY, closes_at = NOW(3) - INTERVAL 9 DAY" +
-      ' WHERE id IN (?)',
-    [sales.map(({ saleId }) => saleId)],
-  );
+  await mysql.query("UPDATE sales SET state = 'draft' WHERE id IN (?)", [sales.map(({ saleId }) => saleId)]);
 }

@@ -1,5 +1,6 @@
 import type { Arena } from '../arena.js';
 import { biteInTries } from '../harness/bite-in-tries.js';
+import { drainHalfMessages } from '../harness/open-halves.js';
 import { isGivenUp, openForMs } from '../harness/half-messages.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
@@ -65,6 +66,7 @@ const EARLY: readonly Row[] = [
   title: `the clock of an api is ${what}: /readyz says so, the broker asks too early, what it aborts takes nothing`,
   ...{ fast: false, alone: true },
   async run(arena) {
+    await drainHalfMessages(arena.stack);
     const [{ saleId }, { proxy, env }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.proxy('redis')]);
     const patient = { ...env, REDIS_REPLY_TIMEOUT_MS: '30000' };
     const startWrong = (): Promise<Program> =>

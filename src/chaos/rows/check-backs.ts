@@ -1,5 +1,6 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
+import { drainHalfMessages } from '../harness/open-halves.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { readMeter } from '../harness/meters.js';
 import type { Program } from '../harness/programs.js';
@@ -50,6 +51,7 @@ const DEATHS: Row = {
   title: 'the api that is asked dies before and after it decides: never a rollback, another is asked, orders come',
   ...{ fast: false, alone: true },
   async run(arena) {
+    await drainHalfMessages(arena.stack);
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
@@ -70,6 +72,7 @@ const THROWS: Row = {
   title: 'a check-back throws: that is no answer, the broker asks the same api again, orders come',
   ...{ fast: false, alone: true },
   async run(arena) {
+    await drainHalfMessages(arena.stack);
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
@@ -90,6 +93,7 @@ const REDIS_AWAY: Row = {
   title: 'Redis is silent when an api is asked: that is no answer, the broker asks again, orders come',
   ...{ fast: false, alone: true },
   async run(arena) {
+    await drainHalfMessages(arena.stack);
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);

@@ -160,6 +160,12 @@ const ENDED_BEFORE: Row = {
     const wire = new MysqlWire(proxy);
     await arena.start('worker', { env });
     await arena.bite('the batch came again', () => wire.count(DUPLICATE, `-${saleId}-`) > 0, AGAIN_WITHIN_MS);
+    // he may have come in another batch, for which he must not be free too early
+    await arena.until(
+      'the refused one is refused',
+      async () => (await stateOf(refused)) === 'released',
+      AGAIN_WITHIN_MS,
+    );
     await cancelPlanted(stack, saleId);
     arena.faultEnded();
     const live = users.length - 2;

@@ -12,6 +12,7 @@ import type { Row } from '../row.js';
 
 /** One of two keepers may have done all before the other one looks. */
 const RESTARTS_MAX = 5;
+const REACHES_REDIS_WITHIN_MS = 20_000;
 
 /** Nobody can tell that it lost nothing, so its sales need a repair. */
 async function restartRedis({ stack }: Arena): Promise<void> {
@@ -48,6 +49,9 @@ const DEATHS: readonly Row[] = (['repair_after_gate', 'repair_after_epoch', 'rep
       await arena.until('the dead keeper left it shut', async () => {
         return (await standingOf(stack, saleId)).state === 'repair';
       });
+      // its connection to Redis may come back later than ours
+      const reachesRedis = async () => (await buyers.buy('first'))?.json.code !== 'unavailable';
+      await arena.until('the api reaches Redis again', reachesRedis, REACHES_REDIS_WITHIN_MS);
       const answer = await buyers.buy('too-early');
       expectEqual([answer?.status, answer?.json.code], [503, 'loading'], 'what a buyer hears');
       arena.faultEnded();

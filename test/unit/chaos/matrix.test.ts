@@ -115,7 +115,9 @@ describe('chaos: the matrix', () => {
     const findSale = () => (isMended ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
     const servers = { dir, server: () => ({ kill: () => true }), up: async () => void (isMended = true) };
     const down = { ...audit, book: { ...audit.book, findSale } };
-    const stack = { servers, audit: down } as unknown as StackHands;
+    const redis = { redis: { ping: async () => 'PONG' } };
+    const mysql = { query: async () => undefined };
+    const stack = { servers, audit: down, redis, mysql } as unknown as StackHands;
     const matrix = new Matrix({ stack, env: {}, jobs: 1, signal });
     const [unread] = await matrix.run(new Turns([fails], [1])); // it runs beside others and breaks no server
     expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
@@ -127,6 +129,20 @@ describe('chaos: the matrix', () => {
     const stack = { servers: { dir }, audit } as unknown as StackHands;
     const [red] = await new Matrix({ stack, env: {}, jobs: 1, signal }).run(new Turns([fails], [1]));
     expect(red).to.deep.include({ outcome: 'red', reason: 'no', findings: ['I4 1 units are in neither book'] });
+  });
+
+  it('hides the sales of a red row from later keepers, and leaves what Redis has of them to a person', async () => {
+    const queries: [sql: string, ids: readonly string[]][] = [];
+    const mysql = { query: async (sql: string, [ids]: [readonly string[]]) => void queries.push([sql, ids]) };
+    const unlinked: string[] = [];
+    const unlink = async (...keys: string[]): Promise<void> => void unlinked.push(...keys);
+    const redis = { redis: { unlink, ping: async () => 'PONG' } };
+    const servers = { dir, server: () => ({ kill: () => true }), up: async () => undefined };
+    const stack = { servers, audit, mysql, redis } as unknown as StackHands;
+    const matrix = new Matrix({ stack, env: {}, jobs: 1, signal });
+    await matrix.run(new Turns([{ ...fails, alone: true }, rowOf({ id: 'T2', alone: true })], [1]));
+    expect(queries).to.deep.equal([["UPDATE sales SET state = 'draft' WHERE id IN (?)", [sale.saleId]]]);
+    expect(unlinked).to.deep.equal([]);
   });
 
   it('runs the programs of another build when it is given one', async () => {
