@@ -1,5 +1,6 @@
 import { Arena, type ArenaParts } from './arena.js';
 import type { Sale } from '../domain/sale.js';
+import { forgetDeadProducers } from './harness/dead-producers.js';
 import { mendServers, type StackHands } from './harness/stack-hands.js';
 import { until } from './harness/until.js';
 import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
@@ -42,6 +43,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   if (row.alone && !signal.aborted) {
     await mended(stack).catch((error: unknown) => (failure ??= sentenceOf(error)));
   }
+  await forgetDeadProducers(stack).catch(() => undefined); // its broker may not be mended
   const figures = await arena.figures().catch(() => null); // only servers that run have books to read
   if (figures === null) failure ??= 'its books could not be read';
   if (!signal.aborted) await parts.onOver?.(arena.sales, failure === null ? 'green' : 'red');

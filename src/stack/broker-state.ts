@@ -1,4 +1,4 @@
-import { askRemoting, REQUEST, type RemotingAddress } from './remoting.js';
+import { askRemoting, encodeRequest, exchange, REQUEST, type RemotingAddress } from './remoting.js';
 
 export interface TopicConfig {
   readonly topicName: string;
@@ -63,4 +63,15 @@ export async function readGroups(broker: RemotingAddress): Promise<Record<string
     subscriptionGroupTable?: Record<string, GroupConfig>;
   };
   return body.subscriptionGroupTable ?? {};
+}
+
+/**
+ * Client ids of the producers that a broker knows, those that were killed up to two minutes ago among them.
+ * @param group of gRPC clients: the topic. @returns none for a group that it does not know, which it says with an error
+ */
+export async function producersOf(broker: RemotingAddress, group: string): Promise<string[]> {
+  const frame = await exchange(broker, encodeRequest(REQUEST.producerConnections, '', { producerGroup: group }));
+  if (frame.code !== 0) return [];
+  const { connectionSet = [] } = JSON.parse(frame.body) as { connectionSet?: readonly { clientId: string }[] };
+  return connectionSet.map(({ clientId }) => clientId);
 }

@@ -16,6 +16,8 @@ export const REQUEST = {
   allGroupConfigs: 201,
   /** Field: topic. */
   topicStats: 202,
+  /** Field: producerGroup. */
+  producerConnections: 204,
 } as const;
 
 export interface RemotingAddress {
