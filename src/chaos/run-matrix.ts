@@ -80,7 +80,10 @@ export class Matrix {
   async runOne(row: Row, seed: number): Promise<RowResult> {
     const { stack, env, main, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
     onBegin?.(row, seed);
-    if (row.alone) await Promise.all([this.endShared(), this.#shelveAll()]);
+    if (row.alone) {
+      await this.endShared();
+      await this.#shelveAll();
+    }
     const logDir = join(stack.servers.dir, 'op-log');
     const survivors = () => this.#shared.survivors();
     const onOver = async (sales: readonly Sale[], outcome: 'green' | 'red'): Promise<void> => {
