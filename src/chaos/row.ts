@@ -18,6 +18,11 @@ export interface Row {
    * itself, or must be the only one with a worker or a keeper.
    */
   readonly alone: boolean;
+  /**
+   * True: it matters who is asked by the broker, and when. The runner has half messages of earlier rows given up first, which
+   * takes some 20 s and is no part of the row's time.
+   */
+  readonly drained?: boolean;
   /** A sentence why it cannot run on this machine, or null. */
   readonly skip?: () => string | null;
   /** For a row without any sale: it has no books to hold against the invariants. Without it such a row fails. */

@@ -1,6 +1,7 @@
 import { Arena, type ArenaParts } from './arena.js';
 import type { Sale } from '../domain/sale.js';
-import { forgetDeadProducers } from './harness/dead-producers.js';
+import { forgetProducers } from './harness/dead-producers.js';
+import { drainHalfMessages } from './harness/open-halves.js';
 import { mendServers, type StackHands } from './harness/stack-hands.js';
 import { until } from './harness/until.js';
 import { idsOf, nameOf, NO_FIGURES, type RowResult } from './row.js';
@@ -30,6 +31,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   let failure: string | null = null;
   let findings: string[] = [];
   try {
+    if (row.drained) await drainHalfMessages(stack);
     await bounded(row.run(arena), row.timeoutMs ?? RUN_TIMEOUT_MS, signal);
     await bounded(arena.conclude(), RUN_TIMEOUT_MS, signal);
   } catch (error) {
@@ -43,7 +45,7 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
   if (row.alone && !signal.aborted) {
     await mended(stack).catch((error: unknown) => (failure ??= sentenceOf(error)));
   }
-  await forgetDeadProducers(stack).catch(() => undefined); // its broker may not be mended
+  if (!signal.aborted) await forgetDead(arena, parts);
   const figures = await arena.figures().catch(() => null); // only servers that run have books to read
   if (figures === null) failure ??= 'its books could not be read';
   if (!signal.aborted) await parts.onOver?.(arena.sales, failure === null ? 'green' : 'red');
@@ -58,6 +60,14 @@ export async function runRow(parts: RunRowParts): Promise<RowResult> {
 async function mended({ servers, redis }: StackHands): Promise<void> {
   await mendServers(servers);
   await until('Redis answers', async () => (await redis.redis.ping()) === 'PONG');
+}
+
+/** The broker forgets the apis that this row has killed, so that none of the next row waits for its check-backs. */
+async function forgetDead({ programs }: Arena, { row, stack, onLogs }: RunRowParts): Promise<void> {
+  const pids = programs.all.filter(({ name, running }) => name === 'api' && !running).map(({ pid }) => pid);
+  await forgetProducers(stack, pids).catch((error: unknown) => {
+    onLogs(`The broker keeps apis of ${nameOf(row)} that are gone: ${sentenceOf(error)}`);
+  });
 }
 
 /** What the books of a failed row say that its failure does not say already: the first finding of each invariant. */

@@ -65,13 +65,18 @@ export async function readGroups(broker: RemotingAddress): Promise<Record<string
   return body.subscriptionGroupTable ?? {};
 }
 
+/** What a broker answers for a group that has no producer. */
+const NO_PRODUCER = 'not exist';
+
 /**
  * Client ids of the producers that a broker knows, those that were killed up to two minutes ago among them.
- * @param group of gRPC clients: the topic. @returns none for a group that it does not know, which it says with an error
+ * @param group of gRPC clients: the topic
+ * @throws Error when it does not answer or refuses
  */
 export async function producersOf(broker: RemotingAddress, group: string): Promise<string[]> {
   const frame = await exchange(broker, encodeRequest(REQUEST.producerConnections, '', { producerGroup: group }));
-  if (frame.code !== 0) return [];
+  if (frame.remark?.includes(NO_PRODUCER)) return [];
+  if (frame.code !== 0) throw new Error(frame.remark ?? `the broker refused with code ${frame.code}`);
   const { connectionSet = [] } = JSON.parse(frame.body) as { connectionSet?: readonly { clientId: string }[] };
   return connectionSet.map(({ clientId }) => clientId);
 }

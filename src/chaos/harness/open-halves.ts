@@ -36,8 +36,8 @@ const GIVEN_UP_WITHIN_MS = 90_000;
 
 /**
  * Half messages of rows that are over, of sales that Redis no longer knows, nobody can answer: the broker asks about each in
- * every round, for an hour. Tens of them fill the checks of an api, and where their number is even one of two apis may
- * always be asked about the same. This makes the broker give them up. For rows in which it matters who is asked, and when.
+ * every round, for an hour. Tens of them fill the checks of an api, and where all that are open are an even number one of two
+ * apis is always asked about the same. This makes the broker give them up.
  */
 export async function drainHalfMessages(stack: StackHands): Promise<void> {
   const last = batchOf('0', 'nobody'); // those before it in the queue have been asked about at least as often

@@ -26,8 +26,9 @@ export async function shelveSales({ mysql, redis }: StackHands, sales: readonly 
 }
 
 /**
- * No keeper looks at these sales again, but Redis keeps what it has, for a person. A closed sale would not do: while Redis
- * knows it, it is repaired after each loss, and a keeper of a later row may be told to die at its repair.
+ * No keeper repairs these sales any more, and Redis keeps what it has, for a person. A closed sale would not do: while Redis
+ * knows it, it is repaired after each loss, and a keeper of a later row may be told to die at its repair. Their orders are
+ * left as they are too, so they fall due.
  */
 export async function hideSales({ mysql }: StackHands, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;

@@ -1,6 +1,5 @@
 import type { Arena } from '../arena.js';
 import { biteInTries } from '../harness/bite-in-tries.js';
-import { drainHalfMessages } from '../harness/open-halves.js';
 import { isGivenUp, openForMs } from '../harness/half-messages.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
@@ -64,9 +63,8 @@ const EARLY: readonly Row[] = [
 ].map(({ variant, stepMs, what }: Wrong) => ({
   ...{ id: 'T12', variant },
   title: `the clock of an api is ${what}: /readyz says so, the broker asks too early, what it aborts takes nothing`,
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, drained: true },
   async run(arena) {
-    await drainHalfMessages(arena.stack);
     const [{ saleId }, { proxy, env }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.proxy('redis')]);
     const patient = { ...env, REDIS_REPLY_TIMEOUT_MS: '30000' };
     const startWrong = (): Promise<Program> =>

@@ -1,6 +1,5 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { drainHalfMessages } from '../harness/open-halves.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { readMeter } from '../harness/meters.js';
 import type { Program } from '../harness/programs.js';
@@ -49,9 +48,8 @@ async function expectOrders(arena: Arena, buyers: Buyers): Promise<void> {
 const DEATHS: Row = {
   ...{ id: 'T10', variant: 'deaths' },
   title: 'the api that is asked dies before and after it decides: never a rollback, another is asked, orders come',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, drained: true },
   async run(arena) {
-    await drainHalfMessages(arena.stack);
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
@@ -70,9 +68,8 @@ const DEATHS: Row = {
 const THROWS: Row = {
   ...{ id: 'T10', variant: 'throws' },
   title: 'a check-back throws: that is no answer, the broker asks the same api again, orders come',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, drained: true },
   async run(arena) {
-    await drainHalfMessages(arena.stack);
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
@@ -91,9 +88,8 @@ const THROWS: Row = {
 const REDIS_AWAY: Row = {
   ...{ id: 'T10', variant: 'redis' },
   title: 'Redis is silent when an api is asked: that is no answer, the broker asks again, orders come',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, drained: true },
   async run(arena) {
-    await drainHalfMessages(arena.stack);
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
@@ -153,7 +149,7 @@ const TERM: Row = {
 const STALL: Row = {
   ...{ id: 'T13', variant: 'stall' },
   title: 'an api sleeps between half message and deduct until its batch is aborted: the late deduct takes nothing',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, drained: true },
   async run(arena) {
     const [other, { saleId }, redis] = await Promise.all([
       arena.start('api'),

@@ -3,7 +3,6 @@ import type { Arena } from '../arena.js';
 import { withBrokerSetting } from '../harness/broker-settings.js';
 import { batchIdsOn } from '../harness/broker-wire.js';
 import { biteInTries } from '../harness/bite-in-tries.js';
-import { drainHalfMessages } from '../harness/open-halves.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { isGivenUp } from '../harness/half-messages.js';
@@ -102,9 +101,8 @@ async function allAccepted(arena: Arena, buyers: Buyers, users: readonly string[
 const ABORTED_FIRST: Row = {
   ...{ id: 'T7', variant: 'aborted_first' },
   title: 'a deduct is under way until a check-back has aborted its batch: it takes nothing, the same key is accepted',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, drained: true },
   async run(arena) {
-    await drainHalfMessages(arena.stack);
     const users = userIds(arena.random.whole(1, 6));
     const [other, { saleId }, { proxy, env }] = await Promise.all([
       arena.start('api'),
@@ -122,9 +120,8 @@ const ABORTED_FIRST: Row = {
 const DEDUCTED_FIRST: Row = {
   ...{ id: 'T7', variant: 'deducted_first' },
   title: 'Redis stands still with a deduct before it until the broker asks: deducted, committed, one order each',
-  ...{ fast: false, alone: true },
+  ...{ fast: false, alone: true, drained: true },
   async run(arena) {
-    await drainHalfMessages(arena.stack);
     const [{ saleId }, { proxy, env }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.proxy('redis')]);
     const [api] = await Promise.all([
       arena.start('api', { env: { ...env, ...PATIENT } }),
