@@ -1,11 +1,15 @@
-// Loaded before a program. A collector with gigabytes of room lets garbage lie for minutes, and a heap that fills looks
-// like one that leaks: collected every 10 s, it holds what is still in use.
+// Loaded before a program. Who asks it for its heap hears what is in use, without the garbage that lies on top: between two
+// collections that is a third of the heap, and each look would find another amount of it.
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-const EVERY_MS = 10_000;
-
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
-setInterval(collectGarbage, EVERY_MS).unref();
+
+const { memoryUsage } = process;
+const afterCollection = (): NodeJS.MemoryUsage => {
+  collectGarbage();
+  return memoryUsage();
+};
+process.memoryUsage = Object.assign(afterCollection, { rss: () => memoryUsage.rss() });

@@ -5,11 +5,13 @@ export interface ProgramSample {
   /** Since it was started. */
   readonly ageMs: number;
   readonly rssBytes: number;
-  /** Null when the program did not say. */
+  /** What is in use right after a collection; null when the program did not say. */
   readonly heapBytes: number | null;
-  /** Open file descriptors, sockets among them. */
+  /** Open file descriptors but for guests; sockets that it opened itself among them. */
   readonly handles: number;
   readonly sockets: number;
+  /** Connections that others opened to it: of buyers, as many as wait for an answer. */
+  readonly guests: number;
 }
 
 /** The servers at one moment. */
@@ -55,7 +57,7 @@ const SAMPLES_MIN = 9;
 export const HEAP_LIMIT: Limit = { ratio: 1.1, slack: 8 * MIB };
 /** Pages that the allocator keeps, and buffers outside the heap. */
 export const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
-/** Buyers who wait and pools that shrink move it by some; one handle lost per fault or per minute is beyond it. */
+/** Pools that shrink move it by some; one handle lost per fault or per minute is beyond it. */
 export const HANDLE_LIMIT: Limit = { ratio: 1.25, slack: 16 };
 /** A program that starts again has other connections than the one that was killed, and pools that fill later. */
 export const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };

@@ -1,4 +1,5 @@
-import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { StackHands } from '../harness/stack-hands.js';
 import type { Program } from '../harness/programs.js';
 import { readMeter } from '../harness/meters.js';
@@ -6,15 +7,19 @@ import type { Fleet } from './fleet.js';
 import type { ProgramSample, ServerSample } from './flatness.js';
 
 const EVERY_MS = 5_000;
+/** Below the folder of the servers; what a person needs to see why something was not flat. */
+const FILE = join('log', 'soak-samples.jsonl');
 
 /** Looks at programs and servers every 5 s. What is broken at that moment is left out. */
 export class Sampler {
   readonly programs: ProgramSample[] = [];
   readonly servers: ServerSample[] = [];
   readonly #timer: NodeJS.Timeout;
+  readonly #file: string;
   #looks: Promise<unknown> = Promise.resolve();
 
   constructor(fleet: Fleet, stack: StackHands) {
+    this.#file = join(stack.servers.dir, FILE);
     const beganMs = Date.now();
     const programs = alone(async () => void this.programs.push(...(await samplePrograms(fleet))));
     const servers = alone(async () => void this.servers.push(await sampleServers(stack, beganMs)));
@@ -24,6 +29,8 @@ export class Sampler {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#looks;
+    const lines = [...this.programs, ...this.servers].map((sample) => `${JSON.stringify(sample)}\n`);
+    writeFileSync(this.#file, lines.join(''));
   }
 }
 
@@ -49,16 +56,35 @@ export async function samplePrograms(fleet: Pick<Fleet, 'running'>): Promise<Pro
   return (await Promise.all(looks)).flat();
 }
 
-function openOf({ pid }: Program): Pick<ProgramSample, 'rssBytes' | 'handles' | 'sockets'> | null {
+type Open = Pick<ProgramSample, 'rssBytes' | 'handles' | 'sockets' | 'guests'>;
+
+/** @returns null for a program that is gone */
+export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
   try {
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
     if (kilobytes === undefined) return null;
     const targets = readdirSync(`/proc/${pid}/fd`).map((name) => targetOf(`/proc/${pid}/fd/${name}`));
-    const sockets = targets.filter((target) => target.startsWith('socket:')).length;
-    return { rssBytes: Number(kilobytes) * 1024, handles: targets.length, sockets };
+    const sockets = targets.flatMap((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? []);
+    const guests = guestsAmong(new Set(sockets), pid);
+    const handles = targets.length - guests;
+    return { rssBytes: Number(kilobytes) * 1024, handles, sockets: sockets.length - guests, guests };
   } catch {
     return null;
   }
+}
+
+const LISTENS = '0A';
+
+/** How many of these sockets came from others: those at a port at which one of them listens. */
+function guestsAmong(inodes: ReadonlySet<string>, pid: number): number {
+  const tables = ['tcp', 'tcp6'].map((name) => readFileSync(`/proc/${pid}/net/${name}`, 'utf8'));
+  const own = tables
+    .flatMap((table) => table.trim().split('\n').slice(1))
+    .map((line) => line.trim().split(/\s+/))
+    .filter((fields) => inodes.has(fields[9] ?? ''))
+    .map(([, local = '', , state]) => ({ port: local.split(':')[1], listens: state === LISTENS }));
+  const ports = new Set(own.filter(({ listens }) => listens).map(({ port }) => port));
+  return own.filter(({ port, listens }) => !listens && ports.has(port)).length;
 }
 
 /** Empty for one that was closed since the folder was read. */

@@ -7,6 +7,7 @@ import { breakEvery, JUDGED_FROM_MS, type FaultTold } from './fault-loop.js';
 import { finalCheck } from './final-check.js';
 import { judgePrograms, judgeServers, type Verdict } from './flatness.js';
 import { Fleet } from './fleet.js';
+import { heldForNobody } from './held-connections.js';
 import { startHostileHand, type HostileTally } from './hostile-hand.js';
 import { Pulse } from './pulse.js';
 import { RushSales } from './rush-sales.js';
@@ -85,10 +86,11 @@ export class Soak {
       await Promise.all(loads.map((load) => load.stop()));
       await sampler.stop();
     }
+    const held = await heldForNobody(fleet.apis());
     this.sales = { opened: steady.length + rush.buyers.length, soldOut: rush.soldOut };
     this.verdicts = [...judgePrograms(sampler.programs), ...judgeServers(sampler.servers)];
     const books = await finalCheck(arena, [...steady, ...rush.buyers]).catch((error: Error) => [error.message]);
-    const wrong = [...books, ...this.#found(fleet)];
+    const wrong = [...held, ...books, ...this.#found(fleet)];
     if (wrong.length > 0) throw new Error(wrong.slice(0, WRONG_MAX).join('; '));
   }
 

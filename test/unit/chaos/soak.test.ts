@@ -1,7 +1,9 @@
 import { expect } from 'chai';
+import { execFileSync } from 'node:child_process';
 import { createServer, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import type { Program } from '../../../src/chaos/harness/programs.js';
+import { until } from '../../../src/chaos/harness/until.js';
 import { createRandom } from '../../../src/chaos/random.js';
 import { NO_FIGURES, type RowResult } from '../../../src/chaos/row.js';
 import { FAULT_KINDS, FaultBag, type Fault } from '../../../src/chaos/soak/draw-faults.js';
@@ -15,8 +17,9 @@ import {
   type ProgramSample,
   type ServerSample,
 } from '../../../src/chaos/soak/flatness.js';
+import { heldForNobody } from '../../../src/chaos/soak/held-connections.js';
 import { Pulse } from '../../../src/chaos/soak/pulse.js';
-import { samplePrograms } from '../../../src/chaos/soak/samples.js';
+import { openOf, samplePrograms } from '../../../src/chaos/soak/samples.js';
 import { Soak } from '../../../src/chaos/soak/soak.js';
 import { soakLines, soakPage, soakSentence } from '../../../src/chaos/soak/soak-report.js';
 
@@ -92,7 +95,15 @@ describe('soak: flat or grown', () => {
   const life = (program: string, minutes: number, at: (share: number) => Partial<ProgramSample>): ProgramSample[] => {
     const count = minutes * 12;
     return Array.from({ length: count }, (_, index) => ({
-      ...{ program, ageMs: index * 5_000 + 5_000, rssBytes: 100 * MIB, heapBytes: 30 * MIB, handles: 40, sockets: 30 },
+      ...{
+        program,
+        ageMs: index * 5_000 + 5_000,
+        rssBytes: 100 * MIB,
+        heapBytes: 30 * MIB,
+        handles: 40,
+        sockets: 30,
+        guests: 20,
+      },
       ...at(index / count),
     }));
   };
@@ -186,17 +197,45 @@ describe('soak: a look at a program', () => {
     return samplePrograms({ running: () => [{ program, ageMs: 5 }] });
   };
 
-  it('counts what it has open, sockets apart, and asks it for its heap', async () => {
+  it('counts what it has open, sockets apart and guests by themselves, and asks it for its heap', async () => {
     const [before] = await look(process.pid);
     expect(before).to.include({ program: `api ${process.pid}`, ageMs: 5, heapBytes: 4711 });
     expect(before?.rssBytes).to.be.within(0.5 * process.memoryUsage.rss(), 2 * process.memoryUsage.rss());
     const { port } = server.address() as AddressInfo;
     const open = Array.from({ length: 10 }, () => request({ port, host: '127.0.0.1' }));
     await Promise.all(open.map((one) => new Promise((resolve) => one.on('socket', (s) => s.on('connect', resolve)))));
+    await until('all are accepted', () => (openOf(process)?.guests ?? 0) >= (before?.guests ?? 0) + 10);
     const [after] = await look(process.pid);
     for (const one of open) one.on('error', () => undefined).destroy();
-    expect((after?.sockets ?? 0) - (before?.sockets ?? 0)).to.be.at.least(10);
-    expect((after?.handles ?? 0) - (before?.handles ?? 0)).to.be.at.least(10);
+    // both ends are in this process: ten that it opened, ten that came to it
+    expect((after?.sockets ?? 0) - (before?.sockets ?? 0)).to.be.within(8, 12);
+    expect((after?.handles ?? 0) - (before?.handles ?? 0)).to.be.within(8, 12);
+  });
+
+  it('tells of connections that are kept when every buyer has hung up', async () => {
+    const kept = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    await until('it is accepted', () => (openOf(process)?.guests ?? 0) > 0);
+    expect(await heldForNobody([process], 100)).to.deep.equal([
+      `api ${process.pid} holds 1 connections whose buyers have hung up`,
+    ]);
+    kept.destroy();
+    expect(await heldForNobody([process])).to.deep.equal([]);
+  });
+
+  it('hears of a heap without its garbage', () => {
+    const preload = new URL('../../../src/chaos/soak/collect-garbage.ts', import.meta.url).href;
+    const heapBytesAfter = (imports: readonly string[]): number => {
+      const program = `
+        let garbage = [];
+        for (let i = 0; i < 1_000_000; i++) garbage.push({ i });
+        globalThis.last = garbage.pop(); garbage = null;
+        console.log(process.memoryUsage().heapUsed);`;
+      const flags = ['--max-semi-space-size=128', ...imports.flatMap((name) => ['--import', name])];
+      const args = [...flags, '--input-type=module', '-e', program];
+      return Number(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+    };
+    const withGarbage = heapBytesAfter(['tsx']);
+    expect(withGarbage - heapBytesAfter(['tsx', preload])).to.be.at.least(20 * MIB);
   });
 
   it('leaves out one that is gone', async () => expect(await look(2 ** 30)).to.deep.equal([]));
