@@ -6,7 +6,7 @@ import { PAYMENT_WINDOW_MS } from './soak-env.js';
 /** For the sweep that ends what nobody paid, after the last window has passed. */
 const SWEEP_MAX_MS = 60_000;
 /** They are looked for every 30 s, and each takes some seconds: enough for fifty after the last kill of Redis. */
-const REBUILT_MAX_MS = 180_000;
+export const REBUILT_MAX_MS = 180_000;
 /** The last re-drive begins after 30 s and needs as long; the rest is a shared machine. */
 const REST_MAX_MS = 120_000;
 

@@ -5,5 +5,6 @@ export const PAYMENT_WINDOW_MS = 60_000;
 export const SOAK_ENV = {
   PAYMENT_PROVIDER: 'simulator',
   ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
+  JWT_CACHE_MAX: '1000', // full after a minute: 20,000 fill for a quarter of an hour, and look like a leak of 8 MiB
   REDRIVE_AFTER_MS: '30000', // longer than a check-back takes; the end of a soak waits for it
 } as const;

@@ -4,7 +4,7 @@ import type { Row } from '../row.js';
 import type { Breakable } from './break-things.js';
 import { Crowd, newTally, type CrowdTally, type Manners } from './crowd.js';
 import { breakEvery, JUDGED_FROM_MS, type FaultTold } from './fault-loop.js';
-import { finalCheck } from './final-check.js';
+import { finalCheck, REBUILT_MAX_MS } from './final-check.js';
 import { judgePrograms, judgeServers, type Verdict } from './flatness.js';
 import { Fleet } from './fleet.js';
 import { heldForNobody } from './held-connections.js';
@@ -56,6 +56,7 @@ export class Soak {
       title: `${this.#options.minutes} minutes of mixed load with a fault every ${this.#options.faultEveryMs / 1000} s`,
       ...{ fast: false, alone: true },
       mayFail: ['units_lost'], // a kill of Redis may cost what came after the last write of its log
+      healMaxMs: REBUILT_MAX_MS, // of closed sales; how long buyers wait is watched fault by fault
       timeoutMs: this.#runMs + AROUND_MS,
       run: (arena) => this.#run(arena),
     };
