@@ -3,7 +3,6 @@ import { systemClock } from '../app/system-clock.js';
 import type { Environment } from '../config/load.js';
 import type { Sale } from '../domain/sale.js';
 import { checkSale, waitUntilAtRest, type SaleCheck, type SaleFigures } from '../reconcile/check-sale.js';
-import { expectAtMost } from './harness/expect.js';
 import { Buyers } from './harness/buyers.js';
 import { openSale, type SaleParts } from './harness/open-sale.js';
 import { RecoveryWatch } from './harness/recovery-watch.js';
@@ -191,17 +190,20 @@ export class Arena {
   /** What the runner asks after `run`: that the fault bit, is over, and left every promise kept. */
   async conclude(): Promise<void> {
     if (this.bites.length === 0) throw new Error('the fault did not bite: the row proved nothing');
-    const recovery = this.#recovery;
-    if (recovery === null) throw new Error('the row never said that its fault is over');
+    const recovery = this.#watch;
     if (this.#sales.size === 0 && this.#parts.row.books !== 'none') {
       throw new Error('the row has no sale: nothing was held against the invariants');
     }
     await Promise.all([...this.#sales.keys()].map((saleId) => this.rest(saleId)));
-    await until('every sale has recovered', () => recovery.recoveryMs !== null, this.#healMaxMs);
-    expectAtMost(recovery.recoveryMs ?? Number.NaN, this.#healMaxMs, 'ms from the end of the fault until recovery');
+    await recovery.within(this.#healMaxMs);
     for (const { name, proxy } of this.#proxies) {
       if (proxy.bytes === 0) throw new Error(`not one byte went through the proxy before ${name}`);
     }
+  }
+
+  /** Waits until these sales have recovered, in the time of a row that asks for no more. @throws when it took longer */
+  recovered(saleIds: readonly string[]): Promise<void> {
+    return this.#watch.within(HEAL_MAX_MS, saleIds);
   }
 
   /** From the end of the fault until the last sale had recovered; null when that never came. */
@@ -264,6 +266,11 @@ export class Arena {
 
   #heard(saleId: string): JoinedLogs {
     return joinLogs(this.#sales.get(saleId)?.buyers.map(({ opLog }) => opLog) ?? []);
+  }
+
+  get #watch(): RecoveryWatch {
+    if (this.#recovery === null) throw new Error('the row never said that its fault is over');
+    return this.#recovery;
   }
 
   get #healMaxMs(): number {

@@ -79,6 +79,24 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     await recovers();
   });
 
+  it('waits for the sales that it is asked about, and says when they took too long', async () => {
+    const [open, shut] = [await openSale(stack), await openSale(stack)];
+    const key = bucketKeys({ saleId: shut.saleId, bucket: 0 }).sale;
+    await stack.redis.redis.hset(key, 'state', 'repair');
+    watch = new RecoveryWatch(
+      stack,
+      [open, shut].map((sale) => ({ sale, accepted: new Set<string>() })),
+    );
+    await watch.within(5_000, [open.saleId]);
+    expect(watch.recoveryMs, 'of both').to.equal(null);
+    const late = await watch.within(LOOKS_MS).catch((error: Error) => error.message);
+    expect(late).to.match(/every sale has recovered/);
+    await stack.redis.redis.hset(key, 'state', 'open');
+    await recovers();
+    const slow = await watch.within(LOOKS_MS / 2).catch((error: Error) => error.message);
+    expect(slow).to.match(/until recovery: expected at most 500/);
+  });
+
   it('does not wait for what buyers do after the end of the fault', async () => {
     const sale = await openSale(stack);
     watchFor(sale);

@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sale } from '../../domain/sale.js';
 import { createRepairLedger } from '../../redis/repair-ledger.js';
 import { bucketKeys } from '../../redis/keys.js';
+import { expectAtMost } from './expect.js';
 import type { StackHands } from './stack-hands.js';
+import { until } from './until.js';
 
 /** Often enough for tenths of a second in the report, and a few cheap questions each time. */
 const EVERY_MS = 250;
@@ -38,8 +40,18 @@ export class RecoveryWatch {
 
   /** Until the last sale had recovered; null as long as one has not. */
   get recoveryMs(): number | null {
-    if (this.#recoveredMs.size < this.#watched.size) return null;
-    return Math.max(this.endedMs, ...this.#recoveredMs.values()) - this.endedMs;
+    return this.#recoveryMsOf([...this.#watched.keys()]);
+  }
+
+  /** Waits until these sales have recovered. @throws when the last took longer, from the end of the fault */
+  async within(maxMs: number, saleIds: readonly string[] = [...this.#watched.keys()]): Promise<void> {
+    await until('every sale has recovered', () => this.#recoveryMsOf(saleIds) !== null, maxMs);
+    expectAtMost(this.#recoveryMsOf(saleIds) ?? Number.NaN, maxMs, 'ms from the end of the fault until recovery');
+  }
+
+  #recoveryMsOf(saleIds: readonly string[]): number | null {
+    const times = saleIds.flatMap((saleId) => this.#recoveredMs.get(saleId) ?? []);
+    return times.length < saleIds.length ? null : Math.max(this.endedMs, ...times) - this.endedMs;
   }
 
   stop(): void {
