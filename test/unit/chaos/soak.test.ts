@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { execFileSync } from 'node:child_process';
-import { createServer, request, type Server } from 'node:http';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import type { Program } from '../../../src/chaos/harness/programs.js';
 import { until } from '../../../src/chaos/harness/until.js';
@@ -182,45 +183,63 @@ describe('soak: flat or grown', () => {
 });
 
 describe('soak: a look at a program', () => {
-  let server: Server;
-  before((done) => {
-    server = createServer((_req, res) => res.end('nodejs_heap_size_used_bytes{program="api"} 4711\n'));
-    server.listen(0, '127.0.0.1', done);
+  let meters: Server;
+  /** Alone in its process, so that what it has open can be counted: connects as often as it is told to. */
+  let program: ChildProcess;
+  let pid: number;
+  let port: number;
+  before(async () => {
+    meters = createServer((_req, res) => res.end('nodejs_heap_size_used_bytes{program="api"} 4711\n'));
+    await new Promise<void>((resolve) => meters.listen(0, '127.0.0.1', resolve));
+    const text = `
+      import { connect, createServer } from 'node:net';
+      const server = createServer().listen(0, '127.0.0.1', () => process.send(server.address().port));
+      process.on('message', async ({ port, count }) => {
+        const open = Array.from({ length: count }, () => connect(port, '127.0.0.1'));
+        await Promise.all(open.map((one) => new Promise((resolve) => one.on('connect', resolve))));
+        process.send('open');
+      });`;
+    const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const;
+    program = spawn(process.execPath, ['--input-type=module', '-e', text], { stdio: [...stdio] });
+    [port] = (await once(program, 'message')) as [number];
+    pid = program.pid as number;
   });
   after(() => {
-    server.closeAllConnections();
-    server.close();
+    program.kill('SIGKILL');
+    meters.closeAllConnections();
+    meters.close();
   });
+  const addressOf = (server: Server): AddressInfo => server.address() as AddressInfo;
   const look = async (pid: number) => {
-    const probeUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const program = { name: 'api', pid, probeUrl } as Program;
+    const program = { name: 'api', pid, probeUrl: `http://127.0.0.1:${addressOf(meters).port}` } as Program;
     return samplePrograms({ running: () => [{ program, ageMs: 5 }] });
   };
+  const guestsAre = (count: number): Promise<void> =>
+    until(`it has ${count} guests`, () => openOf({ pid })?.guests === count);
 
   it('counts what it has open, sockets apart and guests by themselves, and asks it for its heap', async () => {
-    const [before] = await look(process.pid);
-    expect(before).to.include({ program: `api ${process.pid}`, ageMs: 5, heapBytes: 4711 });
-    expect(before?.rssBytes).to.be.within(0.5 * process.memoryUsage.rss(), 2 * process.memoryUsage.rss());
-    const { port } = server.address() as AddressInfo;
-    const open = Array.from({ length: 20 }, () => request({ port, host: '127.0.0.1' }));
-    await Promise.all(open.map((one) => new Promise((resolve) => one.on('socket', (s) => s.on('connect', resolve)))));
-    await until('all are accepted', () => (openOf(process)?.guests ?? 0) >= (before?.guests ?? 0) + 20);
-    const [after] = await look(process.pid);
-    for (const one of open) one.on('error', () => undefined).destroy();
-    // both ends are in this process: twenty that it opened, twenty that came to it
-    expect((after?.sockets ?? 0) - (before?.sockets ?? 0)).to.equal(20);
-    expect((after?.guests ?? 0) - (before?.guests ?? 0)).to.equal(20);
-    expect((after?.handles ?? 0) - (before?.handles ?? 0), 'files of the runner come and go').to.be.within(10, 30);
+    const [before] = await look(pid);
+    expect(before).to.include({ program: `api ${pid}`, ageMs: 5, heapBytes: 4711, guests: 0 });
+    expect(before?.rssBytes).to.be.within(10 * MIB, 500 * MIB);
+    program.send({ port: addressOf(meters).port, count: 20 });
+    await once(program, 'message');
+    const guests = Array.from({ length: 30 }, () => connect(port, '127.0.0.1'));
+    await guestsAre(30);
+    const [after] = await look(pid);
+    for (const guest of guests) guest.destroy();
+    expect((after?.sockets ?? 0) - (before?.sockets ?? 0), 'its own').to.equal(20);
+    expect((after?.handles ?? 0) - (before?.handles ?? 0), 'of them handles').to.equal(20);
+    await guestsAre(0);
   });
 
   it('tells of connections that are kept when every buyer has hung up', async () => {
-    const kept = connect((server.address() as AddressInfo).port, '127.0.0.1');
-    await until('it is accepted', () => (openOf(process)?.guests ?? 0) > 0);
-    expect(await heldForNobody([process], 100)).to.deep.equal([
-      `api ${process.pid} holds 1 connections whose buyers have hung up`,
+    const kept = connect(port, '127.0.0.1');
+    await guestsAre(1);
+    expect(await heldForNobody([{ pid }], 100)).to.deep.equal([
+      `api ${pid} holds 1 connections whose buyers have hung up`,
     ]);
     kept.destroy();
-    expect(await heldForNobody([process])).to.deep.equal([]);
+    expect(await heldForNobody([{ pid }])).to.deep.equal([]);
   });
 
   it('hears of a heap without its garbage', () => {
