@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { forgetProducers } from '../../src/chaos/harness/dead-producers.js';
 import { isGivenUp } from '../../src/chaos/harness/half-messages.js';
-import { drainHalfMessages } from '../../src/chaos/harness/open-halves.js';
 import { openSale } from '../../src/chaos/harness/open-sale.js';
 import type { Program } from '../../src/chaos/harness/programs.js';
 import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
 import { shelveSales } from '../../src/chaos/harness/shelve-sales.js';
 import { statesOf } from '../../src/chaos/harness/unpaid-orders.js';
 import { until } from '../../src/chaos/harness/until.js';
+import type { Row } from '../../src/chaos/row.js';
+import { Matrix } from '../../src/chaos/run-matrix.js';
 import { newBatchId, sealBatch } from '../../src/domain/batch.js';
 import { TOPICS } from '../../src/domain/topics.js';
 import { silentChannelMeters } from '../../src/ports/channel-meters.js';
@@ -17,10 +17,9 @@ import { producersOf } from '../../src/stack/broker-state.js';
 import { useSystem } from '../helpers/system.js';
 
 describe('what a row of the matrix leaves behind', () => {
-  let killed: Program;
   let living: Program;
   const system = useSystem(async ({ programs }) => {
-    [killed, living] = await Promise.all([programs.start('api'), programs.start('api')]);
+    living = await programs.start('api');
   });
 
   /** Whether the broker would ask this process. */
@@ -29,16 +28,31 @@ describe('what a row of the matrix leaves behind', () => {
     return (await producersOf(broker, TOPICS.purchase)).some((id) => id.includes(`@${pid}@`));
   }
 
-  it('an api that was killed is on the list of the broker until it is taken off; one that lives stays', async () => {
-    await until('both are known', async () => (await isKnown(killed)) && (await isKnown(living)));
-    await killed.crash();
-    expect(await isKnown(killed), 'after kill -9').to.equal(true);
-    await forgetProducers(system.stack, [killed.pid]);
+  /** A row as the matrix runs it, with this fault. */
+  async function expectGreen(run: Row['run'], parts: Partial<Row> = {}): Promise<void> {
+    const { stack } = system;
+    const matrix = new Matrix({
+      ...{ stack, env: { ...process.env, ...stack.env }, jobs: 1, signal: new AbortController().signal },
+    });
+    const row: Row = { id: 'T1', title: 'a test', fast: true, alone: false, books: 'none', run, ...parts };
+    expect(await matrix.runOne(row, 1)).to.include({ outcome: 'green', reason: null });
+  }
+
+  it('an api that a row killed is on the list of the broker until the row is over; one that lives stays', async () => {
+    await until('the living one is known', () => isKnown(living));
+    let killed = living;
+    await expectGreen(async (arena) => {
+      killed = await arena.start('api');
+      await arena.until('the other one is known', () => isKnown(killed));
+      await killed.crash();
+      await arena.bite('the broker would still ask it', () => isKnown(killed));
+      arena.faultEnded();
+    });
     expect(await isKnown(killed), 'off the list').to.equal(false);
-    expect(await isKnown(living), 'the other one').to.equal(true);
+    expect(await isKnown(living), 'the living one').to.equal(true);
   });
 
-  it('a half message that nobody can answer is given up when half messages are drained', async () => {
+  it('a half message that nobody can answer is given up before a row begins to which it matters', async () => {
     const abandoned = sealBatch({
       ...{ batchId: newBatchId(), saleId: '0', bucket: 0, epoch: 1, createdAtMs: Date.now(), trace: '' },
       purchases: [{ userId: 'nobody', requestId: 'k1', quantity: 1 }],
@@ -49,8 +63,13 @@ describe('what a row of the matrix leaves behind', () => {
     });
     expect(await channel.sendHalf(abandoned)).to.be.an('object');
     await channel.close();
-    await drainHalfMessages(system.stack);
-    expect(await isGivenUp(system.stack, abandoned.batchId)).to.equal(true);
+    const isGone = (): Promise<boolean> => isGivenUp(system.stack, abandoned.batchId);
+    expect(await isGone(), 'before it').to.equal(false);
+    const fault: Row['run'] = async (arena) => {
+      await arena.bite('nobody will be asked', isGone, 1000);
+      arena.faultEnded();
+    };
+    await expectGreen(fault, { drained: true });
   });
 
   it('no order of a shelved sale falls due, and those of others do', async () => {
