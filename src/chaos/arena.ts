@@ -1,24 +1,20 @@
-import { join } from 'node:path';
-import { systemClock } from '../app/system-clock.js';
 import type { Environment } from '../config/load.js';
 import type { Sale } from '../domain/sale.js';
-import { checkSale, waitUntilAtRest, type SaleCheck, type SaleFigures } from '../reconcile/check-sale.js';
-import { Buyers } from './harness/buyers.js';
+import type { SaleFigures } from '../reconcile/check-sale.js';
+import type { Buyers } from './harness/buyers.js';
 import { openSale, type SaleParts } from './harness/open-sale.js';
 import { RecoveryWatch } from './harness/recovery-watch.js';
 import { Programs, type Program, type ProgramName, type ProgramOptions } from './harness/programs.js';
 import type { StackHands } from './harness/stack-hands.js';
 import { until } from './harness/until.js';
-import { joinLogs, type JoinedLogs } from './join-logs.js';
+import { OwnSales } from './own-sales.js';
 import { ProxiedServer, type ProxiedName } from './proxied-server.js';
 import { createRandom, type Random } from './random.js';
-import { addFigures, nameOf, NO_FIGURES, type Row, type RowFigures } from './row.js';
+import { nameOf, type Row, type RowFigures } from './row.js';
 import { startSurvivors, type Survivors } from './shared-programs.js';
 
 /** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
 const HEAL_MAX_MS = 40_000;
-/** What a row that has failed may still wait for, before its books are looked at. */
-const FAILED_REST_TIMEOUT_MS = 5_000;
 /** For a fault to happen: long enough for a client of the broker that starts with others. */
 const BITE_TIMEOUT_MS = 40_000;
 /** On two cores that a dozen programs and two brokers share, little comes at once. */
@@ -39,12 +35,6 @@ export interface ArenaParts {
   readonly survivors: () => Promise<Survivors>;
 }
 
-/** A sale that this row opened, and who bought from it. */
-interface OwnSale {
-  readonly sale: Sale;
-  readonly buyers: Buyers[];
-}
-
 /** Everything that one run of a row may touch. What it opens ends with the row; its op logs stay. */
 export class Arena {
   readonly seed: number;
@@ -57,7 +47,7 @@ export class Arena {
   /** What was proved to have happened. */
   readonly bites: string[] = [];
   readonly #parts: ArenaParts;
-  readonly #sales = new Map<string, OwnSale>();
+  readonly #sales: OwnSales;
   readonly #proxies: ProxiedServer[] = [];
   readonly #undos: (() => unknown)[] = [];
   #recovery: RecoveryWatch | null = null;
@@ -68,6 +58,8 @@ export class Arena {
     this.stack = parts.stack;
     this.random = createRandom(`${parts.seed} ${nameOf(parts.row)}`);
     this.programs = new Programs(parts.env, parts.stack.servers.dir, parts.main);
+    const label = `${nameOf(parts.row).replace('/', '-')}-seed-${parts.seed}`;
+    this.#sales = new OwnSales({ ...parts, label, mayFail: parts.row.mayFail ?? [] });
   }
 
   /** What commands and programs of this row run with. */
@@ -84,7 +76,7 @@ export class Arena {
 
   /** Makes a sale that was opened otherwise one of this row: it is checked at the end. */
   adopt(sale: Sale): void {
-    this.#sales.set(sale.saleId, { sale, buyers: [] });
+    this.#sales.add(sale);
   }
 
   /**
@@ -92,13 +84,8 @@ export class Arena {
    * @param apis whom it asks, in turn; a function is asked anew for each request
    */
   buyers(saleId: string, apis: readonly Program[] | (() => readonly Program[])): Buyers {
-    const known = this.#sales.get(saleId);
-    if (known === undefined) throw new Error(`sale ${saleId} is not of this row; open it with arena.openSale`);
     const list = typeof apis === 'function' ? apis : () => apis;
-    const file = join(this.#parts.logDir, `${this.#label()}-sale-${saleId}-client-${known.buyers.length + 1}.jsonl`);
-    const buyers = new Buyers(saleId, this.stack.env.JWT_SECRET, () => list().map(({ url }) => url), file);
-    known.buyers.push(buyers);
-    return buyers;
+    return this.#sales.buyers(saleId, () => list().map(({ url }) => url));
   }
 
   /** Starts a program of this row's own; it ends with the row. */
@@ -155,10 +142,7 @@ export class Arena {
    */
   faultEnded(stack: StackHands = this.stack): void {
     this.#recovery?.stop();
-    const sales = [...this.#sales].map(([saleId, { sale }]) => {
-      const heard = [...this.#heard(saleId).entries];
-      return { sale, accepted: new Set(heard.filter(([, said]) => said === 'ok').map(([key]) => key)) };
-    });
+    const sales = this.sales.map((sale) => ({ sale, accepted: this.#sales.acceptedOf(sale.saleId) }));
     this.#recovery = new RecoveryWatch(stack, sales);
   }
 
@@ -176,25 +160,18 @@ export class Arena {
    * Waits until a sale is at rest and asserts I1 to I8 on Redis, MySQL and all that its clients heard.
    * @returns its figures, for what a row wants to know beyond that
    */
-  async rest(saleId: string, restTimeoutMs = this.#healMaxMs): Promise<SaleFigures> {
-    const atRest = await waitUntilAtRest(saleId, { ...this.stack.audit, clock: systemClock }, restTimeoutMs);
-    const { figures, findings } = await this.#check(saleId);
-    const told = `sale ${saleId}: ${JSON.stringify(figures)}`;
-    if (findings.length > 0) {
-      throw new Error(`${findings.map(({ invariant, detail }) => `${invariant} ${detail}`).join('; ')} in ${told}`);
-    }
-    if (!atRest) throw new Error(`not at rest after ${restTimeoutMs} ms, ${told}`);
-    return figures;
+  rest(saleId: string, restTimeoutMs = this.#healMaxMs): Promise<SaleFigures> {
+    return this.#sales.rest(saleId, restTimeoutMs);
   }
 
   /** What the runner asks after `run`: that the fault bit, is over, and left every promise kept. */
   async conclude(): Promise<void> {
     if (this.bites.length === 0) throw new Error('the fault did not bite: the row proved nothing');
     const recovery = this.#watch;
-    if (this.#sales.size === 0 && this.#parts.row.books !== 'none') {
+    if (this.sales.length === 0 && this.#parts.row.books !== 'none') {
       throw new Error('the row has no sale: nothing was held against the invariants');
     }
-    await Promise.all([...this.#sales.keys()].map((saleId) => this.rest(saleId)));
+    await Promise.all(this.sales.map(({ saleId }) => this.rest(saleId)));
     await recovery.within(this.#healMaxMs);
     for (const { name, proxy } of this.#proxies) {
       if (proxy.bytes === 0) throw new Error(`not one byte went through the proxy before ${name}`);
@@ -212,60 +189,30 @@ export class Arena {
   }
 
   /** Figures of all sales, also after a failure. @throws when a book cannot be read */
-  async figures(): Promise<RowFigures> {
-    let sum = NO_FIGURES;
-    for (const [saleId, { buyers }] of this.#sales) {
-      const { figures } = await this.#check(saleId);
-      const accepted = buyers.reduce((count, { opLog }) => count + opLog.count('ok'), 0);
-      const requests = buyers.reduce((count, { opLog }) => count + opLog.requests, 0);
-      const { rows, failedRows, oversold, duplicates, lost } = figures;
-      sum = addFigures(sum, { requests, accepted, orders: rows - failedRows, failedRows, oversold, duplicates, lost });
-    }
-    return sum;
+  figures(): Promise<RowFigures> {
+    return this.#sales.figures();
   }
 
   /** Those of this row. */
   get sales(): Sale[] {
-    return [...this.#sales.values()].map(({ sale }) => sale);
+    return this.#sales.all;
   }
 
   /**
    * What the checker says of every sale after the row has failed; ends its loads first, so that nothing is under way.
    * @returns sentences that begin with the invariant
    */
-  async findings(): Promise<string[]> {
-    await this.#endLoads();
-    const ports = { ...this.stack.audit, clock: systemClock };
-    const found = await Promise.all(
-      [...this.#sales.keys()].map(async (saleId) => {
-        await waitUntilAtRest(saleId, ports, FAILED_REST_TIMEOUT_MS);
-        return (await this.#check(saleId)).findings;
-      }),
-    );
-    return found.flat().map(({ invariant, detail }) => `${invariant} ${detail}`);
+  findings(): Promise<string[]> {
+    return this.#sales.findings();
   }
 
   /** Ends loads, programs and proxies, and undoes the rest. Never rejects. */
   async close(): Promise<void> {
     this.#recovery?.stop();
-    await this.#endLoads();
+    await this.#sales.endLoads();
     await this.programs.close();
     await Promise.allSettled(this.#proxies.map(({ proxy }) => proxy.close()));
     for (const undo of this.#undos.splice(0)) await Promise.allSettled([(async () => undo())()]);
-  }
-
-  async #endLoads(): Promise<void> {
-    const buyers = [...this.#sales.values()].flatMap((own) => own.buyers);
-    await Promise.allSettled(buyers.map((client) => client.close()));
-  }
-
-  #check(saleId: string): Promise<SaleCheck> {
-    const { entries, history } = this.#heard(saleId);
-    return checkSale(saleId, this.stack.audit, entries, { history, mayFail: this.#parts.row.mayFail ?? [] });
-  }
-
-  #heard(saleId: string): JoinedLogs {
-    return joinLogs(this.#sales.get(saleId)?.buyers.map(({ opLog }) => opLog) ?? []);
   }
 
   get #watch(): RecoveryWatch {
@@ -275,9 +222,5 @@ export class Arena {
 
   get #healMaxMs(): number {
     return this.#parts.row.healMaxMs ?? HEAL_MAX_MS;
-  }
-
-  #label(): string {
-    return `${nameOf(this.#parts.row).replace('/', '-')}-seed-${this.seed}`;
   }
 }
