@@ -188,12 +188,15 @@ describe('soak: a look at a program', () => {
   let program: ChildProcess;
   let pid: number;
   let port: number;
+  let rssBytes: number;
   before(async () => {
     meters = createServer((_req, res) => res.end('nodejs_heap_size_used_bytes{program="api"} 4711\n'));
     await new Promise<void>((resolve) => meters.listen(0, '127.0.0.1', resolve));
     const text = `
       import { connect, createServer } from 'node:net';
-      const server = createServer().listen(0, '127.0.0.1', () => process.send(server.address().port));
+      const server = createServer().listen(0, '127.0.0.1', () => {
+        process.send({ port: server.address().port, rssBytes: process.memoryUsage.rss() });
+      });
       process.on('message', async ({ port, count }) => {
         const open = Array.from({ length: count }, () => connect(port, '127.0.0.1'));
         await Promise.all(open.map((one) => new Promise((resolve) => one.on('connect', resolve))));
@@ -201,7 +204,7 @@ describe('soak: a look at a program', () => {
       });`;
     const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const;
     program = spawn(process.execPath, ['--input-type=module', '-e', text], { stdio: [...stdio] });
-    [port] = (await once(program, 'message')) as [number];
+    [{ port, rssBytes }] = (await once(program, 'message')) as [{ port: number; rssBytes: number }];
     pid = program.pid as number;
   });
   after(() => {
@@ -220,13 +223,14 @@ describe('soak: a look at a program', () => {
   it('counts what it has open, sockets apart and guests by themselves, and asks it for its heap', async () => {
     const [before] = await look(pid);
     expect(before).to.include({ program: `api ${pid}`, ageMs: 5, heapBytes: 4711, guests: 0 });
-    expect(before?.rssBytes).to.be.within(10 * MIB, 500 * MIB);
+    expect(before?.rssBytes).to.be.within(0.5 * rssBytes, 2 * rssBytes);
     program.send({ port: addressOf(meters).port, count: 20 });
     await once(program, 'message');
     const guests = Array.from({ length: 30 }, () => connect(port, '127.0.0.1'));
     await guestsAre(30);
     const [after] = await look(pid);
     for (const guest of guests) guest.destroy();
+    expect(after?.guests).to.equal(30);
     expect((after?.sockets ?? 0) - (before?.sockets ?? 0), 'its own').to.equal(20);
     expect((after?.handles ?? 0) - (before?.handles ?? 0), 'of them handles').to.equal(20);
     await guestsAre(0);
