@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { loadavg } from 'node:os';
-import { assertNever } from '../src/domain/errors.js';
+import { assertNever } from '../src/core/errors.js';
 import { CAPTURED } from './attack/attackers.js';
 import { BuyerPool, prepareBuyers } from './load/buyers.js';
 import { chooseGenerator } from './load/choose.js';

@@ -1,4 +1,4 @@
-import type { SaleCheck } from '../src/reconcile/check-sale.js';
+import type { SaleCheck } from '../test/invariants/check-sale.js';
 
 /** What the books say after a scenario, beside what its buyers heard. */
 export interface LedgerVerdict {

@@ -1,6 +1,6 @@
-import { ConfigError } from '../src/config/load.js';
-import { OperationalError } from '../src/domain/errors.js';
-import { StackError } from '../src/stack/stack-error.js';
+import { ConfigError } from '../src/core/config/load.js';
+import { OperationalError } from '../src/core/errors.js';
+import { StackError } from '../deploy/local/stack/stack-error.js';
 import { BenchError } from './bench-error.js';
 import { runBench } from './bench.js';
 import { parseOptions } from './options.js';

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { DURABILITIES, type Durability } from '../src/stack/servers/server-spec.js';
+import { DURABILITIES, type Durability } from '../deploy/local/stack/servers/server-spec.js';
 
 /** In the order they run. `memory` is asked for with --memory. */
 export const SCENARIOS = [

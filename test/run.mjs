@@ -1,5 +1,5 @@
 // The entry of `npm test`: works in a fresh checkout, where nothing is installed yet.
-import { bootstrap } from '../src/cli/bootstrap.mjs';
+import { bootstrap } from '../deploy/local/bootstrap.mjs';
 
 await bootstrap();
 await import('./run.ts');

@@ -4,11 +4,11 @@ import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { tryLock } from '../src/stack/lock.js';
-import { openStack, type Stack } from '../src/stack/stack.js';
-import { StackError } from '../src/stack/stack-error.js';
-import { build } from '../src/chaos/harness/built-main.js';
-import { prepareStack } from '../src/chaos/chaos-stack.js';
+import { tryLock } from '../deploy/local/stack/lock.js';
+import { openStack, type Stack } from '../deploy/local/stack/stack.js';
+import { StackError } from '../deploy/local/stack/stack-error.js';
+import { build } from './chaos/harness/built-main.js';
+import { prepareStack } from './chaos/chaos-stack.js';
 
 /**
  * `npm test`: every folder of test/, in the order of what it needs, on a stack of its own (other ports and another folder

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Sale } from '../../src/domain/sale.js';
+import type { Sale } from '../../src/core/sale.js';
 import { splitSlice, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
 import { dressBuyers, dresserOf, NOTHING_MORE } from '../load/dressed-buyers.js';
 import { runOpenLoop, type OpenLoopResult } from '../load/open-loop.js';

@@ -2,14 +2,14 @@
 //   REDIS_URL=redis://127.0.0.1:16379 node --import tsx bench/entry/limit-cost.ts [seconds]
 // It writes under endpoints of its own, which end with their windows. Exit code 1: something failed.
 import { randomBytes } from 'node:crypto';
-import { steadyClock } from '../../src/app/system-clock.js';
-import { loadConfig } from '../../src/config/load.js';
-import { limitsRules, type LimitsRules } from '../../src/entry/limits/limits-rules.js';
-import type { Visit } from '../../src/entry/visit.js';
-import { Limits } from '../../src/entry/limits/limits.js';
-import type { LimitLedger } from '../../src/ports/limit-ledger.js';
-import { noLimitMeters, type LimitMeters } from '../../src/ports/limit-meters.js';
-import { silentLog } from '../../src/ports/log.js';
+import { steadyClock } from '../../src/programs/system-clock.js';
+import { loadConfig } from '../../src/core/config/load.js';
+import { limitsRules, type LimitsRules } from '../../src/admission/limits/limits-rules.js';
+import type { Visit } from '../../src/admission/visit.js';
+import { Limits } from '../../src/admission/limits/limits.js';
+import type { LimitLedger } from '../../src/core/ports/limit-ledger.js';
+import { noLimitMeters, type LimitMeters } from '../../src/core/ports/limit-meters.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitLedger } from '../../src/redis/limit-ledger.js';
 

@@ -1,16 +1,16 @@
-import { steadyClock } from '../../src/app/system-clock.js';
-import { Entry } from '../../src/entry/entry.js';
-import type { Layer } from '../../src/entry/layer.js';
-import { limitsRules, type LimitsRules } from '../../src/entry/limits/limits-rules.js';
-import { Limits } from '../../src/entry/limits/limits.js';
-import { listsRules, type ListsRules } from '../../src/entry/lists/lists-rules.js';
-import { Lists } from '../../src/entry/lists/lists.js';
-import type { Visit } from '../../src/entry/visit.js';
-import type { Clock } from '../../src/ports/clock.js';
-import { noEntryMeters } from '../../src/ports/entry-meters.js';
-import { noLimitMeters, type LimitMeters } from '../../src/ports/limit-meters.js';
-import type { LimitLedger } from '../../src/ports/limit-ledger.js';
-import { silentLog } from '../../src/ports/log.js';
+import { steadyClock } from '../../src/programs/system-clock.js';
+import { Entry } from '../../src/admission/entry.js';
+import type { Layer } from '../../src/admission/layer.js';
+import { limitsRules, type LimitsRules } from '../../src/admission/limits/limits-rules.js';
+import { Limits } from '../../src/admission/limits/limits.js';
+import { listsRules, type ListsRules } from '../../src/admission/lists/lists-rules.js';
+import { Lists } from '../../src/admission/lists/lists.js';
+import type { Visit } from '../../src/admission/visit.js';
+import type { Clock } from '../../src/core/ports/clock.js';
+import { noEntryMeters } from '../../src/core/ports/entry-meters.js';
+import { noLimitMeters, type LimitMeters } from '../../src/core/ports/limit-meters.js';
+import type { LimitLedger } from '../../src/core/ports/limit-ledger.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 
 /** Buyers that take turns; a power of two, so that the next one costs no division. */

@@ -1,12 +1,12 @@
-import { steadyClock } from '../../src/app/system-clock.js';
-import { breakerRules, type BreakerRules } from '../../src/entry/breaker/breaker-rules.js';
-import { BOARD_TIMES, SharedBreakers } from '../../src/entry/breaker/shared-breakers.js';
-import { DEPENDENCIES } from '../../src/entry/dependencies.js';
-import { Degrade } from '../../src/entry/degrade/degrade.js';
-import { degradeRules, type DegradeRules } from '../../src/entry/degrade/degrade-rules.js';
-import type { BreakerBoard } from '../../src/ports/breaker-board.js';
-import type { BreakerMeters } from '../../src/ports/breaker-meters.js';
-import { silentLog } from '../../src/ports/log.js';
+import { steadyClock } from '../../src/programs/system-clock.js';
+import { breakerRules, type BreakerRules } from '../../src/admission/breaker/breaker-rules.js';
+import { BOARD_TIMES, SharedBreakers } from '../../src/admission/breaker/shared-breakers.js';
+import { DEPENDENCIES } from '../../src/admission/dependencies.js';
+import { Degrade } from '../../src/admission/degrade/degrade.js';
+import { degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade-rules.js';
+import type { BreakerBoard } from '../../src/core/ports/breaker-board.js';
+import type { BreakerMeters } from '../../src/core/ports/breaker-meters.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost } from './cost.js';
 
 const NO_BOARD: BreakerBoard = { exchange: () => Promise.resolve([]), withdraw: () => Promise.resolve() };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { loadConfig } from '../../src/config/load.js';
-import { silentLog } from '../../src/ports/log.js';
+import { loadConfig } from '../../src/core/config/load.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitLedger } from '../../src/redis/limit-ledger.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { userIdOf } from '../load/buyers.js';
 
 /** A batch as the api forms it, of buyers never seen before. */

@@ -1,5 +1,5 @@
-import type { Sale } from '../../src/domain/sale.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { Sale } from '../../src/core/sale.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';

@@ -1,5 +1,5 @@
-import type { ChannelMeters } from '../../src/ports/channel-meters.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { ChannelMeters } from '../../src/core/ports/channel-meters.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { BenchError } from '../bench-error.js';
 import type { Session } from '../session/session.js';

@@ -1,6 +1,6 @@
-import { composeOrderId, SEQUENCE_PER_MS } from '../../src/domain/order-id.js';
+import { composeOrderId, SEQUENCE_PER_MS } from '../../src/core/order-id.js';
 import { createOrderBook } from '../../src/mysql/order-book.js';
-import type { NewOrder } from '../../src/ports/order-book.js';
+import type { NewOrder } from '../../src/core/ports/order-book.js';
 import { BenchError } from '../bench-error.js';
 import type { Session } from '../session/session.js';
 import { freshBatch } from './batches.js';

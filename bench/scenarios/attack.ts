@@ -1,5 +1,5 @@
-import { loadConfig } from '../../src/config/load.js';
-import type { Sale } from '../../src/domain/sale.js';
+import { loadConfig } from '../../src/core/config/load.js';
+import type { Sale } from '../../src/core/sale.js';
 import { attackFigures } from '../attack/attack-figures.js';
 import { attackRules } from '../attack/attack-rules.js';
 import { attacksPerSecond, CAPTURED, honestAddresses, SLOW_SOCKETS, splitRate } from '../attack/attackers.js';

@@ -1,5 +1,5 @@
-import type { Sale } from '../../src/domain/sale.js';
-import type { Heard, OpLog } from '../../src/reconcile/check-sale.js';
+import type { Sale } from '../../src/core/sale.js';
+import type { Heard, OpLog } from '../../test/invariants/check-sale.js';
 import { judgeBooks, type LedgerVerdict } from '../ledger-verdict.js';
 import { purchaseKeyAt, readRecords, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
 import type { LoadGenerator, LoadResult } from '../load/load.js';

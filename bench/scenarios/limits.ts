@@ -1,4 +1,4 @@
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/core/config/load.js';
 import { pendingAnswer } from '../../src/http/purchase-answers.js';
 import { startBareServer } from '../limits/bare-http.js';
 import { deductLimit } from '../limits/deduct.js';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Sale } from '../../src/domain/sale.js';
+import type { Sale } from '../../src/core/sale.js';
 import { BenchError } from '../bench-error.js';
 import { captureAnswer, startBareServer, type BareAnswer } from '../limits/bare-http.js';
 import { headersAt, readRecords, splitSlice, type BuyerSlice } from '../load/buyers.js';

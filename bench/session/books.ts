@@ -1,13 +1,13 @@
-import { withSaleDesk } from '../../src/app/sale-desk-session.js';
-import { systemClock as clock } from '../../src/app/system-clock.js';
-import { loadConfig, type Environment } from '../../src/config/load.js';
-import type { Sale } from '../../src/domain/sale.js';
+import { withSaleDesk } from '../../src/programs/sale-desk-session.js';
+import { systemClock as clock } from '../../src/programs/system-clock.js';
+import { loadConfig, type Environment } from '../../src/core/config/load.js';
+import type { Sale } from '../../src/core/sale.js';
 import { createBookAudit } from '../../src/mysql/book-audit.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { createLog } from '../../src/observability/log.js';
-import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../src/reconcile/check-sale.js';
+import { createLog } from '../../src/programs/log.js';
+import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createLedgerAudit } from '../../src/redis/ledger-audit.js';
+import { createLedgerAudit } from '../../test/invariants/redis-snapshot.js';
 import { BenchError } from '../bench-error.js';
 
 const DAY_MS = 86_400_000;

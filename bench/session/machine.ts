@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
-import { loadConfig } from '../../src/config/load.js';
-import { askRemoting, REQUEST } from '../../src/stack/remoting.js';
+import { loadConfig } from '../../src/core/config/load.js';
+import { askRemoting, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 import type { Session } from './session.js';
 
 /** What the figures of a run depend on. */

@@ -1,13 +1,13 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { PROGRAM_NODE_FLAGS } from '../../src/cli/node-flags.js';
+import { PROGRAM_NODE_FLAGS } from '../../src/programs/node-flags.js';
 import { BenchError } from '../bench-error.js';
 import { BUILT_MAIN } from './build.js';
 
 export type ProgramName = 'api' | 'worker' | 'keeper';
 
-/** What a program tells whoever started it (src/app/run-program.ts). */
+/** What a program tells whoever started it (src/programs/run-program.ts). */
 interface ReadyMessage {
   readonly facts: Readonly<Record<string, string | number>>;
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { migrate } from '../../src/mysql/migrate.js';
-import type { OnProgress } from '../../src/stack/progress.js';
-import { tryLock } from '../../src/stack/lock.js';
-import { openStack, type Stack } from '../../src/stack/stack.js';
+import type { OnProgress } from '../../deploy/local/stack/progress.js';
+import { tryLock } from '../../deploy/local/stack/lock.js';
+import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 import { BenchError } from '../bench-error.js';
 import type { EntryKeys } from '../load/dressed-buyers.js';
 import type { BenchOptions } from '../options.js';

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { withAuditLog } from '../app/audit-session.js';
-import { loadConfig } from '../config/load.js';
+import { withAuditLog } from '../programs/audit-session.js';
+import { loadConfig } from '../core/config/load.js';
 import { auditBody } from '../http/audit-body.js';
-import type { AuditFilter, StoredAuditEntry } from '../ports/audit-log.js';
+import type { AuditFilter, StoredAuditEntry } from '../core/ports/audit-log.js';
 import { environment } from './environment.js';
 import { parseTime, parseWhole } from './options.js';
 import { printable } from './printable.js';

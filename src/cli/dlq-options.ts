@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os';
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { isId, isSaleId } from '../domain/ids.js';
-import { GROUPS } from '../domain/topics.js';
-import { DEAD_LETTER_REASONS, type DeadLetterFilter, type DeadLetterReason } from '../ports/dead-letters.js';
+import { isId, isSaleId } from '../core/ids.js';
+import { GROUPS } from '../core/topics.js';
+import { DEAD_LETTER_REASONS, type DeadLetterFilter, type DeadLetterReason } from '../core/ports/dead-letters.js';
 import { parseTime, parseWhole } from './options.js';
 
 export interface FilterFlags {

@@ -1,7 +1,7 @@
-import { decodeBatch } from '../domain/batch.js';
+import { decodeBatch } from '../core/batch.js';
 import { summaryBody } from '../http/dead-letter-bodies.js';
 import { printable } from './printable.js';
-import type { DeadLetterSummary, StoredDeadLetter } from '../ports/dead-letters.js';
+import type { DeadLetterSummary, StoredDeadLetter } from '../core/ports/dead-letters.js';
 
 const PURCHASES_SHOWN = 20;
 

@@ -1,8 +1,8 @@
 import { SingleBar } from 'cli-progress';
-import type { DeadLetterDesk, LetterResult, Pace } from '../order/dead-letter-desk.js';
-import type { DiscardAnswer } from '../order/discard-letter.js';
-import type { ReplayAnswer } from '../order/replay-answer.js';
-import { assertNever } from '../domain/errors.js';
+import type { DeadLetterDesk, LetterResult, Pace } from '../recovery/dead-letters/dead-letter-desk.js';
+import type { DiscardAnswer } from '../recovery/dead-letters/discard-letter.js';
+import type { ReplayAnswer } from '../recovery/dead-letters/replay-answer.js';
+import { assertNever } from '../core/errors.js';
 
 export interface WorkOrder {
   readonly letterIds: AsyncIterable<string> | Iterable<string>;

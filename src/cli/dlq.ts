@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander';
-import { withDeadLetterDesk } from '../app/dead-letter-desk.js';
-import { loadConfig } from '../config/load.js';
+import { withDeadLetterDesk } from '../programs/dead-letter-desk.js';
+import { loadConfig } from '../core/config/load.js';
 import { letterBody, summaryBody } from '../http/dead-letter-bodies.js';
-import { createLog } from '../observability/log.js';
-import type { DeadLetterDesk } from '../order/dead-letter-desk.js';
-import { DEAD_LETTER_STATES, type DeadLetterState, type DeadLetterSummary } from '../ports/dead-letters.js';
+import { createLog } from '../programs/log.js';
+import type { DeadLetterDesk } from '../recovery/dead-letters/dead-letter-desk.js';
+import { DEAD_LETTER_STATES, type DeadLetterState, type DeadLetterSummary } from '../core/ports/dead-letters.js';
 import { CliError } from './cli-error.js';
 import { addFilters, filterOf, operatorName, parseLetterId, parseLetterIds, type FilterFlags } from './dlq-options.js';
 import { printHeading, printLetter, printSummary } from './dlq-print.js';

@@ -1,6 +1,6 @@
-import type { Environment } from '../config/load.js';
-import { openStack } from '../stack/stack.js';
-import { StackError } from '../stack/stack-error.js';
+import type { Environment } from '../core/config/load.js';
+import { openStack } from '../../deploy/local/stack/stack.js';
+import { StackError } from '../../deploy/local/stack/stack-error.js';
 
 /** What points a program at its servers. */
 const SERVER_KEYS = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const;

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { ConfigError } from '../config/load.js';
-import { OperationalError } from '../domain/errors.js';
-import { StackError } from '../stack/stack-error.js';
+import { ConfigError } from '../core/config/load.js';
+import { OperationalError } from '../core/errors.js';
+import { StackError } from '../../deploy/local/stack/stack-error.js';
 import { auditCommand } from './audit.js';
-import { chaosCommand } from './chaos.js';
+import { chaosCommand } from '../../test/chaos/chaos-command.js';
 import { CliError } from './cli-error.js';
 import { dlqCommand } from './dlq.js';
 import { migrateCommand } from './migrate.js';
@@ -12,12 +12,12 @@ import { reconcileCommand } from './reconcile.js';
 import { refundsCommand } from './refunds.js';
 import { rulesCommand } from './rules.js';
 import { saleCommand } from './sale.js';
-import { stackCommand } from './stack.js';
+import { stackCommand } from '../../deploy/local/stack-command.js';
 import { switchCommand } from './switch.js';
 import { tokenCommand } from './token.js';
 import { topicsCommand } from './topics.js';
 import { traceCommand } from './trace.js';
-import { upCommand } from './up.js';
+import { upCommand } from '../../deploy/local/up.js';
 
 /** Exit codes: 0 done, 1 failed or done in part, 2 used wrongly. */
 const EXIT_FAILED = 1;

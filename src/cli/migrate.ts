@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.js';
+import { loadConfig } from '../core/config/load.js';
 import { migrate } from '../mysql/migrate.js';
 import { environment } from './environment.js';
 

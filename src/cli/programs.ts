@@ -1,11 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { runProgram, type Running } from '../app/run-program.js';
-import { startApi } from '../app/api.js';
-import { startKeeper } from '../app/keeper.js';
-import { startWorker } from '../app/worker.js';
-import { loadConfig, type Environment } from '../config/load.js';
-import { PROGRAM_SECTIONS } from '../config/schema.js';
-import { createLog } from '../observability/log.js';
+import { runProgram, type Running } from '../programs/run-program.js';
+import { startApi } from '../programs/api.js';
+import { startKeeper } from '../programs/keeper.js';
+import { startWorker } from '../programs/worker.js';
+import { loadConfig, type Environment } from '../core/config/load.js';
+import { PROGRAM_SECTIONS } from '../core/config/schema.js';
+import { createLog } from '../programs/log.js';
 import { environment } from './environment.js';
 
 export function apiCommand(): Command {

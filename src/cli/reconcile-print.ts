@@ -1,7 +1,7 @@
-import { describeFinding } from '../domain/sale-finding.js';
-import type { CompensationJob } from '../ports/compensation-book.js';
-import type { ReconcileRun } from '../ports/reconcile-runs.js';
-import type { SaleResult } from '../reconcile/run-tally.js';
+import { describeFinding } from '../core/sale-finding.js';
+import type { CompensationJob } from '../core/ports/compensation-book.js';
+import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
+import type { SaleResult } from '../recovery/reconcile/run-tally.js';
 
 const FINDINGS_SHOWN = 20;
 

@@ -1,10 +1,10 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withRefundBook } from '../app/refund-session.js';
-import { loadConfig } from '../config/load.js';
-import { assertNever } from '../domain/errors.js';
-import { isPaymentId } from '../domain/ids.js';
+import { withRefundBook } from '../programs/refund-session.js';
+import { loadConfig } from '../core/config/load.js';
+import { assertNever } from '../core/errors.js';
+import { isPaymentId } from '../core/ids.js';
 import { refundBody } from '../http/refund-body.js';
-import { REFUND_STATES, type RefundBook, type RefundState, type StoredRefund } from '../ports/refund-book.js';
+import { REFUND_STATES, type RefundBook, type RefundState, type StoredRefund } from '../core/ports/refund-book.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import { repairOnce } from '../app/repair.js';
-import { loadConfig } from '../config/load.js';
-import { assertNever } from '../domain/errors.js';
-import { createLog } from '../observability/log.js';
-import type { OrderedRepair } from '../repair/repair-asked.js';
-import type { RepairStep } from '../repair/repair-sale.js';
+import { repairOnce } from '../programs/repair.js';
+import { loadConfig } from '../core/config/load.js';
+import { assertNever } from '../core/errors.js';
+import { createLog } from '../programs/log.js';
+import type { OrderedRepair } from '../recovery/repair/repair-asked.js';
+import type { RepairStep } from '../recovery/repair/repair-sale.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { scatterOnce } from '../app/repair.js';
-import { loadConfig } from '../config/load.js';
-import { SCATTER_SENTENCES, type ScatteredSale } from '../domain/scattered.js';
-import { BUCKETS_MAX } from '../domain/unit-transfer.js';
-import { createLog } from '../observability/log.js';
+import { scatterOnce } from '../programs/repair.js';
+import { loadConfig } from '../core/config/load.js';
+import { SCATTER_SENTENCES, type ScatteredSale } from '../core/scattered.js';
+import { BUCKETS_MAX } from '../core/unit-transfer.js';
+import { createLog } from '../programs/log.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';

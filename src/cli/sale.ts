@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import { withSaleDesk } from '../app/sale-desk-session.js';
-import { loadConfig } from '../config/load.js';
-import type { Sale } from '../domain/sale.js';
-import { BUCKETS_MAX } from '../domain/unit-transfer.js';
-import { createLog } from '../observability/log.js';
-import type { DeskAnswer, SaleDesk } from '../sale/sale-desk.js';
+import { withSaleDesk } from '../programs/sale-desk-session.js';
+import { loadConfig } from '../core/config/load.js';
+import type { Sale } from '../core/sale.js';
+import { BUCKETS_MAX } from '../core/unit-transfer.js';
+import { createLog } from '../programs/log.js';
+import type { DeskAnswer, SaleDesk } from '../sales/sale-desk.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';

@@ -1,11 +1,11 @@
 import { Command } from 'commander';
-import { withRuleDesk } from '../app/rule-desk-session.js';
-import { loadConfig } from '../config/load.js';
-import { assertNever } from '../domain/errors.js';
-import { SwitchDesk, type SwitchAnswer, type Unfit } from '../entry/degrade/switch-desk.js';
-import { readSwitchArguments, type SwitchChange, type SwitchRow } from '../entry/degrade/switches.js';
+import { withRuleDesk } from '../programs/rule-desk-session.js';
+import { loadConfig } from '../core/config/load.js';
+import { assertNever } from '../core/errors.js';
+import { SwitchDesk, type SwitchAnswer, type Unfit } from '../admission/degrade/switch-desk.js';
+import { readSwitchArguments, type SwitchChange, type SwitchRow } from '../admission/degrade/switches.js';
 import { switchedBody, switchesBody } from '../http/switch-bodies.js';
-import { createLog } from '../observability/log.js';
+import { createLog } from '../programs/log.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { environment } from './environment.js';

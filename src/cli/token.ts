@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.js';
+import { loadConfig } from '../core/config/load.js';
 import { signToken } from '../http/token.js';
 import { environment } from './environment.js';
 import { parseWhole } from './options.js';

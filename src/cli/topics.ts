@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import type { TopicsTarget } from '../stack/apply-topics.js';
-import { applyTopicsToCluster } from '../stack/cluster-topics.js';
-import { LOCAL_CLUSTER } from '../stack/servers/proxy.js';
-import { openStack } from '../stack/stack.js';
-import { reportStackError } from './stack-failure.js';
-import { progressStyle, showProgress } from './stack-progress.js';
+import type { TopicsTarget } from '../rocketmq/admin/apply-topics.js';
+import { applyTopicsToCluster } from '../../deploy/local/stack/cluster-topics.js';
+import { LOCAL_CLUSTER } from '../../deploy/local/stack/servers/proxy.js';
+import { openStack } from '../../deploy/local/stack/stack.js';
+import { reportStackError } from '../../deploy/local/stack-failure.js';
+import { progressStyle, showProgress } from '../../deploy/local/stack-progress.js';
 
 interface TopicsFlags {
   readonly namesrv?: string;

@@ -1,15 +1,15 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { withTrace } from '../app/trace-session.js';
-import { loadConfig } from '../config/load.js';
-import { isId, isSaleId } from '../domain/ids.js';
+import { withTrace } from '../programs/trace-session.js';
+import { loadConfig } from '../core/config/load.js';
+import { isId, isSaleId } from '../core/ids.js';
 import { traceBody } from '../http/trace-body.js';
-import { createLog } from '../observability/log.js';
-import type { PurchaseTrace } from '../trace/trace-purchase.js';
+import { createLog } from '../programs/log.js';
+import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
 import { environment } from './environment.js';
-import { LOCAL_CLUSTER } from '../stack/servers/proxy.js';
+import { LOCAL_CLUSTER } from '../../deploy/local/stack/servers/proxy.js';
 import { printable } from './printable.js';
-import { createTraceBroker } from './trace-broker.js';
+import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 
 interface TraceFlags {
   readonly sale?: string;

@@ -1,4 +1,4 @@
-import type { StoredAuditEntry } from '../ports/audit-log.js';
+import type { StoredAuditEntry } from '../core/ports/audit-log.js';
 
 /** An entry of the audit log as programs read it, over HTTP and from the command line. */
 export function auditBody({ atMs, ...entry }: StoredAuditEntry): object {

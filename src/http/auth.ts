@@ -1,7 +1,7 @@
 import { createVerifier } from 'fast-jwt';
 import { LRUCache } from 'lru-cache';
-import { isId } from '../domain/ids.js';
-import { HmacSha256 } from '../domain/hmac.js';
+import { isId } from '../core/ids.js';
+import { HmacSha256 } from '../core/hmac.js';
 import { assertStrongSecret } from './token.js';
 
 /** Who is asking, as the token says. */

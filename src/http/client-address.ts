@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { readAddress } from '../domain/address.js';
-import type { NetworkSet } from '../entry/lists/network-set.js';
+import { readAddress } from '../core/address.js';
+import type { NetworkSet } from '../admission/lists/network-set.js';
 
 /** The IP address of the client as text; empty when its connection is gone. */
 export type ClientAddress = (req: IncomingMessage) => string;

@@ -1,5 +1,5 @@
-import { decodeBatch, sealBatch } from '../domain/batch.js';
-import type { DeadLetterSummary, StoredDeadLetter } from '../ports/dead-letters.js';
+import { decodeBatch, sealBatch } from '../core/batch.js';
+import type { DeadLetterSummary, StoredDeadLetter } from '../core/ports/dead-letters.js';
 
 /** A letter as a program reads it: times in ISO 8601. */
 export function summaryBody({ parkedAtMs, replayStartedAtMs, ...letter }: DeadLetterSummary): object {

@@ -1,4 +1,4 @@
-import type { EntryWord, Refused } from '../entry/layer.js';
+import type { EntryWord, Refused } from '../admission/layer.js';
 import type { ProblemParts } from './problem.js';
 import { PreparedProblem } from './prepared-problem.js';
 import { problemAnswer, type Answer } from './respond.js';

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { OperationalError } from '../domain/errors.js';
-import { isId, isSaleId } from '../domain/ids.js';
-import type { Verdict } from '../entry/layer.js';
-import type { SignatureHead } from '../entry/sign/request-signatures.js';
-import type { Visit } from '../entry/visit.js';
+import { OperationalError } from '../core/errors.js';
+import { isId, isSaleId } from '../core/ids.js';
+import type { Verdict } from '../admission/layer.js';
+import type { SignatureHead } from '../admission/sign/request-signatures.js';
+import type { Visit } from '../admission/visit.js';
 import { collectBody, hasLongBody } from './body.js';
 import { Denied } from './denied.js';
 import { entryAnswer } from './entry-answers.js';

@@ -1,4 +1,4 @@
-import type { Refusal } from '../domain/outcome.js';
+import type { Refusal } from '../core/outcome.js';
 
 /** Problems that no use case knows: they concern the request itself, its sender, or the desk of a sale. */
 export const HTTP_CODES = [

@@ -1,4 +1,4 @@
-import { REFUSALS, type PurchaseStatus, type Refusal } from '../domain/outcome.js';
+import { REFUSALS, type PurchaseStatus, type Refusal } from '../core/outcome.js';
 import { PreparedProblem } from './prepared-problem.js';
 import type { Answer } from './respond.js';
 

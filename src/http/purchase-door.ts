@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { SignatureHead } from '../entry/sign/request-signatures.js';
+import type { SignatureHead } from '../admission/sign/request-signatures.js';
 import { NO_PASS, NO_TOKEN, NOT_KNOWN, NOT_SIGNED, type Denied } from './denied.js';
 import type { HttpServices } from './services.js';
 

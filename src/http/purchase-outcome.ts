@@ -1,5 +1,5 @@
-import { assertNever } from '../domain/errors.js';
-import type { PurchaseOutcome, RequestEntry } from '../domain/outcome.js';
+import { assertNever } from '../core/errors.js';
+import type { PurchaseOutcome, RequestEntry } from '../core/outcome.js';
 import { orderedAnswer, pendingAnswer, refusalAnswer, settledAnswer } from './purchase-answers.js';
 import type { Answer } from './respond.js';
 import type { HttpServices } from './services.js';

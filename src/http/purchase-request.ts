@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isQuantity, QUANTITY_MAX } from '../domain/purchase.js';
+import { isQuantity, QUANTITY_MAX } from '../core/purchase.js';
 
 /** The address of the purchase endpoint, as documents and metrics write it. */
 export const PURCHASE_PATH = '/v1/sales/{saleId}/purchases';

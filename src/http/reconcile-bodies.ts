@@ -1,6 +1,6 @@
-import type { CompensationJob } from '../ports/compensation-book.js';
-import type { ReconcileRun } from '../ports/reconcile-runs.js';
-import type { SaleResult } from '../reconcile/run-tally.js';
+import type { CompensationJob } from '../core/ports/compensation-book.js';
+import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
+import type { SaleResult } from '../recovery/reconcile/run-tally.js';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpMeters, HttpRoute } from '../ports/http-meters.js';
+import type { HttpMeters, HttpRoute } from '../core/ports/http-meters.js';
 import { hasLongBody } from './body.js';
 import { problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
 

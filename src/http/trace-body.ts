@@ -1,4 +1,4 @@
-import type { PurchaseTrace } from '../trace/trace-purchase.js';
+import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 
 /** A trace as programs read it, over HTTP and from the command line: times in ISO 8601. */
 export function traceBody({ request, standing, steps }: PurchaseTrace): object {

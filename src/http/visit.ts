@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Endpoint } from '../entry/endpoint.js';
-import type { Visit } from '../entry/visit.js';
+import type { Endpoint } from '../admission/endpoint.js';
+import type { Visit } from '../admission/visit.js';
 import type { HttpServices } from './services.js';
 
 /** A request as the layers of the entry see it. */

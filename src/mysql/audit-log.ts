@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditFilter, AuditLog, AuditPage, StoredAuditEntry } from '../ports/audit-log.js';
+import type { AuditEntry, AuditFilter, AuditLog, AuditPage, StoredAuditEntry } from '../core/ports/audit-log.js';
 import type { MysqlPool, SqlValue, Transaction } from './pool.js';
 
 const NAME_MAX = 128;

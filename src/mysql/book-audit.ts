@@ -1,4 +1,4 @@
-import type { AuditedRow, BookAudit } from '../ports/audit.js';
+import type { AuditedRow, BookAudit } from '../core/ports/audit.js';
 import type { OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';
 import { createSaleBook } from './sale-book.js';

@@ -1,4 +1,4 @@
-import type { CompensatedKind } from '../domain/sale-finding.js';
+import type { CompensatedKind } from '../core/sale-finding.js';
 import {
   JOB_STATES,
   type Added,
@@ -11,7 +11,7 @@ import {
   type JobState,
   type NewCompensationJob,
   type Retried,
-} from '../ports/compensation-book.js';
+} from '../core/ports/compensation-book.js';
 import { insertAudit } from './audit-log.js';
 import type { MysqlPool, SqlValue, Transaction } from './pool.js';
 

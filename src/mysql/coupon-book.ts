@@ -1,4 +1,4 @@
-import type { CouponBook } from '../ports/coupon-book.js';
+import type { CouponBook } from '../core/ports/coupon-book.js';
 import type { MysqlPool } from './pool.js';
 
 /** Coupons, in MySQL: the order is the primary key, so no copy of an event makes a second one. */

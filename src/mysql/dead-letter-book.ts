@@ -8,7 +8,7 @@ import type {
   DeadLetterSummary,
   LetterMove,
   StoredDeadLetter,
-} from '../ports/dead-letters.js';
+} from '../core/ports/dead-letters.js';
 import { insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
 import type { MysqlPool, SqlValue } from './pool.js';

@@ -1,4 +1,4 @@
-import { OperationalError } from '../domain/errors.js';
+import { OperationalError } from '../core/errors.js';
 
 /** What a statement ran into, as far as a caller can act on it. */
 export type MysqlErrorKind =

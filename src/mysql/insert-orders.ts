@@ -1,6 +1,6 @@
 import { escape } from 'mysql2';
-import { Bug } from '../domain/errors.js';
-import type { NewOrder, SaleTerms, WritePlan } from '../ports/order-book.js';
+import { Bug } from '../core/errors.js';
+import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-book.js';
 import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
 

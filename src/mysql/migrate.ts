@@ -1,6 +1,6 @@
 import { createConnection, type Connection } from 'mysql2/promise';
 import knexFactory, { type Knex } from 'knex';
-import { OperationalError } from '../domain/errors.js';
+import { OperationalError } from '../core/errors.js';
 import { toMysqlError } from './errors.js';
 import { MIGRATIONS, type NamedMigration } from './migrations/list.js';
 import { connectionOptions } from './pool.js';

@@ -1,9 +1,9 @@
 import { escape } from 'mysql2';
-import { assert, OperationalError } from '../domain/errors.js';
-import { statesBefore, type OrderState } from '../domain/order.js';
-import { homeBucket } from '../domain/sale.js';
-import type { OrdersMoved } from '../ports/outbox.js';
-import type { Release } from '../ports/settlement-ledger.js';
+import { assert, OperationalError } from '../core/errors.js';
+import { statesBefore, type OrderState } from '../core/order.js';
+import { homeBucket } from '../core/sale.js';
+import type { OrdersMoved } from '../core/ports/outbox.js';
+import type { Release } from '../core/ports/settlement-ledger.js';
 import type { Transaction } from './pool.js';
 
 /** What a move needs of an order whose row this transaction has locked. BIGINT comes as a string. */

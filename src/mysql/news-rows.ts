@@ -1,5 +1,5 @@
-import type { OrderNews } from '../domain/order-news.js';
-import type { NewsRows } from '../ports/news-rows.js';
+import type { OrderNews } from '../core/order-news.js';
+import type { NewsRows } from '../core/ports/news-rows.js';
 import type { OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';
 

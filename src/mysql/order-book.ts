@@ -1,6 +1,6 @@
-import type { Order } from '../domain/order.js';
-import { purchaseKey, type Purchase } from '../domain/purchase.js';
-import type { OrderBook, SaleTerms } from '../ports/order-book.js';
+import type { Order } from '../core/order.js';
+import { purchaseKey, type Purchase } from '../core/purchase.js';
+import type { OrderBook, SaleTerms } from '../core/ports/order-book.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';
 import { writeOrders } from './write-orders.js';

@@ -1,8 +1,8 @@
-import { mayMove, statesBefore } from '../domain/order.js';
-import { isOrderId } from '../domain/ids.js';
-import type { Clock } from '../ports/clock.js';
-import type { Log } from '../ports/log.js';
-import type { CancelOutcome, OrderMoves, OverdueOrders } from '../ports/order-moves.js';
+import { mayMove, statesBefore } from '../core/order.js';
+import { isOrderId } from '../core/ids.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import type { CancelOutcome, OrderMoves, OverdueOrders } from '../core/ports/order-moves.js';
 import { idList, LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { recordPayment } from './record-payment.js';

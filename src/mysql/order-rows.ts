@@ -1,4 +1,4 @@
-import type { FailureReason, Order, OrderState } from '../domain/order.js';
+import type { FailureReason, Order, OrderState } from '../core/order.js';
 
 /** A row of `orders` as the driver gives it: BIGINT as a string, DATETIME as a Date. */
 export interface OrderRow {

@@ -1,5 +1,5 @@
-import type { OrderState } from '../domain/order.js';
-import type { OrderStates } from '../ports/order-states.js';
+import type { OrderState } from '../core/order.js';
+import type { OrderStates } from '../core/ports/order-states.js';
 import type { MysqlPool } from './pool.js';
 
 /** Where orders stand, in MySQL. */

@@ -5,7 +5,7 @@ import {
   type OutboxKind,
   type OutboxPayloads,
   type OutboxRow,
-} from '../ports/outbox.js';
+} from '../core/ports/outbox.js';
 import type { MysqlPool } from './pool.js';
 
 interface Row {

@@ -1,5 +1,5 @@
-import type { AgedState, Overdue, OverdueBook } from '../ports/overdue-book.js';
-import { OUTBOX_KINDS } from '../ports/outbox.js';
+import type { AgedState, Overdue, OverdueBook } from '../core/ports/overdue-book.js';
+import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import type { MysqlPool } from './pool.js';
 
 /** Counted no further: an alert needs to know that they are many, not how many. */

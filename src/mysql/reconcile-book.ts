@@ -1,8 +1,8 @@
-import { lowestOrderIdAt } from '../domain/order-id.js';
-import { purchaseKey, type Purchase } from '../domain/purchase.js';
-import type { Sale } from '../domain/sale.js';
-import { OUTBOX_KINDS } from '../ports/outbox.js';
-import type { AgedOrder, MintedWindow, ReconcileBook, StuckLimits, StuckRow } from '../ports/reconcile-book.js';
+import { lowestOrderIdAt } from '../core/order-id.js';
+import { purchaseKey, type Purchase } from '../core/purchase.js';
+import type { Sale } from '../core/sale.js';
+import { OUTBOX_KINDS } from '../core/ports/outbox.js';
+import type { AgedOrder, MintedWindow, ReconcileBook, StuckLimits, StuckRow } from '../core/ports/reconcile-book.js';
 import { createBookAudit } from './book-audit.js';
 import type { OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';

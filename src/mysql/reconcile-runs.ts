@@ -1,5 +1,5 @@
-import type { SaleFinding } from '../domain/sale-finding.js';
-import type { ReconcileRun, ReconcileRuns, RunOutcome, SaleLease } from '../ports/reconcile-runs.js';
+import type { SaleFinding } from '../core/sale-finding.js';
+import type { ReconcileRun, ReconcileRuns, RunOutcome, SaleLease } from '../core/ports/reconcile-runs.js';
 import type { MysqlPool } from './pool.js';
 
 /** Of findings beyond this the first ones tell enough. */

@@ -1,4 +1,4 @@
-import { isOrderId } from '../domain/ids.js';
+import { isOrderId } from '../core/ids.js';
 import type {
   LeasedRefund,
   Refund,
@@ -8,7 +8,7 @@ import type {
   RefundState,
   StoredRefund,
   TakeOnOutcome,
-} from '../ports/refund-book.js';
+} from '../core/ports/refund-book.js';
 import { insertAudit } from './audit-log.js';
 import type { MysqlPool, SqlValue } from './pool.js';
 

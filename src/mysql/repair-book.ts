@@ -1,6 +1,6 @@
-import { decodeBatch, type Batch } from '../domain/batch.js';
-import type { Sale } from '../domain/sale.js';
-import type { RepairBook, Scatter } from '../ports/repair-book.js';
+import { decodeBatch, type Batch } from '../core/batch.js';
+import type { Sale } from '../core/sale.js';
+import type { RepairBook, Scatter } from '../core/ports/repair-book.js';
 import { insertAudit } from './audit-log.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-book.js';

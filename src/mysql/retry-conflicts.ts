@@ -1,4 +1,4 @@
-import type { Clock } from '../ports/clock.js';
+import type { Clock } from '../core/ports/clock.js';
 import { MysqlError, type MysqlErrorKind } from './errors.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { RuleChange, RuleStore, StoredRules, StoreOutcome } from '../ports/rule-store.js';
+import type { RuleChange, RuleStore, StoredRules, StoreOutcome } from '../core/ports/rule-store.js';
 import { insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
 import type { MysqlPool, Statements } from './pool.js';

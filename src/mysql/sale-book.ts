@@ -1,6 +1,6 @@
-import { Bug } from '../domain/errors.js';
-import { SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../domain/sale.js';
-import { SYSTEM_ACTOR, type SaleBook, type SaleFilter } from '../ports/sale-book.js';
+import { Bug } from '../core/errors.js';
+import { SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../core/sale.js';
+import { SYSTEM_ACTOR, type SaleBook, type SaleFilter } from '../core/ports/sale-book.js';
 import { insertAudit } from './audit-log.js';
 import type { MysqlPool, Statements } from './pool.js';
 

@@ -1,7 +1,7 @@
-import { isOrderId } from '../domain/ids.js';
-import type { RequestRef } from '../domain/request.js';
-import type { OutboxKind } from '../ports/outbox.js';
-import type { BookTrace, TraceBook, TracedPromise, TraceSearch } from '../ports/trace-book.js';
+import { isOrderId } from '../core/ids.js';
+import type { RequestRef } from '../core/request.js';
+import type { OutboxKind } from '../core/ports/outbox.js';
+import type { BookTrace, TraceBook, TracedPromise, TraceSearch } from '../core/ports/trace-book.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './order-rows.js';
 import type { MysqlPool, SqlValue } from './pool.js';
 

@@ -1,6 +1,6 @@
-import { OperationalError } from '../domain/errors.js';
-import type { Clock } from '../ports/clock.js';
-import type { WorkerSlotLease, WorkerSlots } from '../ports/worker-slots.js';
+import { OperationalError } from '../core/errors.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { WorkerSlotLease, WorkerSlots } from '../core/ports/worker-slots.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /**

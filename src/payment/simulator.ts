@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PaymentProvider } from '../ports/payment-provider.js';
+import type { PaymentProvider } from '../core/ports/payment-provider.js';
 
 /** Keys of a charge that start so are answered so, for demonstrations and tests; every other key succeeds. */
 export const SIMULATED_DECLINE = 'decline';

@@ -1,8 +1,8 @@
-import type { PurchaseOutcome } from '../domain/outcome.js';
-import { purchaseKey, type Purchase } from '../domain/purchase.js';
-import type { Clock } from '../ports/clock.js';
-import type { PurchaseMeters } from '../ports/purchase-meters.js';
-import type { HomeBucket } from '../ports/stock-ledger.js';
+import type { PurchaseOutcome } from '../core/outcome.js';
+import { purchaseKey, type Purchase } from '../core/purchase.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { PurchaseMeters } from '../core/ports/purchase-meters.js';
+import type { HomeBucket } from '../core/ports/stock-ledger.js';
 import type { PlacedBatch, Reply } from './place-batch.js';
 
 export interface BatcherOptions {

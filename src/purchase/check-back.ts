@@ -1,8 +1,8 @@
-import { decodeBatch } from '../domain/batch.js';
-import { assertNever } from '../domain/errors.js';
-import type { Log } from '../ports/log.js';
-import type { CheckBack } from '../ports/purchase-channel.js';
-import type { StockLedger } from '../ports/stock-ledger.js';
+import { decodeBatch } from '../core/batch.js';
+import { assertNever } from '../core/errors.js';
+import type { Log } from '../core/ports/log.js';
+import type { CheckBack } from '../core/ports/purchase-channel.js';
+import type { StockLedger } from '../core/ports/stock-ledger.js';
 
 export interface CheckBackPorts {
   readonly ledger: Pick<StockLedger, 'decide'>;

@@ -1,6 +1,6 @@
-import { OperationalError } from '../domain/errors.js';
-import type { NewsMeters } from '../ports/news-meters.js';
-import type { PurchaseRef } from '../ports/purchase-news.js';
+import { OperationalError } from '../core/errors.js';
+import type { NewsMeters } from '../core/ports/news-meters.js';
+import type { PurchaseRef } from '../core/ports/purchase-news.js';
 import { isEnd, isNews, stepOf, type PurchaseStep, type StepWord } from './purchase-step.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';

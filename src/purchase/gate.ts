@@ -1,9 +1,9 @@
-import type { PurchaseOutcome } from '../domain/outcome.js';
-import { purchaseKey } from '../domain/purchase.js';
-import { homeBucket, type SaleCard } from '../domain/sale.js';
-import type { HomeBucket } from '../ports/stock-ledger.js';
-import type { HotSales } from '../sale/hot-sales.js';
-import type { SaleCards } from '../sale/sale-cards.js';
+import type { PurchaseOutcome } from '../core/outcome.js';
+import { purchaseKey } from '../core/purchase.js';
+import { homeBucket, type SaleCard } from '../core/sale.js';
+import type { HomeBucket } from '../core/ports/stock-ledger.js';
+import type { HotSales } from '../sales/hot-sales.js';
+import type { SaleCards } from '../sales/sale-cards.js';
 import type { Batcher } from './batcher.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
 

@@ -1,6 +1,6 @@
-import type { PurchaseStatus } from '../domain/outcome.js';
-import type { NewsMeters } from '../ports/news-meters.js';
-import type { PurchaseRef } from '../ports/purchase-news.js';
+import type { PurchaseStatus } from '../core/outcome.js';
+import type { NewsMeters } from '../core/ports/news-meters.js';
+import type { PurchaseRef } from '../core/ports/purchase-news.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 

@@ -1,8 +1,8 @@
-import { assertNever, OperationalError } from '../domain/errors.js';
-import type { Purchase } from '../domain/purchase.js';
-import type { HomeBucket } from '../ports/stock-ledger.js';
-import type { Gathered } from '../stock/gather-units.js';
-import type { UnitFetcher } from '../stock/unit-fetcher.js';
+import { assertNever, OperationalError } from '../core/errors.js';
+import type { Purchase } from '../core/purchase.js';
+import type { HomeBucket } from '../core/ports/stock-ledger.js';
+import type { Gathered } from '../sales/stock/gather-units.js';
+import type { UnitFetcher } from '../sales/stock/unit-fetcher.js';
 import { placeBatch, type PlaceBatchPorts, type PlacedBatch, type Reply } from './place-batch.js';
 
 export interface AmongBucketsPorts extends PlaceBatchPorts {

@@ -1,11 +1,11 @@
-import { newBatchId, sealBatch, type Batch } from '../domain/batch.js';
-import { assertNever } from '../domain/errors.js';
-import type { PurchaseOutcome } from '../domain/outcome.js';
-import type { Purchase } from '../domain/purchase.js';
-import type { Clock } from '../ports/clock.js';
-import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
-import type { BatchVerdict } from '../ports/purchase-meters.js';
-import type { AskedBucket, DeductVerdict, StockLedger } from '../ports/stock-ledger.js';
+import { newBatchId, sealBatch, type Batch } from '../core/batch.js';
+import { assertNever } from '../core/errors.js';
+import type { PurchaseOutcome } from '../core/outcome.js';
+import type { Purchase } from '../core/purchase.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
+import type { BatchVerdict } from '../core/ports/purchase-meters.js';
+import type { AskedBucket, DeductVerdict, StockLedger } from '../core/ports/stock-ledger.js';
 
 export interface PlaceBatchPorts {
   readonly ledger: Pick<StockLedger, 'precheck' | 'deduct' | 'decide'>;

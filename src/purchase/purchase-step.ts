@@ -1,5 +1,5 @@
-import type { OrderState } from '../domain/order.js';
-import type { PurchaseStatus } from '../domain/outcome.js';
+import type { OrderState } from '../core/order.js';
+import type { PurchaseStatus } from '../core/outcome.js';
 
 /**
  * The way of a purchase in words, each later than those before it but for the last four, which are ends:

@@ -1,7 +1,7 @@
-import type { OrderNews } from '../domain/order-news.js';
-import type { PurchaseStatus } from '../domain/outcome.js';
-import type { Clock } from '../ports/clock.js';
-import type { PurchaseNews, PurchaseRef } from '../ports/purchase-news.js';
+import type { OrderNews } from '../core/order-news.js';
+import type { PurchaseStatus } from '../core/outcome.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { PurchaseNews, PurchaseRef } from '../core/ports/purchase-news.js';
 import { statusOf } from './read-purchase.js';
 
 export interface WatchPorts {

@@ -1,12 +1,12 @@
-import { OperationalError } from '../domain/errors.js';
-import type { Order } from '../domain/order.js';
-import type { PurchaseStatus } from '../domain/outcome.js';
-import { homeBucket, type Sale, type SaleCard } from '../domain/sale.js';
-import type { Clock } from '../ports/clock.js';
-import type { OrderBook } from '../ports/order-book.js';
-import type { PurchaseRef } from '../ports/purchase-news.js';
-import type { HomeBucket, StockLedger } from '../ports/stock-ledger.js';
-import type { SaleCards } from '../sale/sale-cards.js';
+import { OperationalError } from '../core/errors.js';
+import type { Order } from '../core/order.js';
+import type { PurchaseStatus } from '../core/outcome.js';
+import { homeBucket, type Sale, type SaleCard } from '../core/sale.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { OrderBook } from '../core/ports/order-book.js';
+import type { PurchaseRef } from '../core/ports/purchase-news.js';
+import type { HomeBucket, StockLedger } from '../core/ports/stock-ledger.js';
+import type { SaleCards } from '../sales/sale-cards.js';
 
 /** Longer than the broker keeps a message, and than reconcile looks at a sale that is closed. */
 const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;

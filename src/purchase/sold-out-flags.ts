@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../ports/clock.js';
-import type { Log } from '../ports/log.js';
-import type { HomeBucket, StockLedger } from '../ports/stock-ledger.js';
-import type { UnitFetcher } from '../stock/unit-fetcher.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import type { HomeBucket, StockLedger } from '../core/ports/stock-ledger.js';
+import type { UnitFetcher } from '../sales/stock/unit-fetcher.js';
 
 export interface SoldOutFlagsOptions {
   /** How long a seen zero is believed; released units are offered again this late at the most. */

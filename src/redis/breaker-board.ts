@@ -1,11 +1,11 @@
-import type { Dependency } from '../domain/errors.js';
+import type { Dependency } from '../core/errors.js';
 import {
   BREAKER_STATES,
   type BreakerBoard,
   type BreakerState,
   type LiveVote,
   type Vote,
-} from '../ports/breaker-board.js';
+} from '../core/ports/breaker-board.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 

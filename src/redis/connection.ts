@@ -1,6 +1,6 @@
 import { Cluster, type Redis } from 'ioredis';
-import { OperationalError } from '../domain/errors.js';
-import type { Log } from '../ports/log.js';
+import { OperationalError } from '../core/errors.js';
+import type { Log } from '../core/ports/log.js';
 import { namedAddress, readRedisAddress } from './address.js';
 import { createClient, mastersOf, type RedisClient, type RedisOptions } from './client.js';
 import { loadScripts, type RunScript } from './scripts.js';

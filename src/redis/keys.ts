@@ -1,8 +1,8 @@
-import type { BucketRef } from '../ports/stock-ledger.js';
+import type { BucketRef } from '../core/ports/stock-ledger.js';
 
 /**
  * Every key name of the product. The keys of a bucket share one hash tag, so that a script finds them in one slot;
- * ids are checked before they get here (src/domain/ids.ts), so none can break a tag.
+ * ids are checked before they get here (src/core/ids.ts), so none can break a tag.
  */
 export interface BucketKeys {
   readonly stock: string;

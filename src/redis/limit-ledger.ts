@@ -1,6 +1,6 @@
-import { Bug } from '../domain/errors.js';
-import { limitVerdict, type LimitSet, type LimitVerdict, type WindowFigures } from '../domain/limits.js';
-import type { LimitAnswers, LimitLedger, LimitVisit } from '../ports/limit-ledger.js';
+import { Bug } from '../core/errors.js';
+import { limitVerdict, type LimitSet, type LimitVerdict, type WindowFigures } from '../core/limits.js';
+import type { LimitAnswers, LimitLedger, LimitVisit } from '../core/ports/limit-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { limitKeys } from './keys.js';
 import { asList } from './replies.js';

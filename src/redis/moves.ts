@@ -1,5 +1,5 @@
-import { Bug } from '../domain/errors.js';
-import type { BucketTransfers, LentUnits } from '../domain/unit-transfer.js';
+import { Bug } from '../core/errors.js';
+import type { BucketTransfers, LentUnits } from '../core/unit-transfer.js';
 
 /** `seq:units:open|closed:time in ms`, as the `moves` hash keeps it. */
 export function readLent(to: number, text: string, nowMs: number): LentUnits {

@@ -1,8 +1,8 @@
 import { Cluster, type Redis } from 'ioredis';
-import { decodeOrderNews, encodeOrderNews } from '../domain/order-news.js';
-import { purchaseKey } from '../domain/purchase.js';
-import type { Log } from '../ports/log.js';
-import type { HearNews, PurchaseNews, PurchaseNewsSender, PurchaseRef } from '../ports/purchase-news.js';
+import { decodeOrderNews, encodeOrderNews } from '../core/order-news.js';
+import { purchaseKey } from '../core/purchase.js';
+import type { Log } from '../core/ports/log.js';
+import type { HearNews, PurchaseNews, PurchaseNewsSender, PurchaseRef } from '../core/ports/purchase-news.js';
 import { createListener } from './client.js';
 import { guarded, type RedisConnection, type RedisOptions } from './connection.js';
 import { newsChannel } from './keys.js';

@@ -1,4 +1,4 @@
-import type { Handed, PurchaseTokenLedger, Spent } from '../ports/purchase-token-ledger.js';
+import type { Handed, PurchaseTokenLedger, Spent } from '../core/ports/purchase-token-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { purchaseTokensKey } from './keys.js';
 import { asList } from './replies.js';

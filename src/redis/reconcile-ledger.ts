@@ -1,5 +1,5 @@
-import { Bug } from '../domain/errors.js';
-import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
+import { Bug } from '../core/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
 import {
   ADJUST_WORDS,
   type Adjusted,
@@ -7,7 +7,7 @@ import {
   type LedgerBatch,
   type PendingAge,
   type ReconcileLedger,
-} from '../ports/reconcile-ledger.js';
+} from '../core/ports/reconcile-ledger.js';
 import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { readMoves } from './moves.js';

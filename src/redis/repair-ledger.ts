@@ -1,8 +1,8 @@
-import { Bug } from '../domain/errors.js';
-import { formatRequestEntry } from '../domain/outcome.js';
-import type { LedgerRequest } from '../ports/reconcile-ledger.js';
-import type { BucketStanding, RepairLedger } from '../ports/repair-ledger.js';
-import type { BucketRef } from '../ports/stock-ledger.js';
+import { Bug } from '../core/errors.js';
+import { formatRequestEntry } from '../core/outcome.js';
+import type { LedgerRequest } from '../core/ports/reconcile-ledger.js';
+import type { BucketStanding, RepairLedger } from '../core/ports/repair-ledger.js';
+import type { BucketRef } from '../core/ports/stock-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { bodyOf } from './markers.js';

@@ -1,5 +1,5 @@
-import type { PurchaseAnswer, StockLedger } from '../ports/stock-ledger.js';
-import type { Log } from '../ports/log.js';
+import type { PurchaseAnswer, StockLedger } from '../core/ports/stock-ledger.js';
+import type { Log } from '../core/ports/log.js';
 import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
 

@@ -1,5 +1,5 @@
-import { Bug } from '../domain/errors.js';
-import { parseRequestEntry, type LedgerAnswer } from '../domain/outcome.js';
+import { Bug } from '../core/errors.js';
+import { parseRequestEntry, type LedgerAnswer } from '../core/outcome.js';
 
 /** Script replies are flat lists of strings and integers; these read them into words, or say that a script is wrong. */
 export function asList(reply: unknown): readonly unknown[] {

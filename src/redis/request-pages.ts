@@ -1,6 +1,6 @@
 import type { RedisClient } from './connection.js';
-import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
-import type { LedgerRequest } from '../ports/reconcile-ledger.js';
+import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
+import type { LedgerRequest } from '../core/ports/reconcile-ledger.js';
 import { scanHash, SCAN_COUNT } from './scan-hash.js';
 
 /**

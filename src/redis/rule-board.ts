@@ -1,4 +1,4 @@
-import type { BoardNews, RuleBoard } from '../ports/rule-board.js';
+import type { BoardNews, RuleBoard } from '../core/ports/rule-board.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { RULES_KEY } from './keys.js';
 

@@ -1,5 +1,5 @@
-import type { Sale } from '../domain/sale.js';
-import type { CachedCard, SaleCardCache } from '../ports/sale-card-cache.js';
+import type { Sale } from '../core/sale.js';
+import type { CachedCard, SaleCardCache } from '../core/ports/sale-card-cache.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { cardKey, cardLockKey } from './keys.js';
 

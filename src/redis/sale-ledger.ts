@@ -1,6 +1,6 @@
-import { Bug } from '../domain/errors.js';
-import { unitsOfBucket } from '../domain/sale.js';
-import type { GateOutcome, SaleLedger } from '../ports/stock-ledger.js';
+import { Bug } from '../core/errors.js';
+import { unitsOfBucket } from '../core/sale.js';
+import type { GateOutcome, SaleLedger } from '../core/ports/stock-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 

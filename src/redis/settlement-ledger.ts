@@ -1,9 +1,9 @@
 import { Cluster } from 'ioredis';
-import { bucketsOfBatch, type Batch } from '../domain/batch.js';
-import { Bug, OperationalError } from '../domain/errors.js';
-import { purchaseKey } from '../domain/purchase.js';
-import { homeBucket } from '../domain/sale.js';
-import type { BucketRef } from '../ports/stock-ledger.js';
+import { bucketsOfBatch, type Batch } from '../core/batch.js';
+import { Bug, OperationalError } from '../core/errors.js';
+import { purchaseKey } from '../core/purchase.js';
+import { homeBucket } from '../core/sale.js';
+import type { BucketRef } from '../core/ports/stock-ledger.js';
 import {
   UNPARK_WORDS,
   type Claimed,
@@ -11,7 +11,7 @@ import {
   type Release,
   type SettlementLedger,
   type Unparked,
-} from '../ports/settlement-ledger.js';
+} from '../core/ports/settlement-ledger.js';
 import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { bodyOf } from './markers.js';

@@ -1,9 +1,9 @@
-import type { Batch, BatchRef } from '../domain/batch.js';
-import { Bug } from '../domain/errors.js';
-import { parseRequestEntry } from '../domain/outcome.js';
-import { purchaseKey, type Purchase } from '../domain/purchase.js';
-import type { Log } from '../ports/log.js';
-import type { BucketStanding } from '../ports/repair-ledger.js';
+import type { Batch, BatchRef } from '../core/batch.js';
+import { Bug } from '../core/errors.js';
+import { parseRequestEntry } from '../core/outcome.js';
+import { purchaseKey, type Purchase } from '../core/purchase.js';
+import type { Log } from '../core/ports/log.js';
+import type { BucketStanding } from '../core/ports/repair-ledger.js';
 import type {
   AskedBucket,
   BucketRef,
@@ -13,7 +13,7 @@ import type {
   PrecheckVerdict,
   RequestLook,
   StockLedger,
-} from '../ports/stock-ledger.js';
+} from '../core/ports/stock-ledger.js';
 import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';

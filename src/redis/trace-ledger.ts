@@ -1,7 +1,7 @@
-import { Bug } from '../domain/errors.js';
-import { parseRequestEntry, type RequestEntry } from '../domain/outcome.js';
-import { purchaseKey } from '../domain/purchase.js';
-import type { TraceLedger } from '../ports/trace-ledger.js';
+import { Bug } from '../core/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
+import { purchaseKey } from '../core/purchase.js';
+import type { TraceLedger } from '../core/ports/trace-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { scanHash } from './scan-hash.js';

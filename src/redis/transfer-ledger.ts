@@ -1,6 +1,6 @@
-import { Bug } from '../domain/errors.js';
-import type { LentUnits } from '../domain/unit-transfer.js';
-import type { Borrowed, BucketLook, Lent, TransferLedger } from '../ports/transfer-ledger.js';
+import { Bug } from '../core/errors.js';
+import type { LentUnits } from '../core/unit-transfer.js';
+import type { Borrowed, BucketLook, Lent, TransferLedger } from '../core/ports/transfer-ledger.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { readLent } from './moves.js';

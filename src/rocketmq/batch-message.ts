@@ -1,5 +1,5 @@
 import type { MessageOptions } from 'rocketmq-client-nodejs';
-import type { Batch } from '../domain/batch.js';
+import type { Batch } from '../core/batch.js';
 
 /**
  * A batch as a message: key = batchId, so that a person finds it with `queryMsgByKey`. The properties repeat topic,

@@ -1,9 +1,9 @@
 import type { MessageView, TransactionChecker } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
-import { assertNever } from '../domain/errors.js';
-import type { ChannelMeters } from '../ports/channel-meters.js';
-import type { Log } from '../ports/log.js';
-import type { CheckBack, CheckBackAnswer } from '../ports/purchase-channel.js';
+import { assertNever } from '../core/errors.js';
+import type { ChannelMeters } from '../core/ports/channel-meters.js';
+import type { Log } from '../core/ports/log.js';
+import type { CheckBack, CheckBackAnswer } from '../core/ports/purchase-channel.js';
 import { KeyedLimiter } from './limiter.js';
 
 // The client does not export it.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { MessageIdFactory, type ILogger } from 'rocketmq-client-nodejs';
-import { OperationalError } from '../domain/errors.js';
-import type { Log } from '../ports/log.js';
+import { OperationalError } from '../core/errors.js';
+import type { Log } from '../core/ports/log.js';
 
 /** The client refuses a request time-out below this. */
 export const REQUEST_TIMEOUT_MS_MIN = 1000;

@@ -1,7 +1,7 @@
 import type { MessageView } from 'rocketmq-client-nodejs';
-import { assert, OperationalError } from '../domain/errors.js';
-import type { Delivery, DeliverySource } from '../ports/delivery-source.js';
-import type { Log } from '../ports/log.js';
+import { assert, OperationalError } from '../core/errors.js';
+import type { Delivery, DeliverySource } from '../core/ports/delivery-source.js';
+import type { Log } from '../core/ports/log.js';
 import { ChannelHealth } from './channel-health.js';
 import {
   baseClientOptions,

@@ -1,5 +1,5 @@
 import type { MessageOptions } from 'rocketmq-client-nodejs';
-import { OperationalError } from '../domain/errors.js';
+import { OperationalError } from '../core/errors.js';
 import { ChannelHealth } from './channel-health.js';
 import { baseClientOptions, type ConnectionOptions } from './client-options.js';
 import { FencedProducer } from './fenced-clients.js';

@@ -1,10 +1,10 @@
 import { Message, type SendReceipt } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
-import type { Batch } from '../domain/batch.js';
-import { TOPICS } from '../domain/topics.js';
-import type { ChannelMeters } from '../ports/channel-meters.js';
-import type { Log } from '../ports/log.js';
-import type { HalfMessage, PurchaseChannel } from '../ports/purchase-channel.js';
+import type { Batch } from '../core/batch.js';
+import { TOPICS } from '../core/topics.js';
+import type { ChannelMeters } from '../core/ports/channel-meters.js';
+import type { Log } from '../core/ports/log.js';
+import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
 import { batchMessage } from './batch-message.js';
 import { ChannelHealth } from './channel-health.js';
 import { createChecker, type CheckerOptions } from './checker.js';

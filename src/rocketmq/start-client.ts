@@ -1,5 +1,5 @@
-import { OperationalError } from '../domain/errors.js';
-import type { Log } from '../ports/log.js';
+import { OperationalError } from '../core/errors.js';
+import type { Log } from '../core/ports/log.js';
 import { useRandomMessageIds, type ClientAddress, type StartLimits } from './client-options.js';
 
 /** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */

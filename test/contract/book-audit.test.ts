@@ -3,8 +3,8 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { createBookAudit } from '../../src/mysql/book-audit.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
-import type { AuditedRow } from '../../src/ports/audit.js';
-import { draftSale } from '../../src/chaos/harness/open-sale.js';
+import type { AuditedRow } from '../../src/core/ports/audit.js';
+import { draftSale } from '../chaos/harness/open-sale.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('book audit', () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import type { BreakerBoard, BreakerState, LiveVote, Vote } from '../../src/ports/breaker-board.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { BreakerBoard, BreakerState, LiveVote, Vote } from '../../src/core/ports/breaker-board.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createBreakerBoard } from '../../src/redis/breaker-board.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from '../../src/redis/keys.js';

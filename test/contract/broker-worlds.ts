@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
-import { GROUPS, TOPICS } from '../../src/domain/topics.js';
-import { silentChannelMeters } from '../../src/ports/channel-meters.js';
-import type { Delivery, DeliverySource } from '../../src/ports/delivery-source.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { DeadlineChannel, OrderEventChannel } from '../../src/ports/order-channels.js';
-import type { CheckBack, PurchaseChannel, RedriveChannel } from '../../src/ports/purchase-channel.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
+import { silentChannelMeters } from '../../src/core/ports/channel-meters.js';
+import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { DeadlineChannel, OrderEventChannel } from '../../src/core/ports/order-channels.js';
+import type { CheckBack, PurchaseChannel, RedriveChannel } from '../../src/core/ports/purchase-channel.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../../src/rocketmq/order-channels.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { newBatchId } from '../../src/domain/batch.js';
+import { newBatchId } from '../../src/core/batch.js';
 import { expect } from 'chai';
 import { createCompensationBook } from '../../src/mysql/compensation-book.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
-import type { CompensationBook, CompensationJob, NewCompensationJob } from '../../src/ports/compensation-book.js';
-import type { ReconcileRuns } from '../../src/ports/reconcile-runs.js';
+import type { CompensationBook, CompensationJob, NewCompensationJob } from '../../src/core/ports/compensation-book.js';
+import type { ReconcileRuns } from '../../src/core/ports/reconcile-runs.js';
 import { MemoryCompensationBook } from '../helpers/memory/memory-compensation-book.js';
 import type { Audited } from '../helpers/memory/memory-dead-letter-book.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { freshSaleId } from '../helpers/sales.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 import { mysqlWorld, systemClock } from './book-worlds.js';
 
 interface World {

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import type { OrderState } from '../../src/domain/order.js';
+import type { OrderState } from '../../src/core/order.js';
 import { createCouponBook } from '../../src/mysql/coupon-book.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createNewsRows } from '../../src/mysql/news-rows.js';
 import { createOrderStates } from '../../src/mysql/order-states.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
-import { draftSale } from '../../src/chaos/harness/open-sale.js';
+import { draftSale } from '../chaos/harness/open-sale.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('coupons and states of orders, in MySQL', () => {

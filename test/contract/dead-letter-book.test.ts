@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import type { DeadLetter, DeadLetterFilter, StoredDeadLetter } from '../../src/ports/dead-letters.js';
+import type { DeadLetter, DeadLetterFilter, StoredDeadLetter } from '../../src/core/ports/dead-letters.js';
 import { batchOf, freshSaleId, purchasesOf } from '../helpers/sales.js';
 import { WORLDS, type BookWorld } from './book-worlds.js';
 

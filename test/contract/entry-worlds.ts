@@ -1,6 +1,6 @@
-import type { NonceStore } from '../../src/ports/nonce-store.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { PurchaseTokenLedger } from '../../src/ports/purchase-token-ledger.js';
+import type { NonceStore } from '../../src/core/ports/nonce-store.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { PurchaseTokenLedger } from '../../src/core/ports/purchase-token-ledger.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenLedger } from '../../src/redis/purchase-token-ledger.js';

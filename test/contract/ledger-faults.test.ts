@@ -1,19 +1,19 @@
 import { expect } from 'chai';
-import { OperationalError } from '../../src/domain/errors.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
-import type { SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
+import { OperationalError } from '../../src/core/errors.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { SettlementLedger } from '../../src/core/ports/settlement-ledger.js';
+import type { SaleLedger, StockLedger } from '../../src/core/ports/stock-ledger.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { waitUntil } from '../../src/stack/wait-until.js';
+import { waitUntil } from '../../deploy/local/stack/wait-until.js';
 import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
 import type { LedgerFault } from '../helpers/memory/memory-server.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { sureEntry } from '../helpers/sure-entry.js';
-import { TcpProxy } from '../../src/chaos/harness/tcp-proxy.js';
+import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 
 type Ledger = StockLedger & SaleLedger & SettlementLedger;
 

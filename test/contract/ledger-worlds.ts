@@ -1,9 +1,9 @@
-import type { RepairLedger } from '../../src/ports/repair-ledger.js';
-import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
-import type { SaleCardCache } from '../../src/ports/sale-card-cache.js';
-import type { TransferLedger } from '../../src/ports/transfer-ledger.js';
-import type { BucketRef, SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { RepairLedger } from '../../src/core/ports/repair-ledger.js';
+import type { SettlementLedger } from '../../src/core/ports/settlement-ledger.js';
+import type { SaleCardCache } from '../../src/core/ports/sale-card-cache.js';
+import type { TransferLedger } from '../../src/core/ports/transfer-ledger.js';
+import type { BucketRef, SaleLedger, StockLedger } from '../../src/core/ports/stock-ledger.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createRepairLedger } from '../../src/redis/repair-ledger.js';
@@ -20,7 +20,7 @@ import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import type { Sale } from '../../src/domain/sale.js';
+import type { Sale } from '../../src/core/sale.js';
 
 /** A ledger as the contract suites see it: Redis and the one in memory look the same from here. */
 export interface LedgerWorld {

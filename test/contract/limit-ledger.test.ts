@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import type { LimitSet } from '../../src/domain/limits.js';
-import { LocalLimitLedger } from '../../src/entry/limits/local-limit-ledger.js';
+import type { LimitSet } from '../../src/core/limits.js';
+import { LocalLimitLedger } from '../../src/admission/limits/local-limit-ledger.js';
 import {
   LIMIT_VISITS_MAX,
   type LimitAnswers,
   type LimitLedger,
   type LimitVisit,
-} from '../../src/ports/limit-ledger.js';
-import { silentLog } from '../../src/ports/log.js';
+} from '../../src/core/ports/limit-ledger.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { createLimitLedger } from '../../src/redis/limit-ledger.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { steadyClock } from '../../src/app/system-clock.js';
-import { limitsRules } from '../../src/entry/limits/limits-rules.js';
-import type { Refused } from '../../src/entry/layer.js';
-import { Limits } from '../../src/entry/limits/limits.js';
-import { noLimitMeters } from '../../src/ports/limit-meters.js';
-import { silentLog } from '../../src/ports/log.js';
+import { steadyClock } from '../../src/programs/system-clock.js';
+import { limitsRules } from '../../src/admission/limits/limits-rules.js';
+import type { Refused } from '../../src/admission/layer.js';
+import { Limits } from '../../src/admission/limits/limits.js';
+import { noLimitMeters } from '../../src/core/ports/limit-meters.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitLedger } from '../../src/redis/limit-ledger.js';
-import { waitUntil } from '../../src/stack/wait-until.js';
+import { waitUntil } from '../../deploy/local/stack/wait-until.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 
 const BACK_WITHIN_MS = 30_000;

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { createConnection, type Connection } from 'mysql2/promise';
-import { OperationalError } from '../../src/domain/errors.js';
+import { OperationalError } from '../../src/core/errors.js';
 import { migrate, type MigrateProgress } from '../../src/mysql/migrate.js';
 import { MIGRATIONS } from '../../src/mysql/migrations/list.js';
 import { connectionOptions } from '../../src/mysql/pool.js';

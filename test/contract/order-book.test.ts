@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
-import { composeOrderId } from '../../src/domain/order-id.js';
-import type { FailureReason } from '../../src/domain/order.js';
-import type { Sale } from '../../src/domain/sale.js';
-import type { NewOrder, WriteOutcome, WritePlan } from '../../src/ports/order-book.js';
+import type { Batch } from '../../src/core/batch.js';
+import { composeOrderId } from '../../src/core/order-id.js';
+import type { FailureReason } from '../../src/core/order.js';
+import type { Sale } from '../../src/core/sale.js';
+import type { NewOrder, WriteOutcome, WritePlan } from '../../src/core/ports/order-book.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type BookWorld } from './book-worlds.js';
 

@@ -1,12 +1,12 @@
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { expect } from 'chai';
-import { OperationalError } from '../../src/domain/errors.js';
-import type { Order } from '../../src/domain/order.js';
+import { OperationalError } from '../../src/core/errors.js';
+import type { Order } from '../../src/core/order.js';
 import { createOrderMoves } from '../../src/mysql/order-moves.js';
 import { openMysqlPool, type MysqlPool, type Transaction } from '../../src/mysql/pool.js';
-import type { Clock } from '../../src/ports/clock.js';
-import { silentLog, type Log } from '../../src/ports/log.js';
-import { until } from '../../src/chaos/harness/until.js';
+import type { Clock } from '../../src/core/ports/clock.js';
+import { silentLog, type Log } from '../../src/core/ports/log.js';
+import { until } from '../chaos/harness/until.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 import { mysqlWorld, systemClock } from './book-worlds.js';
 import { DUE_MS, LATER_MS, ordersIn, paymentOf, type MovesWorld } from './order-moves-worlds.js';

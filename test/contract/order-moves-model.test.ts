@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Order } from '../../src/domain/order.js';
+import type { Order } from '../../src/core/order.js';
 import { DUE_MS, LATER_MS, MOVES_WORLDS, ordersIn, type MovesWorld } from './order-moves-worlds.js';
 
 /** Few orders and few payments, so that they meet. */

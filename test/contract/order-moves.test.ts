@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Order, OrderState } from '../../src/domain/order.js';
-import { homeBucket } from '../../src/domain/sale.js';
+import type { Order, OrderState } from '../../src/core/order.js';
+import { homeBucket } from '../../src/core/sale.js';
 import { DUE_MS, MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-moves-worlds.js';
 
 const names = (count: number): string[] =>

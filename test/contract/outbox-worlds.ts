@@ -2,7 +2,7 @@ import { createConnection } from 'mysql2/promise';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { connectionOptions, openMysqlPool } from '../../src/mysql/pool.js';
-import type { Outbox, OutboxKind, OutboxPayloads } from '../../src/ports/outbox.js';
+import type { Outbox, OutboxKind, OutboxPayloads } from '../../src/core/ports/outbox.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryOutbox } from '../helpers/memory/memory-outbox.js';
 import { stackEnv } from '../helpers/stack-env.js';

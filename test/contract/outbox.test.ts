@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { OrdersMoved, OutboxKind } from '../../src/ports/outbox.js';
+import type { OrdersMoved, OutboxKind } from '../../src/core/ports/outbox.js';
 import { memoryOutboxWorld, mysqlOutboxWorld, type OutboxWorld } from './outbox-worlds.js';
 
 const LEASE_MS = 60_000;

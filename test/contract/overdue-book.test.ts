@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createOverdueBook } from '../../src/mysql/overdue-book.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import type { AgedState } from '../../src/ports/overdue-book.js';
+import type { AgedState } from '../../src/core/ports/overdue-book.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../src/ports/purchase-channel.js';
-import type { DeliverySource } from '../../src/ports/delivery-source.js';
-import type { Batch } from '../../src/domain/batch.js';
+import type { CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../src/core/ports/purchase-channel.js';
+import type { DeliverySource } from '../../src/core/ports/delivery-source.js';
+import type { Batch } from '../../src/core/batch.js';
 import {
   freshBatch,
   memoryWorld,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { OrderNews } from '../../src/domain/order-news.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { PurchaseNews, PurchaseNewsSender } from '../../src/ports/purchase-news.js';
+import type { OrderNews } from '../../src/core/order-news.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { PurchaseNews, PurchaseNewsSender } from '../../src/core/ports/purchase-news.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { newsChannel } from '../../src/redis/keys.js';
 import { createPurchaseNewsSender, openPurchaseNews } from '../../src/redis/purchase-news.js';
@@ -9,8 +9,8 @@ import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
 import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { TcpProxy } from '../../src/chaos/harness/tcp-proxy.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
+import { until } from '../chaos/harness/until.js';
 
 interface NewsWorld {
   readonly news: PurchaseNews;

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
-import type { Sale } from '../../src/domain/sale.js';
-import { composeOrderId, explainOrderId } from '../../src/domain/order-id.js';
+import type { Batch } from '../../src/core/batch.js';
+import type { Sale } from '../../src/core/sale.js';
+import { composeOrderId, explainOrderId } from '../../src/core/order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createReconcileBook } from '../../src/mysql/reconcile-book.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { MintedWindow, ReconcileBook } from '../../src/ports/reconcile-book.js';
-import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
-import type { SettlementLedger } from '../../src/ports/settlement-ledger.js';
-import type { SaleLedger, StockLedger } from '../../src/ports/stock-ledger.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { MintedWindow, ReconcileBook } from '../../src/core/ports/reconcile-book.js';
+import type { ReconcileLedger } from '../../src/core/ports/reconcile-ledger.js';
+import type { SettlementLedger } from '../../src/core/ports/settlement-ledger.js';
+import type { SaleLedger, StockLedger } from '../../src/core/ports/stock-ledger.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createReconcileLedger } from '../../src/redis/reconcile-ledger.js';
@@ -23,7 +23,7 @@ import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/me
 import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import type { TransferLedger } from '../../src/ports/transfer-ledger.js';
+import type { TransferLedger } from '../../src/core/ports/transfer-ledger.js';
 import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type BookWorld } from './book-worlds.js';
 

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
-import type { Sale } from '../../src/domain/sale.js';
-import { createOrderIdMinter, type OrderIdMinter } from '../../src/order/order-id-minter.js';
-import { recordBatches, type BatchResult } from '../../src/order/record-batches.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { Batch } from '../../src/core/batch.js';
+import type { Sale } from '../../src/core/sale.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-id-minter.js';
+import { recordBatches, type BatchResult } from '../../src/orders/record-batches.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { grantingLedger as ledger } from '../helpers/claims.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type BookWorld } from './book-worlds.js';

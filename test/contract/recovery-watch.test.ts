@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import { cancelPlanted, plantOrder } from '../../src/chaos/harness/planted-order.js';
-import { holdBatch, type RecordedBatch } from '../../src/chaos/harness/recorded-batch.js';
-import { RecoveryWatch } from '../../src/chaos/harness/recovery-watch.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import { cancelPlanted, plantOrder } from '../chaos/harness/planted-order.js';
+import { holdBatch, type RecordedBatch } from '../chaos/harness/recorded-batch.js';
+import { RecoveryWatch } from '../chaos/harness/recovery-watch.js';
+import { until } from '../chaos/harness/until.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import type { Sale } from '../../src/domain/sale.js';
+import type { Sale } from '../../src/core/sale.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 
 /** Several looks of the watch. */

@@ -8,9 +8,9 @@ import {
   mountRefusal,
   mountVolume,
   unmountBelow,
-} from '../../src/chaos/harness/small-volume.js';
-import { until } from '../../src/chaos/harness/until.js';
-import { silentLog } from '../../src/ports/log.js';
+} from '../chaos/harness/small-volume.js';
+import { until } from '../chaos/harness/until.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../../src/redis/probe.js';
 import {

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import type { Batch } from '../../src/domain/batch.js';
-import { OperationalError } from '../../src/domain/errors.js';
-import { purchaseKey } from '../../src/domain/purchase.js';
-import type { Sale } from '../../src/domain/sale.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { StockLedger } from '../../src/ports/stock-ledger.js';
+import type { Batch } from '../../src/core/batch.js';
+import { OperationalError } from '../../src/core/errors.js';
+import { purchaseKey } from '../../src/core/purchase.js';
+import type { Sale } from '../../src/core/sale.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { StockLedger } from '../../src/core/ports/stock-ledger.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
@@ -18,7 +18,7 @@ import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import { startRedisCluster, type RedisCluster } from '../helpers/redis-cluster.js';
 import { startWatchedRedis, type WatchedRedis } from '../helpers/redis-sentinel.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
-import { found, until } from '../../src/chaos/harness/until.js';
+import { found, until } from '../chaos/harness/until.js';
 
 const STOCK = 10_000;
 const at = ({ saleId }: Sale) => ({ saleId, bucket: 0 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { LeasedRefund } from '../../src/ports/refund-book.js';
+import type { LeasedRefund } from '../../src/core/ports/refund-book.js';
 import { MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-moves-worlds.js';
 
 const LEASE_MS = 60_000;

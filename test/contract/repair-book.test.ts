@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { newBatchId } from '../../src/domain/batch.js';
-import { GROUPS, TOPICS } from '../../src/domain/topics.js';
+import { newBatchId } from '../../src/core/batch.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type BookWorld } from './book-worlds.js';
 

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
-import { OperationalError } from '../../src/domain/errors.js';
-import type { RequestEntry } from '../../src/domain/outcome.js';
-import type { Sale } from '../../src/domain/sale.js';
-import type { LedgerRequest } from '../../src/ports/reconcile-ledger.js';
-import type { RebuiltBucket } from '../../src/ports/repair-ledger.js';
+import type { Batch } from '../../src/core/batch.js';
+import { OperationalError } from '../../src/core/errors.js';
+import type { RequestEntry } from '../../src/core/outcome.js';
+import type { Sale } from '../../src/core/sale.js';
+import type { LedgerRequest } from '../../src/core/ports/reconcile-ledger.js';
+import type { RebuiltBucket } from '../../src/core/ports/repair-ledger.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { sureEntry } from '../helpers/sure-entry.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Sale } from '../../src/domain/sale.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { Sale } from '../../src/core/sale.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../../src/redis/replica-barrier.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';
@@ -8,7 +8,7 @@ import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 const REPLICAS_MS = 300;
 /** Far more than two small servers need to agree. */

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { OperationalError } from '../../src/domain/errors.js';
-import { GROUPS, TOPICS } from '../../src/domain/topics.js';
-import { silentChannelMeters } from '../../src/ports/channel-meters.js';
-import { silentLog } from '../../src/ports/log.js';
+import { OperationalError } from '../../src/core/errors.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
+import { silentChannelMeters } from '../../src/core/ports/channel-meters.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { probeBroker } from '../../src/rocketmq/probe.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { TcpProxy } from '../../src/chaos/harness/tcp-proxy.js';
+import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { freshBatch } from './broker-worlds.js';
 
 const log = silentLog;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import { silentLog } from '../../src/ports/log.js';
-import type { RuleBoard } from '../../src/ports/rule-board.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { RuleBoard } from '../../src/core/ports/rule-board.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRuleBoard } from '../../src/redis/rule-board.js';
 import { MemoryRuleBoard } from '../helpers/memory/memory-rule-store.js';

@@ -3,8 +3,8 @@ import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { openMysqlPool } from '../../src/mysql/pool.js';
 import { createRuleStore } from '../../src/mysql/rule-store.js';
-import type { AuditEntry } from '../../src/ports/audit-log.js';
-import type { RuleStore } from '../../src/ports/rule-store.js';
+import type { AuditEntry } from '../../src/core/ports/audit-log.js';
+import type { RuleStore } from '../../src/core/ports/rule-store.js';
 import { MemoryRuleStore } from '../helpers/memory/memory-rule-store.js';
 import { ownDatabase } from '../helpers/own-database.js';
 

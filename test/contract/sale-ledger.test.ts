@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Sale } from '../../src/domain/sale.js';
+import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
-import { homeBucket, type Sale } from '../../src/domain/sale.js';
-import { NewBooks } from '../../src/repair/new-books.js';
-import { bucketRefsOf } from '../../src/repair/repair-sale.js';
+import type { Batch } from '../../src/core/batch.js';
+import { homeBucket, type Sale } from '../../src/core/sale.js';
+import { NewBooks } from '../../src/recovery/repair/new-books.js';
+import { bucketRefsOf } from '../../src/recovery/repair/repair-sale.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
-import { lostIn } from '../../src/domain/outcome.js';
-import type { Sale } from '../../src/domain/sale.js';
-import type { Release } from '../../src/ports/settlement-ledger.js';
+import type { Batch } from '../../src/core/batch.js';
+import { lostIn } from '../../src/core/outcome.js';
+import type { Sale } from '../../src/core/sale.js';
+import type { Release } from '../../src/core/ports/settlement-ledger.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { sureEntry } from '../helpers/sure-entry.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { newBatchId, type Batch } from '../../src/domain/batch.js';
-import type { PurchaseAnswer } from '../../src/ports/stock-ledger.js';
-import { purchaseKey } from '../../src/domain/purchase.js';
-import type { Sale } from '../../src/domain/sale.js';
+import { newBatchId, type Batch } from '../../src/core/batch.js';
+import type { PurchaseAnswer } from '../../src/core/ports/stock-ledger.js';
+import { purchaseKey } from '../../src/core/purchase.js';
+import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';

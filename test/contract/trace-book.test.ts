@@ -4,7 +4,7 @@ import { createTraceBook } from '../../src/mysql/trace-book.js';
 import { createSaleBook } from '../../src/mysql/sale-book.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { draftSale } from '../../src/chaos/harness/open-sale.js';
+import { draftSale } from '../chaos/harness/open-sale.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 
 /** A database of its own: the walk reads the whole table. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { newBatchId } from '../../src/domain/batch.js';
-import { silentLog } from '../../src/ports/log.js';
+import { newBatchId } from '../../src/core/batch.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createSaleLedger } from '../../src/redis/sale-ledger.js';

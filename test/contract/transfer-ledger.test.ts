@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { Sale } from '../../src/domain/sale.js';
-import { openTransfers, unitsInTransit, type UnitTransfer } from '../../src/domain/unit-transfer.js';
-import type { BucketLook } from '../../src/ports/transfer-ledger.js';
+import type { Sale } from '../../src/core/sale.js';
+import { openTransfers, unitsInTransit, type UnitTransfer } from '../../src/core/unit-transfer.js';
+import type { BucketLook } from '../../src/core/ports/transfer-ledger.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { LEDGER_WORLDS, openSale, type LedgerWorld } from './ledger-worlds.js';
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import { OperationalError } from '../../src/domain/errors.js';
-import type { DeadLetter } from '../../src/ports/dead-letters.js';
-import type { Clock } from '../../src/ports/clock.js';
+import { OperationalError } from '../../src/core/errors.js';
+import type { DeadLetter } from '../../src/core/ports/dead-letters.js';
+import type { Clock } from '../../src/core/ports/clock.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryWorkerSlots, SLOT_GRACE_MS } from '../helpers/memory/memory-worker-slots.js';
 import { WORLDS, type BookWorld } from './book-worlds.js';

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { RENDER_COMMAND, renderConfigDocs } from '../../src/config/docs.js';
-import type { Key } from '../../src/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA } from '../../src/config/schema.js';
+import { RENDER_COMMAND, renderConfigDocs } from '../../src/core/config/docs.js';
+import type { Key } from '../../src/core/config/key.js';
+import { PROGRAM_SECTIONS, SCHEMA } from '../../src/core/config/schema.js';
 
 const page = (): string => readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
 const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
 
 describe('guard: the configuration is documented', () => {
-  it('docs/configuration.md is what src/config/schema.ts says', () => {
+  it('docs/configuration.md is what src/core/config/schema.ts says', () => {
     expect(page() === renderConfigDocs(), `docs/configuration.md is out of date, run: ${RENDER_COMMAND}`).to.equal(
       true,
     );

@@ -8,18 +8,18 @@ const REPO = fileURLToPath(new URL('../../', import.meta.url));
 
 /** A file as it might be written one day, and an import that its folder may not have. */
 const FORBIDDEN = [
-  ['src/domain/errors.ts', "import '../ports/clock.js';"],
-  ['src/domain/errors.ts', "import { bucketKeys } from '../redis/keys.js';\nexport const k = bucketKeys;"],
-  ['src/domain/sale.ts', "import type { BucketKeys } from '../redis/keys.js';\nexport type K = BucketKeys;"],
-  ['src/ports/clock.ts', "import '../purchase/batcher.js';"],
-  ['src/ports/clock.ts', "import type { RedisOptions } from '../redis/connection.js';\nexport type R = RedisOptions;"],
+  ['src/core/errors.ts', "import '../ports/clock.js';"],
+  ['src/core/errors.ts', "import { bucketKeys } from '../redis/keys.js';\nexport const k = bucketKeys;"],
+  ['src/core/sale.ts', "import type { BucketKeys } from '../redis/keys.js';\nexport type K = BucketKeys;"],
+  ['src/core/ports/clock.ts', "import '../purchase/batcher.js';"],
+  ['src/core/ports/clock.ts', "import type { RedisOptions } from '../redis/connection.js';\nexport type R = RedisOptions;"],
   ['src/purchase/gate.ts', "import '../redis/keys.js';"],
   ['src/purchase/gate.ts', "import '../rocketmq/purchase-channel.js';"],
   ['src/purchase/gate.ts', "import '../config/load.js';"],
-  ['src/keeper/job.ts', "import '../redis/keys.js';"],
-  ['src/sale/sale-desk.ts', "import '../purchase/gate.js';"],
-  ['src/entry/entry.ts', "import '../redis/keys.js';"],
-  ['src/entry/entry.ts', "import '../purchase/gate.js';"],
+  ['src/core/job.ts', "import '../redis/keys.js';"],
+  ['src/sales/sale-desk.ts', "import '../purchase/gate.js';"],
+  ['src/admission/entry.ts', "import '../redis/keys.js';"],
+  ['src/admission/entry.ts', "import '../purchase/gate.js';"],
   ['src/purchase/gate.ts', "import '../entry/entry.js';"],
   ['src/redis/keys.ts', "import '../rocketmq/purchase-channel.js';"],
   ['src/redis/keys.ts', "import '../purchase/gate.js';"],
@@ -27,21 +27,21 @@ const FORBIDDEN = [
   ['src/rocketmq/purchase-channel.ts', "import '../redis/keys.js';"],
   ['src/http/auth.ts', "import '../redis/keys.js';"],
   ['src/http/auth.ts', "import '../app/api.js';"],
-  ['src/config/load.ts', "import '../redis/keys.js';"],
-  ['src/chaos/arena.ts', "import '../http/auth.js';"],
-  ['src/chaos/arena.ts', "import '../app/api.js';"],
-  ['src/app/api.ts', "import '../chaos/arena.js';"],
+  ['src/core/config/load.ts', "import '../redis/keys.js';"],
+  ['test/chaos/arena.ts', "import '../http/auth.js';"],
+  ['test/chaos/arena.ts', "import '../app/api.js';"],
+  ['src/programs/api.ts', "import '../chaos/arena.js';"],
 ] as const;
 
 const ALLOWED = [
-  ['src/ports/clock.ts', "import '../domain/errors.js';"],
+  ['src/core/ports/clock.ts', "import '../domain/errors.js';"],
   [
     'src/purchase/gate.ts',
     "import '../domain/errors.js';\nimport '../ports/clock.js';\nimport '../sale/sale-cards.js';",
   ],
   ['src/redis/keys.ts', "import '../domain/errors.js';\nimport '../ports/stock-ledger.js';"],
-  ['src/chaos/arena.ts', "import '../http/token.js';\nimport '../app/system-clock.js';"],
-  ['src/app/api.ts', "import '../redis/keys.js';\nimport '../purchase/gate.js';\nimport '../http/auth.js';"],
+  ['test/chaos/arena.ts', "import '../http/token.js';\nimport '../app/system-clock.js';"],
+  ['src/programs/api.ts', "import '../redis/keys.js';\nimport '../purchase/gate.js';\nimport '../http/auth.js';"],
 ] as const;
 
 describe('guard: lint holds the direction of imports', function () {
@@ -78,19 +78,19 @@ describe('guard: lint holds the direction of imports', function () {
   it('a cycle is an error, in one folder too', async () => {
     // order-id.ts imports sale.ts; here sale.ts imports it back.
     const text = "import { WORKER_SLOTS } from './order-id.js';\nexport const hash32 = (): number => WORKER_SLOTS;";
-    expect(await rulesBroken('src/domain/sale.ts', text)).to.include('import-x/no-cycle');
+    expect(await rulesBroken('src/core/sale.ts', text)).to.include('import-x/no-cycle');
   });
 
   it('only src/config reads the environment', async () => {
     const text = 'export const url = process.env.REDIS_URL;';
     expect(await rulesBroken('src/redis/keys.ts', text)).to.include('no-restricted-properties');
-    expect(await rulesBroken('src/config/load.ts', text)).not.to.include('no-restricted-properties');
+    expect(await rulesBroken('src/core/config/load.ts', text)).not.to.include('no-restricted-properties');
   });
 
   it('a dropped promise and a switch with a hole are errors', async () => {
     const dropped = 'export async function f(): Promise<void> {\n  f();\n}';
-    expect(await rulesBroken('src/domain/sale.ts', dropped)).to.include('@typescript-eslint/no-floating-promises');
+    expect(await rulesBroken('src/core/sale.ts', dropped)).to.include('@typescript-eslint/no-floating-promises');
     const hole = "export function g(x: 'a' | 'b'): void {\n  switch (x) {\n    case 'a':\n      break;\n  }\n}";
-    expect(await rulesBroken('src/domain/sale.ts', hole)).to.include('@typescript-eslint/switch-exhaustiveness-check');
+    expect(await rulesBroken('src/core/sale.ts', hole)).to.include('@typescript-eslint/switch-exhaustiveness-check');
   });
 });

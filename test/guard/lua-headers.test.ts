@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import type { LedgerAnswer } from '../../src/domain/outcome.js';
-import type { LimitVerdict } from '../../src/domain/limits.js';
-import type { Handed, Spent } from '../../src/ports/purchase-token-ledger.js';
-import type { ReconcileLedger } from '../../src/ports/reconcile-ledger.js';
-import type { RepairLedger } from '../../src/ports/repair-ledger.js';
-import type { Claimed, SettlementLedger } from '../../src/ports/settlement-ledger.js';
-import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/ports/stock-ledger.js';
-import type { Borrowed, Lent, TransferLedger } from '../../src/ports/transfer-ledger.js';
+import type { LedgerAnswer } from '../../src/core/outcome.js';
+import type { LimitVerdict } from '../../src/core/limits.js';
+import type { Handed, Spent } from '../../src/core/ports/purchase-token-ledger.js';
+import type { ReconcileLedger } from '../../src/core/ports/reconcile-ledger.js';
+import type { RepairLedger } from '../../src/core/ports/repair-ledger.js';
+import type { Claimed, SettlementLedger } from '../../src/core/ports/settlement-ledger.js';
+import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/core/ports/stock-ledger.js';
+import type { Borrowed, Lent, TransferLedger } from '../../src/core/ports/transfer-ledger.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
 const LUA = new URL('../../lua/', import.meta.url);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { nameOf } from '../../src/chaos/row.js';
-import { ROWS } from '../../src/chaos/rows/list.js';
+import { nameOf } from '../chaos/row.js';
+import { ROWS } from '../chaos/rows/list.js';
 import { editedFiles, StaleMutant } from '../mutants/mutant-build.js';
 import { MUTANTS, type Mutant } from '../mutants/mutants.js';
 
@@ -33,7 +33,7 @@ describe('guard: the planted bugs', () => {
   it('are stale when their text is gone, or stands there twice', () => {
     const [first] = MUTANTS as [Mutant];
     for (const find of ['this stands nowhere', 'export']) {
-      const edits = [{ file: 'src/domain/order.ts', find, replace: '' }];
+      const edits = [{ file: 'src/core/order.ts', find, replace: '' }];
       expect(() => editedFiles({ ...first, edits })).to.throw(StaleMutant);
     }
   });

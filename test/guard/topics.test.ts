@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { DEAD_LETTERS, GROUPS, TOPICS, WRITER_RETRIES_MAX } from '../../src/domain/topics.js';
+import { DEAD_LETTERS, GROUPS, TOPICS, WRITER_RETRIES_MAX } from '../../src/core/topics.js';
 
 interface TopicEntry {
   topicName: string;

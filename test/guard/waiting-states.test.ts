@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
-import { SCHEMA } from '../../src/config/schema.js';
-import type { Key } from '../../src/config/key.js';
-import { WAITING_STATES, WATCHED_STATES } from '../../src/domain/waiting-states.js';
+import { SCHEMA } from '../../src/core/config/schema.js';
+import type { Key } from '../../src/core/config/key.js';
+import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import {
   createBreakerMeters,
   createDegradeMeters,
   createEntryMeters,
   createLimitMeters,
-} from '../../src/observability/entry-metrics.js';
+} from '../../src/programs/entry-metrics.js';
 import {
   createChannelMeters,
   createHttpMeters,
@@ -17,7 +17,7 @@ import {
   createPurchaseMeters,
   createReconcileMeters,
   createWorkerMeters,
-} from '../../src/observability/metrics.js';
+} from '../../src/programs/metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -81,7 +81,7 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
     expect(text, 'seen before it moves').to.match(/^seckill_entry_breaker\{dependency="redis"\} 0$/m);
   });
 
-  it('docs/architecture.md has the table of src/domain/waiting-states.ts', () => {
+  it('docs/architecture.md has the table of src/core/waiting-states.ts', () => {
     const page = read('docs/architecture.md');
     for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {
       expect(page).to.contain(`| \`${state}\` | ${waits} | ${deadline} | ${endedBy} | \`${watchedAs}\` |`);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/app/system-clock.js';
-import { checkSale, waitUntilAtRest, type SaleFigures } from '../../src/reconcile/check-sale.js';
-import type { OpLog } from '../../src/chaos/harness/op-log.js';
+import { systemClock } from '../../src/programs/system-clock.js';
+import { checkSale, waitUntilAtRest, type SaleFigures } from '../invariants/check-sale.js';
+import type { OpLog } from '../chaos/harness/op-log.js';
 import type { TestStack } from './stack.js';
 
 /** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */

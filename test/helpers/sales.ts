@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
-import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
-import type { Purchase } from '../../src/domain/purchase.js';
-import type { Sale } from '../../src/domain/sale.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
+import type { Purchase } from '../../src/core/purchase.js';
+import type { Sale } from '../../src/core/sale.js';
 
 let made = 0;
 

@@ -1,8 +1,8 @@
-import type { Batch } from '../../src/domain/batch.js';
-import type { Purchase } from '../../src/domain/purchase.js';
-import type { LedgerSaleState, Sale } from '../../src/domain/sale.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { Release, Settlement } from '../../src/ports/settlement-ledger.js';
+import type { Batch } from '../../src/core/batch.js';
+import type { Purchase } from '../../src/core/purchase.js';
+import type { LedgerSaleState, Sale } from '../../src/core/sale.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { Release, Settlement } from '../../src/core/ports/settlement-ledger.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys, type BucketKeys } from '../../src/redis/keys.js';
 import type { BucketSnapshot } from './memory/memory-bucket.js';

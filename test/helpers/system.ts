@@ -1,6 +1,6 @@
-import { stopLoads } from '../../src/chaos/harness/buyers.js';
-import { closeConnections } from '../../src/chaos/harness/http-client.js';
-import { Programs } from '../../src/chaos/harness/programs.js';
+import { stopLoads } from '../chaos/harness/buyers.js';
+import { closeConnections } from '../chaos/harness/http-client.js';
+import { Programs } from '../chaos/harness/programs.js';
 import { openTestStack, type TestStack } from './stack.js';
 
 /** Real servers and real programs for one test file. */

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { decodeBatch, sealBatch } from '../../src/domain/batch.js';
-import { decodeOrderEvents, encodeOrderEvents } from '../../src/domain/order-event.js';
-import { decodeOrderNews, encodeOrderNews } from '../../src/domain/order-news.js';
-import { parseRequestEntry, formatRequestEntry } from '../../src/domain/outcome.js';
-import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/domain/payment-deadline.js';
+import { decodeBatch, sealBatch } from '../../src/core/batch.js';
+import { decodeOrderEvents, encodeOrderEvents } from '../../src/core/order-event.js';
+import { decodeOrderNews, encodeOrderNews } from '../../src/core/order-news.js';
+import { parseRequestEntry, formatRequestEntry } from '../../src/core/outcome.js';
+import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { letterBody } from '../../src/http/dead-letter-bodies.js';
 import { readPaymentEvent } from '../../src/http/payment-event.js';
 import { readQuantity } from '../../src/http/purchase-request.js';
 import { readNewSale } from '../../src/http/routes/new-sale.js';
-import { BODY_READERS } from '../../src/keeper/read-body.js';
+import { BODY_READERS } from '../../src/recovery/dead-letters/read-body.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
 
 /** Deeper than a call stack is. */

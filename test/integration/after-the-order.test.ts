@@ -1,20 +1,20 @@
 import { expect } from 'chai';
-import { newBatchId } from '../../src/domain/batch.js';
-import type { OrderState } from '../../src/domain/order.js';
-import { composeOrderId } from '../../src/domain/order-id.js';
+import { newBatchId } from '../../src/core/batch.js';
+import type { OrderState } from '../../src/core/order.js';
+import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderStates } from '../../src/mysql/order-states.js';
-import { silentLog } from '../../src/ports/log.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/order-channels.js';
-import { Buyers, userIds } from '../../src/chaos/harness/buyers.js';
-import { EventEar } from '../../src/chaos/harness/event-ear.js';
-import { ask } from '../../src/chaos/harness/http-client.js';
+import { Buyers, userIds } from '../chaos/harness/buyers.js';
+import { EventEar } from '../chaos/harness/event-ear.js';
+import { ask } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
-import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { recordBatch } from '../chaos/harness/recorded-batch.js';
 
 import { useSystem } from '../helpers/system.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 /** Long enough to see the orders unpaid, and paid in time. */
 const WINDOW_MS = 5_000;

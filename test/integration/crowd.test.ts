@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { Buyers, userIds } from '../../src/chaos/harness/buyers.js';
+import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 
 describe('load, then a full comparison: a crowd on several api processes', () => {

@@ -1,22 +1,22 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
-import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
-import { encodeOrderEvents } from '../../src/domain/order-event.js';
-import { encodePaymentDeadline } from '../../src/domain/payment-deadline.js';
-import { GROUPS, TOPICS } from '../../src/domain/topics.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
+import { encodeOrderEvents } from '../../src/core/order-event.js';
+import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
-import { silentLog } from '../../src/ports/log.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { Buyers, userIds } from '../../src/chaos/harness/buyers.js';
+import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
-import { ask, type Answer } from '../../src/chaos/harness/http-client.js';
+import { ask, type Answer } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { found, until } from '../../src/chaos/harness/until.js';
+import { found, until } from '../chaos/harness/until.js';
 
 const LETTERS = 1000;
 /** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Buyers, userIds } from '../../src/chaos/harness/buyers.js';
-import { ask, type Answer } from '../../src/chaos/harness/http-client.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { Buyers, userIds } from '../chaos/harness/buyers.js';
+import { ask, type Answer } from '../chaos/harness/http-client.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { until } from '../chaos/harness/until.js';
 import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { ask } from '../../src/chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
+import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { expectAllBack, soldToUnpaid, statesOf } from '../../src/chaos/harness/unpaid-orders.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { expectAllBack, soldToUnpaid, statesOf } from '../chaos/harness/unpaid-orders.js';
+import { until } from '../chaos/harness/until.js';
 
 const ORDERS = 10_000;
 const WINDOW_MS = 8000;

@@ -1,19 +1,19 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/app/system-clock.js';
-import { newBatchId, sealBatch, type Batch } from '../../src/domain/batch.js';
-import { composeOrderId } from '../../src/domain/order-id.js';
+import { systemClock } from '../../src/programs/system-clock.js';
+import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
+import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderBook } from '../../src/mysql/order-book.js';
-import { silentLog } from '../../src/ports/log.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { userIds } from '../../src/chaos/harness/buyers.js';
-import { ask } from '../../src/chaos/harness/http-client.js';
+import { userIds } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { OpLog } from '../../src/chaos/harness/op-log.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
+import { OpLog } from '../chaos/harness/op-log.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 describe('the keeper mends what a death left behind', () => {
   let keeper: Program;

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import type { Sale } from '../../src/domain/sale.js';
-import { Buyers } from '../../src/chaos/harness/buyers.js';
-import { ask, type Answer } from '../../src/chaos/harness/http-client.js';
+import type { Sale } from '../../src/core/sale.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask, type Answer } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale, type SaleParts } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
+import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 describe('one purchase, from click to order', () => {
   let api: Program;

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { isDeepStrictEqual } from 'node:util';
 import { migrate } from '../../src/mysql/migrate.js';
-import { Buyers } from '../../src/chaos/harness/buyers.js';
-import { ask } from '../../src/chaos/harness/http-client.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 describe('what operators ask', () => {
   let all: Program[];

@@ -1,20 +1,20 @@
 import { expect } from 'chai';
 import { createCompensationBook } from '../../src/mysql/compensation-book.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { Batch } from '../../src/domain/batch.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { Batch } from '../../src/core/batch.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { Buyers, userIds } from '../../src/chaos/harness/buyers.js';
+import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask, type Answer } from '../../src/chaos/harness/http-client.js';
+import { ask, type Answer } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale, type SaleParts } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
-import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
+import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { recordBatch } from '../chaos/harness/recorded-batch.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 /** Ages are planted by hand; the re-drive waits for ever, so that a leak is left to reconcile. */
 const TIMES = {

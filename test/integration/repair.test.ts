@@ -1,18 +1,18 @@
 import { expect } from 'chai';
-import type { Sale } from '../../src/domain/sale.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { Sale } from '../../src/core/sale.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createRepairLedger } from '../../src/redis/repair-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { Buyers } from '../../src/chaos/harness/buyers.js';
+import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask } from '../../src/chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
-import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { recordBatch } from '../chaos/harness/recorded-batch.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 /** The keeper looks often, and waits briefly: no worker is there that it could wait for. */
 const TIMES = { REPAIR_EVERY_MS: '100', REPAIR_QUIET_MS: '400', KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };

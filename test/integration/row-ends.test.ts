@@ -1,19 +1,19 @@
 import { expect } from 'chai';
-import { isGivenUp } from '../../src/chaos/harness/half-messages.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
-import { recordBatch } from '../../src/chaos/harness/recorded-batch.js';
-import { shelveSales } from '../../src/chaos/harness/shelve-sales.js';
-import { statesOf } from '../../src/chaos/harness/unpaid-orders.js';
-import { until } from '../../src/chaos/harness/until.js';
-import type { Row } from '../../src/chaos/row.js';
-import { Matrix } from '../../src/chaos/run-matrix.js';
-import { newBatchId, sealBatch } from '../../src/domain/batch.js';
-import { TOPICS } from '../../src/domain/topics.js';
-import { silentChannelMeters } from '../../src/ports/channel-meters.js';
-import { silentLog } from '../../src/ports/log.js';
+import { isGivenUp } from '../chaos/harness/half-messages.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { recordBatch } from '../chaos/harness/recorded-batch.js';
+import { shelveSales } from '../chaos/harness/shelve-sales.js';
+import { statesOf } from '../chaos/harness/unpaid-orders.js';
+import { until } from '../chaos/harness/until.js';
+import type { Row } from '../chaos/row.js';
+import { Matrix } from '../chaos/run-matrix.js';
+import { newBatchId, sealBatch } from '../../src/core/batch.js';
+import { TOPICS } from '../../src/core/topics.js';
+import { silentChannelMeters } from '../../src/core/ports/channel-meters.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
-import { producersOf } from '../../src/stack/broker-state.js';
+import { producersOf } from '../../src/rocketmq/admin/broker-state.js';
 import { useSystem } from '../helpers/system.js';
 
 describe('what a row of the matrix leaves behind', () => {

@@ -1,19 +1,19 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
-import type { Batch } from '../../src/domain/batch.js';
+import type { Batch } from '../../src/core/batch.js';
 import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
-import { silentLog } from '../../src/ports/log.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { Buyers } from '../../src/chaos/harness/buyers.js';
+import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask } from '../../src/chaos/harness/http-client.js';
-import { openSale } from '../../src/chaos/harness/open-sale.js';
-import type { Program } from '../../src/chaos/harness/programs.js';
+import { ask } from '../chaos/harness/http-client.js';
+import { openSale } from '../chaos/harness/open-sale.js';
+import type { Program } from '../chaos/harness/programs.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
-import { found } from '../../src/chaos/harness/until.js';
+import { found } from '../chaos/harness/until.js';
 
 interface Trace {
   readonly userId: string;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { LedgerSaleState } from '../../src/domain/sale.js';
+import type { LedgerSaleState } from '../../src/core/sale.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 
 describe('lua/adjust-2.lua', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newBatchId } from '../../src/domain/batch.js';
+import { newBatchId } from '../../src/core/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';

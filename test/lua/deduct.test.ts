@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newBatchId, BATCH_SIZE_CEILING } from '../../src/domain/batch.js';
+import { newBatchId, BATCH_SIZE_CEILING } from '../../src/core/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition, type Setting } from './precedence.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { BATCH_SIZE_CEILING } from '../../src/domain/batch.js';
+import { BATCH_SIZE_CEILING } from '../../src/core/batch.js';
 import { ScriptBench } from '../helpers/script-bench.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
+import type { Batch } from '../../src/core/batch.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { found } from '../../src/chaos/harness/until.js';
-import { silentLog } from '../../src/ports/log.js';
-import type { RepairLedger } from '../../src/ports/repair-ledger.js';
-import type { StockLedger } from '../../src/ports/stock-ledger.js';
+import { found } from '../chaos/harness/until.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { RepairLedger } from '../../src/core/ports/repair-ledger.js';
+import type { StockLedger } from '../../src/core/ports/stock-ledger.js';
 import { createRepairLedger } from '../../src/redis/repair-ledger.js';
 import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import { waitUntil } from '../../src/stack/wait-until.js';
+import { waitUntil } from '../../deploy/local/stack/wait-until.js';
 import {
   redisServerBinary,
   redisServerOrSkip,

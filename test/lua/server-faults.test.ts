@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/domain/batch.js';
-import { silentLog } from '../../src/ports/log.js';
+import type { Batch } from '../../src/core/batch.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createStockLedger } from '../../src/redis/stock-ledger.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';

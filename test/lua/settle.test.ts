@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/domain/batch.js';
+import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/core/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newBatchId } from '../../src/domain/batch.js';
+import { newBatchId } from '../../src/core/batch.js';
 import {
   BREAKER_UNTIL_KEY,
   BREAKER_VOTES_KEY,

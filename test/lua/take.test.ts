@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { limitVerdict, WINDOW_SLICES, type LimitSet, type LimitVerdict } from '../../src/domain/limits.js';
-import { LocalLimitLedger } from '../../src/entry/limits/local-limit-ledger.js';
-import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitVisit } from '../../src/ports/limit-ledger.js';
+import { limitVerdict, WINDOW_SLICES, type LimitSet, type LimitVerdict } from '../../src/core/limits.js';
+import { LocalLimitLedger } from '../../src/admission/limits/local-limit-ledger.js';
+import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitVisit } from '../../src/core/ports/limit-ledger.js';
 import { limitKeys } from '../../src/redis/keys.js';
 import { createLimitLedger } from '../../src/redis/limit-ledger.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { REPO_DIR } from '../../src/stack/paths.js';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Edit, Mutant } from './mutants.js';
 
 /** An edit whose text does not stand in its file exactly once: the code has moved on. */

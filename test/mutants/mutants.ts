@@ -1,4 +1,4 @@
-import type { Finding } from '../../src/reconcile/check-sale.js';
+import type { Finding } from '../invariants/check-sale.js';
 
 /** One change of one file below `src/` or `lua/`. */
 export interface Edit {
@@ -35,7 +35,7 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: ['I3'],
     edits: [
       {
-        file: 'src/order/draft-rows.ts',
+        file: 'src/orders/draft-rows.ts',
         find: 'epoch < (terms.get(saleId)?.epoch ?? 0);',
         replace: 'epoch < 0;',
       },
@@ -201,7 +201,7 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: ['I3'],
     edits: [
       {
-        file: 'src/order/handle-deliveries.ts',
+        file: 'src/orders/handle-deliveries.ts',
         find: '  const results = await recordBatches(batches, ports, options);',
         replace:
           '  await Promise.all(held.map(({ delivery }) => delivery.ack()));\n' +
@@ -227,7 +227,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "string.match(entry, '%d+$')",
       },
       {
-        file: 'src/order/draft-rows.ts',
+        file: 'src/orders/draft-rows.ts',
         find: '} else if (isLive(row.state)) {',
         replace: "} else if (isLive(row.state) || row.state === 'cancelled') {",
       },

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { until } from '../../src/chaos/harness/until.js';
+import { until } from '../chaos/harness/until.js';
 
 const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));

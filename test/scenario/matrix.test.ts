@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { randomInt } from 'node:crypto';
-import { closeConnections } from '../../src/chaos/harness/http-client.js';
-import { idsOf, nameOf, type Row, type RowFigures, type RowResult } from '../../src/chaos/row.js';
-import { ROWS } from '../../src/chaos/rows/list.js';
-import { Matrix, Turns } from '../../src/chaos/run-matrix.js';
+import { closeConnections } from '../chaos/harness/http-client.js';
+import { idsOf, nameOf, type Row, type RowFigures, type RowResult } from '../chaos/row.js';
+import { ROWS } from '../chaos/rows/list.js';
+import { Matrix, Turns } from '../chaos/run-matrix.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 
 const OPEN_TIMEOUT_MS = 180_000;

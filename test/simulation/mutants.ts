@@ -1,7 +1,7 @@
-import { purchaseKey } from '../../src/domain/purchase.js';
-import type { Batch, BatchRef } from '../../src/domain/batch.js';
-import type { Release } from '../../src/ports/settlement-ledger.js';
-import type { BucketRef, StockLedger } from '../../src/ports/stock-ledger.js';
+import { purchaseKey } from '../../src/core/purchase.js';
+import type { Batch, BatchRef } from '../../src/core/batch.js';
+import type { Release } from '../../src/core/ports/settlement-ledger.js';
+import type { BucketRef, StockLedger } from '../../src/core/ports/stock-ledger.js';
 import type { Place } from '../../src/purchase/batcher.js';
 import { replaced } from './engine/through.js';
 import { SALE_ID } from './shape.js';

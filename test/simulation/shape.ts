@@ -1,4 +1,4 @@
-import type { Sale } from '../../src/domain/sale.js';
+import type { Sale } from '../../src/core/sale.js';
 import type { BatcherOptions } from '../../src/purchase/batcher.js';
 import type { Rng } from './engine/rng.js';
 import { START_MS } from './engine/scheduler.js';

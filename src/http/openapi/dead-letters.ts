@@ -1,4 +1,4 @@
-import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../ports/dead-letters.js';
+import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../core/ports/dead-letters.js';
 import type { ProblemCode } from '../problem.js';
 import { ADMIN, BEARER, filterBy, id, json, object, orNull, parameter, problems, ref, text, time } from './parts.js';
 

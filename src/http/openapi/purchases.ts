@@ -1,4 +1,4 @@
-import { QUANTITY_MAX } from '../../domain/purchase.js';
+import { QUANTITY_MAX } from '../../core/purchase.js';
 import { STEP_RANKS } from '../../purchase/purchase-step.js';
 import {
   BEARER,

@@ -1,4 +1,4 @@
-import { CLASSES } from '../../entry/queue/priority.js';
+import { CLASSES } from '../../admission/queue/priority.js';
 import {
   BEARER,
   json,

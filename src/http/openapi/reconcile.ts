@@ -1,5 +1,5 @@
-import { COMPENSATED_KINDS } from '../../domain/sale-finding.js';
-import { JOB_STATES } from '../../ports/compensation-book.js';
+import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
+import { JOB_STATES } from '../../core/ports/compensation-book.js';
 import {
   ADMIN,
   BEARER,

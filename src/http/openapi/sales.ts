@@ -1,4 +1,4 @@
-import { BUCKETS_MAX } from '../../domain/unit-transfer.js';
+import { BUCKETS_MAX } from '../../core/unit-transfer.js';
 import { ADMIN, BEARER, body, COMMON, count, json, object, problems, readable, ref, SALE_ID } from './parts.js';
 
 const adminMove = (verb: string): object => ({

@@ -1,13 +1,13 @@
-import { ORDER_STATES, FAILURE_REASONS } from '../../domain/order.js';
-import { COMPENSATED_KINDS, FINDING_KINDS } from '../../domain/sale-finding.js';
-import { JOB_STATES } from '../../ports/compensation-book.js';
-import { RUN_OUTCOMES } from '../../ports/reconcile-runs.js';
-import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../ports/dead-letters.js';
-import { REFUND_STATES } from '../../ports/refund-book.js';
-import { SALE_STATES } from '../../domain/sale.js';
-import { BUCKETS_MAX } from '../../domain/unit-transfer.js';
-import { STANDINGS } from '../../trace/standing-of.js';
-import { TRACE_SOURCES } from '../../trace/steps-of.js';
+import { ORDER_STATES, FAILURE_REASONS } from '../../core/order.js';
+import { COMPENSATED_KINDS, FINDING_KINDS } from '../../core/sale-finding.js';
+import { JOB_STATES } from '../../core/ports/compensation-book.js';
+import { RUN_OUTCOMES } from '../../core/ports/reconcile-runs.js';
+import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../core/ports/dead-letters.js';
+import { REFUND_STATES } from '../../core/ports/refund-book.js';
+import { SALE_STATES } from '../../core/sale.js';
+import { BUCKETS_MAX } from '../../core/unit-transfer.js';
+import { STANDINGS } from '../../recovery/trace/standing-of.js';
+import { TRACE_SOURCES } from '../../recovery/trace/steps-of.js';
 import { PROBLEMS } from '../problem.js';
 import { count, id, object, orNull, paymentId, text, time } from './parts.js';
 

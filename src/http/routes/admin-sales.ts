@@ -1,6 +1,6 @@
-import { isSaleId } from '../../domain/ids.js';
-import type { Sale } from '../../domain/sale.js';
-import type { DeskAnswer } from '../../sale/sale-desk.js';
+import { isSaleId } from '../../core/ids.js';
+import type { Sale } from '../../core/sale.js';
+import type { DeskAnswer } from '../../sales/sale-desk.js';
 import type { Principal } from '../auth.js';
 import { collectBody } from '../body.js';
 import { promisesJson } from '../purchase-request.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AuditFilter, AuditPage } from '../../ports/audit-log.js';
+import type { AuditFilter, AuditPage } from '../../core/ports/audit-log.js';
 import { auditBody } from '../audit-body.js';
 import type { FieldError } from '../problem.js';
 import type { HttpServices } from '../services.js';

@@ -1,6 +1,6 @@
-import { isSaleId } from '../../domain/ids.js';
-import type { Sale } from '../../domain/sale.js';
-import type { SaleCards } from '../../sale/sale-cards.js';
+import { isSaleId } from '../../core/ids.js';
+import type { Sale } from '../../core/sale.js';
+import type { SaleCards } from '../../sales/sale-cards.js';
 import type { Exchange } from './router.js';
 
 /**

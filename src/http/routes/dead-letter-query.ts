@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { isId, isSaleId } from '../../domain/ids.js';
+import { isId, isSaleId } from '../../core/ids.js';
 import {
   DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
   type DeadLetterFilter,
   type DeadLetterPage,
-} from '../../ports/dead-letters.js';
+} from '../../core/ports/dead-letters.js';
 import type { FieldError } from '../problem.js';
 import { fieldErrors, queryLimit, queryTime } from './query-fields.js';
 

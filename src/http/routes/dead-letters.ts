@@ -1,6 +1,6 @@
-import { assertNever } from '../../domain/errors.js';
-import type { DiscardAnswer } from '../../order/discard-letter.js';
-import type { ReplayAnswer } from '../../order/replay-answer.js';
+import { assertNever } from '../../core/errors.js';
+import type { DiscardAnswer } from '../../recovery/dead-letters/discard-letter.js';
+import type { ReplayAnswer } from '../../recovery/dead-letters/replay-answer.js';
 import { letterBody, summaryBody } from '../dead-letter-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';

@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler } from 'express';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { OperationalError } from '../../domain/errors.js';
+import { OperationalError } from '../../core/errors.js';
 import type { Replies } from '../respond.js';
 import type { HttpServices } from '../services.js';
 

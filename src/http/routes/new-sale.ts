@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { NewSale } from '../../domain/sale.js';
-import { BUCKETS_MAX } from '../../domain/unit-transfer.js';
+import type { NewSale } from '../../core/sale.js';
+import { BUCKETS_MAX } from '../../core/unit-transfer.js';
 import type { FieldError } from '../problem.js';
 
 /** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */

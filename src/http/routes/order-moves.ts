@@ -1,7 +1,7 @@
-import { assertNever } from '../../domain/errors.js';
-import { isId, isOrderId } from '../../domain/ids.js';
-import type { Order } from '../../domain/order.js';
-import { refusesChange } from '../../entry/degrade/degrade.js';
+import { assertNever } from '../../core/errors.js';
+import { isId, isOrderId } from '../../core/ids.js';
+import type { Order } from '../../core/order.js';
+import { refusesChange } from '../../admission/degrade/degrade.js';
 import type { HttpServices } from '../services.js';
 import { orderBody } from './orders.js';
 import { buyerOf, type Exchange, type Router } from './router.js';

@@ -1,6 +1,6 @@
-import { isOrderId } from '../../domain/ids.js';
-import type { Order } from '../../domain/order.js';
-import type { Body } from '../../entry/degrade/answers.js';
+import { isOrderId } from '../../core/ids.js';
+import type { Order } from '../../core/order.js';
+import type { Body } from '../../admission/degrade/answers.js';
 import type { HttpServices } from '../services.js';
 import { answerRead } from './degraded-read.js';
 import { buyerOf, type Router } from './router.js';

@@ -1,5 +1,5 @@
-import { assertNever } from '../../domain/errors.js';
-import type { Log } from '../../ports/log.js';
+import { assertNever } from '../../core/errors.js';
+import type { Log } from '../../core/ports/log.js';
 import { collectBody } from '../body.js';
 import { readPaymentEvent } from '../payment-event.js';
 import { promisesJson } from '../purchase-request.js';

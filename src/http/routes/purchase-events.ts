@@ -1,5 +1,5 @@
-import { assertNever } from '../../domain/errors.js';
-import { isId, isSaleId } from '../../domain/ids.js';
+import { assertNever } from '../../core/errors.js';
+import { isId, isSaleId } from '../../core/ids.js';
 import { isStepWord, type PurchaseStep } from '../../purchase/purchase-step.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { EventStream } from '../event-stream.js';

@@ -1,4 +1,4 @@
-import { assertNever } from '../../domain/errors.js';
+import { assertNever } from '../../core/errors.js';
 import type { HttpServices } from '../services.js';
 import { cardOf } from './card-of.js';
 import type { Router } from './router.js';

@@ -1,6 +1,6 @@
-import { assertNever } from '../../domain/errors.js';
-import type { Sale } from '../../domain/sale.js';
-import type { QueueAnswer } from '../../entry/queue/waiting-rooms.js';
+import { assertNever } from '../../core/errors.js';
+import type { Sale } from '../../core/sale.js';
+import type { QueueAnswer } from '../../admission/queue/waiting-rooms.js';
 import type { Principal } from '../auth.js';
 import type { HttpServices } from '../services.js';
 import { cardOf } from './card-of.js';

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import { assertNever } from '../../domain/errors.js';
-import { isSaleId } from '../../domain/ids.js';
-import type { JobRetried } from '../../reconcile/reconcile-desk.js';
-import type { SaleResult } from '../../reconcile/run-tally.js';
+import { assertNever } from '../../core/errors.js';
+import { isSaleId } from '../../core/ids.js';
+import type { JobRetried } from '../../recovery/reconcile/reconcile-desk.js';
+import type { SaleResult } from '../../recovery/reconcile/run-tally.js';
 import { jobBody, runBody, saleResultBody } from '../reconcile-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { assertNever } from '../../domain/errors.js';
-import { isPaymentId } from '../../domain/ids.js';
-import { REFUND_STATES, type RefundFilter, type RefundPage } from '../../ports/refund-book.js';
+import { assertNever } from '../../core/errors.js';
+import { isPaymentId } from '../../core/ids.js';
+import { REFUND_STATES, type RefundFilter, type RefundPage } from '../../core/ports/refund-book.js';
 import type { FieldError } from '../problem.js';
 import { refundBody } from '../refund-body.js';
 import type { HttpServices } from '../services.js';

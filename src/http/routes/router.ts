@@ -1,8 +1,8 @@
 import type { Express, Request, Response } from 'express';
-import { isId } from '../../domain/ids.js';
-import type { Endpoint } from '../../entry/endpoint.js';
-import type { Refused } from '../../entry/layer.js';
-import type { HttpRoute } from '../../ports/http-meters.js';
+import { isId } from '../../core/ids.js';
+import type { Endpoint } from '../../admission/endpoint.js';
+import type { Refused } from '../../admission/layer.js';
+import type { HttpRoute } from '../../core/ports/http-meters.js';
 import type { Principal } from '../auth.js';
 import { entryParts } from '../entry-answers.js';
 import { Replies, type Lifecycle } from '../respond.js';

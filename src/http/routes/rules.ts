@@ -1,6 +1,6 @@
-import { assertNever } from '../../domain/errors.js';
-import type { PublishAnswer } from '../../entry/rules/rule-desk.js';
-import type { RuleReason } from '../../entry/rules/rule-set.js';
+import { assertNever } from '../../core/errors.js';
+import type { PublishAnswer } from '../../admission/rules/rule-desk.js';
+import type { RuleReason } from '../../admission/rules/rule-set.js';
 import { collectBody } from '../body.js';
 import type { FieldError } from '../problem.js';
 import { promisesJson } from '../purchase-request.js';

@@ -1,6 +1,6 @@
-import { isSaleId } from '../../domain/ids.js';
-import type { Body } from '../../entry/degrade/answers.js';
-import type { GetSaleAnswer, SaleView } from '../../sale/get-sale.js';
+import { isSaleId } from '../../core/ids.js';
+import type { Body } from '../../admission/degrade/answers.js';
+import type { GetSaleAnswer, SaleView } from '../../sales/get-sale.js';
 import type { HttpServices } from '../services.js';
 import { answerRead } from './degraded-read.js';
 import { isLetIn, type Router } from './router.js';

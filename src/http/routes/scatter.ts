@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isSaleId } from '../../domain/ids.js';
-import { SCATTER_SENTENCES, type Scattered } from '../../domain/scattered.js';
-import { BUCKETS_MAX } from '../../domain/unit-transfer.js';
+import { isSaleId } from '../../core/ids.js';
+import { SCATTER_SENTENCES, type Scattered } from '../../core/scattered.js';
+import { BUCKETS_MAX } from '../../core/unit-transfer.js';
 import { collectBody } from '../body.js';
 import { promisesJson } from '../purchase-request.js';
 import type { HttpServices } from '../services.js';

@@ -1,6 +1,6 @@
-import { assertNever } from '../../domain/errors.js';
-import type { SwitchAnswer, Unfit } from '../../entry/degrade/switch-desk.js';
-import { readSwitchChange } from '../../entry/degrade/switches.js';
+import { assertNever } from '../../core/errors.js';
+import type { SwitchAnswer, Unfit } from '../../admission/degrade/switch-desk.js';
+import { readSwitchChange } from '../../admission/degrade/switches.js';
 import { collectBody } from '../body.js';
 import type { FieldError } from '../problem.js';
 import { promisesJson } from '../purchase-request.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isId, isSaleId } from '../../domain/ids.js';
+import { isId, isSaleId } from '../../core/ids.js';
 import type { HttpServices } from '../services.js';
 import { traceBody } from '../trace-body.js';
 import { asAdmin } from './admin-sales.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/ports/clock.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 
 /** A clock that moves only when told, and by every sleep: nothing waits, everything has its time. */
 export class ManualClock implements Clock {

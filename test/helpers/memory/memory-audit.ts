@@ -1,6 +1,6 @@
 import type { MemoryBooks } from './memory-books.js';
 import type { MemoryLedger } from './memory-ledger.js';
-import type { CheckPorts } from '../../../src/reconcile/check-sale.js';
+import type { CheckPorts } from '../../invariants/check-sale.js';
 
 /** Both books in memory as an auditor reads them. The ledger keeps no count per buyer, so that one always agrees. */
 export function memoryAudit(ledger: MemoryLedger, books: MemoryBooks): CheckPorts {

@@ -1,12 +1,12 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/domain/order.js';
-import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
-import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../../../src/domain/sale.js';
-import type { AuditEntry } from '../../../src/ports/audit-log.js';
-import type { Clock } from '../../../src/ports/clock.js';
-import type { NewOrder, OrderBook, SaleTerms, WriteOutcome, WritePlan } from '../../../src/ports/order-book.js';
-import { SYSTEM_ACTOR, type SaleBook, type SaleFilter } from '../../../src/ports/sale-book.js';
-import type { Release } from '../../../src/ports/settlement-ledger.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/core/order.js';
+import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../../../src/core/sale.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { NewOrder, OrderBook, SaleTerms, WriteOutcome, WritePlan } from '../../../src/core/ports/order-book.js';
+import { SYSTEM_ACTOR, type SaleBook, type SaleFilter } from '../../../src/core/ports/sale-book.js';
+import type { Release } from '../../../src/core/ports/settlement-ledger.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
 

@@ -1,6 +1,6 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { BreakerBoard, LiveVote, Vote } from '../../../src/ports/breaker-board.js';
-import type { Clock } from '../../../src/ports/clock.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { BreakerBoard, LiveVote, Vote } from '../../../src/core/ports/breaker-board.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 
 /** The board in memory: votes end with the clock. */
 export class MemoryBreakerBoard implements BreakerBoard {

@@ -1,6 +1,6 @@
-import { formatRequestEntry, type RequestEntry } from '../../../src/domain/outcome.js';
-import type { LedgerSaleState } from '../../../src/domain/sale.js';
-import type { BucketTransfers } from '../../../src/domain/unit-transfer.js';
+import { formatRequestEntry, type RequestEntry } from '../../../src/core/outcome.js';
+import type { LedgerSaleState } from '../../../src/core/sale.js';
+import type { BucketTransfers } from '../../../src/core/unit-transfer.js';
 
 export interface LoadedSale {
   state: LedgerSaleState;

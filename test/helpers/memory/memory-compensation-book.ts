@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/ports/clock.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
   Added,
   Claim,
@@ -10,7 +10,7 @@ import type {
   JobState,
   NewCompensationJob,
   Retried,
-} from '../../../src/ports/compensation-book.js';
+} from '../../../src/core/ports/compensation-book.js';
 import { ManualClock } from './manual-clock.js';
 import type { Audited } from './memory-dead-letter-book.js';
 

@@ -1,7 +1,7 @@
-import { decodeBatch } from '../../../src/domain/batch.js';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { AuditEntry } from '../../../src/ports/audit-log.js';
-import type { Clock } from '../../../src/ports/clock.js';
+import { decodeBatch } from '../../../src/core/batch.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
   DeadLetter,
   DeadLetterBook,
@@ -10,7 +10,7 @@ import type {
   DeadLetterSummary,
   LetterMove,
   StoredDeadLetter,
-} from '../../../src/ports/dead-letters.js';
+} from '../../../src/core/ports/dead-letters.js';
 import { ManualClock } from './manual-clock.js';
 
 /** A row of the audit log, as a test compares it. */

@@ -1,8 +1,8 @@
-import { bucketsOfBatch, type Batch } from '../../../src/domain/batch.js';
-import { OperationalError } from '../../../src/domain/errors.js';
-import { batchOfEntry, lostIn } from '../../../src/domain/outcome.js';
-import { purchaseKey } from '../../../src/domain/purchase.js';
-import { homeBucket } from '../../../src/domain/sale.js';
+import { bucketsOfBatch, type Batch } from '../../../src/core/batch.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { batchOfEntry, lostIn } from '../../../src/core/outcome.js';
+import { purchaseKey } from '../../../src/core/purchase.js';
+import { homeBucket } from '../../../src/core/sale.js';
 import type {
   Claimed,
   PendingBatch,
@@ -10,8 +10,8 @@ import type {
   Settlement,
   SettlementLedger,
   Unparked,
-} from '../../../src/ports/settlement-ledger.js';
-import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+} from '../../../src/core/ports/settlement-ledger.js';
+import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
 import { MemoryStock } from './memory-stock.js';
 
 /**

@@ -1,6 +1,6 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Clock } from '../../../src/ports/clock.js';
-import type { NonceStore } from '../../../src/ports/nonce-store.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { NonceStore } from '../../../src/core/ports/nonce-store.js';
 
 /** Nonces in memory; they end with the clock. */
 export class MemoryNonceStore implements NonceStore {

@@ -1,8 +1,8 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import { mayMove, type Order } from '../../../src/domain/order.js';
-import { homeBucket, type Sale } from '../../../src/domain/sale.js';
-import type { CancelOutcome, OrderMoves, OverdueOrders, Payment, PayOutcome } from '../../../src/ports/order-moves.js';
-import type { OrdersMoved } from '../../../src/ports/outbox.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { mayMove, type Order } from '../../../src/core/order.js';
+import { homeBucket, type Sale } from '../../../src/core/sale.js';
+import type { CancelOutcome, OrderMoves, OverdueOrders, Payment, PayOutcome } from '../../../src/core/ports/order-moves.js';
+import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
 import type { MemoryBooks } from './memory-books.js';
 
 /** `…_reply_lost` happens all the same. */

@@ -1,5 +1,5 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Clock } from '../../../src/ports/clock.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 import {
   OUTBOX_KINDS,
   type Outbox,
@@ -7,7 +7,7 @@ import {
   type OutboxKind,
   type OutboxPayloads,
   type OutboxRow,
-} from '../../../src/ports/outbox.js';
+} from '../../../src/core/ports/outbox.js';
 
 /** The faults that a test can order, each for the next call of its kind. */
 export type OutboxFault = 'lease_fails' | 'mark_fails' | 'postpone_fails';

@@ -1,7 +1,7 @@
-import type { OrderNews } from '../../../src/domain/order-news.js';
-import { purchaseKey } from '../../../src/domain/purchase.js';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { HearNews, PurchaseNews, PurchaseNewsSender, PurchaseRef } from '../../../src/ports/purchase-news.js';
+import type { OrderNews } from '../../../src/core/order-news.js';
+import { purchaseKey } from '../../../src/core/purchase.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { HearNews, PurchaseNews, PurchaseNewsSender, PurchaseRef } from '../../../src/core/ports/purchase-news.js';
 
 /** News in memory: the listening and the telling side. The way is open at once. */
 export class MemoryPurchaseNews implements PurchaseNews, PurchaseNewsSender {

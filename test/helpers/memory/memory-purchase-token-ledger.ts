@@ -1,6 +1,6 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Clock } from '../../../src/ports/clock.js';
-import type { Handed, PurchaseTokenLedger, Spent, TokenIssue } from '../../../src/ports/purchase-token-ledger.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { Handed, PurchaseTokenLedger, Spent, TokenIssue } from '../../../src/core/ports/purchase-token-ledger.js';
 
 /** Purchase tokens in memory. */
 export class MemoryPurchaseTokenLedger implements PurchaseTokenLedger {

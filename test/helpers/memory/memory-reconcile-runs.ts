@@ -1,5 +1,5 @@
-import type { Clock } from '../../../src/ports/clock.js';
-import type { ReconcileRun, ReconcileRuns, RunResult, SaleLease } from '../../../src/ports/reconcile-runs.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { ReconcileRun, ReconcileRuns, RunResult, SaleLease } from '../../../src/core/ports/reconcile-runs.js';
 import { ManualClock } from './manual-clock.js';
 
 /** Runs and leases in memory, on an injected clock. */

@@ -1,13 +1,13 @@
-import type { RequestEntry } from '../../../src/domain/outcome.js';
-import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
-import type { Sale } from '../../../src/domain/sale.js';
+import type { RequestEntry } from '../../../src/core/outcome.js';
+import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import type { Sale } from '../../../src/core/sale.js';
 import type {
   AgedOrder,
   MintedWindow,
   ReconcileBook,
   StuckLimits,
   StuckRow,
-} from '../../../src/ports/reconcile-book.js';
+} from '../../../src/core/ports/reconcile-book.js';
 import type {
   Adjusted,
   AdjustedUnits,
@@ -16,9 +16,9 @@ import type {
   LedgerRequest,
   PendingAge,
   ReconcileLedger,
-} from '../../../src/ports/reconcile-ledger.js';
-import type { BucketStanding, RepairLedger } from '../../../src/ports/repair-ledger.js';
-import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+} from '../../../src/core/ports/reconcile-ledger.js';
+import type { BucketStanding, RepairLedger } from '../../../src/core/ports/repair-ledger.js';
+import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
 import type { MemoryBooks } from './memory-books.js';
 import type { MemoryDeadLetterBook } from './memory-dead-letter-book.js';
 import type { MemoryLedger } from './memory-ledger.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../../src/ports/clock.js';
-import type { AuditEntry } from '../../../src/ports/audit-log.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type {
   LeasedRefund,
   Refund,
@@ -9,7 +9,7 @@ import type {
   RefundState,
   StoredRefund,
   TakeOnOutcome,
-} from '../../../src/ports/refund-book.js';
+} from '../../../src/core/ports/refund-book.js';
 import type { MemoryOrderMoves } from './memory-order-moves.js';
 
 interface Tries {

@@ -1,6 +1,6 @@
-import { decodeBatch, type Batch } from '../../../src/domain/batch.js';
-import type { Sale } from '../../../src/domain/sale.js';
-import type { RepairBook, Scatter } from '../../../src/ports/repair-book.js';
+import { decodeBatch, type Batch } from '../../../src/core/batch.js';
+import type { Sale } from '../../../src/core/sale.js';
+import type { RepairBook, Scatter } from '../../../src/core/ports/repair-book.js';
 import type { MemoryBooks } from './memory-books.js';
 import type { MemoryDeadLetterBook } from './memory-dead-letter-book.js';
 

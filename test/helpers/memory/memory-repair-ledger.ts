@@ -1,7 +1,7 @@
-import type { Batch } from '../../../src/domain/batch.js';
-import type { LedgerRequest } from '../../../src/ports/reconcile-ledger.js';
-import type { BucketStanding, RebuiltBucket, RepairLedger } from '../../../src/ports/repair-ledger.js';
-import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import type { Batch } from '../../../src/core/batch.js';
+import type { LedgerRequest } from '../../../src/core/ports/reconcile-ledger.js';
+import type { BucketStanding, RebuiltBucket, RepairLedger } from '../../../src/core/ports/repair-ledger.js';
+import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
 import type { BucketRepair, Marker, MemoryBucket } from './memory-bucket.js';
 import type { MemoryServer } from './memory-server.js';
 

@@ -1,7 +1,7 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { AuditEntry } from '../../../src/ports/audit-log.js';
-import type { BoardNews, RuleBoard } from '../../../src/ports/rule-board.js';
-import type { RuleChange, RuleStore, StoredRules, StoreOutcome } from '../../../src/ports/rule-store.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type { BoardNews, RuleBoard } from '../../../src/core/ports/rule-board.js';
+import type { RuleChange, RuleStore, StoredRules, StoreOutcome } from '../../../src/core/ports/rule-store.js';
 
 interface Kept extends RuleChange {
   readonly json: string;

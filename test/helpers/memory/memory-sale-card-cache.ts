@@ -1,7 +1,7 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Sale } from '../../../src/domain/sale.js';
-import type { Clock } from '../../../src/ports/clock.js';
-import type { CachedCard, SaleCardCache } from '../../../src/ports/sale-card-cache.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Sale } from '../../../src/core/sale.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { CachedCard, SaleCardCache } from '../../../src/core/ports/sale-card-cache.js';
 
 /** The shared card cache in memory: cards and locks end with the clock. */
 export class MemorySaleCardCache implements SaleCardCache {

@@ -1,6 +1,6 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Clock } from '../../../src/ports/clock.js';
-import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { ManualClock } from './manual-clock.js';
 

@@ -1,6 +1,6 @@
-import type { Batch, BatchRef } from '../../../src/domain/batch.js';
-import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
-import type { Sale } from '../../../src/domain/sale.js';
+import type { Batch, BatchRef } from '../../../src/core/batch.js';
+import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import type { Sale } from '../../../src/core/sale.js';
 import type {
   AskedBucket,
   BucketRef,
@@ -12,7 +12,7 @@ import type {
   RequestLook,
   SaleLedger,
   StockLedger,
-} from '../../../src/ports/stock-ledger.js';
+} from '../../../src/core/ports/stock-ledger.js';
 import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
 import { judge, shutBy } from './memory-judge.js';
 import { MemoryServer } from './memory-server.js';

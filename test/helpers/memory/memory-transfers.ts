@@ -1,6 +1,6 @@
-import type { UnitTransfer } from '../../../src/domain/unit-transfer.js';
-import type { Borrowed, BucketLook, Lent, TransferLedger } from '../../../src/ports/transfer-ledger.js';
-import type { BucketRef } from '../../../src/ports/stock-ledger.js';
+import type { UnitTransfer } from '../../../src/core/unit-transfer.js';
+import type { Borrowed, BucketLook, Lent, TransferLedger } from '../../../src/core/ports/transfer-ledger.js';
+import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
 import type { MemoryServer } from './memory-server.js';
 
 /** Units that move between the buckets of a ledger in memory. */

@@ -1,4 +1,4 @@
-import type { Dependency } from '../../../src/domain/errors.js';
+import type { Dependency } from '../../../src/core/errors.js';
 import type { Rng } from './rng.js';
 
 /**

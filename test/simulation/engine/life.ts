@@ -1,5 +1,5 @@
-import { OperationalError, type Dependency } from '../../../src/domain/errors.js';
-import type { Clock } from '../../../src/ports/clock.js';
+import { OperationalError, type Dependency } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 import type { Faults } from './faults.js';
 import type { Rng } from './rng.js';
 import type { Scheduler } from './scheduler.js';

@@ -1,5 +1,5 @@
-import type { NewsRows } from '../../../src/ports/news-rows.js';
-import type { OrderStates } from '../../../src/ports/order-states.js';
+import type { NewsRows } from '../../../src/core/ports/news-rows.js';
+import type { OrderStates } from '../../../src/core/ports/order-states.js';
 import type { Life } from '../engine/life.js';
 import { through } from '../engine/through.js';
 import type { Site } from '../site.js';

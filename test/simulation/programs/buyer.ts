@@ -1,5 +1,5 @@
-import { purchaseKey } from '../../../src/domain/purchase.js';
-import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
+import { purchaseKey } from '../../../src/core/purchase.js';
+import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { describe } from '../engine/life.js';
 import type { Promises } from '../promises.js';
 import type { Site } from '../site.js';

@@ -1,8 +1,8 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import { discardLetter } from '../../../src/order/discard-letter.js';
-import { createOrderIdMinter } from '../../../src/order/order-id-minter.js';
-import { replayLetter } from '../../../src/order/replay-letter.js';
-import { SaleDesk } from '../../../src/sale/sale-desk.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { discardLetter } from '../../../src/recovery/dead-letters/discard-letter.js';
+import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
+import { replayLetter } from '../../../src/recovery/dead-letters/replay-letter.js';
+import { SaleDesk } from '../../../src/sales/sale-desk.js';
 import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { Life } from '../engine/life.js';
 import { through } from '../engine/through.js';

@@ -1,10 +1,10 @@
-import type { Scattered } from '../../../src/domain/scattered.js';
-import type { Job } from '../../../src/keeper/job.js';
-import type { RepairMeters } from '../../../src/ports/repair-meters.js';
-import { alignGates } from '../../../src/repair/align-gates.js';
-import type { RepairOptions } from '../../../src/repair/repair-sale.js';
-import { scatterSale } from '../../../src/repair/scatter-sale.js';
-import { repairClosedSales, repairSales, type RepairJobPorts } from '../../../src/repair/repair-jobs.js';
+import type { Scattered } from '../../../src/core/scattered.js';
+import type { Job } from '../../../src/core/job.js';
+import type { RepairMeters } from '../../../src/core/ports/repair-meters.js';
+import { alignGates } from '../../../src/recovery/repair/align-gates.js';
+import type { RepairOptions } from '../../../src/recovery/repair/repair-sale.js';
+import { scatterSale } from '../../../src/recovery/repair/scatter-sale.js';
+import { repairClosedSales, repairSales, type RepairJobPorts } from '../../../src/recovery/repair/repair-jobs.js';
 import { MemoryReconcileBook } from '../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairBook } from '../../helpers/memory/memory-repair-book.js';
 import type { Life } from '../engine/life.js';

@@ -1,5 +1,5 @@
-import type { Delivery, DeliverySource } from '../../../src/ports/delivery-source.js';
-import { TOPICS } from '../../../src/domain/topics.js';
+import type { Delivery, DeliverySource } from '../../../src/core/ports/delivery-source.js';
+import { TOPICS } from '../../../src/core/topics.js';
 import type { Life } from '../engine/life.js';
 import type { Site } from '../site.js';
 

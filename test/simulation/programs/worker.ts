@@ -1,10 +1,10 @@
-import { OperationalError } from '../../../src/domain/errors.js';
-import { GROUPS, TOPICS } from '../../../src/domain/topics.js';
-import { createOrderIdMinter, type OrderIdMinter } from '../../../src/order/order-id-minter.js';
-import { OutageBreaker } from '../../../src/order/outage-breaker.js';
-import { WorkerLoop } from '../../../src/order/worker-loop.js';
-import type { OrderBook } from '../../../src/ports/order-book.js';
-import { silentWorkerMeters, type WorkerMeters } from '../../../src/ports/worker-meters.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { GROUPS, TOPICS } from '../../../src/core/topics.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
+import { OutageBreaker } from '../../../src/orders/outage-breaker.js';
+import { WorkerLoop } from '../../../src/orders/worker-loop.js';
+import type { OrderBook } from '../../../src/core/ports/order-book.js';
+import { silentWorkerMeters, type WorkerMeters } from '../../../src/core/ports/worker-meters.js';
 import { Life } from '../engine/life.js';
 import { replaced, through } from '../engine/through.js';
 import { onBug, type Site } from '../site.js';

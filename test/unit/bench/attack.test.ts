@@ -7,7 +7,7 @@ import { ATTACKS, honestAddresses, splitRate } from '../../../bench/attack/attac
 import { AttackRequests, withForgedToken } from '../../../bench/attack/requests.js';
 import { buyerRecord } from '../../../bench/load/buyers.js';
 import type { OpenLoopResult } from '../../../bench/load/open-loop.js';
-import { parseRules } from '../../../src/entry/rules/rule-set.js';
+import { parseRules } from '../../../src/admission/rules/rule-set.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
 import { signToken } from '../../../src/http/token.js';
 

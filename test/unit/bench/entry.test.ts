@@ -10,12 +10,12 @@ import { layersTable, pairedTable } from '../../../bench/report/entry-tables.js'
 import { judgeGoals } from '../../../bench/report/goals.js';
 import { growthBy, parseMetrics } from '../../../bench/session/metrics.js';
 import { dressFor, everythingOn } from '../../../bench/session/everything-on.js';
-import { parseRules } from '../../../src/entry/rules/rule-set.js';
-import { readKeyring } from '../../../src/entry/sign/keyring.js';
-import { RequestSignatures } from '../../../src/entry/sign/request-signatures.js';
-import { SEALED_BYTES_MAX, Seals } from '../../../src/entry/sign/seals.js';
-import { signRules } from '../../../src/entry/sign/sign-rules.js';
-import { noEntryMeters } from '../../../src/ports/entry-meters.js';
+import { parseRules } from '../../../src/admission/rules/rule-set.js';
+import { readKeyring } from '../../../src/admission/sign/keyring.js';
+import { RequestSignatures } from '../../../src/admission/sign/request-signatures.js';
+import { SEALED_BYTES_MAX, Seals } from '../../../src/admission/sign/seals.js';
+import { signRules } from '../../../src/admission/sign/sign-rules.js';
+import { noEntryMeters } from '../../../src/core/ports/entry-meters.js';
 
 const KEYS = { sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` };
 const PATH = '/v1/sales/7/purchases';

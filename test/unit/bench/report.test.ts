@@ -5,7 +5,7 @@ import { reportNotes, reportTable } from '../../../bench/report/report.js';
 import { formatNumber, renderTable } from '../../../bench/report/table.js';
 import { isBad, loadFigures, type LoadFigures } from '../../../bench/results.js';
 import { median } from '../../../bench/statistics.js';
-import type { SaleCheck, SaleFigures } from '../../../src/reconcile/check-sale.js';
+import type { SaleCheck, SaleFigures } from '../../invariants/check-sale.js';
 
 const figures = (changes: Partial<SaleFigures> = {}): SaleCheck => ({
   figures: {

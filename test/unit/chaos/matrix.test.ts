@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chooseRows } from '../../../src/chaos/choose-rows.js';
-import type { StackHands } from '../../../src/chaos/harness/stack-hands.js';
-import { createRandom } from '../../../src/chaos/random.js';
-import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../../../src/chaos/report.js';
-import { nameOf, NO_FIGURES, type Row, type RowResult } from '../../../src/chaos/row.js';
-import { ROWS } from '../../../src/chaos/rows/list.js';
-import { Matrix, Turns } from '../../../src/chaos/run-matrix.js';
-import type { Sale } from '../../../src/domain/sale.js';
-import { NO_TRANSFERS } from '../../../src/domain/unit-transfer.js';
+import { chooseRows } from '../../chaos/choose-rows.js';
+import type { StackHands } from '../../chaos/harness/stack-hands.js';
+import { createRandom } from '../../chaos/random.js';
+import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../../chaos/report.js';
+import { nameOf, NO_FIGURES, type Row, type RowResult } from '../../chaos/row.js';
+import { ROWS } from '../../chaos/rows/list.js';
+import { Matrix, Turns } from '../../chaos/run-matrix.js';
+import type { Sale } from '../../../src/core/sale.js';
+import { NO_TRANSFERS } from '../../../src/core/unit-transfer.js';
 
 const rowOf = (parts: Partial<Row>): Row => ({
   ...{ id: 'T1', title: 'something breaks', fast: true, alone: false, books: 'none' },

@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Answer } from '../../../src/chaos/harness/http-client.js';
-import { OpLog } from '../../../src/chaos/harness/op-log.js';
-import { joinLogs } from '../../../src/chaos/join-logs.js';
+import type { Answer } from '../../chaos/harness/http-client.js';
+import { OpLog } from '../../chaos/harness/op-log.js';
+import { joinLogs } from '../../chaos/join-logs.js';
 
 const answer = (status: number, json: Record<string, unknown> = {}): Answer => ({
   ...{ status, json, headers: {}, text: JSON.stringify(json) },

@@ -9,7 +9,7 @@ import {
   mountVolume,
   unmountBelow,
   usedPart,
-} from '../../../src/chaos/harness/small-volume.js';
+} from '../../chaos/harness/small-volume.js';
 
 describe('chaos: a small volume', () => {
   let dir: string;

@@ -3,12 +3,12 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import type { Program } from '../../../src/chaos/harness/programs.js';
-import { until } from '../../../src/chaos/harness/until.js';
-import { createRandom } from '../../../src/chaos/random.js';
-import { NO_FIGURES, type RowResult } from '../../../src/chaos/row.js';
-import { FAULT_KINDS, FaultBag, type Fault } from '../../../src/chaos/soak/draw-faults.js';
-import { keeperMayDie } from '../../../src/chaos/soak/fault-loop.js';
+import type { Program } from '../../chaos/harness/programs.js';
+import { until } from '../../chaos/harness/until.js';
+import { createRandom } from '../../chaos/random.js';
+import { NO_FIGURES, type RowResult } from '../../chaos/row.js';
+import { FAULT_KINDS, FaultBag, type Fault } from '../../chaos/soak/draw-faults.js';
+import { keeperMayDie } from '../../chaos/soak/fault-loop.js';
 import {
   compareThirds,
   judgePrograms,
@@ -17,12 +17,12 @@ import {
   MEMORY_LIMIT,
   type ProgramSample,
   type ServerSample,
-} from '../../../src/chaos/soak/flatness.js';
-import { heldForNobody } from '../../../src/chaos/soak/held-connections.js';
-import { Pulse } from '../../../src/chaos/soak/pulse.js';
-import { openOf, samplePrograms } from '../../../src/chaos/soak/samples.js';
-import { Soak } from '../../../src/chaos/soak/soak.js';
-import { soakLines, soakPage, soakSentence } from '../../../src/chaos/soak/soak-report.js';
+} from '../../chaos/soak/flatness.js';
+import { heldForNobody } from '../../chaos/soak/held-connections.js';
+import { Pulse } from '../../chaos/soak/pulse.js';
+import { openOf, samplePrograms } from '../../chaos/soak/samples.js';
+import { Soak } from '../../chaos/soak/soak.js';
+import { soakLines, soakPage, soakSentence } from '../../chaos/soak/soak-report.js';
 
 const MIB = 1024 * 1024;
 const MINUTE_MS = 60_000;
@@ -247,7 +247,7 @@ describe('soak: a look at a program', () => {
   });
 
   it('hears of a heap without its garbage', () => {
-    const preload = new URL('../../../src/chaos/soak/collect-garbage.ts', import.meta.url).href;
+    const preload = new URL('../../chaos/soak/collect-garbage.ts', import.meta.url).href;
     const heapBytesAfter = (imports: readonly string[]): number => {
       const program = `
         let garbage = [];

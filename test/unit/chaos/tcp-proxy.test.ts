@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { TcpProxy } from '../../../src/chaos/harness/tcp-proxy.js';
-import { until } from '../../../src/chaos/harness/until.js';
+import { TcpProxy } from '../../chaos/harness/tcp-proxy.js';
+import { until } from '../../chaos/harness/until.js';
 
 describe('TCP proxy', () => {
   let echo: Server;

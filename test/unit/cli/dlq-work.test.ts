@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { workThroughLetters } from '../../../src/cli/dlq-work.js';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { ReplayAnswer } from '../../../src/order/replay-answer.js';
-import { DeadLetterWorld } from '../order/dead-letter-world.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-answer.js';
+import { DeadLetterWorld } from '../recovery/dead-letters/dead-letter-world.js';
 
 const PACE = { perSecond: 1000, inFlightMax: 2 };
 

@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { CliError } from '../../../src/cli/cli-error.js';
 import { set, show, switchCommand } from '../../../src/cli/switch.js';
-import { SwitchDesk } from '../../../src/entry/degrade/switch-desk.js';
-import { RuleDesk } from '../../../src/entry/rules/rule-desk.js';
-import { silentLog } from '../../../src/ports/log.js';
+import { SwitchDesk } from '../../../src/admission/degrade/switch-desk.js';
+import { RuleDesk } from '../../../src/admission/rules/rule-desk.js';
+import { silentLog } from '../../../src/core/ports/log.js';
 import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
 
 describe('switch: the command', () => {

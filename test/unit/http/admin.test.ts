@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { NewSale, Sale } from '../../../src/domain/sale.js';
+import type { NewSale, Sale } from '../../../src/core/sale.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import type { DeskAnswer } from '../../../src/sale/sale-desk.js';
+import type { DeskAnswer } from '../../../src/sales/sale-desk.js';
 import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { AuditFilter, AuditPage, StoredAuditEntry } from '../../../src/ports/audit-log.js';
+import type { AuditFilter, AuditPage, StoredAuditEntry } from '../../../src/core/ports/audit-log.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const SHARED = {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { NetworkSet } from '../../../src/entry/lists/network-set.js';
+import { NetworkSet } from '../../../src/admission/lists/network-set.js';
 import { createClientAddress } from '../../../src/http/client-address.js';
 
 const addressOf = (trusted: string[], peer: string | undefined, forwarded?: string): string => {

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { OperationalError } from '../../../src/domain/errors.js';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import type { DiscardAnswer } from '../../../src/order/discard-letter.js';
-import type { ReplayAnswer } from '../../../src/order/replay-answer.js';
-import type { StoredDeadLetter } from '../../../src/ports/dead-letters.js';
+import type { DiscardAnswer } from '../../../src/recovery/dead-letters/discard-letter.js';
+import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-answer.js';
+import type { StoredDeadLetter } from '../../../src/core/ports/dead-letters.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 

@@ -1,16 +1,16 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { OperationalError, type Dependency } from '../../../src/domain/errors.js';
-import type { Order } from '../../../src/domain/order.js';
-import { Degrade } from '../../../src/entry/degrade/degrade.js';
-import { DegradeLayer } from '../../../src/entry/degrade/degrade-layer.js';
-import { degradeRules, type DegradeRules } from '../../../src/entry/degrade/degrade-rules.js';
-import { DegradedReads } from '../../../src/entry/degrade/degraded-reads.js';
-import { FallbackCache } from '../../../src/entry/degrade/fallback-cache.js';
-import type { Level } from '../../../src/entry/degrade/level.js';
-import type { Endpoint } from '../../../src/entry/endpoint.js';
-import { Entry } from '../../../src/entry/entry.js';
-import type { GetSaleAnswer, SaleView } from '../../../src/sale/get-sale.js';
+import { OperationalError, type Dependency } from '../../../src/core/errors.js';
+import type { Order } from '../../../src/core/order.js';
+import { Degrade } from '../../../src/admission/degrade/degrade.js';
+import { DegradeLayer } from '../../../src/admission/degrade/degrade-layer.js';
+import { degradeRules, type DegradeRules } from '../../../src/admission/degrade/degrade-rules.js';
+import { DegradedReads } from '../../../src/admission/degrade/degraded-reads.js';
+import { FallbackCache } from '../../../src/admission/degrade/fallback-cache.js';
+import type { Level } from '../../../src/admission/degrade/level.js';
+import type { Endpoint } from '../../../src/admission/endpoint.js';
+import { Entry } from '../../../src/admission/entry.js';
+import type { GetSaleAnswer, SaleView } from '../../../src/sales/get-sale.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, startExpress, startServer, type Started } from './http-harness.js';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { Verdict } from '../../../src/entry/layer.js';
-import type { Visit } from '../../../src/entry/visit.js';
+import type { Verdict } from '../../../src/admission/layer.js';
+import type { Visit } from '../../../src/admission/visit.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, startExpress, startServer, until, type Started } from './http-harness.js';
 

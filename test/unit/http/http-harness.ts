@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import type { PurchaseOutcome, PurchaseStatus } from '../../../src/domain/outcome.js';
+import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
 import { createApp } from '../../../src/http/app.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
 import { answerClientError } from '../../../src/http/client-error.js';

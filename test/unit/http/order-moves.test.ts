@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Order } from '../../../src/domain/order.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Order } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { createWebhookVerifier, signWebhook } from '../../../src/http/webhook-signature.js';
-import type { CancelAnswer } from '../../../src/order/cancel.js';
-import type { PayAnswer, PayRequest } from '../../../src/order/pay.js';
-import { silentLog } from '../../../src/ports/log.js';
-import type { Payment, PayOutcome } from '../../../src/ports/order-moves.js';
+import type { CancelAnswer } from '../../../src/orders/cancel.js';
+import type { PayAnswer, PayRequest } from '../../../src/orders/pay.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { Payment, PayOutcome } from '../../../src/core/ports/order-moves.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { REFUSALS } from '../../../src/domain/outcome.js';
+import { REFUSALS } from '../../../src/core/outcome.js';
 import { HTTP_CODES, problemHeaders, problemOf, PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
 
 /** Written by hand from the table of endpoints, so that a slip in the table is seen. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { OperationalError } from '../../../src/domain/errors.js';
-import { REFUSALS, type PurchaseOutcome } from '../../../src/domain/outcome.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { REFUSALS, type PurchaseOutcome } from '../../../src/core/outcome.js';
 import { PROBLEMS } from '../../../src/http/problem.js';
 import { bearer, FakeServices, RawClient, rawPurchase, startExpress, startServer, until } from './http-harness.js';
 import type { Started } from './http-harness.js';

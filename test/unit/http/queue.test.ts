@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import express from 'express';
 import request from 'supertest';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Sale, SaleCard } from '../../../src/domain/sale.js';
-import type { QueueAnswer } from '../../../src/entry/queue/waiting-rooms.js';
-import type { TokenAnswer } from '../../../src/entry/sign/purchase-tokens.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Sale, SaleCard } from '../../../src/core/sale.js';
+import type { QueueAnswer } from '../../../src/admission/queue/waiting-rooms.js';
+import type { TokenAnswer } from '../../../src/admission/sign/purchase-tokens.js';
 import { newLifecycle } from '../../../src/http/respond.js';
 import { mountPurchaseToken } from '../../../src/http/routes/purchase-token.js';
 import { mountQueue } from '../../../src/http/routes/queue.js';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { Order } from '../../../src/domain/order.js';
-import type { Sale } from '../../../src/domain/sale.js';
-import { ReconcileWorld } from '../reconcile/reconcile-world.js';
+import type { Order } from '../../../src/core/order.js';
+import type { Sale } from '../../../src/core/sale.js';
+import { ReconcileWorld } from '../recovery/reconcile/reconcile-world.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 describe('admin reconcile', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { RefundFilter, RefundPage, StoredRefund, TakeOnOutcome } from '../../../src/ports/refund-book.js';
+import type { RefundFilter, RefundPage, StoredRefund, TakeOnOutcome } from '../../../src/core/ports/refund-book.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const SHARED = {

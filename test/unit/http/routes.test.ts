@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { Order } from '../../../src/domain/order.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Order } from '../../../src/core/order.js';
 import { createApp } from '../../../src/http/app.js';
 import { newLifecycle } from '../../../src/http/respond.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { RuleDesk } from '../../../src/entry/rules/rule-desk.js';
-import { silentLog } from '../../../src/ports/log.js';
+import { RuleDesk } from '../../../src/admission/rules/rule-desk.js';
+import { silentLog } from '../../../src/core/ports/log.js';
 import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { NotScattered, Scattered } from '../../../src/domain/scattered.js';
+import type { NotScattered, Scattered } from '../../../src/core/scattered.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 describe('admin scatter', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
+import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { bearer, FakeServices, RawClient, rawPurchase, startServer, until, type Started } from './http-harness.js';
 
 const KEY = 'Idempotency-Key: k1';

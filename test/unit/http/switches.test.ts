@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { SwitchDesk } from '../../../src/entry/degrade/switch-desk.js';
-import { RuleDesk } from '../../../src/entry/rules/rule-desk.js';
-import { silentLog } from '../../../src/ports/log.js';
+import { SwitchDesk } from '../../../src/admission/degrade/switch-desk.js';
+import { RuleDesk } from '../../../src/admission/rules/rule-desk.js';
+import { silentLog } from '../../../src/core/ports/log.js';
 import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { OperationalError } from '../../../src/domain/errors.js';
+import { OperationalError } from '../../../src/core/errors.js';
 import { toMysqlError } from '../../../src/mysql/errors.js';
 
 const serverError = (errno: number, code: string, sqlMessage: string): Error =>

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isId } from '../../../src/domain/ids.js';
+import { isId } from '../../../src/core/ids.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 
 describe('payment simulator', () => {

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
-import { purchaseKey, type Purchase } from '../../../src/domain/purchase.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { PurchaseOutcome } from '../../../src/core/outcome.js';
+import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
 import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
 import type { PlacedBatch, Reply } from '../../../src/purchase/place-batch.js';
-import type { HomeBucket } from '../../../src/ports/stock-ledger.js';
+import type { HomeBucket } from '../../../src/core/ports/stock-ledger.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { Log } from '../../../src/ports/log.js';
-import { silentLog } from '../../../src/ports/log.js';
-import type { DecideVerdict } from '../../../src/ports/stock-ledger.js';
+import type { Log } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { DecideVerdict } from '../../../src/core/ports/stock-ledger.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 

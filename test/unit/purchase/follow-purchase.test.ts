@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { OperationalError } from '../../../src/domain/errors.js';
-import type { RequestEntry } from '../../../src/domain/outcome.js';
-import type { Order, OrderState } from '../../../src/domain/order.js';
-import type { FoundBy } from '../../../src/ports/news-meters.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { RequestEntry } from '../../../src/core/outcome.js';
+import type { Order, OrderState } from '../../../src/core/order.js';
+import type { FoundBy } from '../../../src/core/ports/news-meters.js';
 import { FollowPurchase, type FollowAnswer } from '../../../src/purchase/follow-purchase.js';
 import type { StepWord } from '../../../src/purchase/purchase-step.js';
 import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { homeBucket, type Sale } from '../../../src/domain/sale.js';
-import type { Purchase } from '../../../src/domain/purchase.js';
-import { silentLog } from '../../../src/ports/log.js';
-import type { HomeBucket } from '../../../src/ports/stock-ledger.js';
+import { homeBucket, type Sale } from '../../../src/core/sale.js';
+import type { Purchase } from '../../../src/core/purchase.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { HomeBucket } from '../../../src/core/ports/stock-ledger.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { PurchaseGate, type GateParts } from '../../../src/purchase/gate.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
-import { SaleCards } from '../../../src/sale/sale-cards.js';
+import { SaleCards } from '../../../src/sales/sale-cards.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBooks } from '../../helpers/memory/memory-books.js';
 import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { decodeBatch, type Batch } from '../../../src/domain/batch.js';
-import type { PurchaseOutcome } from '../../../src/domain/outcome.js';
-import type { Sale } from '../../../src/domain/sale.js';
-import { TOPICS } from '../../../src/domain/topics.js';
-import { silentLog } from '../../../src/ports/log.js';
-import type { PurchaseChannel } from '../../../src/ports/purchase-channel.js';
+import { decodeBatch, type Batch } from '../../../src/core/batch.js';
+import type { PurchaseOutcome } from '../../../src/core/outcome.js';
+import type { Sale } from '../../../src/core/sale.js';
+import { TOPICS } from '../../../src/core/topics.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { placeBatch, type PlaceBatchPorts, type PlacedBatch } from '../../../src/purchase/place-batch.js';
 import { behindBarrier } from '../../../src/redis/replica-barrier.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { OrderNews } from '../../../src/domain/order-news.js';
+import type { OrderNews } from '../../../src/core/order-news.js';
 import { PurchaseWatch } from '../../../src/purchase/purchase-watch.js';
 import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';

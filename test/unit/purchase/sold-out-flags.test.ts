@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { Sale } from '../../../src/domain/sale.js';
-import { silentLog } from '../../../src/ports/log.js';
-import type { HomeBucket, StockLedger } from '../../../src/ports/stock-ledger.js';
+import type { Sale } from '../../../src/core/sale.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { HomeBucket, StockLedger } from '../../../src/core/ports/stock-ledger.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';

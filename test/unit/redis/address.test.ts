@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { redis as keys } from '../../../src/config/sections/servers.js';
+import { redis as keys } from '../../../src/core/config/sections/servers.js';
 import { namedAddress, readRedisAddress } from '../../../src/redis/address.js';
 
 /** What the configuration lets through, as the adapter reads it. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Bug } from '../../../src/domain/errors.js';
+import { Bug } from '../../../src/core/errors.js';
 import { asList, readAnswers } from '../../../src/redis/replies.js';
 
 describe('redis: replies of scripts', () => {

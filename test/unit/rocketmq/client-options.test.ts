@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { MessageIdFactory } from 'rocketmq-client-nodejs';
-import { OperationalError } from '../../../src/domain/errors.js';
+import { OperationalError } from '../../../src/core/errors.js';
 import {
   baseClientOptions,
   clientLogger,
@@ -8,7 +8,7 @@ import {
   parseEndpoint,
   useRandomMessageIds,
 } from '../../../src/rocketmq/client-options.js';
-import { silentLog } from '../../../src/ports/log.js';
+import { silentLog } from '../../../src/core/ports/log.js';
 import { recordingLog } from './recording-log.js';
 
 const address = { endpoint: '127.0.0.1:18081', topic: 'seckill-purchase' };

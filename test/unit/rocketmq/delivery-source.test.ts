@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { MessageView } from 'rocketmq-client-nodejs';
 import sinon from 'sinon';
-import { OperationalError } from '../../../src/domain/errors.js';
+import { OperationalError } from '../../../src/core/errors.js';
 import { createDeliverySource, type DeliverySourceOptions } from '../../../src/rocketmq/delivery-source.js';
 import { FencedConsumer } from '../../../src/rocketmq/fenced-clients.js';
 import { recordingLog } from './recording-log.js';

@@ -1,4 +1,4 @@
-import type { Log } from '../../../src/ports/log.js';
+import type { Log } from '../../../src/core/ports/log.js';
 
 export interface LogLine {
   readonly level: keyof Log;

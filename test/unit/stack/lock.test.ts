@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DEFAULT_PORTS } from '../../../src/stack/ports.js';
-import { loadPorts, rememberPorts } from '../../../src/stack/instance.js';
-import { tryLock } from '../../../src/stack/lock.js';
-import { ensureSecrets, readSecrets } from '../../../src/stack/secrets.js';
+import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
+import { loadPorts, rememberPorts } from '../../../deploy/local/stack/instance.js';
+import { tryLock } from '../../../deploy/local/stack/lock.js';
+import { ensureSecrets, readSecrets } from '../../../deploy/local/stack/secrets.js';
 import { useTempFolder } from './temp-folder.js';
 
 describe('lock of an instance', () => {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { assertPortsFree, portInUseSentence } from '../../../src/stack/port-holder.js';
-import { StackError } from '../../../src/stack/stack-error.js';
+import { assertPortsFree, portInUseSentence } from '../../../deploy/local/stack/port-holder.js';
+import { StackError } from '../../../deploy/local/stack/stack-error.js';
 
 describe('a port in use (L1)', () => {
   const redis = { port: 16_379, label: 'Redis' };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { parseListeningPorts } from '../../../src/stack/listening-ports.js';
-import { claimedPorts, DEFAULT_PORTS, parsePorts, pickFreePorts } from '../../../src/stack/ports.js';
+import { parseListeningPorts } from '../../../deploy/local/stack/listening-ports.js';
+import { claimedPorts, DEFAULT_PORTS, parsePorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
 
 describe('ports of the stack', () => {
   it('claims the two silent neighbours of the broker too', () => {

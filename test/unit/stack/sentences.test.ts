@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureFolder } from '../../../src/stack/ensure-folder.js';
-import { assertDiskSpace } from '../../../src/stack/disk-space.js';
-import { tellingLine } from '../../../src/stack/log-tail.js';
-import { DownloadCounter, mavenFailure } from '../../../src/stack/maven-download.js';
-import { runCommand } from '../../../src/stack/run-command.js';
-import { explainFileError, StackError } from '../../../src/stack/stack-error.js';
-import { findJava, parseJavaMajor } from '../../../src/stack/toolchain.js';
+import { ensureFolder } from '../../../deploy/local/stack/ensure-folder.js';
+import { assertDiskSpace } from '../../../deploy/local/stack/disk-space.js';
+import { tellingLine } from '../../../deploy/local/stack/log-tail.js';
+import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/maven-download.js';
+import { runCommand } from '../../../deploy/local/stack/run-command.js';
+import { explainFileError, StackError } from '../../../deploy/local/stack/stack-error.js';
+import { findJava, parseJavaMajor } from '../../../deploy/local/stack/toolchain.js';
 import { useTempFolder } from './temp-folder.js';
 
 describe('versions of Java', () => {

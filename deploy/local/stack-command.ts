@@ -1,0 +1,108 @@
+import { Command, Option } from 'commander';
+import { envLines } from './stack/env.js';
+import type { ServerStatus } from './stack/managed-server.js';
+import type { StackStep } from './stack/progress.js';
+import { DURABILITIES, SERVER_NAMES, type Durability } from './stack/servers/server-spec.js';
+import { openStack } from './stack/stack.js';
+import { reportStackError } from './stack-failure.js';
+import { progressStyle, seconds, showProgress } from './stack-progress.js';
+
+interface StackFlags {
+  readonly dir?: string;
+  readonly json?: boolean;
+  readonly freePorts?: boolean;
+  readonly durability?: Durability;
+}
+
+const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
+
+/** `seckill stack up|down|status|env`: the servers of the local stack. */
+export function stackCommand(): Command {
+  const stack = new Command('stack').description('RocketMQ, MariaDB and Redis on this machine, without root');
+  const withFlags = (command: Command): Command =>
+    command
+      .option('--dir <folder>', 'folder of the instance (default: .stack in the checkout)')
+      .option('--json', 'lines of JSON for programs');
+  withFlags(stack.command('up'))
+    .description('start what does not run, wait until all of it serves, create topics and groups')
+    .option('--free-ports', 'at the first start of a folder: take free ports and remember them')
+    .addOption(
+      new Option('--durability <level>', 'what an answer of the servers outlives: a process, or the host')
+        .choices(DURABILITIES)
+        .default('process'),
+    )
+    .action(stackUp);
+  withFlags(stack.command('down')).description('stop the servers of this folder').action(stackDown);
+  withFlags(stack.command('status')).description('exit 0 if all servers run, else 1').action(stackStatus);
+  withFlags(stack.command('env')).description('settings that point the product at this instance').action(stackEnv);
+  return stack;
+}
+
+async function stackUp(flags: StackFlags): Promise<void> {
+  await reportStackError(flags.json, async (signal) => {
+    const begunAtMs = performance.now();
+    const result = await showProgress(progressStyle(flags.json === true), UP_STEPS, (onProgress) =>
+      openStack({
+        dir: flags.dir,
+        ports: flags.freePorts ? 'free' : 'default',
+        durability: flags.durability,
+        onProgress,
+      }).up({ signal }),
+    );
+    const elapsedMs = Math.round(performance.now() - begunAtMs);
+    if (flags.json) print({ result: 'up', ...result, elapsedMs });
+    else if (result.started.length === 0) console.log('The stack is already running; nothing was started.');
+    else console.log(`The stack is up (${seconds(elapsedMs)}). Its settings: seckill stack env`);
+  });
+}
+
+async function stackDown(flags: StackFlags): Promise<void> {
+  await reportStackError(flags.json, async () => {
+    const stopped = await showProgress(progressStyle(flags.json === true), SERVER_NAMES, (onProgress) =>
+      openStack({ dir: flags.dir, onProgress }).down(),
+    );
+    if (flags.json) print({ result: 'down', stopped });
+    else console.log(stopped.length === 0 ? 'The stack was not running.' : 'The stack is down; its data is kept.');
+  });
+}
+
+async function stackStatus(flags: StackFlags): Promise<void> {
+  await reportStackError(flags.json, async () => {
+    const statuses = await openStack({ dir: flags.dir }).status();
+    if (flags.json) statuses.forEach(print);
+    else console.log(statusTable(statuses));
+    if (statuses.some(({ state }) => state !== 'running')) process.exitCode = 1;
+  });
+}
+
+async function stackEnv(flags: StackFlags): Promise<void> {
+  await reportStackError(flags.json, async () => {
+    const env = openStack({ dir: flags.dir }).env();
+    if (flags.json) print(env);
+    else process.stdout.write(envLines(env));
+  });
+}
+
+function statusTable(statuses: readonly ServerStatus[]): string {
+  const rows = statuses.map(({ name, state, pid, ports, reason }) => [
+    name,
+    state,
+    String(pid ?? '-'),
+    ports.join(' '),
+    state === 'running' || state === 'stopped' ? '' : (reason ?? ''),
+  ]);
+  const table = [['server', 'state', 'pid', 'ports', ''], ...rows];
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
+  return table
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+function print(value: object): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}

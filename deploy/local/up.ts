@@ -1,0 +1,187 @@
+import { Command } from 'commander';
+import { randomBytes } from 'node:crypto';
+import { withSaleDesk } from '../../src/programs/sale-desk-session.js';
+import { loadConfig, type Environment } from '../../src/core/config/load.js';
+import type { Sale } from '../../src/core/sale.js';
+import { signToken } from '../../src/http/token.js';
+import { migrate } from '../../src/mysql/migrate.js';
+import { createLog } from '../../src/programs/log.js';
+import type { SaleDesk } from '../../src/sales/sale-desk.js';
+import type { StackStep } from './stack/progress.js';
+import { SERVER_NAMES } from './stack/servers/server-spec.js';
+import { tryLock } from './stack/lock.js';
+import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
+import { StackError } from './stack/stack-error.js';
+import { openStack, type Stack } from './stack/stack.js';
+import { CliError } from '../../src/cli/cli-error.js';
+import { operatorName } from '../../src/cli/dlq-options.js';
+import { parseWhole } from '../../src/cli/options.js';
+import { progressStyle, showProgress } from './stack-progress.js';
+import { reportStackError } from './stack-failure.js';
+import { SupervisedProgram } from './supervisor.js';
+import { welcome } from './welcome.js';
+
+interface UpFlags {
+  readonly dir?: string;
+  readonly port?: number;
+  readonly freePorts?: boolean;
+  readonly keepStack?: boolean;
+  readonly json?: boolean;
+}
+
+interface UpPorts {
+  readonly api: number;
+  /** Of worker and keeper. */
+  readonly metrics: readonly number[];
+}
+
+/** A key that no earlier start has printed: pasted again after a restart it buys, and does not replay. */
+const newKey = (): string => `order-${randomBytes(4).toString('hex')}`;
+
+const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
+/** The sale that a newcomer buys from. */
+const DEMO = { sku: 'demo', title: 'Demo: a very limited edition', priceCents: 1999, stock: 1000, limitPerBuyer: 2 };
+const DEMO_OPEN_DAYS = 30;
+const DAY_MS = 86_400_000;
+const DATA_KEPT = 'The data is kept; npm start goes on from here.';
+const SERVERS_RUN = 'The servers still run; npm run seckill -- stack down stops them.';
+
+export function upCommand(): Command {
+  return new Command('up')
+    .description('start everything on this machine: servers, schema, a demo sale, api, worker and keeper')
+    .option('--dir <folder>', 'folder of the local stack (default: .stack in the checkout)')
+    .option('--port <port>', 'port of the api (default: 8080)', parseWhole(0, 65535))
+    .option('--free-ports', 'at the first start of a folder: let the servers take free ports and remember them')
+    .option('--keep-stack', 'leave the servers running at the end')
+    .option('--json', 'lines of JSON for programs')
+    .action(up);
+}
+
+async function up(flags: UpFlags): Promise<void> {
+  await reportStackError(flags.json, async (signal) => {
+    const lock = lockFolder(flags);
+    const { stack, ranBefore } = await startStack(flags, signal).catch((error: unknown) => {
+      lock.release();
+      throw error;
+    });
+    const programs: SupervisedProgram[] = [];
+    try {
+      const env: Environment = { ...process.env, ...stack.env() };
+      const sale = await prepare(env);
+      const ports = await startPrograms(env, flags, programs, signal);
+      greet(flags, env, ports, sale);
+      await aborted(signal);
+    } finally {
+      const stopServers = !flags.keepStack && !ranBefore;
+      if (signal.aborted && !flags.json) {
+        console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
+      }
+      // The api first: what it accepts while it drains, the others still write.
+      const [api, ...others] = programs;
+      await api?.stop();
+      await Promise.all(others.map((program) => program.stop()));
+      if (stopServers) await stack.down();
+      lock.release();
+      if (!flags.json) console.error(`Stopped. ${stopServers ? DATA_KEPT : SERVERS_RUN}`);
+    }
+  });
+  if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the way to end this command
+}
+
+/** Two of us on one folder would share its sale, its ports and its end. */
+function lockFolder({ dir }: UpFlags): { release: () => void } {
+  const lock = tryLock(stackPaths(dir ?? DEFAULT_DIR).systemLockFile);
+  if (!('heldBy' in lock)) return lock;
+  throw new StackError(
+    `Process ${lock.heldBy} serves this folder already. Stop it there with Ctrl-C, or start another system beside it ` +
+      'with --dir <folder> --free-ports --port 0.',
+  );
+}
+
+/** Servers that ran before this command are not its own to stop. */
+function startStack(flags: UpFlags, signal: AbortSignal): Promise<{ stack: Stack; ranBefore: boolean }> {
+  return showProgress(progressStyle(flags.json === true), UP_STEPS, async (onProgress) => {
+    const stack = openStack({ dir: flags.dir, ports: flags.freePorts ? 'free' : 'default', onProgress });
+    const { started } = await stack.up({ signal });
+    return { stack, ranBefore: started.length === 0 };
+  });
+}
+
+/** Schema and demo sale. */
+async function prepare(env: Environment): Promise<Sale> {
+  const config = loadConfig(['mysql', 'redis', 'gate'], env);
+  await migrate(config.mysql);
+  return withSaleDesk(config, createLog('up', 'warn'), demoSale);
+}
+
+/** The open demo sale that still has units, or a new one. */
+async function demoSale(desk: SaleDesk): Promise<Sale> {
+  const nowMs = Date.now();
+  const known = (await desk.list(100)).find(
+    (sale) => sale.sku === DEMO.sku && sale.state === 'open' && sale.sold < sale.stock && sale.closesAtMs > nowMs,
+  );
+  if (known) return known;
+  const actor = operatorName();
+  const window = { opensAtMs: nowMs - 1000, closesAtMs: nowMs + DEMO_OPEN_DAYS * DAY_MS };
+  const { saleId } = await desk.create({ ...DEMO, ...window, buckets: 1 }, actor);
+  await desk.warm(saleId, actor);
+  const opened = await desk.open(saleId, actor);
+  if (opened.outcome !== 'done') throw new CliError(`the demo sale ${saleId} could not be opened: ${opened.outcome}.`);
+  return opened.sale;
+}
+
+async function startPrograms(
+  env: Environment,
+  flags: UpFlags,
+  programs: SupervisedProgram[],
+  signal: AbortSignal,
+): Promise<UpPorts> {
+  const events = {
+    onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
+  };
+  const programEnv = {
+    LOG_LEVEL: 'warn',
+    PAYMENT_PROVIDER: paymentProviderIn(env),
+    ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
+    ...env,
+  };
+  const make = (name: string, args: string[]): SupervisedProgram => {
+    const program = new SupervisedProgram({ name, args, env: programEnv }, events);
+    programs.push(program);
+    return program;
+  };
+  const port = flags.port === undefined ? [] : ['--port', String(flags.port)];
+  const [api, worker, keeper] = await Promise.all([
+    make('api', ['api', ...port]).start(),
+    make('worker', ['worker']).start(),
+    make('keeper', ['keeper']).start(),
+  ]);
+  signal.throwIfAborted();
+  const { port: apiPort } = api.facts;
+  return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
+}
+
+/** On this machine nobody is charged: unless somebody says otherwise, payments are simulated. */
+const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
+
+function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
+  const { auth } = loadConfig(['auth'], env);
+  const token = signToken(
+    { userId: `demo-buyer-${randomBytes(3).toString('hex')}`, roles: [], ttlMs: DAY_MS },
+    auth.key,
+  );
+  const url = `http://127.0.0.1:${ports.api}`;
+  const metricsUrls = ports.metrics.map((port) => `http://127.0.0.1:${port}/metrics`);
+  if (flags.json) console.log(JSON.stringify({ result: 'up', url, metricsUrls, saleId: sale.saleId, token }));
+  else {
+    const simulatedPayments = paymentProviderIn(env) === 'simulator';
+    const { saleId, title } = sale;
+    console.log(welcome({ url, metricsUrls, saleId, token, title, key: newKey(), simulatedPayments }));
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });

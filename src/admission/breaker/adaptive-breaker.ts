@@ -1,0 +1,192 @@
+import { assertNever } from '../../core/errors.js';
+import type { BreakerState } from '../../core/ports/breaker-board.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { BreakerRules } from './breaker-rules.js';
+import { CallWindow } from './call-window.js';
+import { LearnedRate } from './learned-rate.js';
+import { probeWaitMs } from './probe-wait.js';
+import { scoreOf } from './score.js';
+
+export interface BreakerParts {
+  /** Read at each call. */
+  readonly rules: () => BreakerRules;
+  /** One that goes on evenly. */
+  readonly clock: Pick<Clock, 'nowMs'>;
+  /** 0 to 1. */
+  readonly random: () => number;
+  readonly moved: (state: BreakerState) => void;
+  readonly refused: (dryRun: boolean) => void;
+}
+
+/** What `begin` answers while the layer is off. */
+export const UNWATCHED = 0;
+/** The score is computed at most this often. */
+export const SCORE_EVERY_MS = 100;
+
+/**
+ * The breaker of one dependency in one process. It refuses at the entry, before anything has begun; calls that are
+ * under way are only watched, never refused, so that no purchase is cut in two.
+ *
+ * closed → open when the score is high; open → half_open when the wait is over; half_open lets a few requests through
+ * and closes when their calls go well, or opens for longer. Beside its own state it follows the quorum of all
+ * processes, which opens it but is no experience of its own.
+ */
+export class AdaptiveBreaker {
+  readonly #parts: BreakerParts;
+  #state: BreakerState = 'closed';
+  /** Raised by each move; a call that began before the last move says nothing about the state after it. */
+  #era = 1;
+  #window: CallWindow;
+  readonly #usual: LearnedRate;
+  #scoredMs = -Infinity;
+  #closedMs = -Infinity;
+  #openUntilMs = 0;
+  /** In a row, for the wait. */
+  #failedTrials = 0;
+  #trialMs = 0;
+  #letThrough = 0;
+  #wentWell = 0;
+  #openForAllUntilMs = -Infinity;
+
+  constructor(parts: BreakerParts) {
+    this.#parts = parts;
+    const nowMs = parts.clock.nowMs();
+    this.#window = new CallWindow(parts.rules().windowMs, nowMs);
+    this.#usual = new LearnedRate(nowMs);
+  }
+
+  /** From its own experience, whatever the others say. */
+  state(): BreakerState {
+    this.#wake(this.#parts.clock.nowMs());
+    return this.#state;
+  }
+
+  /** Asked once for each request that needs the dependency; false in a trial takes one of its places. */
+  refuses(): boolean {
+    const { mode, trial } = this.#parts.rules();
+    if (mode === 'off') return false;
+    if (!this.#isShut(this.#parts.clock.nowMs(), trial)) return false;
+    this.#parts.refused(mode === 'dry_run');
+    return mode === 'on';
+  }
+
+  /** A call to the dependency begins. @returns what `end` wants to know */
+  begin(): number {
+    if (this.#parts.rules().mode === 'off') return UNWATCHED;
+    this.#wake(this.#parts.clock.nowMs());
+    return this.#era;
+  }
+
+  /** The call that `begin` was told of has ended. */
+  end(era: number, failed: boolean, latencyMs: number): void {
+    const rules = this.#parts.rules();
+    if (era === UNWATCHED || rules.mode === 'off') return;
+    const nowMs = this.#parts.clock.nowMs();
+    this.#wake(nowMs);
+    if (era !== this.#era) return;
+    if (this.#state === 'half_open') this.#judgeTrial(nowMs, rules, failed || latencyMs >= rules.latencyMs.to);
+    else this.#learn(nowMs, rules, failed, latencyMs);
+  }
+
+  /** What the board says counts until then, even if it is not seen again. */
+  followBoard(openForAll: boolean, untilMs: number): void {
+    this.#openForAllUntilMs = openForAll ? untilMs : -Infinity;
+  }
+
+  /** Another process has found it well: reason enough to try now. */
+  tryNow(): void {
+    if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.nowMs();
+  }
+
+  /** The layer goes off or on: what was seen before says nothing about later. */
+  forget(): void {
+    const nowMs = this.#parts.clock.nowMs();
+    this.#window = new CallWindow(this.#parts.rules().windowMs, nowMs);
+    this.#usual.resume(nowMs);
+    this.#failedTrials = 0;
+    this.#openForAllUntilMs = -Infinity;
+    if (this.#state !== 'closed') this.#move('closed');
+  }
+
+  #isShut(nowMs: number, trial: BreakerRules['trial']): boolean {
+    this.#wake(nowMs);
+    switch (this.#state) {
+      case 'closed':
+        return nowMs < this.#openForAllUntilMs;
+      case 'open':
+        return true;
+      case 'half_open':
+        return !this.#letsThrough(nowMs, trial);
+      default:
+        return assertNever(this.#state);
+    }
+  }
+
+  /** A request that was let through may never reach the dependency, so the places come back. */
+  #letsThrough(nowMs: number, trial: BreakerRules['trial']): boolean {
+    if (nowMs - this.#trialMs >= trial.waitMs) {
+      this.#trialMs = nowMs;
+      this.#letThrough = 0;
+    }
+    if (this.#letThrough >= trial.calls) return false;
+    this.#letThrough++;
+    return true;
+  }
+
+  #wake(nowMs: number): void {
+    if (this.#state !== 'open' || nowMs < this.#openUntilMs) return;
+    this.#trialMs = nowMs;
+    this.#letThrough = 0;
+    this.#wentWell = 0;
+    this.#move('half_open');
+  }
+
+  #judgeTrial(nowMs: number, rules: BreakerRules, wentBadly: boolean): void {
+    if (wentBadly) {
+      this.#failedTrials++;
+      return this.#open(nowMs, rules);
+    }
+    if (++this.#wentWell < rules.trial.calls) return;
+    this.#closedMs = nowMs;
+    this.#window = new CallWindow(rules.windowMs, nowMs);
+    this.#usual.resume(nowMs);
+    this.#move('closed');
+  }
+
+  #learn(nowMs: number, rules: BreakerRules, failed: boolean, latencyMs: number): void {
+    if (this.#window.windowMs !== rules.windowMs) this.#window = new CallWindow(rules.windowMs, nowMs);
+    this.#window.add(nowMs, failed, latencyMs);
+    this.#usual.count(nowMs, rules.rate.halfLifeMs);
+    if (nowMs - this.#scoredMs < SCORE_EVERY_MS) return;
+    this.#scoredMs = nowMs;
+    if (this.#score(nowMs, rules) < rules.openAt) return;
+    const isCalm = nowMs - this.#closedMs >= rules.probe.calmMs;
+    this.#failedTrials = isCalm ? 0 : this.#failedTrials + 1;
+    this.#open(nowMs, rules);
+  }
+
+  #score(nowMs: number, rules: BreakerRules): number {
+    const window = this.#window;
+    const { halfLifeMs, warmUpMs } = rules.rate;
+    const usualPerSecond = this.#usual.perSecond(nowMs, halfLifeMs);
+    const signals = {
+      calls: window.calls(nowMs),
+      perSecond: window.callsPerSecond(nowMs),
+      usualPerSecond: this.#usual.learnedMs < warmUpMs ? null : usualPerSecond,
+      failureShare: window.failureShare(nowMs),
+      p95Ms: window.p95Ms(nowMs),
+    };
+    return scoreOf(signals, rules);
+  }
+
+  #open(nowMs: number, { probe }: BreakerRules): void {
+    this.#openUntilMs = nowMs + probeWaitMs(this.#failedTrials, this.#parts.random(), probe);
+    this.#move('open');
+  }
+
+  #move(state: BreakerState): void {
+    this.#state = state;
+    this.#era++;
+    this.#parts.moved(state);
+  }
+}

@@ -1,0 +1,73 @@
+import type { Clock } from '../../core/ports/clock.js';
+
+export interface LeakyLimit {
+  readonly ratePerSecond: number;
+  /** Whoever would have to wait longer is refused. */
+  readonly waitMaxMs: number;
+}
+
+/** A timer is no finer, so what is due within this time goes at once. */
+const TIMER_STEP_MS = 1;
+
+/** Places of those who have left that are kept: a bucket under load is never empty, and moving everyone up for each costs. */
+const LEFT_KEPT_MAX = 1000;
+
+interface Waiting {
+  readonly dueMs: number;
+  readonly leave: () => void;
+}
+
+/**
+ * Lets visits of one process through at an even rate, in the order they came. However many wait, one timer runs.
+ */
+export class LeakyBucket {
+  readonly #clock: Clock;
+  #nextMs = -Infinity;
+  #queue: Waiting[] = [];
+  /** Those before it have left. */
+  #head = 0;
+  #running = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get waiting(): number {
+    return this.#queue.length - this.#head;
+  }
+
+  /** @returns null: go on at once; a promise: go on when it resolves; else refused, and when it may do better */
+  enter({ ratePerSecond, waitMaxMs }: LeakyLimit): null | Promise<void> | { readonly retryAfterMs: number } {
+    const nowMs = this.#clock.nowMs();
+    const dueMs = Math.max(nowMs, this.#nextMs);
+    const waitMs = dueMs - nowMs;
+    if (waitMs > waitMaxMs) return { retryAfterMs: waitMs - waitMaxMs };
+    this.#nextMs = dueMs + 1000 / ratePerSecond;
+    if (waitMs < TIMER_STEP_MS && this.waiting === 0) return null;
+    return new Promise((leave) => {
+      this.#queue.push({ dueMs, leave });
+      if (!this.#running) void this.#run();
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    for (let first = this.#queue[this.#head]; first !== undefined; first = this.#queue[this.#head]) {
+      const restMs = first.dueMs - this.#clock.nowMs();
+      if (restMs > 0) {
+        await this.#clock.sleep(Math.ceil(restMs));
+        continue;
+      }
+      first.leave();
+      this.#head++;
+      if (this.#head === LEFT_KEPT_MAX) this.#forgetLeft();
+    }
+    this.#forgetLeft();
+    this.#running = false;
+  }
+
+  #forgetLeft(): void {
+    this.#queue.splice(0, this.#head);
+    this.#head = 0;
+  }
+}

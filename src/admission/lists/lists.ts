@@ -1,0 +1,83 @@
+import { readAddress, type Address } from '../../core/address.js';
+import type { Layer, Refused } from '../layer.js';
+import type { Mode } from '../mode.js';
+import type { Visit } from '../visit.js';
+import type { ListsRules } from './lists-rules.js';
+import { NetworkSet } from './network-set.js';
+
+/** Longer user agents are looked at as far as this; no browser needs more. */
+const AGENT_LENGTH_MAX = 1000;
+
+const FORBIDDEN: Refused = { word: 'forbidden', retryAfterMs: null };
+
+/** Lets nobody in who stands on a list that says so. */
+export class Lists implements Layer {
+  readonly name = 'lists';
+  readonly #rules: () => ListsRules;
+  /** The rules in a form that is quick to ask, and the rules that it was made of. */
+  #index: ListsIndex | null = null;
+
+  constructor(rules: () => ListsRules) {
+    this.#rules = rules;
+  }
+
+  get mode(): Mode {
+    return this.#rules().mode;
+  }
+
+  stranger({ address, agent }: Visit): Refused | null {
+    const index = this.#current();
+    return index.refusesAddress(address) || index.refusesAgent(agent) ? FORBIDDEN : null;
+  }
+
+  buyer(_visit: Visit, userId: string): Refused | null {
+    return this.#current().refusesUser(userId) ? FORBIDDEN : null;
+  }
+
+  #current(): ListsIndex {
+    const rules = this.#rules();
+    if (this.#index?.rules !== rules) this.#index = new ListsIndex(rules);
+    return this.#index;
+  }
+}
+
+class ListsIndex {
+  readonly rules: ListsRules;
+  readonly #addresses: AllowAndDeny<NetworkSet>;
+  readonly #agents: AllowAndDeny<readonly string[]>;
+  readonly #users: AllowAndDeny<ReadonlySet<string>>;
+
+  constructor(rules: ListsRules) {
+    const { addresses, agents, users } = rules;
+    const lower = (parts: readonly string[]): string[] => parts.map((part) => part.toLowerCase());
+    this.rules = rules;
+    this.#addresses = { allow: new NetworkSet(addresses.allow), deny: new NetworkSet(addresses.deny) };
+    this.#agents = { allow: lower(agents.allow), deny: lower(agents.deny) };
+    this.#users = { allow: new Set(users.allow), deny: new Set(users.deny) };
+  }
+
+  refusesAddress(text: string): boolean {
+    const { allow, deny } = this.#addresses;
+    if (deny.isEmpty) return false;
+    const address: Address | null = readAddress(text);
+    return address !== null && deny.has(address) && !allow.has(address);
+  }
+
+  refusesAgent(text: string): boolean {
+    const { allow, deny } = this.#agents;
+    if (deny.length === 0) return false;
+    const agent = text.slice(0, AGENT_LENGTH_MAX).toLowerCase();
+    const holds = (part: string): boolean => agent.includes(part);
+    return deny.some(holds) && !allow.some(holds);
+  }
+
+  refusesUser(userId: string): boolean {
+    const { allow, deny } = this.#users;
+    return deny.has(userId) && !allow.has(userId);
+  }
+}
+
+interface AllowAndDeny<T> {
+  readonly allow: T;
+  readonly deny: T;
+}

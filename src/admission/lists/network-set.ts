@@ -1,0 +1,44 @@
+import { readNetwork, type Address } from '../../core/address.js';
+
+/**
+ * Networks, asked whether one of them holds an address. One hash per length that occurs, so that ten thousand networks
+ * cost as many look-ups as they have lengths, seldom more than a handful.
+ */
+export class NetworkSet {
+  /** By length: the first bits of each network. */
+  readonly #ipv4: [divisor: number, starts: Set<number>][] = [];
+  readonly #ipv6: [shift: bigint, starts: Set<bigint>][] = [];
+
+  /** @param networks as `readNetwork` takes them; what it does not take was refused where it was written, and is left out */
+  constructor(networks: readonly string[]) {
+    const ipv4 = new Map<number, Set<number>>();
+    const ipv6 = new Map<number, Set<bigint>>();
+    for (const text of networks) {
+      const network = readNetwork(text);
+      if (network === null) continue;
+      const { start, length } = network;
+      if (start.family === 4) setOf(ipv4, length).add(Math.floor(start.value / 2 ** (32 - length)));
+      else setOf(ipv6, length).add(start.value >> BigInt(128 - length));
+    }
+    for (const [length, starts] of ipv4) this.#ipv4.push([2 ** (32 - length), starts]);
+    for (const [length, starts] of ipv6) this.#ipv6.push([BigInt(128 - length), starts]);
+  }
+
+  get isEmpty(): boolean {
+    return this.#ipv4.length + this.#ipv6.length === 0;
+  }
+
+  has({ family, value }: Address): boolean {
+    // Dividing, because a shift by 32 bits is a shift by none.
+    if (family === 4) return this.#ipv4.some(([divisor, starts]) => starts.has(Math.floor(value / divisor)));
+    return this.#ipv6.some(([shift, starts]) => starts.has(value >> shift));
+  }
+}
+
+function setOf<T>(byLength: Map<number, Set<T>>, length: number): Set<T> {
+  const known = byLength.get(length);
+  if (known) return known;
+  const starts = new Set<T>();
+  byLength.set(length, starts);
+  return starts;
+}

@@ -1,0 +1,53 @@
+import { pathToFileURL } from 'node:url';
+import type { Key } from './key.js';
+import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from './schema.js';
+
+/** The command that writes the page anew; a test compares the page with `renderConfigDocs()`. */
+export const RENDER_COMMAND = 'npx tsx src/core/config/docs.ts > docs/configuration.md';
+
+const INTRO = `# Configuration
+
+Every key is an environment variable, read once at the start and checked whole: one error names every bad key. A key
+without a default must be set. Secrets are never shown. Sections follow the path of a purchase; a program reads only the
+sections that name it.
+
+This page is made from \`src/core/config/schema.ts\`: \`${RENDER_COMMAND}\`.
+`;
+
+/** The page on configuration, in Markdown. */
+export function renderConfigDocs(): string {
+  const sections = Object.keys(SCHEMA) as SectionName[];
+  return [INTRO, ...sections.map(renderSection)].join('\n');
+}
+
+function renderSection(name: SectionName): string {
+  const keys = Object.values(SCHEMA[name]) as Key<string | number>[];
+  const rows = keys.map((key) => `| \`${key.env}\` | ${defaultOf(key)} | ${rangeOf(key)} | ${cell(key.doc)} |`);
+  return [
+    `## ${name}`,
+    '',
+    `Read by: ${programsOf(name).join(', ')}.`,
+    '',
+    '| key | default | range | meaning |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
+}
+
+function programsOf(section: SectionName): string[] {
+  const programs = Object.entries(PROGRAM_SECTIONS) as [string, readonly SectionName[]][];
+  return programs.filter(([, sections]) => sections.includes(section)).map(([program]) => program);
+}
+
+function defaultOf({ fallback, optional, secret }: Key<string | number>): string {
+  if (optional) return secret ? '*not set (secret)*' : '*not set*';
+  if (fallback === undefined) return secret ? '*must be set (secret)*' : '*must be set*';
+  return `\`${fallback}\``;
+}
+
+const rangeOf = ({ range, unit }: Key<string | number>): string => cell(unit ? `${range} ${unit}` : range);
+const cell = (text: string): string => text.replaceAll('|', '\\|');
+
+const isProgram = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
+if (isProgram) process.stdout.write(renderConfigDocs());

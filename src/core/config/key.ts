@@ -1,0 +1,161 @@
+import { readNetwork } from '../address.js';
+import { readKeyList } from '../key-list.js';
+
+/** One configuration key: what it means, where it comes from, and what it may be. */
+export interface Key<T> {
+  readonly env: string;
+  readonly doc: string;
+  /** `ms`, `purchases`, `bytes` …; an empty string for text. */
+  readonly unit: string;
+  /** Undefined: there is none, the key must be set, unless it is `optional`. */
+  readonly fallback: T | undefined;
+  /** A text that may be left out, and is empty then: what needs it is switched off. A secret has no other default. */
+  readonly optional: boolean;
+  /** Never shown in a message or in `--print`. */
+  readonly secret: boolean;
+  /** @throws Error with a sentence that ends "but is …" */
+  readonly parse: (text: string) => T;
+  /** The range in words, for the docs. */
+  readonly range: string;
+}
+
+/** One section of the configuration. */
+export type Keys = Readonly<Record<string, Key<string> | Key<number>>>;
+
+interface Common<T> {
+  readonly env: string;
+  readonly doc: string;
+  readonly fallback?: T;
+  readonly secret?: boolean;
+  readonly optional?: boolean;
+}
+
+export function integer(options: Common<number> & { unit: string; min: number; max: number }): Key<number> {
+  const { unit, min, max } = options;
+  const range = `${min} to ${max}`;
+  return {
+    ...common(options),
+    unit,
+    range,
+    parse: (text) => {
+      const value = Number(text);
+      if (text.trim() === '' || !Number.isInteger(value) || value < min || value > max) {
+        throw new Error(`must be a whole number from ${range}${unit ? ` (${unit})` : ''}, but is ${quote(text)}`);
+      }
+      return value;
+    },
+  };
+}
+
+export function word<const W extends string>(options: Common<W> & { words: readonly W[] }): Key<W> {
+  const { words } = options;
+  return {
+    ...common(options),
+    unit: '',
+    range: words.join(', '),
+    parse: (text) => {
+      const found = words.find((candidate) => candidate === text);
+      if (found === undefined) throw new Error(`must be one of ${words.join(', ')}, but is ${quote(text)}`);
+      return found;
+    },
+  };
+}
+
+/** An address of several hosts, which no URL parser knows: its form in words, and how it is told. */
+export interface UrlForm {
+  readonly words: string;
+  readonly pattern: RegExp;
+}
+
+export function url(
+  options: Common<string> & { protocols: readonly string[]; forms?: readonly UrlForm[] },
+): Key<string> {
+  const { protocols, forms = [] } = options;
+  const range = [...protocols.map((protocol) => `${protocol}//…`), ...forms.map(({ words }) => words)].join(' or ');
+  return {
+    ...common(options),
+    unit: '',
+    range,
+    parse: (value) => {
+      const isUrl = URL.canParse(value) && protocols.includes(new URL(value).protocol);
+      if (!isUrl && !forms.some(({ pattern }) => pattern.test(value))) {
+        throw new Error(`must be a URL ${range}, but is not`); // it may hold a password: never shown
+      }
+      return value;
+    },
+  };
+}
+
+export function text(options: Common<string> & { minLength: number; range: string }): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: options.range,
+    parse: (value) => {
+      if (value.length < options.minLength) {
+        throw new Error(`must have at least ${options.minLength} characters, but has ${value.length}`);
+      }
+      return value;
+    },
+  };
+}
+
+/** `host:port`, one of them: the client takes no list and no scheme. */
+export function endpoint(options: Common<string>): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: 'host:port',
+    parse: (value) => {
+      const [, , port] = /^([A-Za-z0-9.-]+):(\d{1,5})$/.exec(value) ?? [];
+      if (!port || Number(port) < 1 || Number(port) > 65535) {
+        throw new Error(`must be one host:port without scheme, but is ${quote(value)}`);
+      }
+      return value;
+    },
+  };
+}
+
+/** Addresses and networks, set apart by commas; kept without blanks. */
+export function networks(options: Common<string>): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: 'networks such as 10.0.0.0/8, set apart by commas',
+    parse: (value) => {
+      const parts = value.split(',').map((part) => part.trim());
+      const wrong = parts.find((part) => readNetwork(part) === null);
+      if (wrong !== undefined) {
+        throw new Error(`must be networks such as 10.0.0.0/8, set apart by commas, but ${quote(wrong)} is none`);
+      }
+      return parts.join(',');
+    },
+  };
+}
+
+/** Secrets by the id of their key, `id:secret,id:secret`; what is wrong with them is told without showing any. */
+export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): Key<string> {
+  return {
+    ...common({ ...options, secret: true }),
+    unit: '',
+    range: 'id:secret,id:secret; each secret 32 bytes or more',
+    parse: (value) => {
+      try {
+        readKeyList(value);
+      } catch (error) {
+        throw new Error(`must be id:secret,id:secret, but ${(error as Error).message}`, { cause: error });
+      }
+      return value;
+    },
+  };
+}
+
+const common = <T>(options: Common<T>): Pick<Key<T>, 'env' | 'doc' | 'fallback' | 'optional' | 'secret'> => ({
+  env: options.env,
+  doc: options.doc,
+  fallback: options.fallback,
+  optional: options.optional ?? false,
+  secret: options.secret ?? false,
+});
+
+const quote = (value: string): string => JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);

@@ -1,0 +1,53 @@
+import { integer, text, word, type Keys } from '../key.js';
+
+// What every program has.
+
+export const metrics = {
+  host: text({
+    env: 'METRICS_HOST',
+    doc: 'Address that worker and keeper serve them on; 0.0.0.0 lets a Prometheus elsewhere in.',
+    fallback: '127.0.0.1',
+    minLength: 1,
+    range: 'address',
+  }),
+  port: integer({
+    env: 'METRICS_PORT',
+    doc: 'Port for /metrics, /healthz and /readyz of worker and keeper; 0 picks a free one.',
+    unit: '',
+    fallback: 0,
+    min: 0,
+    max: 65535,
+  }),
+} as const satisfies Keys;
+
+export const failPoint = {
+  point: text({
+    env: 'FAILPOINT',
+    doc: 'Tests only: where this process stops, and at which pass; see src/programs/fail-points.ts.',
+    fallback: '',
+    minLength: 0,
+    range: '<name>[:n]',
+  }),
+  act: word({
+    env: 'FAILPOINT_DO',
+    doc: 'What happens at the fail point; a point named drop_… loses its call or reply instead.',
+    words: ['kill', 'hang', 'throw'],
+    fallback: 'kill',
+  }),
+  environment: text({
+    env: 'NODE_ENV',
+    doc: 'In production a fail point is refused.',
+    fallback: '',
+    minLength: 0,
+    range: 'any word',
+  }),
+} as const satisfies Keys;
+
+export const log = {
+  level: word({
+    env: 'LOG_LEVEL',
+    doc: 'Least level that is written.',
+    words: ['debug', 'info', 'warn', 'error', 'silent'],
+    fallback: 'info',
+  }),
+} as const satisfies Keys;

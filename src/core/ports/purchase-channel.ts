@@ -1,0 +1,34 @@
+import type { Batch } from '../batch.js';
+
+/** The answer to the broker's question what became of a half message. `no_answer`: it asks again later. */
+export type CheckBackAnswer = 'commit' | 'rollback' | 'no_answer';
+
+/** Asked for every half message that stays open. Must not throw; a throw counts as `no_answer`. */
+export type CheckBack = (body: string) => Promise<CheckBackAnswer>;
+
+/** A half message that the broker has stored and shows to nobody yet. */
+export interface HalfMessage {
+  /** Makes the message visible to the workers. Never rejects: the check-back heals a lost commit. */
+  commit(): Promise<void>;
+  /** Drops the message. True only when the broker said OK: until then nobody may hear a refusal. Never rejects. */
+  rollback(): Promise<boolean>;
+}
+
+/** The producer side of the purchase topic. */
+export interface PurchaseChannel {
+  /**
+   * Stores a batch as a half message: the write-ahead record of its deduct. Never throws.
+   * @returns the half message; `unavailable` when the broker certainly has not got it; `outcome_unknown` otherwise
+   * Source: protocol rule 3
+   */
+  sendHalf(batch: Batch): Promise<HalfMessage | 'unavailable' | 'outcome_unknown'>;
+}
+
+/** The producer side of the re-drive topic. */
+export interface RedriveChannel {
+  /**
+   * Publishes a batch again, as a plain message.
+   * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
+   */
+  publish(batch: Batch): Promise<void>;
+}

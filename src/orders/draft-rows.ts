@@ -1,0 +1,107 @@
+import type { Batch } from '../core/batch.js';
+import { isLive, type FailureReason, type Order } from '../core/order.js';
+import { purchaseKey, type Purchase } from '../core/purchase.js';
+import type { SaleTerms } from '../core/ports/order-book.js';
+import type { Release, Settlement } from '../core/ports/settlement-ledger.js';
+
+/** What a look-up found in the book. */
+export interface Known {
+  /** By request name: the row that a purchase has already. */
+  readonly rows: ReadonlyMap<string, Order>;
+  /** By buyer name: who holds a live order in a sale with limit 1. */
+  readonly liveBuyers: ReadonlySet<string>;
+  /** By request name: purchases of a late batch for which the ledger has no units any more. Absent: none. */
+  readonly lost?: ReadonlySet<string>;
+  /** By request name: purchases of a late batch that another batch holds units for. Absent: none. */
+  readonly elsewhere?: ReadonlySet<string>;
+}
+
+/** A row to be inserted; its order id is minted for each attempt. */
+export interface DraftRow {
+  readonly batch: Batch;
+  readonly purchase: Purchase;
+  readonly failure: FailureReason | null;
+}
+
+export interface Draft {
+  readonly rows: readonly DraftRow[];
+  /** Live rows that were there before; a purchase is settled to the row it has, whatever batch wrote it. */
+  readonly found: ReadonlyMap<Batch, readonly Settlement[]>;
+  /** Requests whose row has ended, and that the batch may hold units for all the same. Safe to repeat. */
+  readonly releases: readonly Release[];
+  /** Batches with a purchase that another one holds, and has not recorded yet: they come again. */
+  readonly waiting: ReadonlySet<Batch>;
+}
+
+export const requestName = (
+  saleId: string,
+  purchase: { readonly userId: string; readonly requestId: string },
+): string => `${saleId}/${purchaseKey(purchase)}`;
+export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
+
+/** Formed before the sale was rebuilt: its deduct may be lost. */
+export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
+  epoch < (terms.get(saleId)?.epoch ?? 0);
+
+/**
+ * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
+ * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row that lives is settled
+ * to it, whatever batch wrote it. One whose row has ended is done if the row is of its own batch, which promised the release
+ * with it; else what this batch holds is released. So it is for a late batch in any case: it may have claimed units after
+ * that release was done. One that another batch holds waits for its row. None is passed over in silence (protocol rule 7).
+ * @param batches no request twice
+ * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
+ *   unique keys say when one is not, so the usual transaction pays for no look-up and no bookkeeping
+ */
+export function draftRows(
+  batches: readonly Batch[],
+  terms: ReadonlyMap<string, SaleTerms>,
+  known: Known | null,
+): Draft {
+  const rows: DraftRow[] = [];
+  if (known === null) {
+    for (const batch of batches) for (const purchase of batch.purchases) rows.push({ batch, purchase, failure: null });
+    return { rows, found: new Map(), releases: [], waiting: new Set() };
+  }
+  const releases: Release[] = [];
+  const found = new Map<Batch, Settlement[]>();
+  const waiting = new Set<Batch>();
+  const winners = new Set<string>();
+  for (const batch of batches) {
+    const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
+    const late = isLate(batch, terms);
+    const settlements: Settlement[] = [];
+    for (const purchase of batch.purchases) {
+      const name = requestName(batch.saleId, purchase);
+      const row = known.rows.get(name);
+      if (row === undefined && known.lost?.has(name)) {
+        rows.push({ batch, purchase, failure: 'units_lost' });
+      } else if (row === undefined && known.elsewhere?.has(name)) {
+        waiting.add(batch);
+      } else if (row === undefined) {
+        const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
+        rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
+      } else if (isLive(row.state)) {
+        settlements.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId });
+      } else if (late || row.batchId !== batch.batchId) {
+        releases.push(releaseOf(batch, row));
+      }
+    }
+    if (settlements.length > 0) found.set(batch, settlements);
+  }
+  return { rows, found, releases, waiting };
+}
+
+/** False when the buyer has a live order, or gets one from an earlier purchase of the same transaction. */
+function takesPlace(saleId: string, userId: string, known: Known, winners: Set<string>): boolean {
+  const buyer = buyerName(saleId, userId);
+  if (known.liveBuyers.has(buyer) || winners.has(buyer)) return false;
+  winners.add(buyer);
+  return true;
+}
+
+function releaseOf(batch: Batch, row: Order): Release {
+  const { saleId, bucket, batchId } = batch;
+  const { userId, requestId, orderId, reason } = row;
+  return { saleId, bucket, userId, requestId, orderId, batchId, withUnits: reason !== 'oversold_guard' };
+}

@@ -1,0 +1,75 @@
+import type { Batch } from '../core/batch.js';
+import type { FailureReason, Order } from '../core/order.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { NewOrder, OrderBook, WritePlan } from '../core/ports/order-book.js';
+import type { Settlement } from '../core/ports/settlement-ledger.js';
+import { draftRows, requestName } from './draft-rows.js';
+import type { OrderIdMinter } from './order-id-minter.js';
+
+export interface FailPorts {
+  readonly book: Pick<OrderBook, 'termsOf' | 'findByPurchases' | 'write'>;
+  readonly minter: Pick<OrderIdMinter, 'renew' | 'mint'>;
+  readonly clock: Clock;
+}
+
+export interface FailedPurchases {
+  /** Rows that were written. */
+  readonly failed: number;
+  /** Purchases that had a row before. */
+  readonly kept: number;
+  /** The live orders among those. */
+  readonly live: readonly Settlement[];
+}
+
+const ATTEMPTS_MAX = 8;
+const AGAIN_MS = 5;
+const NO_IDS_WAIT_MAX_MS = 250;
+
+/**
+ * Gives purchases up: each one without a row gets one that is `failed`, with the promise of its release in the same
+ * transaction (protocol rule 7). Whoever has a row keeps it. A worker that records the batch at the same moment is
+ * harmless: the unique key of the row decides for each purchase. Safe to repeat.
+ * @returns `contended` when others write the same rows again and again, or no order ids can be had: nothing was written
+ * @throws OperationalError mysql; the rows may be there, so ask again
+ */
+export async function failPurchases(
+  batch: Batch,
+  reason: FailureReason,
+  { book, minter, clock }: FailPorts,
+): Promise<FailedPurchases | 'contended' | 'unknown_sale'> {
+  const terms = await book.termsOf([batch.saleId]);
+  if (!terms.has(batch.saleId)) return 'unknown_sale';
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+    const known = await book.findByPurchases(batch.saleId, batch.purchases);
+    const rows = new Map(known.map((row): [string, Order] => [requestName(batch.saleId, row), row]));
+    const draft = draftRows([batch], terms, { rows, liveBuyers: new Set() });
+    if (draft.rows.length > 0 || draft.releases.length > 0) {
+      await minter.renew(); // this is rare: nobody keeps a lease for it
+      const minted = minter.mint(draft.rows.map(({ purchase }) => purchase.userId));
+      if (minted.outcome === 'refused') {
+        await clock.sleep(Math.min(minted.waitMs, NO_IDS_WAIT_MAX_MS));
+        continue;
+      }
+      const orders = draft.rows.map(({ purchase }, index): NewOrder => {
+        return { orderId: minted.orderIds[index] as string, batch, purchase, failure: reason };
+      });
+      const { outcome } = await book.write(planOf(orders, draft.releases, terms));
+      if (outcome !== 'written') {
+        if (outcome === 'again') await clock.sleep(Math.ceil(AGAIN_MS * attempt * (0.5 + Math.random())));
+        continue;
+      }
+    }
+    return { failed: draft.rows.length, kept: known.length, live: draft.found.get(batch) ?? [] };
+  }
+  return 'contended';
+}
+
+const planOf = (
+  orders: readonly NewOrder[],
+  releases: WritePlan['releases'],
+  terms: WritePlan['terms'],
+): WritePlan => ({
+  ...{ terms, orders, releases, oneByOne: new Set<string>() },
+  singleOut: true, // a failed row that is refused is thrown, there is nothing less to write
+  paymentWindowMs: 0, // nobody is asked to pay
+});

@@ -1,0 +1,18 @@
+import { isOrderId } from '../core/ids.js';
+import type { Order } from '../core/order.js';
+import type { OrderBook } from '../core/ports/order-book.js';
+
+/**
+ * Reads one order of a buyer; null when there is none. The order of somebody else does not exist for him either, so
+ * nobody can probe for ids.
+ * @throws OperationalError mysql
+ */
+export async function getOrder(
+  orderId: string,
+  userId: string,
+  book: Pick<OrderBook, 'findOrder'>,
+): Promise<Order | null> {
+  if (!isOrderId(orderId)) return null;
+  const order = await book.findOrder(orderId);
+  return order?.userId === userId ? order : null;
+}

@@ -1,0 +1,180 @@
+import { decodeBatch, type Batch } from '../core/batch.js';
+import { assertNever, OperationalError } from '../core/errors.js';
+import { WRITER_RETRIES_MAX } from '../core/topics.js';
+import type { DeadLetterBook, DeadLetterReason } from '../core/ports/dead-letters.js';
+import type { Delivery } from '../core/ports/delivery-source.js';
+import type { Log } from '../core/ports/log.js';
+import type { Settlement, SettlementLedger } from '../core/ports/settlement-ledger.js';
+import type { RetryReason, WorkerMeters } from '../core/ports/worker-meters.js';
+import { retryDelayMs } from '../core/back-off.js';
+import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
+
+export interface HandlePorts extends RecordPorts {
+  readonly ledger: Pick<SettlementLedger, 'settle' | 'park' | 'claim'>;
+  readonly letters: Pick<DeadLetterBook, 'park'>;
+  readonly meters: WorkerMeters;
+  readonly log: Log;
+}
+
+export interface HandleOptions extends RecordOptions {
+  /** Our consumer group and its topic, for the record of a message that nobody can read. */
+  readonly group: string;
+  readonly topic: string;
+  /** Pause before the second delivery of a batch that could not be written, ms; later ones grow. Default 1000. */
+  readonly retryFirstMs?: number;
+}
+
+/** A delivery whose body is a batch. */
+export interface Held {
+  readonly delivery: Delivery;
+  readonly batch: Batch;
+}
+
+/** Deliveries that could not be recorded for a reason that is not theirs, and what MySQL said, if it was MySQL. */
+export interface Postponed {
+  readonly held: readonly Held[];
+  readonly error: OperationalError | null;
+}
+
+interface Recorded extends Held {
+  readonly orders: readonly Settlement[];
+}
+
+/** Reads the bodies. What is no batch is parked and acked here: it would never become one. Never rejects with a fault. */
+export async function openDeliveries(
+  deliveries: readonly Delivery[],
+  ports: HandlePorts,
+  options: HandleOptions,
+): Promise<Held[]> {
+  const held: Held[] = [];
+  for (const delivery of deliveries) {
+    if (delivery.checkedBack) ports.meters.checkedBack();
+    const decoded = decodeBatch(delivery.body);
+    if (decoded.outcome === 'decoded') held.push({ delivery, batch: decoded.batch });
+    else await park(delivery, null, decoded.outcome, decoded.detail, ports, options);
+  }
+  return held;
+}
+
+/**
+ * Takes deliveries to their end: rows in MySQL, then the ledger settled, then the ack, so that a death in between only
+ * repeats what is safe to repeat. Returns those that wait for MySQL; every other one has been acked or given back.
+ */
+export async function handleDeliveries(
+  held: readonly Held[],
+  ports: HandlePorts,
+  options: HandleOptions,
+): Promise<Postponed> {
+  const { meters, clock, log } = ports;
+  const startedMs = clock.nowMs();
+  const batches = held.map(({ batch }) => batch);
+  const results = await recordBatches(batches, ports, options);
+  const purchases = batches.reduce((sum, batch) => sum + batch.purchases.length, 0);
+  meters.batchesWritten(batches.length, purchases, clock.nowMs() - startedMs);
+
+  const recorded: Recorded[] = [];
+  const postponed: Held[] = [];
+  let outage: OperationalError | null = null;
+  for (const [index, result] of results.entries()) {
+    const { delivery, batch } = held[index] as Held;
+    switch (result.outcome) {
+      case 'recorded':
+      case 'refused':
+      case 'already_recorded':
+        meters.delivered(result.outcome, batch.purchases.length);
+        recorded.push({ delivery, batch, orders: result.orders });
+        break;
+      case 'unknown_sale':
+        await park(delivery, batch, 'unknown_sale', `there is no sale ${batch.saleId}`, ports, options);
+        break;
+      case 'retry': {
+        meters.retried(result.reason);
+        if (isPassing(result.reason)) {
+          postponed.push({ delivery, batch });
+          outage ??= result.error;
+          break;
+        }
+        meters.delivered('retry', batch.purchases.length);
+        const { reason, error } = result;
+        log.warn({ batchId: batch.batchId, attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
+        await delivery.retryAfter(retryDelayMs(delivery.attempt, options.retryFirstMs));
+        break;
+      }
+      default:
+        assertNever(result);
+    }
+  }
+  await settleAndAck(recorded, ports);
+  return { held: postponed, error: outage };
+}
+
+/** Nothing that the batch could help: it waits, and its attempts are not used up. */
+const isPassing = (reason: RetryReason): boolean =>
+  reason === 'unavailable' || reason === 'no_order_ids' || reason === 'repairing';
+
+/** All in one go; if that fails, sale by sale, so that a sale in repair does not hold up the others. */
+async function settleAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
+  if (recorded.length === 0) return;
+  const startedMs = ports.clock.nowMs();
+  try {
+    await ports.ledger.settle(recorded);
+    ports.meters.settled(ports.clock.nowMs() - startedMs);
+    await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    const saleIds = new Set(recorded.map(({ batch }) => batch.saleId));
+    if (saleIds.size > 1) {
+      for (const saleId of saleIds) {
+        await settleAndAck(
+          recorded.filter(({ batch }) => batch.saleId === saleId),
+          ports,
+        );
+      }
+    } else await Promise.all(recorded.map((one) => unsettled(one, error, ports)));
+  }
+}
+
+/**
+ * The rows are there, only the ledger does not know. The message comes again and finds them; on its last attempt it is
+ * acked instead of becoming a dead letter: the batch is still in `pending`, so the keeper settles it later.
+ */
+async function unsettled({ delivery, batch }: Held, error: OperationalError, ports: HandlePorts): Promise<void> {
+  const { batchId } = batch;
+  ports.meters.delivered('settle_failed', batch.purchases.length);
+  ports.log.warn({ batchId, attempt: delivery.attempt, error: error.message }, 'recorded, but not settled');
+  if (delivery.attempt > WRITER_RETRIES_MAX) await delivery.ack();
+  else await delivery.retryAfter(retryDelayMs(delivery.attempt));
+}
+
+/** Row first, then out of `pending` (the units stay held), then the ack: a death in between parks the same row again. */
+async function park(
+  delivery: Delivery,
+  batch: Batch | null,
+  reason: DeadLetterReason & ('undecodable' | 'unknown_version' | 'unknown_sale'),
+  detail: string,
+  { letters, ledger, meters, log }: HandlePorts,
+  { group, topic, retryFirstMs }: HandleOptions,
+): Promise<void> {
+  const { messageId, body, attempt, properties } = delivery;
+  meters.delivered(reason, batch?.purchases.length ?? 0);
+  try {
+    await letters.park({
+      messageId,
+      group,
+      originTopic: properties.get('topic') ?? topic,
+      saleId: batch?.saleId ?? properties.get('saleId') ?? null,
+      batchId: batch?.batchId ?? properties.get('batchId') ?? null,
+      body,
+      reason,
+      detail,
+      attempts: attempt,
+    });
+    if (batch !== null) await ledger.park(batch);
+    await delivery.ack();
+    log.error({ messageId, batchId: batch?.batchId, reason, detail }, 'message parked as a dead letter');
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    log.warn({ messageId, reason, error: error.message }, 'could not park the message, it comes again');
+    await delivery.retryAfter(retryDelayMs(attempt, retryFirstMs));
+  }
+}

@@ -1,0 +1,45 @@
+import type { Batch } from '../core/batch.js';
+import type { Order } from '../core/order.js';
+import type { Purchase } from '../core/purchase.js';
+import type { OrderBook, SaleTerms } from '../core/ports/order-book.js';
+import { buyerName, requestName, type Known } from './draft-rows.js';
+
+/**
+ * Who of these purchases has a row, and which buyers stand in the way of a second one.
+ * @throws OperationalError mysql
+ */
+export async function lookUp(
+  batches: readonly Batch[],
+  terms: ReadonlyMap<string, SaleTerms>,
+  book: Pick<OrderBook, 'findByPurchases' | 'liveBuyers'>,
+): Promise<Known> {
+  const rows = await lookUpRows(batches, book);
+  const liveBuyers = new Set<string>();
+  for (const [saleId, purchases] of purchasesBySale(batches)) {
+    if (terms.get(saleId)?.limitPerBuyer !== 1) continue;
+    const users = [...new Set(purchases.map(({ userId }) => userId))];
+    for (const userId of await book.liveBuyers(saleId, users)) liveBuyers.add(buyerName(saleId, userId));
+  }
+  return { rows, liveBuyers };
+}
+
+/**
+ * Who of these purchases has a row, by request name.
+ * @throws OperationalError mysql
+ */
+export async function lookUpRows(
+  batches: readonly Batch[],
+  book: Pick<OrderBook, 'findByPurchases'>,
+): Promise<Map<string, Order>> {
+  const rows = new Map<string, Order>();
+  for (const [saleId, purchases] of purchasesBySale(batches)) {
+    for (const row of await book.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);
+  }
+  return rows;
+}
+
+function purchasesBySale(batches: readonly Batch[]): Map<string, Purchase[]> {
+  const bySale = new Map<string, Purchase[]>();
+  for (const { saleId, purchases } of batches) bySale.set(saleId, [...(bySale.get(saleId) ?? []), ...purchases]);
+  return bySale;
+}

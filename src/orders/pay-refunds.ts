@@ -1,0 +1,70 @@
+import { assertNever } from '../core/errors.js';
+import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { Log } from '../core/ports/log.js';
+import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { LeasedRefund, RefundBook } from '../core/ports/refund-book.js';
+import type { Job } from '../core/job.js';
+
+export interface PayRefundsPorts {
+  readonly refunds: Pick<RefundBook, 'lease' | 'markRefunded' | 'postpone'>;
+  readonly provider: Pick<PaymentProvider, 'refund'>;
+  readonly log: Log;
+  readonly meters: Pick<KeeperMeters, 'refundTried'>;
+}
+
+export interface PayRefundsOptions {
+  /** Refunds taken together; all of them are under way at the same time. */
+  readonly max: number;
+  /** Longer than the provider may take; after it a refund that a keeper took with it into its death is due again. */
+  readonly leaseMs: number;
+}
+
+/** Full takes of one run: a backlog is worked off in one go, but not for ever. */
+const TAKES_MAX = 20;
+/** One without an answer is tried again after 2, 4, 8 … s; nobody is helped by less than every ten minutes. */
+const RETRY_FIRST_MS = 2_000;
+const RETRY_MAX_MS = 600_000;
+
+/**
+ * Gives back what is owed. Each refund is keyed by its payment, so a keeper that dies between the provider and the mark
+ * does it again and no money moves twice. None is given up: what the provider refuses waits for a person, and stays due.
+ */
+export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsOptions): Job {
+  return {
+    name: 'pay-refunds',
+    async runOnce(): Promise<void> {
+      for (let takes = 1; takes <= TAKES_MAX; takes++) {
+        const due = await ports.refunds.lease(max, leaseMs);
+        const results = await Promise.allSettled(due.map((refund) => pay(refund, ports)));
+        const failed = results.find((result) => result.status === 'rejected');
+        if (failed !== undefined) throw failed.reason;
+        if (due.length < max) return;
+      }
+    },
+  };
+}
+
+/** @throws OperationalError mysql; it is due again when the lease is over */
+async function pay(refund: LeasedRefund, { refunds, provider, log, meters }: PayRefundsPorts): Promise<void> {
+  const { paymentId, orderId, amountCents, attempts } = refund;
+  const answer = await provider.refund(paymentId, amountCents, paymentId);
+  meters.refundTried(answer.outcome);
+  switch (answer.outcome) {
+    case 'refunded':
+      if (await refunds.markRefunded(paymentId)) return;
+      log.error(
+        { paymentId, orderId, attempts },
+        'a refund that was marked meanwhile: paid by hand too, it was paid twice',
+      );
+      return;
+    case 'refused':
+      log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused: ask the provider');
+      return refunds.postpone(paymentId, RETRY_MAX_MS, `refused: ${answer.detail}`);
+    case 'unknown':
+      return refunds.postpone(paymentId, retryDelayMs(attempts), 'no answer from the provider');
+    default:
+      return assertNever(answer);
+  }
+}
+
+const retryDelayMs = (attempts: number): number => Math.min(RETRY_FIRST_MS * 2 ** (attempts - 1), RETRY_MAX_MS);

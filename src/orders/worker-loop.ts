@@ -1,0 +1,179 @@
+import { OperationalError } from '../core/errors.js';
+import type { DeliverySource } from '../core/ports/delivery-source.js';
+import { jittered, retryDelayMs } from '../core/back-off.js';
+import {
+  handleDeliveries,
+  openDeliveries,
+  type HandleOptions,
+  type HandlePorts,
+  type Held,
+  type Postponed,
+} from './handle-deliveries.js';
+import type { OutageBreaker } from './outage-breaker.js';
+
+export interface WorkerLoopPorts extends HandlePorts {
+  readonly source: DeliverySource;
+  readonly breaker: OutageBreaker;
+  /** Hears of our own mistakes; the deliveries at hand are not acked. */
+  readonly onBug: (error: unknown) => void;
+}
+
+export interface WorkerLoopOptions extends HandleOptions {
+  /** Loops that receive and write at the same time; the pool needs a connection for each. */
+  readonly loops: number;
+  /** Deliveries of one receive, and so of one transaction; 1 to 32. */
+  readonly receiveMax: number;
+  /** How long one `hold` keeps a delivery ours while MySQL is out, ms; renewed at half of it. Default 60000. */
+  readonly holdMs?: number;
+  /**
+   * Deliveries that are still being written after so long are held, again and again, ms; well below their invisible
+   * time. Absent: they are not.
+   */
+  readonly renewMs?: number;
+  /** After this long in our hands a delivery is given back and counts an attempt, ms. Default 15 minutes. */
+  readonly holdMaxMs?: number;
+  /** How long `stop` waits for the work in hand, ms. Default 15000: a receive (8 s) and a transaction. */
+  readonly stopMaxMs?: number;
+}
+
+const HOLD_MS = 60_000;
+const HOLD_MAX_MS = 15 * 60_000;
+const STOP_MAX_MS = 15_000;
+/** After a receive that failed, or that came back at once with nothing. */
+const RECEIVE_PAUSE_MS = 1_000;
+const RECEIVE_AT_ONCE_MS = 50;
+/** Pause before the n-th try of deliveries that MySQL refused although its probe worked. */
+const AGAIN_MIN_MS = 250;
+const AGAIN_MAX_MS = 15_000;
+/** From this try on each batch goes alone: perhaps one of them is what MySQL can't stand. */
+const ALONE_FROM_TRY = 3;
+
+/**
+ * Receives batches and takes them to their end, in several loops.
+ *
+ * The broker counts every redelivery and gives up after five, whatever the reason was. A poison message should reach
+ * that end; an outage of MySQL must not bring it about. So the loops tell the two apart:
+ * - MySQL failed (`unavailable`), no order id may be minted, or a sale is being rebuilt (`repairing`): the deliveries
+ *   stay in hand, held again and again (a hold is no redelivery and counts nothing), while the loop waits for the
+ *   breaker and tries again. Nothing new is received meanwhile, so at most `loops` × `receiveMax` messages live in this
+ *   process. If it dies, they come again after `holdMs` with one attempt more.
+ * - Anything else is the batch's own trouble: back-off by its attempt, then the dead letters.
+ * What is held longer than `holdMaxMs` is given back after all: perhaps it is the message that brings MySQL down.
+ */
+export class WorkerLoop {
+  readonly #ports: WorkerLoopPorts;
+  readonly #options: WorkerLoopOptions & Required<Pick<WorkerLoopOptions, 'holdMs' | 'holdMaxMs' | 'stopMaxMs'>>;
+  readonly #stopping = new AbortController();
+  #running: Promise<unknown> = Promise.resolve();
+
+  constructor(ports: WorkerLoopPorts, options: WorkerLoopOptions) {
+    this.#ports = ports;
+    this.#options = { holdMs: HOLD_MS, holdMaxMs: HOLD_MAX_MS, stopMaxMs: STOP_MAX_MS, ...options };
+  }
+
+  start(): void {
+    this.#running = Promise.all(Array.from({ length: this.#options.loops }, () => this.#loop()));
+  }
+
+  /** Receives no more, ends the work in hand, gives held deliveries back. Resolves after `stopMaxMs` at the latest. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const waiting = new AbortController();
+    await Promise.race([this.#running, this.#ports.clock.sleep(this.#options.stopMaxMs, waiting.signal)]);
+    waiting.abort();
+  }
+
+  /** One receive and all that follows from it. Resolves to the number of deliveries. */
+  async runOnce(): Promise<number> {
+    const { source, meters } = this.#ports;
+    const deliveries = await source.receive(this.#options.receiveMax);
+    if (deliveries.length === 0) return 0;
+    meters.received(deliveries.length);
+    const held = await openDeliveries(deliveries, this.#ports, this.#options);
+    if (held.length > 0) await this.#untilDone(held);
+    return deliveries.length;
+  }
+
+  async #loop(): Promise<void> {
+    const { breaker, clock, log, onBug } = this.#ports;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      if (!(await breaker.whenClosed(this.#options.holdMs, signal))) continue;
+      const startedMs = clock.nowMs();
+      try {
+        const received = await this.runOnce();
+        if (received > 0 || clock.nowMs() - startedMs > RECEIVE_AT_ONCE_MS) continue;
+      } catch (error) {
+        if (!(error instanceof OperationalError)) return onBug(error);
+        log.warn({ dependency: error.dependency, error: error.message }, 'receive failed');
+      }
+      await clock.sleep(jittered(RECEIVE_PAUSE_MS), signal);
+    }
+  }
+
+  async #untilDone(deliveries: readonly Held[]): Promise<void> {
+    const sinceMs = this.#ports.clock.nowMs();
+    let held = deliveries;
+    for (let tries = 1; held.length > 0; tries++) {
+      const postponed = await this.#handle(held, tries);
+      held = postponed.held;
+      if (held.length === 0) return;
+      if (postponed.error !== null) this.#ports.breaker.trip(postponed.error);
+      if (!(await this.#hold(held, sinceMs, tries))) return this.#giveBack(held);
+    }
+  }
+
+  /** A transaction may take longer than a delivery is ours: a slow MySQL must not cost good batches their attempts. */
+  async #handle(held: readonly Held[], tries: number): Promise<Postponed> {
+    const writing = new AbortController();
+    void this.#renew(held, writing.signal);
+    try {
+      return await this.#write(held, tries);
+    } finally {
+      writing.abort();
+    }
+  }
+
+  async #renew(held: readonly Held[], signal: AbortSignal): Promise<void> {
+    const { renewMs, holdMs } = this.#options;
+    if (renewMs === undefined) return;
+    for (;;) {
+      await this.#ports.clock.sleep(renewMs, signal);
+      if (signal.aborted) return;
+      await Promise.all(held.map(({ delivery }) => delivery.hold(holdMs))); // false for one that is done
+    }
+  }
+
+  async #write(held: readonly Held[], tries: number): Promise<Postponed> {
+    if (tries < ALONE_FROM_TRY) return handleDeliveries(held, this.#ports, this.#options);
+    const left: Held[] = [];
+    let error: OperationalError | null = null;
+    for (const one of held) {
+      const postponed = await handleDeliveries([one], this.#ports, this.#options);
+      left.push(...postponed.held);
+      error ??= postponed.error;
+    }
+    return { held: left, error };
+  }
+
+  /** Keeps deliveries ours until MySQL is back, and a little longer each time. False when they must be given back. */
+  async #hold(held: readonly Held[], sinceMs: number, tries: number): Promise<boolean> {
+    const { breaker, clock } = this.#ports;
+    const { holdMs, holdMaxMs } = this.#options;
+    const { signal } = this.#stopping;
+    const over = (): boolean => signal.aborted || clock.nowMs() - sinceMs >= holdMaxMs;
+    do {
+      if (over()) return false;
+      await Promise.all(held.map(({ delivery }) => delivery.hold(holdMs)));
+    } while (!(await breaker.whenClosed(holdMs / 2, signal)));
+    await clock.sleep(jittered(Math.min(AGAIN_MIN_MS * 2 ** (tries - 1), AGAIN_MAX_MS, holdMs / 4)), signal);
+    return !over();
+  }
+
+  async #giveBack(held: readonly Held[]): Promise<void> {
+    const { log, meters } = this.#ports;
+    log.warn({ deliveries: held.length }, 'given back unrecorded, they come again');
+    for (const { batch } of held) meters.delivered('retry', batch.purchases.length);
+    await Promise.all(held.map(({ delivery }) => delivery.retryAfter(retryDelayMs(delivery.attempt))));
+  }
+}

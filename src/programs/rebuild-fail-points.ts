@@ -1,0 +1,39 @@
+import type { RepairBook } from '../core/ports/repair-book.js';
+import type { RepairLedger } from '../core/ports/repair-ledger.js';
+
+/** Places between two steps of a rebuild: of a repair by the keeper, or of a scatter that an api was asked for. */
+export const REBUILD_FAIL_POINTS = ['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'] as const;
+
+type Pass = (point: (typeof REBUILD_FAIL_POINTS)[number]) => Promise<void>;
+
+/** Around what rebuilds a sale: in Redis, and in MySQL. */
+export interface RebuildFailPoints {
+  rebuilt<L extends RepairLedger>(ledger: L): L;
+  raised<B extends RepairBook>(book: B): B;
+}
+
+const same = <T>(part: T): T => part;
+export const NO_REBUILD_POINTS: RebuildFailPoints = { rebuilt: same, raised: same };
+
+export const rebuildFailPoints = (pass: Pass): RebuildFailPoints => ({
+  rebuilt: (ledger) => ({
+    ...ledger,
+    async shut(...shut) {
+      const word = await ledger.shut(...shut);
+      await pass('repair_after_gate');
+      return word;
+    },
+    async reopen(...reopen) {
+      await pass('repair_after_stock'); // all of it is staged
+      return ledger.reopen(...reopen);
+    },
+  }),
+  raised: (book) => ({
+    ...book,
+    async raiseEpoch(...raise) {
+      const raised = await book.raiseEpoch(...raise);
+      await pass('repair_after_epoch');
+      return raised;
+    },
+  }),
+});

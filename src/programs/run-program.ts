@@ -1,0 +1,69 @@
+import type { Log } from '../core/ports/log.js';
+import { isClientShutdownNoise } from '../rocketmq/client-options.js';
+
+/** A program that is up. */
+export interface Running {
+  /** One line for people: where it listens, what it consumes. */
+  readonly ready: string;
+  /** Machine-readable facts for whoever started it (ports). */
+  readonly facts: Readonly<Record<string, string | number>>;
+  /** Drains and closes, within its own bounds. */
+  stop(): Promise<void>;
+}
+
+/** Longer than any drain below it; then the process leaves with what it has. */
+const STOP_TIMEOUT_MS = 20_000;
+/** Time to say why a start failed. */
+const FAILED_START_EXIT_MS = 500;
+
+/**
+ * Runs one program until it is told to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
+ * A bug drains what is in flight and exits 1, so that a supervisor starts a clean process.
+ * @throws what `start` throws; the process ends soon after
+ */
+export async function runProgram(log: Log, start: (fail: (error: unknown) => void) => Promise<Running>): Promise<void> {
+  let running: Running | null = null;
+  let stopping = false;
+
+  const stop = async (exitCode: number, why: string): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    log.info({ why }, 'stopping');
+    const timer = setTimeout(() => process.exit(exitCode), STOP_TIMEOUT_MS);
+    timer.unref();
+    try {
+      await running?.stop();
+    } catch (err) {
+      log.error({ err }, 'stopping failed');
+    }
+    log.info({ exitCode }, 'stopped');
+    process.exit(exitCode);
+  };
+  const fail = (err: unknown): void => {
+    log.error({ err }, 'a bug: draining, then exit 1');
+    void stop(1, 'bug');
+  };
+
+  const supervised = process.send !== undefined;
+  process.on('SIGTERM', () => void stop(0, 'SIGTERM'));
+  // A supervisor stops its programs in order; the Ctrl-C or the end of its terminal reaches us too, and is not for us.
+  for (const signal of ['SIGINT', 'SIGHUP'] as const) {
+    process.on(signal, () => (supervised ? undefined : void stop(0, signal)));
+  }
+  if (supervised) process.on('disconnect', () => void stop(0, 'the supervisor is gone'));
+  process.on('uncaughtException', (error) => {
+    if (isClientShutdownNoise(error)) log.debug({ err: error }, 'rocketmq client noise');
+    else fail(error);
+  });
+  process.on('unhandledRejection', fail);
+
+  try {
+    running = await start(fail);
+  } catch (error) {
+    // whoever called says why, and then nothing that was opened before, nor a supervisor, keeps the process alive
+    setTimeout(() => process.exit(), FAILED_START_EXIT_MS).unref();
+    throw error;
+  }
+  log.info(running.facts, running.ready);
+  process.send?.({ ready: running.ready, facts: running.facts });
+}

@@ -1,0 +1,112 @@
+import { hostname } from 'node:os';
+import { randomBytes } from 'node:crypto';
+import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
+import { GROUPS, TOPICS } from '../core/topics.js';
+import { startProbeServer } from '../http/probe-server.js';
+import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
+import { createOrderBook } from '../mysql/order-book.js';
+import { openMysqlPool } from '../mysql/pool.js';
+import { createWorkerSlots } from '../mysql/worker-slots.js';
+import { createRegistry, createWorkerMeters } from './metrics.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
+import { OutageBreaker } from '../orders/outage-breaker.js';
+import { WorkerLoop } from '../orders/worker-loop.js';
+import type { Log } from '../core/ports/log.js';
+import { createSettlementLedger } from '../redis/settlement-ledger.js';
+import { createDeliverySource } from '../rocketmq/delivery-source.js';
+import { brokerConnection } from './broker-connection.js';
+import { workerFailPoints } from './fail-points.js';
+import { openRedis } from './open-redis.js';
+import { createReadiness } from './readiness.js';
+import type { Running } from './run-program.js';
+import { systemClock as clock } from './system-clock.js';
+
+export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
+
+/** The two ways in: what the broker committed, and what the keeper published again. */
+const WAYS_IN = [
+  { topic: TOPICS.purchase, group: GROUPS.writer },
+  { topic: TOPICS.redrive, group: GROUPS.redriveWriter },
+] as const;
+const PROBE_EVERY_MS = 1000;
+
+/**
+ * The worker: batches from the broker, orders into MySQL, news to the ledger.
+ * @throws OperationalError when a dependency does not answer at the start
+ */
+export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
+  const registry = createRegistry('worker');
+  const points = workerFailPoints(config.failPoint, log);
+  const meters = createWorkerMeters(registry);
+  const redis = await openRedis(config.redis, log);
+  const mysql = openMysqlPool(config.mysql);
+  await mysql.probe();
+
+  const owner = ownerName();
+  const leaseMs = config.order.slotLeaseMs;
+  const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql, clock), clock, log }, { owner, leaseMs });
+  await minter.renew();
+  const stopRenewing = keepLease(minter, leaseMs, log);
+
+  const breaker = new OutageBreaker(
+    // A small write: a server with a full disk, or one that is read-only, still answers SELECT 1.
+    { probe: () => minter.renew(), clock, meters, log },
+    { probeEveryMs: PROBE_EVERY_MS },
+  );
+  const { endpoint, receiveWaitMs } = config.rocketmq;
+  const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
+  const connection = { ...brokerConnection(config.rocketmq, log), awaitMs: receiveWaitMs };
+  const sources = await Promise.all(WAYS_IN.map((way) => createDeliverySource({ ...way, ...connection, invisibleMs })));
+  const shared = {
+    book: points.book(createOrderBook(points.pool(mysql))),
+    letters: createDeadLetterBook(mysql),
+    ledger: points.ledger(createSettlementLedger(redis)),
+    ...{ minter, breaker, clock, meters, log, onBug: fail },
+  };
+  const consumers = WAYS_IN.map((way, index) => {
+    const source = points.source(sources[index] as (typeof sources)[number]);
+    const { paymentWindowMs } = config.order;
+    return new WorkerLoop(
+      { ...shared, source },
+      { ...way, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
+    );
+  });
+  for (const consumer of consumers) consumer.start();
+  const probe = await startProbeServer(
+    {
+      ready: createReadiness({ redis, mysql, endpoint, health: sources[0]?.health }),
+      metrics: () => registry.metrics(),
+    },
+    config.metrics,
+  );
+
+  return {
+    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.metrics.host}:${probe.port}/metrics`,
+    facts: { metricsPort: probe.port },
+    async stop(): Promise<void> {
+      const closed = Promise.all(sources.map((source) => source.close())); // open receives end by themselves
+      await Promise.all(consumers.map((consumer) => consumer.stop()));
+      await closed;
+      stopRenewing();
+      breaker.shutdown();
+      await minter.close();
+      await probe.close();
+      await redis.close();
+      await mysql.close();
+    },
+  };
+}
+
+/** Who holds a lease: the host for a person who looks, and chance, since a pid comes again. */
+function ownerName(): string {
+  const host = hostname().replace(/[^A-Za-z0-9_-]/g, '-');
+  return `${host.slice(0, 40)}-${randomBytes(8).toString('hex')}`;
+}
+
+/** Renews well before the lease ends, so that a few lost renewals do no harm. @returns how to stop it */
+function keepLease(minter: OrderIdMinter, leaseMs: number, log: Log): () => void {
+  const timer = setInterval(() => {
+    minter.renew().catch((err: unknown) => log.warn({ err }, 'the lease for order ids was not renewed'));
+  }, leaseMs / 3);
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,81 @@
+import type { Batch } from '../../core/batch.js';
+import { isLive } from '../../core/order.js';
+import type { Group } from '../../core/topics.js';
+import type { DeadLetterBook } from '../../core/ports/dead-letters.js';
+import type { Delivery, DeliverySource } from '../../core/ports/delivery-source.js';
+import type { KeeperMeters } from '../../core/ports/keeper-meters.js';
+import type { Log } from '../../core/ports/log.js';
+import type { OrderBook } from '../../core/ports/order-book.js';
+import type { SettlementLedger } from '../../core/ports/settlement-ledger.js';
+import type { Job } from '../../core/job.js';
+import { BODY_READERS } from './read-body.js';
+
+export interface CollectDeadLettersPorts {
+  /** The dead-letter topic of `group`. */
+  readonly source: DeliverySource;
+  readonly letters: Pick<DeadLetterBook, 'park'>;
+  readonly ledger: Pick<SettlementLedger, 'park' | 'settle'>;
+  readonly book: Pick<OrderBook, 'findByPurchases'>;
+  readonly log: Log;
+  readonly meters: KeeperMeters;
+}
+
+export interface CollectDeadLettersOptions {
+  /** The consumer group that gave up. */
+  readonly group: Group;
+  /** Where its messages come from, for a letter that does not say. */
+  readonly topic: string;
+}
+
+const RECEIVE_MAX = 16;
+
+/**
+ * Moves what the broker gave up on into the `dead_letters` table: row first, then, for a batch, out of `pending` (its
+ * units stay held), then the ack. Dying in between collects the same letter again, which changes nothing.
+ */
+export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
+  const { source, letters, ledger, book, log, meters } = ports;
+
+  /** Its last worker may have died after COMMIT: then it is no dead letter, only the ledger has not heard of it. */
+  const settled = async (batch: Batch): Promise<boolean> => {
+    const rows = await book.findByPurchases(batch.saleId, batch.purchases);
+    const own = rows.filter((row) => row.batchId === batch.batchId);
+    if (own.length < batch.purchases.length) return false;
+    await ledger.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    meters.settledLate(1);
+    return true;
+  };
+
+  const collect = async (delivery: Delivery): Promise<void> => {
+    const body = BODY_READERS[options.group](delivery.body);
+    const read = body.outcome === 'decoded' ? body : null;
+    if (read?.batch && (await settled(read.batch))) return void (await delivery.ack());
+    const parked = await letters.park({
+      messageId: delivery.messageId,
+      group: options.group,
+      originTopic: delivery.properties.get('topic') ?? options.topic,
+      saleId: read?.saleId ?? delivery.properties.get('saleId') ?? null,
+      batchId: read?.batchId ?? delivery.properties.get('batchId') ?? null,
+      body: delivery.body,
+      reason: body.outcome === 'decoded' ? 'retries_exhausted' : body.outcome,
+      detail: body.outcome === 'decoded' ? 'the consumer group gave up on it' : body.detail,
+      attempts: delivery.attempt,
+    });
+    if (read?.batch) await ledger.park(read.batch);
+    await delivery.ack();
+    if (parked === 'already_parked') return;
+    meters.parked(1);
+    log.warn({ messageId: delivery.messageId, batchId: read?.batchId, group: options.group }, 'dead letter parked');
+  };
+
+  return {
+    name: `collect-dead-letters:${options.group}`,
+    async runOnce(): Promise<void> {
+      const faults: unknown[] = [];
+      for (const delivery of await source.receive(RECEIVE_MAX)) {
+        await collect(delivery).catch((error: unknown) => faults.push(error)); // it comes again; the others go on
+      }
+      if (faults.length > 0) throw faults[0];
+    },
+  };
+}

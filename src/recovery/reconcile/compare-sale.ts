@@ -1,0 +1,121 @@
+import { homeBucket, homesEver, type Sale } from '../../core/sale.js';
+import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
+import type { LedgerRequest, ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
+import type { RepairLedger } from '../../core/ports/repair-ledger.js';
+import type { BucketRef } from '../../core/ports/stock-ledger.js';
+import { isWhole } from './is-whole.js';
+import { RequestJudge, type JudgeLimits } from './judge-requests.js';
+import { judgeUnits, RowUnits } from './judge-units.js';
+import { measureDrift, type SaleUnits } from './measure-drift.js';
+import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
+import { SaleNotes, type SaleReport } from './sale-report.js';
+
+export interface ComparePorts {
+  readonly ledger: ReconcileLedger & Pick<RepairLedger, 'standing'>;
+  readonly book: ReconcileBook;
+}
+
+export interface CompareLimits extends JudgeLimits {
+  /** A marker of a closed sale that is older can be asked for by no check-back. */
+  readonly markerAgeMs: number;
+  /** A promise in the outbox that is older is stuck. */
+  readonly outboxAgeMs: number;
+}
+
+/** A promise was tried so often, 30 s apart at last, that it will not keep itself. */
+const OUTBOX_ATTEMPTS_MIN = 20;
+const STUCK_MAX = 100;
+
+/**
+ * Compares Redis and MySQL for one sale that may be selling. Read page by page; what looks wrong is read once more, one
+ * by one, before it is called a finding. Nothing is changed.
+ * @param onPage called between pages, to keep a lease
+ * @throws OperationalError, and whatever `onPage` throws
+ */
+export async function compareSale(
+  sale: Sale,
+  ports: ComparePorts,
+  limits: CompareLimits,
+  onPage: () => Promise<void> = () => Promise.resolve(),
+): Promise<SaleReport> {
+  const { saleId } = sale;
+  const { book } = ports;
+  const notes = new SaleNotes();
+  const judge = new RequestJudge(saleId, ports, limits, notes, onPage);
+
+  const units = (await isWhole(sale, ports)) ? await measureDrift(sale, ports, limits) : null;
+  // Whatever Redis still has of it cannot be judged: half a sale looks like thousands of faults.
+  if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
+  let heldUnits = 0;
+  for (let bucket = 0; units !== null && bucket < sale.buckets; bucket++) {
+    for await (const page of ports.ledger.requests({ saleId, bucket })) {
+      heldUnits += heldIn(page);
+      await judge.readRequests({ saleId, bucket }, page);
+      await onPage();
+    }
+  }
+
+  const rows = new RowUnits();
+  let markers = 0;
+  for await (const chunk of rowsOfSale(sale, book)) {
+    notes.seen.rows += chunk.length;
+    rows.add(chunk);
+    for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => [homeOf(sale, row)])) {
+      await judge.readRows(ref, mine);
+    }
+    for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => markersOf(sale, row))) {
+      markers += (await staleMarkers(sale, ref, mine, ports, limits)).length;
+    }
+    await onPage();
+  }
+  judge.conclude();
+  if (markers > 0) notes.found({ kind: 'stale_marker', saleId, markers });
+
+  const stuck = { olderThanMs: limits.outboxAgeMs, attemptsMin: OUTBOX_ATTEMPTS_MIN };
+  for (const row of await book.stuckRows(saleId, stuck, STUCK_MAX)) {
+    notes.found({ kind: 'stuck_outbox', saleId, ...row });
+  }
+  const after = (await book.findSale(saleId)) ?? sale;
+  await judgeUnits({ before: sale, after, units, heldUnits, rows }, ports, limits, notes, onPage);
+  const now = (await book.findSale(saleId)) ?? after;
+  // Scattered meanwhile: half of what was read is elsewhere by now.
+  if (now.buckets !== sale.buckets) return compareSale(now, ports, limits, onPage);
+  return reportOf(notes, after, units, rows);
+}
+
+const heldIn = (page: readonly LedgerRequest[]): number =>
+  page.reduce((sum, [, { state, quantity }]) => sum + (state === 'released' ? 0 : quantity), 0);
+
+function reportOf(
+  notes: SaleNotes,
+  { saleId, stock, sold }: Sale,
+  units: SaleUnits | null,
+  { guarded }: RowUnits,
+): SaleReport {
+  const none = { unitsLeft: 0, unitsOfBuyers: 0, difference: 0, pending: 0, moving: false };
+  const { unitsLeft, unitsOfBuyers, difference, pending: pendingBatches, moving } = units ?? none;
+  return notes.report(saleId, {
+    ...{ stock, sold, unitsLeft, unitsOfBuyers, difference, pendingBatches, guarded },
+    moving: moving ? 1 : 0,
+  });
+}
+
+const homeOf = ({ buckets }: Sale, { userId }: AgedOrder): number => homeBucket(userId, buckets);
+/** The marker of its batch stays where the buyer belonged when that was formed. */
+const markersOf = ({ buckets }: Sale, { userId }: AgedOrder): number[] => homesEver(userId, buckets);
+
+function byBucket(
+  { saleId }: Sale,
+  rows: readonly AgedOrder[],
+  bucketsOf: (row: AgedOrder) => readonly number[],
+): [BucketRef, AgedOrder[]][] {
+  const found = new Map<number, AgedOrder[]>();
+  for (const row of rows) {
+    for (const bucket of bucketsOf(row)) {
+      const mine = found.get(bucket);
+      if (mine === undefined) found.set(bucket, [row]);
+      else mine.push(row);
+    }
+  }
+  return [...found].map(([bucket, mine]) => [{ saleId, bucket }, mine]);
+}

@@ -1,0 +1,204 @@
+import { assertNever, OperationalError } from '../../core/errors.js';
+import { homesEver, type Sale } from '../../core/sale.js';
+import type { CompensationBook, CompensationJob } from '../../core/ports/compensation-book.js';
+import type { Log } from '../../core/ports/log.js';
+import type { Outbox } from '../../core/ports/outbox.js';
+import type { ReconcileBook } from '../../core/ports/reconcile-book.js';
+import type { ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
+import type { RepairLedger } from '../../core/ports/repair-ledger.js';
+import { buyersTooMany } from './count-held.js';
+import { isWhole } from './is-whole.js';
+import { measureDrift } from './measure-drift.js';
+import {
+  FOLLOW_MAX_MS,
+  repairRequest,
+  type Repair,
+  type RepairPass,
+  type RepairRequestPorts,
+} from './repair-request.js';
+import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
+
+export interface CompensatePorts extends RepairRequestPorts {
+  readonly jobs: CompensationBook;
+  readonly ledger: RepairRequestPorts['ledger'] & ReconcileLedger & Pick<RepairLedger, 'standing'>;
+  readonly book: ReconcileBook;
+  readonly outbox: Pick<Outbox, 'postpone'>;
+  readonly log: Log;
+}
+
+export interface CompensateOptions {
+  readonly safeAgeMs: number;
+  readonly markerAgeMs: number;
+  /** The pause after the first attempt, ms; it doubles with every further one. */
+  readonly retryFirstMs: number;
+  /** After this long a job that somebody took with him into his death is due again. */
+  readonly leaseMs: number;
+}
+
+/** Attempts before a job is given up. */
+export const ATTEMPTS_MAX = 5;
+/** Jobs of one pass. */
+const JOBS_MAX = 100;
+
+const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
+
+/**
+ * Works off compensation jobs that are due, one after the other. One that cannot be done is tried again, at growing
+ * intervals; after the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed
+ * when its turn comes, and an attempt counts when it was made: a keeper that dies takes at most one with it, and no
+ * attempt of it.
+ * @param saleId only jobs of this sale
+ * @returns how many jobs were claimed
+ * @throws OperationalError mysql; whatever one job threw that is no outage, after the others had their turn
+ */
+export async function compensate(
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  actor: string,
+  saleId?: string,
+): Promise<number> {
+  const claim = { max: 1, leaseMs: options.leaseMs, ...(saleId === undefined ? {} : { saleId }) };
+  const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
+  const bugs: unknown[] = [];
+  const claimed = new Set<string>();
+  while (claimed.size < JOBS_MAX) {
+    const [job] = await ports.jobs.claim(claim);
+    if (job === undefined) break;
+    if (claimed.has(job.jobId)) {
+      // Due once more already: the next pass publishes it anew.
+      await ports.jobs.postpone(job.jobId, 0, job.lastError ?? '', 'given_back');
+      break;
+    }
+    claimed.add(job.jobId);
+    try {
+      // An outage that one has met would only cost the others their time-outs: they stay due.
+      if (await meetsOutage(job, ports, options, { actor, pass })) break;
+    } catch (error) {
+      if (error instanceof OperationalError) throw error;
+      bugs.push(error);
+      await ports.jobs.postpone(job.jobId, pauseMsOf(job, options), String(error), 'given_back');
+    }
+  }
+  if (bugs.length > 0) throw bugs[0];
+  return claimed.size;
+}
+
+interface Work {
+  readonly actor: string;
+  readonly pass: RepairPass;
+}
+
+const pauseMsOf = ({ attempts }: CompensationJob, { retryFirstMs }: CompensateOptions): number =>
+  retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
+
+/** Works on one job. @returns whether a dependency failed, so that nothing can be said of it */
+async function meetsOutage(
+  job: CompensationJob,
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  work: Work,
+): Promise<boolean> {
+  const { jobs, log } = ports;
+  const { jobId, kind, saleId, attempts } = job;
+  const last = attempts >= ATTEMPTS_MAX;
+  const pauseMs = pauseMsOf(job, options);
+  let repair: Repair;
+  try {
+    repair = await repairOf(job, last, ports, options, work);
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    const { message } = error;
+    await jobs.postpone(jobId, pauseMs, message, 'given_back');
+    log.warn({ jobId, kind, saleId, error: message }, 'not compensated, a part of the system failed');
+    return true;
+  }
+  const { note } = repair;
+  const fields = { jobId, kind, saleId, attempts, note };
+  if (repair.outcome === 'done') {
+    await jobs.done(jobId, work.actor, note);
+    log.info(fields, 'compensated');
+  } else if (repair.outcome === 'later' && !(last && repair.counts)) {
+    await jobs.postpone(jobId, pauseMs, note, repair.counts ? 'counts' : 'given_back');
+    log.info(fields, 'not compensated yet');
+  } else {
+    await jobs.failed(jobId, work.actor, note);
+    log.warn(fields, 'compensation given up');
+  }
+  return false;
+}
+
+async function repairOf(
+  job: CompensationJob,
+  last: boolean,
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  { actor, pass }: Work,
+): Promise<Repair> {
+  const sale = await ports.book.findSale(job.saleId);
+  if (sale === null) return later(`there is no sale ${job.saleId}`);
+  // What is judged by books that a repair replaces is judged wrong. The sale was read first: a batch that is sealed with
+  // its epoch is late once a repair has begun, and has to claim.
+  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) return later('the sale is to be repaired', false);
+  switch (job.kind) {
+    case 'leak':
+    case 'unsettled':
+    case 'unreleased': {
+      const request = { userId: job.userId ?? '', requestId: job.requestId ?? '' };
+      return repairRequest(sale, request, ports, { kind: job.kind, last }, pass);
+    }
+    case 'drift':
+      return adjustUnits(sale, job, ports, options, actor);
+    case 'stale_marker':
+      return removeMarkers(sale, ports, options);
+    case 'stuck_outbox':
+      return hurryOutbox(job, ports);
+    default:
+      return assertNever(job.kind);
+  }
+}
+
+/** All of the difference goes into, or out of, the bucket that has most. */
+async function adjustUnits(
+  sale: Sale,
+  { jobId }: CompensationJob,
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  actor: string,
+): Promise<Repair> {
+  if (sale.state === 'open') return later('the sale is open: its stock is not to be set', false);
+  const units = await measureDrift(sale, ports, options);
+  if (units === null) return later('the sale is not loaded');
+  if (units.difference === 0) return { outcome: 'done', note: 'nothing is missing any more' };
+  if (units.moving) return later('units are on their way', false);
+  const tooMany = await buyersTooMany(sale, ports, options);
+  if (tooMany === null) return later('units moved while they were counted', false);
+  if (tooMany !== 0) return later('the buyers do not agree with their requests: a person has to look');
+  const read = Math.max(...units.buckets);
+  const bucket = units.buckets.indexOf(read);
+  const wanted = read + units.difference;
+  if (wanted < 0) return later(`${-units.difference} units are to be taken back, and no bucket has so many left`);
+  // Redis is no part of the transaction: what is about to be done is written down before it is done.
+  await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
+  const word = await ports.ledger.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
+  if (word !== 'adjusted') return later(`not adjusted: ${word}`, word === 'not_warmed');
+  return { outcome: 'done', note: `units left of bucket ${bucket}: ${read} → ${wanted}` };
+}
+
+async function removeMarkers(sale: Sale, ports: CompensatePorts, options: CompensateOptions): Promise<Repair> {
+  let removed = 0;
+  for await (const rows of rowsOfSale(sale, ports.book)) {
+    for (let bucket = 0; bucket < sale.buckets; bucket++) {
+      const ref = { saleId: sale.saleId, bucket };
+      const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
+      removed += await ports.ledger.removeMarkers(ref, await staleMarkers(sale, ref, mine, ports, options));
+    }
+  }
+  return { outcome: 'done', note: `${removed} markers removed` };
+}
+
+async function hurryOutbox(job: CompensationJob, { book, outbox }: CompensatePorts): Promise<Repair> {
+  const outboxId = job.subject.slice(job.subject.lastIndexOf('/') + 1);
+  if (await book.isKept(outboxId)) return { outcome: 'done', note: 'the promise is kept' };
+  await outbox.postpone([outboxId], 0);
+  return later('made due at once');
+}

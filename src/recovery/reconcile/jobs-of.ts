@@ -1,0 +1,23 @@
+import { describeFinding, isCompensated, subjectOf, type SaleFinding } from '../../core/sale-finding.js';
+import type { Sale } from '../../core/sale.js';
+import type { NewCompensationJob } from '../../core/ports/compensation-book.js';
+
+/**
+ * The jobs that mend what was found. What only a person can judge makes none, and neither does drift while the sale is
+ * open: then no script may set its stock.
+ */
+export function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompensationJob[] {
+  return findings.flatMap((finding) => {
+    const { kind } = finding;
+    if (!isCompensated(kind) || (kind === 'drift' && sale.state === 'open')) return [];
+    const request = 'requestId' in finding ? finding : { batchId: null, userId: null, requestId: null };
+    const { batchId, userId, requestId } = request;
+    const { saleId } = finding;
+    return [{ ...{ kind, saleId, batchId, userId, requestId }, ...words(finding) }];
+  });
+}
+
+const words = (finding: SaleFinding): Pick<NewCompensationJob, 'subject' | 'detail'> => ({
+  subject: subjectOf(finding),
+  detail: describeFinding(finding),
+});

@@ -1,0 +1,186 @@
+import { batchOfEntry, type RequestEntry } from '../../core/outcome.js';
+import { purchaseKey } from '../../core/purchase.js';
+import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
+import type { PendingAge, ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
+import type { BucketRef } from '../../core/ports/stock-ledger.js';
+import { compareRequest, type RequestKind } from './compare-request.js';
+import type { SaleNotes } from './sale-report.js';
+
+export interface JudgePorts {
+  readonly ledger: Pick<ReconcileLedger, 'entriesOf' | 'batch' | 'pendingAmong'>;
+  readonly book: Pick<ReconcileBook, 'rowsOf' | 'parkedBatches'>;
+}
+
+export interface JudgeLimits {
+  /** What is younger is not judged: it may be on its way. */
+  readonly safeAgeMs: number;
+  /** A batch that the re-drive serves for longer is told. */
+  readonly waitingMaxMs: number;
+  /** Requests of one kind that a run reads again, one by one. */
+  readonly looksMax: number;
+}
+
+/** A request of which the two books tell different things at first sight. */
+interface Candidate {
+  readonly key: string;
+  readonly kind: RequestKind;
+  readonly entry: RequestEntry | null;
+  readonly row: AgedOrder | undefined;
+}
+
+/** Between two that are read again a lease is kept, now and then. */
+const LOOKS_PER_LEASE = 100;
+
+/** Judges the requests of one sale: page by page, and one by one where something looks wrong. */
+export class RequestJudge {
+  readonly #saleId: string;
+  readonly #ports: JudgePorts;
+  readonly #limits: JudgeLimits;
+  readonly #notes: SaleNotes;
+  readonly #keepLease: () => Promise<void>;
+  readonly #looks: Partial<Record<RequestKind, number>> = {};
+  #looksInAll = 0;
+  #overdue = { requests: 0, oldestMs: 0 };
+
+  constructor(
+    saleId: string,
+    ports: JudgePorts,
+    limits: JudgeLimits,
+    notes: SaleNotes,
+    keepLease: () => Promise<void>,
+  ) {
+    this.#saleId = saleId;
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#notes = notes;
+    this.#keepLease = keepLease;
+  }
+
+  /** What Redis knows, against MySQL. */
+  async readRequests(ref: BucketRef, page: readonly (readonly [string, RequestEntry])[]): Promise<void> {
+    this.#notes.seen.requests += page.length;
+    const rows = await this.#ports.book.rowsOf(
+      ref.saleId,
+      page.map(([key]) => purchaseOf(key)),
+    );
+    const byKey = new Map(rows.map((row) => [purchaseKey(row), row]));
+    const candidates = page.map(([key, entry]) => candidateOf(key, entry, byKey.get(key)));
+    await this.#judge(ref, candidates);
+  }
+
+  /** What MySQL knows, against Redis; what Redis knows was compared when its own page was read. */
+  async readRows(ref: BucketRef, rows: readonly AgedOrder[]): Promise<void> {
+    const entries = await this.#ports.ledger.entriesOf(ref, rows.map(purchaseKey));
+    const unknown = rows.filter((_, index) => (entries[index] ?? null) === null);
+    await this.#judge(
+      ref,
+      unknown.map((row) => candidateOf(purchaseKey(row), null, row)),
+    );
+  }
+
+  conclude(): void {
+    if (this.#overdue.requests > 0) {
+      this.#notes.found({ kind: 'overdue', saleId: this.#saleId, ...this.#overdue });
+    }
+  }
+
+  async #judge(ref: BucketRef, candidates: readonly (Candidate | null)[]): Promise<void> {
+    const apart = candidates.filter((one) => one !== null);
+    if (apart.length === 0) return;
+    for (const candidate of await this.#sift(ref, apart)) {
+      const looks = this.#looks[candidate.kind] ?? 0;
+      if (looks >= this.#limits.looksMax) {
+        this.#notes.seen.unseen++;
+        continue;
+      }
+      this.#looks[candidate.kind] = looks + 1;
+      if (++this.#looksInAll % LOOKS_PER_LEASE === 0) await this.#keepLease();
+      await this.#lookAgain(ref, candidate.key);
+    }
+  }
+
+  /**
+   * In a rush thousands are on their way: the batches of a whole page are asked for together, and whoever is young,
+   * waits for the re-drive or is parked needs no second look. A letter is parked before its batch leaves `pending`, so
+   * letters are asked for after it.
+   */
+  async #sift(ref: BucketRef, candidates: readonly Candidate[]): Promise<Candidate[]> {
+    const batchIds = [...new Set(candidates.map(batchOf).filter((batchId) => batchId !== ''))];
+    const pending = await this.#ports.ledger.pendingAmong(ref, batchIds);
+    const parked = await this.#ports.book.parkedBatches(batchIds.filter((batchId) => !pending.has(batchId)));
+    return candidates.filter((candidate) => {
+      const batchId = batchOf(candidate);
+      if (batchId === '') return !this.#isYoung(candidate.row);
+      return !this.#isServed(pending.get(batchId)) && !this.#isParked(parked.has(batchId));
+    });
+  }
+
+  /**
+   * A candidate, read alone: entry, row, entry again. Who is on his way is not judged. The batch and its dead letter are
+   * read first: both are left behind only after its rows are committed, so a row that is not seen then is not there.
+   */
+  async #lookAgain(ref: BucketRef, key: string): Promise<void> {
+    const { ledger, book } = this.#ports;
+    const read = async (): Promise<RequestEntry | null> => (await ledger.entriesOf(ref, [key]))[0] ?? null;
+    const early = await read();
+    const batchId = (early && batchOfEntry(early)) ?? '';
+    const batch = batchId === '' ? null : await ledger.batch(ref, batchId);
+    const parked = batchId !== '' && (await book.parkedBatches([batchId])).has(batchId);
+    const entry = await read();
+    const [row] = await book.rowsOf(ref.saleId, [purchaseOf(key)]);
+    const kind = compareRequest(entry, row);
+    if (kind === 'match' || kind !== compareRequest(await read(), row)) return;
+    if (kind === 'leak' || (kind === 'order_lost' && batchId !== '')) {
+      const pendingMs = batch?.pendingMs ?? null;
+      const hasBody = typeof batch?.body === 'string';
+      const served = pendingMs === null ? undefined : { pendingMs, hasBody };
+      if (this.#isServed(served) || this.#isParked(parked)) return;
+    } else if (this.#isYoung(row)) return;
+    this.#notes.found({
+      ...{ kind, saleId: this.#saleId, ...purchaseOf(key) },
+      batchId: (entry && batchOfEntry(entry)) ?? row?.batchId ?? null,
+      quantity: entry?.quantity ?? row?.quantity ?? 0,
+    });
+  }
+
+  #isYoung(row: AgedOrder | undefined): boolean {
+    const young = row !== undefined && row.ageMs < this.#limits.safeAgeMs;
+    if (young) this.#notes.seen.young++;
+    return young;
+  }
+
+  /** A batch in `pending` with its body is published again until a worker records it, however long that takes. */
+  #isServed(pending: PendingAge | undefined): boolean {
+    if (pending === undefined) return false;
+    const { pendingMs, hasBody } = pending;
+    const { seen } = this.#notes;
+    if (pendingMs < this.#limits.safeAgeMs) seen.young++;
+    else if (!hasBody) return false;
+    else seen.waiting++;
+    if (hasBody && pendingMs >= this.#limits.waitingMaxMs) {
+      const { requests, oldestMs } = this.#overdue;
+      this.#overdue = { requests: requests + 1, oldestMs: Math.max(oldestMs, pendingMs) };
+    }
+    return true;
+  }
+
+  #isParked(parked: boolean): boolean {
+    if (parked) this.#notes.seen.parked++;
+    return parked;
+  }
+}
+
+function candidateOf(key: string, entry: RequestEntry | null, row: AgedOrder | undefined): Candidate | null {
+  const kind = compareRequest(entry, row);
+  return kind === 'match' ? null : { key, kind, entry, row };
+}
+
+/** The batch whose fate decides, for a request without a row; an empty string where the row decides. */
+const batchOf = ({ entry, row }: Candidate): string =>
+  row === undefined && entry !== null ? (batchOfEntry(entry) ?? '') : '';
+
+/** Neither id can hold a slash. */
+function purchaseOf(key: string): { readonly userId: string; readonly requestId: string } {
+  const at = key.indexOf('/');
+  return { userId: key.slice(0, at), requestId: key.slice(at + 1) };
+}

@@ -1,0 +1,123 @@
+import type { Sale } from '../../core/sale.js';
+import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
+import { buyersTooMany, stoodStill, type HeldPorts } from './count-held.js';
+import { measureDrift, type SaleUnits } from './measure-drift.js';
+import { liveUnitsOf } from './rows-of-sale.js';
+import type { SaleNotes } from './sale-report.js';
+
+export interface JudgeUnitsPorts extends HeldPorts {
+  readonly book: HeldPorts['book'] & Pick<ReconcileBook, 'findSale' | 'agedOrders'>;
+}
+
+/** A sale, what is left and held of it before its requests were read, and what reading them counted. */
+export interface CountedSale {
+  readonly before: Sale;
+  readonly after: Sale;
+  /** Null: not loaded. */
+  readonly units: SaleUnits | null;
+  /** Held and ordered. */
+  readonly heldUnits: number;
+  readonly rows: RowUnits;
+}
+
+/** After so long the purchases that the last guard refused are news no more. */
+const GUARD_NEWS_MS = 24 * 3_600_000;
+
+/** Adds the rows of a sale up. */
+export class RowUnits {
+  live = 0;
+  guarded = 0;
+  guardedLately = 0;
+
+  add(rows: readonly AgedOrder[]): void {
+    this.live += liveUnitsOf(rows);
+    for (const { reason, quantity, ageMs } of rows) {
+      if (reason !== 'oversold_guard') continue;
+      this.guarded += quantity;
+      if (ageMs < GUARD_NEWS_MS) this.guardedLately += quantity;
+    }
+  }
+}
+
+/** Judges the counts of a sale: `sold` against its rows and its stock, the stock and the buyers in Redis. */
+export async function judgeUnits(
+  counted: CountedSale,
+  ports: JudgeUnitsPorts,
+  limits: { readonly safeAgeMs: number },
+  notes: SaleNotes,
+  onPage: () => Promise<void>,
+): Promise<void> {
+  const { after, units, rows } = counted;
+  const { saleId } = after;
+  const apart = [
+    await judgeSold(counted, ports, notes, onPage),
+    await judgeStock(counted, ports, limits, notes, onPage),
+  ];
+  const disagrees = apart.includes(true) || (units?.difference ?? 0) !== 0;
+  const refused = disagrees ? rows.guarded : rows.guardedLately;
+  if (refused > 0) {
+    const why = `the last guard refused ${refused} units that Redis had given`;
+    notes.found({ kind: 'oversell', saleId, units: refused, why });
+  }
+}
+
+/** @returns whether something was found */
+async function judgeSold(
+  { before, after, rows }: CountedSale,
+  ports: JudgeUnitsPorts,
+  notes: SaleNotes,
+  onPage: () => Promise<void>,
+): Promise<boolean> {
+  const { saleId, stock, sold } = after;
+  if (sold > stock) {
+    notes.found({ kind: 'oversell', saleId, units: sold - stock, why: `sold ${sold} of ${stock}` });
+    return true;
+  }
+  // Rows were read while others were written: only a count that stood still may be held against them.
+  if (before.sold !== sold || rows.live === sold) return false;
+  if (!(await isCountedAgain(after, rows.live, ports, onPage))) return false;
+  const why = `live orders have ${rows.live} units`;
+  if (rows.live > stock) notes.found({ kind: 'oversell', saleId, units: rows.live - stock, why: `${why} of ${stock}` });
+  else notes.found({ kind: 'miscount', saleId, units: sold - rows.live, why: `sold says ${sold}, ${why}` });
+  return true;
+}
+
+/** An order that came and one that went leave `sold` as it was: the same once more, over the whole table. */
+async function isCountedAgain(
+  sale: Sale,
+  liveUnits: number,
+  { book }: JudgeUnitsPorts,
+  onPage: () => Promise<void>,
+): Promise<boolean> {
+  let again = 0;
+  for await (const chunk of book.agedOrders(sale)) {
+    again += liveUnitsOf(chunk);
+    await onPage();
+  }
+  return again === liveUnits && (await book.findSale(sale.saleId))?.sold === sale.sold;
+}
+
+/** @returns whether something was found */
+async function judgeStock(
+  { after, units, heldUnits }: CountedSale,
+  ports: JudgeUnitsPorts,
+  limits: { readonly safeAgeMs: number },
+  notes: SaleNotes,
+  onPage: () => Promise<void>,
+): Promise<boolean> {
+  const { saleId } = after;
+  if (units === null) return false;
+  if (units.unitsOfBuyers !== heldUnits) {
+    const now = await measureDrift(after, ports, limits);
+    const tooMany = now !== null && stoodStill(units, now) ? await buyersTooMany(after, ports, limits, onPage) : null;
+    if (tooMany !== null && tooMany !== 0) {
+      const holding = units.unitsOfBuyers - tooMany;
+      const why = `the buyers in Redis count ${units.unitsOfBuyers} units, their requests hold ${holding}`;
+      notes.found({ kind: 'miscount', saleId, units: tooMany, why });
+      return true; // what the stock should be cannot be said
+    }
+  }
+  if (units.moving || units.difference === 0) return false;
+  notes.found({ kind: 'drift', saleId, units: units.difference });
+  return true;
+}

@@ -1,0 +1,63 @@
+import type { ReconcileMeters } from '../../core/ports/reconcile-meters.js';
+import type { ReconcileDesk } from './reconcile-desk.js';
+
+const ACTOR = 'keeper';
+
+/** Redis or MySQL did not answer while some sales were compared; the next run tries them again. */
+export class SalesNotCompared extends Error {
+  constructor(sales: number) {
+    super(`${sales} ${sales === 1 ? 'sale was' : 'sales were'} not compared: the warnings say why`);
+    this.name = 'SalesNotCompared';
+  }
+}
+
+/** Compares the books of every recent sale; `apply` makes jobs of what it finds, which `compensateJob` works off. */
+export function reconcileJob(
+  { desk, meters }: { readonly desk: Pick<ReconcileDesk, 'run'>; readonly meters: ReconcileMeters },
+  { apply }: { readonly apply: boolean },
+): { readonly name: string; runOnce(): Promise<void> } {
+  return {
+    name: 'reconcile',
+    async runOnce(): Promise<void> {
+      const { counts, salesFailed } = await desk.run({ apply, waitMs: 0, actor: ACTOR });
+      meters.reconciled(counts);
+      if (salesFailed > 0) throw new SalesNotCompared(salesFailed);
+    },
+  };
+}
+
+/** Runs that go in one step; their findings may be large. */
+const RUNS_PER_STEP = 100;
+const STEPS_MAX = 20;
+
+/** Removes the records of runs that are old. */
+export function tidyRuns(
+  desk: Pick<ReconcileDesk, 'removeOldRuns'>,
+  { keepMs }: { readonly keepMs: number },
+): { readonly name: string; runOnce(): Promise<void> } {
+  return {
+    name: 'tidy-runs',
+    async runOnce(): Promise<void> {
+      for (let steps = 1; steps <= STEPS_MAX; steps++) {
+        if ((await desk.removeOldRuns(keepMs, RUNS_PER_STEP)) < RUNS_PER_STEP) return;
+      }
+    },
+  };
+}
+
+/** Works off compensation jobs, whoever made them. */
+export function compensateJob({
+  desk,
+  meters,
+}: {
+  readonly desk: Pick<ReconcileDesk, 'compensate' | 'jobCounts'>;
+  readonly meters: ReconcileMeters;
+}): { readonly name: string; runOnce(): Promise<void> } {
+  return {
+    name: 'compensate',
+    async runOnce(): Promise<void> {
+      await desk.compensate(ACTOR);
+      meters.jobs(await desk.jobCounts());
+    },
+  };
+}

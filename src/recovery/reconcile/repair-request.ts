@@ -1,0 +1,199 @@
+import { decodeBatch, sealBatch, type Batch } from '../../core/batch.js';
+import { isLive } from '../../core/order.js';
+import type { RequestEntry } from '../../core/outcome.js';
+import { purchaseKey, type Purchase } from '../../core/purchase.js';
+import { homeBucket, type Sale } from '../../core/sale.js';
+import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { RedriveChannel } from '../../core/ports/purchase-channel.js';
+import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
+import type { LedgerBatch, ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
+import type { SettlementLedger } from '../../core/ports/settlement-ledger.js';
+import type { BucketRef } from '../../core/ports/stock-ledger.js';
+
+export interface RepairRequestPorts {
+  readonly ledger: Pick<ReconcileLedger, 'entriesOf' | 'batch'> & Pick<SettlementLedger, 'settle' | 'release'>;
+  readonly book: Pick<ReconcileBook, 'rowsOf' | 'parkedBatches'>;
+  readonly channel: RedriveChannel;
+  readonly fail: FailPorts;
+  readonly clock: Clock;
+}
+
+/**
+ * - `done`: both books say the same now, or the promise that they will is in the outbox
+ * - `later`: something was done, and has to show; or nothing could be done yet. `counts`: whether it was an attempt
+ * - `given_up`: the row of the purchase is `failed`, for good
+ */
+export type Repair =
+  | { readonly outcome: 'done' | 'given_up'; readonly note: string }
+  | { readonly outcome: 'later'; readonly note: string; readonly counts: boolean };
+
+const done = (note: string): Repair => ({ outcome: 'done', note });
+const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
+
+const GIVEN_UP = 'no attempt made a row of it: it is failed, and its units go back';
+
+/** How long a batch that was published again is followed at most: a worker that lives records it within milliseconds. */
+export const FOLLOW_MAX_MS = 2_000;
+const LOOK_EVERY_MS = 25;
+
+/** What one pass over many jobs has in common. */
+export interface RepairPass {
+  /** Bodies that were published: the purchases of one batch share one message. */
+  readonly published: Set<string>;
+  /** How long a published batch is followed, ms. 0 after one was not recorded in time: then no worker is there. */
+  followMs: number;
+}
+
+export interface RepairAim {
+  /** What was found. */
+  readonly kind: 'leak' | 'unsettled' | 'unreleased';
+  /** Give it up when there is still no row: `failed`, with the promise of its release in the same transaction. */
+  readonly last: boolean;
+}
+
+type HeldEntry = Extract<RequestEntry, { readonly state: 'held' }>;
+export type RequestName = { readonly userId: string; readonly requestId: string };
+
+/**
+ * Brings one request into step: a row that is there tells the ledger; a row that is missing is asked for once more, by
+ * publishing its batch. Safe to repeat and to meet a worker: the unique key of the row decides who was first.
+ * @throws OperationalError
+ */
+export async function repairRequest(
+  sale: Sale,
+  request: RequestName,
+  ports: RepairRequestPorts,
+  aim: RepairAim,
+  pass: RepairPass,
+): Promise<Repair> {
+  const { saleId } = sale;
+  const ref = { saleId, bucket: homeBucket(request.userId, sale.buckets) };
+  const [row] = await ports.book.rowsOf(saleId, [request]);
+  const [entry = null] = await ports.ledger.entriesOf(ref, [purchaseKey(request)]);
+  if (row !== undefined) {
+    const told = await tellLedger(sale, ref, row, entry, ports, pass);
+    // Who gave it up died before he could say so.
+    const givenUp = aim.kind === 'leak' && row.reason === 'compensation_failed';
+    return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : told;
+  }
+  if (entry === null || entry.state === 'released') return done('Redis holds nothing for it any more');
+  if (entry.state !== 'held') return later('Redis says that it became an order, and there is no row');
+
+  const known = await ports.ledger.batch(ref, entry.batchId);
+  const others = await inOtherHands(ref, entry.batchId, known, ports);
+  if (others !== null) return later(others, false);
+  const alone = batchOfOne(sale, ref, entry, request);
+  if (aim.last) return giveUp(ref, alone, known, ports);
+  // Its units are held, whatever the message said: an aborted batch holds none, so such an entry is not of its making.
+  if (known.marker === 'aborted') return later('its batch is aborted, it cannot be published again');
+  const batch = bodyWith(known, request) ?? alone;
+  if (pass.published.has(batch.body)) return later('published again with its batch');
+  await ports.channel.publish(batch);
+  pass.published.add(batch.body);
+  if (await follow(saleId, request, ports, pass.followMs)) return repairRequest(sale, request, ports, aim, pass);
+  pass.followMs = 0;
+  return later('published again, no row yet');
+}
+
+/**
+ * Who else is in charge of a batch: the re-drive, which never gives up, or whoever decides on its dead letter. A replay
+ * puts the batch back into `pending` before its letter is decided, so `pending` is looked at before and after it.
+ */
+async function inOtherHands(
+  ref: BucketRef,
+  batchId: string,
+  known: LedgerBatch,
+  { ledger, book }: Pick<RepairRequestPorts, 'ledger' | 'book'>,
+): Promise<string | null> {
+  const served = ({ pendingMs, body }: LedgerBatch): boolean => pendingMs !== null && body !== null;
+  const redriven = 'its batch is in pending, the re-drive serves it';
+  if (served(known)) return redriven;
+  if ((await book.parkedBatches([batchId])).has(batchId)) return 'its letter is parked: replay or discard it';
+  return served(await ledger.batch(ref, batchId)) ? redriven : null;
+}
+
+/** There is a row: the ledger is to say what it says. */
+async function tellLedger(
+  sale: Sale,
+  ref: BucketRef,
+  row: AgedOrder,
+  entry: RequestEntry | null,
+  ports: RepairRequestPorts,
+  { published }: RepairPass,
+): Promise<Repair> {
+  if (!isLive(row.state)) {
+    const { userId, requestId, orderId, reason } = row;
+    const batchId = entry?.state === 'held' ? entry.batchId : row.batchId;
+    const withUnits = reason !== 'oversold_guard'; // that unit never existed
+    const [word] = await ports.ledger.release([{ ...ref, userId, requestId, orderId, batchId, withUnits }]);
+    return done(word === 'released' ? 'its units went back' : 'its units had gone back');
+  }
+  if (entry?.state !== 'held') return done(`Redis says ${entry?.state ?? 'nothing'}`);
+  const known = await ports.ledger.batch(ref, entry.batchId);
+  const batch = bodyWith(known, row) ?? batchOfOne(sale, ref, entry, row);
+  const rows = await ports.book.rowsOf(sale.saleId, batch.purchases);
+  if (rows.length < batch.purchases.length) {
+    // Settling would take the body from those that are still to be recorded.
+    const others = await inOtherHands(ref, entry.batchId, known, ports);
+    if (others !== null) return later(others, false);
+    if (!published.has(batch.body)) await ports.channel.publish(batch);
+    published.add(batch.body);
+    return later('others of its batch have no row yet, published again');
+  }
+  await ports.ledger.settle([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
+  return done('settled');
+}
+
+/** A late worker may be faster: then its order stays, and nothing is released. */
+async function giveUp(
+  ref: BucketRef,
+  alone: Batch,
+  known: LedgerBatch,
+  { book, ledger, fail }: RepairRequestPorts,
+): Promise<Repair> {
+  const written = await failPurchases(alone, 'compensation_failed', fail);
+  if (written === 'contended') return later('others write the same row', false);
+  if (written === 'unknown_sale') return later(`there is no sale ${ref.saleId}`);
+  const whole = known.body === null ? null : decodeBatch(known.body);
+  if (whole?.outcome === 'decoded') {
+    const rows = await book.rowsOf(ref.saleId, whole.batch.purchases);
+    const orders = rows.filter(({ state }) => isLive(state));
+    if (rows.length === whole.batch.purchases.length) await ledger.settle([{ batch: whole.batch, orders }]);
+  }
+  if (written.failed === 0) return done('a worker was faster');
+  return { outcome: 'given_up', note: GIVEN_UP };
+}
+
+async function follow(
+  saleId: string,
+  request: RequestName,
+  { book, clock }: Pick<RepairRequestPorts, 'book' | 'clock'>,
+  followMs: number,
+): Promise<boolean> {
+  const deadlineMs = clock.nowMs() + followMs;
+  for (;;) {
+    if ((await book.rowsOf(saleId, [request])).length > 0) return true;
+    if (clock.nowMs() >= deadlineMs) return false;
+    await clock.sleep(LOOK_EVERY_MS);
+  }
+}
+
+/** The batch as the marker keeps it, if this purchase is in it. */
+function bodyWith({ body }: LedgerBatch, request: RequestName): Batch | null {
+  const decoded = body === null ? null : decodeBatch(body);
+  if (decoded?.outcome !== 'decoded') return null;
+  const key = purchaseKey(request);
+  return decoded.batch.purchases.some((purchase) => purchaseKey(purchase) === key) ? decoded.batch : null;
+}
+
+/**
+ * The same batch with this purchase only, for a marker that has lost its body. The worker takes it: it judges by the
+ * unique key of the row, and the ledger lets a batch settle only what that batch holds. The entry itself is the proof
+ * that the units are held, in the present epoch.
+ */
+function batchOfOne(sale: Sale, ref: BucketRef, entry: HeldEntry, request: RequestName): Batch {
+  const purchase: Purchase = { userId: request.userId, requestId: request.requestId, quantity: entry.quantity };
+  const { batchId } = entry;
+  return sealBatch({ ...ref, batchId, epoch: sale.epoch, createdAtMs: 0, trace: '', purchases: [purchase] });
+}

@@ -1,0 +1,129 @@
+import { OperationalError } from '../../core/errors.js';
+import type { KeeperMeters } from '../../core/ports/keeper-meters.js';
+import type { RepairMeters } from '../../core/ports/repair-meters.js';
+import { repairSale, type RepairOptions, type RepairPorts } from './repair-sale.js';
+import { closedInNeed, isInNeed, liveInNeed, type NeedPorts, type SaleInNeed } from './sales-in-need.js';
+
+export interface RepairJobPorts extends RepairPorts {
+  readonly sales: RepairPorts['sales'] & NeedPorts['sales'];
+  readonly meters: RepairMeters;
+}
+
+interface RepairJob {
+  readonly name: string;
+  /** @throws OperationalError; the next run tries again */
+  runOnce(): Promise<void>;
+}
+
+const ACTOR = 'keeper';
+/** Nearly all of a repair is waiting for quiet: after a restart of Redis a hundred sales must not wait for each other. */
+const REPAIRS_AT_ONCE = 24;
+
+/**
+ * Repairs sales that buyers can come to, the newest first. One that is not in Redis must be missed twice: `warm` may be
+ * under way, which loads it before MySQL says so.
+ */
+export function repairSales(ports: RepairJobPorts, options: RepairOptions): RepairJob {
+  const turns = new Turns();
+  let missed = new Set<string>();
+  return {
+    name: 'repair-sales',
+    async runOnce(): Promise<void> {
+      const found = await liveInNeed(ports);
+      const before = missed;
+      missed = new Set(found.filter(({ need }) => need === 'not_loaded').map(({ sale }) => sale.saleId));
+      const due = found.filter(({ sale, need }) => need !== 'not_loaded' || before.has(sale.saleId));
+      const some = turns.next(due, REPAIRS_AT_ONCE);
+      const errors = await Promise.all(some.map((one) => tryRepair(one, ports, options)));
+      const failure = errors.find((error) => error !== null);
+      if (failure) throw failure;
+    },
+  };
+}
+
+/** Closed sales may be thousands, so all of them together are looked at only now and then. */
+const CLOSED_LOOK_EVERY_MS = 30_000;
+
+/** Repairs one closed sale a run: their buyers wait for nothing but units that go back. */
+export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions): RepairJob {
+  let waiting: SaleInNeed[] = [];
+  let lookedAtMs = -Infinity;
+  return {
+    name: 'repair-closed-sales',
+    async runOnce(): Promise<void> {
+      const nowMs = ports.clock.nowMs();
+      if (nowMs - lookedAtMs >= CLOSED_LOOK_EVERY_MS) {
+        waiting = await closedInNeed(ports, nowMs);
+        lookedAtMs = nowMs;
+      }
+      const next = waiting.shift();
+      if (next === undefined || !(await isInNeed(next.sale.saleId, ports))) return; // another keeper was faster
+      const failure = await tryRepair(next, ports, options);
+      if (failure !== null) throw failure;
+    },
+  };
+}
+
+/** Whose turn it is: those that have not had one first, so that one that cannot be repaired keeps no other from it. */
+class Turns {
+  readonly #had = new Set<string>();
+
+  next(due: readonly SaleInNeed[], max: number): SaleInNeed[] {
+    const waiting = due.filter(({ sale }) => !this.#had.has(sale.saleId));
+    if (waiting.length === 0) this.#had.clear();
+    const next = (waiting.length === 0 ? due : waiting).slice(0, max);
+    for (const { sale } of next) this.#had.add(sale.saleId);
+    return next;
+  }
+}
+
+async function tryRepair(
+  { sale, seenEpochs }: SaleInNeed,
+  ports: RepairJobPorts,
+  options: RepairOptions,
+): Promise<OperationalError | null> {
+  const { meters, clock, log } = ports;
+  const { saleId } = sale;
+  const startedMs = clock.nowMs();
+  try {
+    const { outcome } = await repairSale(sale, ports, options, { actor: ACTOR, seenEpochs });
+    if (outcome === 'repaired' || outcome === 'busy' || outcome === 'superseded') {
+      meters.repairTried(outcome, clock.nowMs() - startedMs);
+    }
+    return null;
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    meters.repairTried('failed', clock.nowMs() - startedMs);
+    log.warn({ saleId, error: error.message }, 'a sale was not repaired, a part of the system failed; it stays shut');
+    return error;
+  }
+}
+
+export interface WatchShutPorts extends NeedPorts {
+  readonly clock: RepairPorts['clock'];
+  readonly meters: Pick<RepairMeters, 'salesShut'> & Pick<KeeperMeters, 'overdue'>;
+}
+
+/** Publishes which sales wait for a repair, and which live ones wait for too long. A repair that hangs does not hide it. */
+export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs: number }): RepairJob {
+  /** saleId → when it was first seen shut. */
+  let since = new Map<string, number>();
+  let closed = 0;
+  let lookedAtMs = -Infinity;
+  return {
+    name: 'watch-shut',
+    async runOnce(): Promise<void> {
+      const { clock, meters } = ports;
+      const nowMs = clock.nowMs();
+      const live = await liveInNeed(ports);
+      since = new Map(live.map(({ sale: { saleId } }) => [saleId, since.get(saleId) ?? nowMs]));
+      const late = [...since.values()].map((atMs) => nowMs - atMs - afterMs).filter((lateMs) => lateMs > 0);
+      meters.overdue('sale_shut', late.length, Math.max(0, ...late));
+      if (nowMs - lookedAtMs >= CLOSED_LOOK_EVERY_MS) {
+        closed = (await closedInNeed(ports, nowMs)).length;
+        lookedAtMs = nowMs;
+      }
+      meters.salesShut(live.length, closed);
+    },
+  };
+}

@@ -1,0 +1,259 @@
+import { randomBytes } from 'node:crypto';
+import { decodeBatch, type Batch } from '../../core/batch.js';
+import { assertNever } from '../../core/errors.js';
+import { formatRequestEntry } from '../../core/outcome.js';
+import type { Sale } from '../../core/sale.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { Log } from '../../core/ports/log.js';
+import type { ReconcileBook } from '../../core/ports/reconcile-book.js';
+import type { LedgerRequest } from '../../core/ports/reconcile-ledger.js';
+import type { RepairBook } from '../../core/ports/repair-book.js';
+import type { RepairLedger } from '../../core/ports/repair-ledger.js';
+import type { SaleBook } from '../../core/ports/sale-book.js';
+import type { BucketRef, SaleLedger } from '../../core/ports/stock-ledger.js';
+import { rowsOfSale } from '../reconcile/rows-of-sale.js';
+import { awaitQuiet, type QuietOptions } from './await-quiet.js';
+import { NewBooks } from './new-books.js';
+
+export interface RepairPorts {
+  readonly ledger: RepairLedger & Pick<SaleLedger, 'gate'>;
+  readonly book: RepairBook & Pick<ReconcileBook, 'agedOrders'>;
+  readonly sales: Pick<SaleBook, 'find'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface RepairOptions extends QuietOptions {
+  /** After this long another repair takes over from one that died, ms; renewed with every command. */
+  readonly leaseMs: number;
+}
+
+/** Who repairs, and who wants to hear how it goes. */
+export interface RepairOrder {
+  /** Stands in the audit log. */
+  readonly actor: string;
+  /** Of each bucket, when its need was seen; absent: repair it in any case. */
+  readonly seenEpochs?: readonly number[];
+  /** Buckets that the sale has from then on, a multiple of those it has; absent: as many as before. */
+  readonly buckets?: number;
+  readonly onStep?: (step: RepairStep) => void;
+}
+
+/** What has just been reached. */
+export type RepairStep =
+  | { readonly step: 'shut' | 'quiet' }
+  | { readonly step: 'epoch'; readonly epoch: number }
+  | { readonly step: 'staged'; readonly rows: number; readonly held: number; readonly ordersLost: number };
+
+/**
+ * - `repaired`: the books are rebuilt, and the sale is in the state that MySQL has
+ * - `busy`: another repair has it
+ * - `superseded`: another repair took over, or Redis was restarted once more; nothing that came later was done
+ * - `not_found`: there is no such sale; `draft`: it was never loaded
+ */
+export type SaleRepair =
+  | {
+      readonly outcome: 'repaired';
+      readonly epoch: number;
+      readonly unitsLeft: number;
+      /** Requests that have a row. */
+      readonly rows: number;
+      /** Requests without a row that are held for their batch. */
+      readonly held: number;
+      /** Requests that Redis has as ordered and that have no row; they keep entry and units, and a person decides. */
+      readonly ordersLost: number;
+      readonly tookMs: number;
+    }
+  | { readonly outcome: 'busy' | 'superseded' | 'not_found' | 'draft' };
+
+/** The bucket has another token: whatever this repair wanted to do next must not be done. */
+class Superseded extends Error {}
+
+export const bucketRefsOf = ({ saleId, buckets }: Sale): BucketRef[] =>
+  Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
+
+/**
+ * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. It is shut
+ * meanwhile: nobody buys, and what settles or is released comes again. A death at any point leaves it shut, and the next
+ * repair begins anew; a late command of this one does nothing then.
+ * @throws OperationalError; the sale stays shut until the next repair
+ * Source: protocol rule 10
+ */
+export async function repairSale(
+  sale: Sale,
+  ports: RepairPorts,
+  options: RepairOptions,
+  { actor, seenEpochs, buckets = sale.buckets, onStep = () => undefined }: RepairOrder,
+): Promise<SaleRepair> {
+  if (sale.state === 'draft') return { outcome: 'draft' };
+  const { ledger, book, clock, log } = ports;
+  const { saleId } = sale;
+  const startedMs = clock.nowMs();
+  const scatter = buckets === sale.buckets ? undefined : { from: sale.buckets, to: buckets };
+  const refs = bucketRefsOf({ ...sale, buckets });
+  const token = randomBytes(12).toString('hex');
+  try {
+    // The first one first, which is reopened last: whoever else has the sale has it too, and nothing is shut then.
+    for (const ref of refs) {
+      const word = await ledger.shut(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
+      if (word === 'busy') return { outcome: 'busy' };
+      if (word === 'moved') throw new Superseded();
+    }
+    onStep({ step: 'shut' });
+    const keepLeases = (): Promise<void> => stageAll(ledger, refs, token, []);
+    // A scatter that has lost nothing waits for nobody: what the workers have not written yet is held, and goes along.
+    const isWhole = scatter !== undefined && (await isStamped(refs.slice(0, sale.buckets), ledger));
+    if (isWhole) await keepLeases();
+    else await awaitQuiet(sale, ports, options, keepLeases);
+    onStep({ step: 'quiet' });
+
+    const epochs = (await ledger.standing(refs)).map(({ epoch }) => epoch);
+    const raised = await book.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, scatter);
+    if (raised === null && scatter === undefined) return { outcome: 'not_found' };
+    // Somebody has scattered it meanwhile: there are buckets that are not ours.
+    if (raised?.buckets !== buckets) throw new Superseded();
+    const { epoch } = raised;
+    onStep({ step: 'epoch', epoch });
+
+    const books = await stageBooks(raised, refs, token, ports);
+    const { rows, held, ordersLost } = books;
+    onStep({ step: 'staged', rows, held, ordersLost });
+    tellLost(raised, books, log);
+    await reopenAll(raised, refs, token, books, ports);
+
+    const unitsLeft = books.unitsLeft.reduce((sum, units) => sum + units, 0);
+    const tookMs = clock.nowMs() - startedMs;
+    log.info({ saleId, epoch, unitsLeft, rows, held, ordersLost, tookMs }, 'sale repaired');
+    return { outcome: 'repaired', epoch, unitsLeft, rows, held, ordersLost, tookMs };
+  } catch (error) {
+    if (error instanceof Superseded) return { outcome: 'superseded' };
+    throw error;
+  }
+}
+
+/**
+ * Rows first, since they decide; then what has units without one: a row that is written from here on is `failed`, or has
+ * claimed its units in the new epoch, so whatever the rows do not have now may keep its place. What Redis has as ordered
+ * had its row once: MySQL lost it, and the entry is the last trace of the order.
+ */
+async function stageBooks(
+  raised: Sale,
+  refs: readonly BucketRef[],
+  token: string,
+  { ledger, book }: RepairPorts,
+): Promise<NewBooks> {
+  const books = new NewBooks(raised);
+  const stage = (): Promise<void> => stageAll(ledger, refs, token, books.takeUnstaged());
+  for await (const rows of rowsOfSale(raised, book)) {
+    books.addRows(rows);
+    await stage();
+  }
+  // Last first: where a sale was being scattered, the last ones have what is newer.
+  for (const ref of refs.toReversed()) {
+    for await (const requests of ledger.requestsWithUnits(ref)) {
+      books.addUnrecorded(requests);
+      await stage();
+    }
+  }
+  for (const batch of await book.parkedBatchesOf(raised.saleId)) {
+    if (!books.addParked(batch)) continue;
+    await rememberIn(new Set([batch.bucket, ...books.homesOfHeld(batch)]), batch, token, false, ledger);
+  }
+  await stage();
+  if (refs.length > 1) await carryPending(refs, books, token, ledger);
+  return books;
+}
+
+/** Whether these buckets are on the servers that they were loaded on. Asked when they are shut: later nothing is lost. */
+async function isStamped(refs: readonly BucketRef[], ledger: RepairLedger): Promise<boolean> {
+  return (await ledger.standing(refs)).every(({ stamped }) => stamped);
+}
+
+/**
+ * A batch is in `pending` wherever it has units: so each bucket can be read by itself, and its re-drive finds what it holds.
+ * Where nobody has scattered the sale that is so already, and nothing is written.
+ */
+async function carryPending(
+  refs: readonly BucketRef[],
+  books: NewBooks,
+  token: string,
+  ledger: RepairLedger,
+): Promise<void> {
+  for (const ref of refs) {
+    const bodies = await ledger.pendingBodies(ref);
+    if (bodies.length > 0) await stageAll(ledger, refs, token, []); // each of them renews its leases only
+    for (const body of bodies) {
+      const decoded = decodeBatch(body);
+      if (decoded.outcome !== 'decoded') continue;
+      const homes = books.homesOfHeld(decoded.batch);
+      homes.delete(ref.bucket);
+      await rememberIn(homes, decoded.batch, token, true, ledger);
+    }
+  }
+}
+
+async function rememberIn(
+  buckets: ReadonlySet<number>,
+  batch: Batch,
+  token: string,
+  isPending: boolean,
+  ledger: RepairLedger,
+): Promise<void> {
+  for (const bucket of buckets) {
+    if ((await ledger.remember(batch, bucket, token, isPending)) === 'superseded') throw new Superseded();
+  }
+}
+
+/** Before the old books go: what is not staged by then is gone with them. */
+function tellLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: NewBooks, log: Log): void {
+  if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
+  for (const [request, entry] of withoutRoom) {
+    const lost = { saleId, request, entry: formatRequestEntry(entry) };
+    log.error(lost, 'MySQL lost an order whose units are taken; this line is its last trace');
+  }
+}
+
+/** Every bucket, also one that gets nothing: that renews its lease. */
+async function stageAll(
+  ledger: RepairLedger,
+  refs: readonly BucketRef[],
+  token: string,
+  entries: readonly (readonly LedgerRequest[])[],
+): Promise<void> {
+  for (const [index, ref] of refs.entries()) {
+    const word = await ledger.stage(ref, token, entries[index] ?? []);
+    if (word === 'superseded') throw new Superseded();
+  }
+}
+
+/**
+ * An owner who moves the sale meanwhile hears that it is in repair, so what he has written in MySQL is done for him. The last
+ * bucket comes first: requests that go to another bucket go to a later one, and a death in between may not forget them.
+ */
+async function reopenAll(
+  raised: Sale,
+  refs: readonly BucketRef[],
+  token: string,
+  { unitsLeft }: NewBooks,
+  { ledger, sales }: RepairPorts,
+): Promise<void> {
+  const now = await sales.find(raised.saleId);
+  if (now === null || now.state === 'draft' || now.epoch !== raised.epoch) throw new Superseded();
+  const { state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = now;
+  for (const ref of refs.toReversed()) {
+    const rest = unitsLeft[ref.bucket] ?? 0;
+    const rebuilt = { unitsLeft: rest, state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets };
+    const word = await ledger.reopen(ref, token, rebuilt);
+    switch (word) {
+      case 'reopened':
+        break;
+      case 'superseded':
+        throw new Superseded();
+      default:
+        assertNever(word);
+    }
+  }
+  const after = await sales.find(raised.saleId);
+  if (after === null || after.state === state || after.state === 'draft') return;
+  await ledger.gate(after, after.state);
+}

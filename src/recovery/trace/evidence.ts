@@ -1,0 +1,38 @@
+import type { RequestEntry } from '../../core/outcome.js';
+import type { RequestRef } from '../../core/request.js';
+import type { Sale } from '../../core/sale.js';
+import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
+import type { CompensationJob } from '../../core/ports/compensation-book.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letters.js';
+import type { LedgerSale } from '../../core/ports/stock-ledger.js';
+import type { BookTrace } from '../../core/ports/trace-book.js';
+import type { TracedMessage } from '../../core/ports/trace-broker.js';
+import type { TracedBatch } from '../../core/ports/trace-ledger.js';
+
+/** What the ledger has of one purchase. */
+export interface LedgerEvidence {
+  /** Its bucket of the sale; null: it is not loaded. */
+  readonly sale: LedgerSale | null;
+  /** Units that the buyer holds or has ordered in this sale. */
+  readonly buyerUnits: number;
+  /** Null: never let in, or lost. */
+  readonly entry: RequestEntry | null;
+  /** The bucket is missing, in repair or in need of it: what it says of the purchase may be gone tomorrow, or come back. */
+  readonly unsure: boolean;
+  /** Its batch, where a batch is known. */
+  readonly batch: (TracedBatch & { readonly batchId: string }) | null;
+}
+
+/** Everything that the stores have of one purchase. Read one after the other: what moves meanwhile may show twice. */
+export interface PurchaseEvidence {
+  readonly request: RequestRef;
+  /** Null: MySQL does not know the sale. */
+  readonly sale: Sale | null;
+  readonly ledger: LedgerEvidence;
+  readonly book: BookTrace;
+  readonly letters: readonly DeadLetterSummary[];
+  readonly jobs: readonly CompensationJob[];
+  /** What the broker has of its batch, or why that is not known. */
+  readonly broker: readonly TracedMessage[] | string;
+  readonly audit: readonly StoredAuditEntry[];
+}

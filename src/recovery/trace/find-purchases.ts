@@ -1,0 +1,110 @@
+import { decodeBatch } from '../../core/batch.js';
+import { isSaleId } from '../../core/ids.js';
+import { purchaseKey } from '../../core/purchase.js';
+import type { RequestRef } from '../../core/request.js';
+import { homeBucket, type Sale } from '../../core/sale.js';
+import type { TracePorts, TraceQuery } from './trace-ports.js';
+
+/** A purchase that the id may mean, and the batch it was found by. */
+export interface FoundPurchase {
+  readonly request: RequestRef;
+  readonly batchId: string | null;
+}
+
+/** Sales looked into when none is named, newest first. */
+const SALES_MAX = 500;
+const LETTERS_MAX = 5;
+
+/**
+ * Every purchase that the id may mean, cheapest way first: the indexes of MySQL, the requests that Redis let in, the
+ * batches that Redis holds, the bodies of dead letters, and at last the whole table of orders.
+ * @throws OperationalError redis or mysql
+ */
+export async function findPurchases(query: TraceQuery, ports: TracePorts, max: number): Promise<FoundPurchase[]> {
+  const { book } = ports;
+  const { id } = query;
+  const inBook = await book.findRequests(id, query, max);
+  const found = new Map<string, FoundPurchase>();
+  const add = (more: readonly FoundPurchase[]): void => {
+    for (const one of more) {
+      const { saleId, userId } = one.request;
+      const key = `${saleId}/${purchaseKey(one.request)}`;
+      const fits = (query.saleId ?? saleId) === saleId && (query.userId ?? userId) === userId;
+      if (fits && !found.has(key) && found.size < max) found.set(key, one);
+    }
+  };
+  add(inBook.map((request) => ({ request, batchId: null })));
+  const sales = await salesOf(query, ports);
+  // A row names one purchase only if the id was not that of a request, which other buyers may have used as well.
+  const byRequestId = inBook.length === 0 || inBook.some(({ requestId }) => requestId === id);
+  if (byRequestId) add(await requestsInLedger(query, sales, ports, max));
+  if (found.size === 0) add(await batchInLedger(id, sales, ports));
+  if (found.size === 0) add(await purchasesInLetters(id, ports));
+  if (found.size === 0) {
+    add((await book.walkForRequest(id, query, max)).map((request) => ({ request, batchId: null })));
+  }
+  return [...found.values()];
+}
+
+export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts, 'sales'>): Promise<Sale[]> {
+  if (saleId === undefined) return sales.list({ max: SALES_MAX });
+  const sale = isSaleId(saleId) ? await sales.find(saleId) : null;
+  return sale === null ? [] : [sale];
+}
+
+export const bucketsOf = ({ buckets }: Sale): number[] => Array.from({ length: buckets }, (_, bucket) => bucket);
+
+async function requestsInLedger(
+  { id: requestId, userId }: TraceQuery,
+  sales: readonly Sale[],
+  { ledger }: TracePorts,
+  max: number,
+): Promise<FoundPurchase[]> {
+  const found: FoundPurchase[] = [];
+  for (const { saleId, buckets, ...sale } of sales) {
+    if (userId !== undefined) {
+      const entry = await ledger.entryOf({ saleId, bucket: homeBucket(userId, buckets) }, userId, requestId);
+      if (entry !== null) found.push({ request: { userId, saleId, requestId }, batchId: null });
+      continue;
+    }
+    for (const bucket of bucketsOf({ saleId, buckets, ...sale })) {
+      const users = await ledger.buyersOf({ saleId, bucket }, requestId, max);
+      found.push(...users.map((user) => ({ request: { userId: user, saleId, requestId }, batchId: null })));
+    }
+    if (found.length >= max) break;
+  }
+  return found;
+}
+
+/** A batch that is not recorded: its marker has the body. */
+async function batchInLedger(
+  batchId: string,
+  sales: readonly Sale[],
+  { ledger }: TracePorts,
+): Promise<FoundPurchase[]> {
+  for (const sale of sales) {
+    for (const bucket of bucketsOf(sale)) {
+      const { body } = await ledger.readBatch({ saleId: sale.saleId, bucket }, batchId);
+      if (body !== null) return purchasesIn(body, () => true);
+    }
+  }
+  return [];
+}
+
+async function purchasesInLetters(id: string, { letters }: TracePorts): Promise<FoundPurchase[]> {
+  const found: FoundPurchase[] = [];
+  for (const { letterId, batchId } of await letters.list({ key: id }, { max: LETTERS_MAX })) {
+    const letter = await letters.find(letterId);
+    if (letter !== null) found.push(...purchasesIn(letter.body, (requestId) => batchId === id || requestId === id));
+  }
+  return found;
+}
+
+function purchasesIn(body: string, isMeant: (requestId: string) => boolean): FoundPurchase[] {
+  const decoded = decodeBatch(body);
+  if (decoded.outcome !== 'decoded') return [];
+  const { batchId, saleId, purchases } = decoded.batch;
+  return purchases
+    .filter(({ requestId }) => isMeant(requestId))
+    .map(({ userId, requestId }) => ({ request: { userId, saleId, requestId }, batchId }));
+}

@@ -1,0 +1,149 @@
+import { assertNever } from '../../core/errors.js';
+import { isLive } from '../../core/order.js';
+import { batchOfEntry } from '../../core/outcome.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letters.js';
+import type { BookTrace } from '../../core/ports/trace-book.js';
+import type { PurchaseEvidence } from './evidence.js';
+
+/**
+ * Where a purchase stands: the state of its order, or, without one,
+ * - `pending`: units are held and a worker, or the re-drive, will record it
+ * - `parked`: units are held until somebody replays or discards its dead letter
+ * - `stray`: units are held and nothing will end that but reconcile, which tells it, and mends it where it may
+ * - `unrecorded`: the ledger knows an order that the book does not have
+ * - `repairing`: Redis may have lost it, and its sale waits for its repair
+ * - `unknown`: only a dead letter or a job tells of it
+ */
+export const STANDINGS = [
+  ...['pending', 'parked', 'stray', 'unrecorded', 'repairing', 'unknown'],
+  ...['pending_payment', 'paid', 'cancelled', 'expired', 'failed'],
+] as const;
+export interface Standing {
+  readonly state: (typeof STANDINGS)[number];
+  /** Where it stands and what happens next, for a person. */
+  readonly sentence: string;
+}
+
+export interface StandingLimits {
+  /** When a batch that is not settled is published again. */
+  readonly redriveAfterMs: number;
+}
+
+/** One sentence: where the purchase stands and who does what next. */
+export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): Standing {
+  const standing = evidence.book.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.book.order);
+  const more = [...afterthoughts(evidence)].map((sentence) => ` ${sentence}`);
+  return { ...standing, sentence: standing.sentence + more.join('') };
+}
+
+function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAfterMs }: StandingLimits): Standing {
+  const { entry, batch, sale } = ledger;
+  const parked = letters.find(({ state }) => state === 'parked');
+  if (ledger.unsure && parked === undefined) {
+    const sentence = 'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.';
+    return { state: 'repairing', sentence };
+  }
+  if (entry === null) {
+    const sentence = `The ledger does not know this request of buyer ${request.userId}, and it has no order.`;
+    return { state: 'unknown', sentence };
+  }
+  if (entry.state !== 'held') {
+    const late = batchOfEntry(entry);
+    if (late !== null && parked !== undefined) return { state: 'parked', sentence: parkedSentence(parked, 'refused') };
+    const sentence =
+      late === null
+        ? `Redis says ${entry.state} by order ${entry.orderId}, which MySQL does not have: reconcile reports it.`
+        : `Batch ${late} came late and found no units for it: its row will say so, and without one reconcile reports it.`;
+    return { state: 'unrecorded', sentence };
+  }
+  if (batch !== null && batch.pendingSinceMs !== null) {
+    const ageMs = Math.max(0, (sale?.nowMs ?? batch.pendingSinceMs) - batch.pendingSinceMs);
+    const held = `Held since ${seconds(ageMs)}, not recorded:`;
+    const next =
+      batch.body === null
+        ? 'its batch has no body left, so it cannot be published again; reconcile tells it, and mends it where it may.'
+        : ageMs < redriveAfterMs
+          ? `a worker records it, else the keeper publishes it again at ${seconds(redriveAfterMs)}.`
+          : 'the keeper publishes it again, at growing pauses, until a worker records it.';
+    return { state: 'pending', sentence: `${held} ${next}` };
+  }
+  if (parked !== undefined) return { state: 'parked', sentence: parkedSentence(parked, 'held') };
+  const sentence = `Held by batch ${entry.batchId}, which is neither pending nor parked: only reconcile ends it.`;
+  return { state: 'stray', sentence };
+}
+
+function parkedSentence(
+  { letterId, replayStartedAtMs, parkedAtMs }: DeadLetterSummary,
+  units: 'held' | 'refused',
+): string {
+  const begun = replayStartedAtMs === null ? '' : ' A replay was begun and did not end.';
+  const rest = units === 'held' ? 'its units stay held' : 'it got no units';
+  const where = `Parked as dead letter ${letterId} at ${iso(parkedAtMs)}, ${rest}.${begun}`;
+  return `${where} Nothing happens until somebody says \`seckill dlq replay ${letterId}\` or \`discard\`.`;
+}
+
+function withRow(evidence: PurchaseEvidence, order: NonNullable<BookTrace['order']>): Standing {
+  const { orderId, state, reason, expiresAtMs, createdAtMs } = order;
+  const { nowMs, couponAtMs } = evidence.book;
+  switch (state) {
+    case 'pending_payment': {
+      const leftMs = (expiresAtMs ?? nowMs) - nowMs;
+      const unpaid = `Order ${orderId} waits for its payment since ${seconds(nowMs - createdAtMs)}:`;
+      const next =
+        leftMs > 0
+          ? `unpaid in ${seconds(leftMs)} it expires and its units go back.`
+          : `it should have expired ${seconds(-leftMs)} ago, and the next sweep of the keeper ends it.`;
+      return { state, sentence: `${unpaid} ${next}` };
+    }
+    case 'paid': {
+      const next = couponAtMs === null ? 'its coupon follows.' : 'nothing is left to do.';
+      return { state, sentence: `Order ${orderId} is paid: ${next}` };
+    }
+    case 'cancelled':
+    case 'expired':
+    case 'failed': {
+      const why = state === 'failed' ? `failed (${reason ?? 'no reason'})` : `is ${state}`;
+      const lost = reason === 'units_lost' ? `${UNITS_LOST} ` : '';
+      return { state, sentence: `${lost}Order ${orderId} ${why}: ${afterTheEnd(evidence)}` };
+    }
+    default:
+      return assertNever(state);
+  }
+}
+
+const UNITS_LOST =
+  'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came.';
+
+/** What becomes of the units of an order that has ended. */
+function afterTheEnd({ ledger: { entry, sale, unsure }, book: { promises } }: PurchaseEvidence): string {
+  if (unsure) return 'its sale in Redis waits for its repair, which knows of its end.';
+  if (entry === null) return sale === null ? 'the ledger has forgotten its sale.' : 'the ledger holds nothing for it.';
+  if (entry.state === 'released') return 'the ledger has closed the request, nothing is left to do.';
+  const release = promises.find(({ kind, doneAtMs }) => kind === 'release' && doneAtMs === null);
+  if (release === undefined) return 'its units are still out and nothing promises them back; reconcile reports it.';
+  return `its units go back with row ${release.outboxId} of the outbox, tried ${release.attempts} times so far.`;
+}
+
+/** What else is open, whatever the state. */
+function* afterthoughts({ ledger: { entry }, book, letters, jobs }: PurchaseEvidence): Generator<string> {
+  const { order, refunds } = book;
+  if (order !== null && isLive(order.state)) {
+    if (entry?.state === 'held') yield 'Redis does not know of the order yet: the keeper settles it within seconds.';
+    const parked = letters.find(({ state }) => state === 'parked');
+    if (parked !== undefined) yield `Dead letter ${parked.letterId} of its batch is still parked.`;
+  }
+  for (const { paymentId, state } of refunds) {
+    if (state === 'due') yield `The money of payment ${paymentId} is owed back: ${REFUND_NEXT}`;
+  }
+  for (const { jobId, state, availableAtMs } of jobs) {
+    if (state === 'pending') yield `Compensation job ${jobId} is due at ${iso(availableAtMs)}.`;
+    if (state === 'failed_final') yield `Compensation job ${jobId} was given up: a person has to look.`;
+  }
+}
+
+const REFUND_NEXT =
+  'the keeper asks the provider, again and again; a person is needed where the row says `refused`, or without a provider.';
+
+const iso = (atMs: number): string => new Date(atMs).toISOString();
+/** A length of time for a person; tenths only where they matter. */
+const seconds = (ms: number): string => (ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`);

@@ -1,0 +1,145 @@
+import { decodeBatch } from '../../core/batch.js';
+import { formatRequestEntry } from '../../core/outcome.js';
+import type { TracedPromise } from '../../core/ports/trace-book.js';
+import type { LedgerEvidence, PurchaseEvidence } from './evidence.js';
+
+export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
+export type TraceSource = (typeof TRACE_SOURCES)[number];
+
+/** One line of a trace. */
+export interface TraceStep {
+  /** Unix ms on the clock of its source; null: how it stands now. */
+  readonly atMs: number | null;
+  readonly source: TraceSource;
+  readonly what: string;
+  /** For a person. */
+  readonly detail: string;
+}
+
+const iso = (atMs: number): string => new Date(atMs).toISOString();
+const at = (atMs: number | null, source: TraceSource, what: string, detail: string): TraceStep => ({
+  ...{ atMs, source, what, detail },
+});
+
+/** The time line of one purchase, oldest step first, then what stands now. */
+export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
+  const steps = [
+    ...ledgerSteps(evidence.ledger),
+    ...orderSteps(evidence),
+    ...moneySteps(evidence),
+    ...evidence.book.promises.flatMap(promiseSteps),
+    ...letterSteps(evidence),
+    ...jobSteps(evidence),
+    ...evidence.audit.map(({ atMs, actor, action, subject }) =>
+      at(atMs, 'mysql', 'audit', `${actor}: ${action} ${subject}`),
+    ),
+    ...brokerSteps(evidence),
+  ];
+  return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
+}
+
+function ledgerSteps({ sale, buyerUnits, entry, unsure, batch }: LedgerEvidence): TraceStep[] {
+  const steps: TraceStep[] = [];
+  if (batch !== null) {
+    const { batchId, marker, body, pendingSinceMs } = batch;
+    const decoded = body === null ? null : decodeBatch(body);
+    if (decoded?.outcome === 'decoded') {
+      const { createdAtMs, purchases, epoch } = decoded.batch;
+      const detail = `${batchId}: ${purchases.length} purchases, epoch ${epoch}; on the clock of the api`;
+      steps.push(at(createdAtMs, 'redis', 'batch_formed', detail));
+    }
+    // A batch of an earlier epoch took its units when a worker had it, not when the buyer came.
+    const taken = marker === 'claimed' ? marker : 'deducted';
+    if (pendingSinceMs !== null) steps.push(at(pendingSinceMs, 'redis', taken, `${batchId} waits in pending`));
+    steps.push(at(null, 'redis', 'marker', `${batchId}: ${marker ?? 'none'}`));
+    if (marker === taken && body === null && pendingSinceMs === null) {
+      steps.push(at(null, 'redis', 'settled', `${batchId} has left pending; nobody keeps when`));
+    }
+  }
+  const said = entry === null ? 'none' : formatRequestEntry(entry);
+  steps.push(at(null, 'redis', 'request', unsure ? `${said}; unsure, its sale waits for its repair` : said));
+  if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];
+  const { state, epoch, unitsLeft } = sale;
+  const detail = `${state}, epoch ${epoch}, ${unitsLeft} units left; the buyer has ${buyerUnits}`;
+  return [...steps, at(null, 'redis', 'sale', detail)];
+}
+
+function orderSteps({ book: { order } }: PurchaseEvidence): TraceStep[] {
+  if (order === null) return [at(null, 'mysql', 'order', 'none')];
+  const { orderId, batchId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs } = order;
+  const row = `order ${orderId}: ${quantity} for ${amountCents} cents, batch ${batchId}`;
+  if (state === 'failed') return [at(createdAtMs, 'mysql', 'failed', `${row}, ${reason ?? 'no reason'}`)];
+  const steps = [at(createdAtMs, 'mysql', 'recorded', row)];
+  if (state === 'pending_payment' && expiresAtMs !== null)
+    steps.push(at(expiresAtMs, 'mysql', 'payment_deadline', `order ${orderId} is unpaid`));
+  if (paidAtMs !== null) steps.push(at(paidAtMs, 'mysql', 'paid', `order ${orderId}`));
+  if (state === 'cancelled' || state === 'expired') {
+    steps.push(at(order.updatedAtMs, 'mysql', state, `order ${orderId}`));
+  }
+  return steps;
+}
+
+function moneySteps({ book: { payments, refunds, couponAtMs } }: PurchaseEvidence): TraceStep[] {
+  return [
+    ...payments.map(({ atMs, paymentId, amountCents }) =>
+      at(atMs, 'mysql', 'payment', `${paymentId}: ${amountCents} cents`),
+    ),
+    ...refunds.flatMap(({ atMs, updatedAtMs, paymentId, amountCents, reason, state }) => [
+      at(atMs, 'mysql', 'refund_due', `${paymentId}: ${amountCents} cents, ${reason}`),
+      ...(state === 'refunded' ? [at(updatedAtMs, 'mysql', 'refunded', paymentId)] : []),
+    ]),
+    ...(couponAtMs === null ? [] : [at(couponAtMs, 'mysql', 'coupon', 'given')]),
+  ];
+}
+
+function promiseSteps({ outboxId, kind, attempts, atMs, availableAtMs, doneAtMs }: TracedPromise): TraceStep[] {
+  const row = `outbox ${outboxId} ${kind}`;
+  const end =
+    doneAtMs === null
+      ? at(null, 'mysql', 'promised', `${row}: not done after ${attempts} attempts, due at ${iso(availableAtMs)}`)
+      : at(doneAtMs, 'mysql', 'kept', `${row}, attempts ${attempts}`);
+  return [at(atMs, 'mysql', 'promised', row), end];
+}
+
+const MESSAGE_STEPS = { half: 'half_stored', committed: 'committed', redriven: 'redriven' } as const;
+
+function brokerSteps({ broker, ledger, book }: PurchaseEvidence): TraceStep[] {
+  if (typeof broker === 'string') return [at(null, 'broker', 'not_asked', broker)];
+  const batchId = book.order?.batchId ?? ledger.batch?.batchId ?? 'no batch';
+  if (broker.length === 0) return [at(null, 'broker', 'messages', `${batchId}: none is stored (any more)`)];
+  return broker.map(({ kind, storedAtMs }) => at(storedAtMs, 'broker', MESSAGE_STEPS[kind], batchId));
+}
+
+function letterSteps({ letters }: PurchaseEvidence): TraceStep[] {
+  return letters.flatMap((letter) => {
+    const { letterId, reason, detail, group, state, replays, replayStartedAtMs, note } = letter;
+    const name = `dead letter ${letterId}`;
+    return [
+      at(letter.parkedAtMs, 'mysql', 'parked', `${name}: ${reason}, ${group} gave up; ${detail}`),
+      ...(replayStartedAtMs === null
+        ? []
+        : [at(replayStartedAtMs, 'mysql', 'replay_begun', `${name}, time ${replays}`)]),
+      at(null, 'mysql', 'dead_letter', `${name}: ${state}${note === null ? '' : `, ${note}`}`),
+    ];
+  });
+}
+
+function jobSteps({ jobs }: PurchaseEvidence): TraceStep[] {
+  return jobs.flatMap(
+    ({ jobId, kind, state, attempts, detail, lastError, createdAtMs, updatedAtMs, availableAtMs }) => {
+      const name = `compensation job ${jobId}`;
+      const met = lastError === null ? '' : `, ${lastError}`;
+      return [
+        at(createdAtMs, 'mysql', 'compensation', `${name}: ${kind}, ${detail}`),
+        state === 'pending'
+          ? at(
+              null,
+              'mysql',
+              'compensation',
+              `${name}: pending, ${attempts} attempts, due at ${iso(availableAtMs)}${met}`,
+            )
+          : at(updatedAtMs, 'mysql', 'compensation', `${name}: ${state} after ${attempts} attempts${met}`),
+      ];
+    },
+  );
+}

@@ -1,0 +1,111 @@
+import { batchOfEntry } from '../../core/outcome.js';
+import { purchaseKey } from '../../core/purchase.js';
+import type { RequestRef } from '../../core/request.js';
+import { homeBucket } from '../../core/sale.js';
+import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letters.js';
+import type { LedgerEvidence, PurchaseEvidence } from './evidence.js';
+import { findPurchases } from './find-purchases.js';
+import { standingOf, type Standing, type StandingLimits } from './standing-of.js';
+import { stepsOf, type TraceStep } from './steps-of.js';
+import type { TracePorts, TraceQuery } from './trace-ports.js';
+import { whyNotFound } from './why-not-found.js';
+
+export interface PurchaseTrace {
+  readonly request: RequestRef;
+  readonly standing: Standing;
+  readonly steps: readonly TraceStep[];
+}
+
+/**
+ * - `found`: one trace per purchase that the id may mean; `more` where there are others
+ * - `not_found`: no store knows it; `why` is a sentence that says what that may mean
+ */
+export type TraceAnswer =
+  | { readonly outcome: 'found'; readonly traces: readonly PurchaseTrace[]; readonly more: boolean }
+  | { readonly outcome: 'not_found'; readonly why: string };
+
+/** Purchases shown at once; a batch may have many, and an id may be that of several buyers. */
+export const TRACES_MAX = 20;
+const LETTERS_MAX = 20;
+const AUDIT_MAX = 20;
+
+/** Tells the whole life of a purchase from what the stores have of it. Changes nothing. */
+export class TracePurchase {
+  readonly #ports: TracePorts;
+  readonly #limits: StandingLimits;
+
+  constructor(ports: TracePorts, limits: StandingLimits) {
+    this.#ports = ports;
+    this.#limits = limits;
+  }
+
+  /** @throws OperationalError redis or mysql */
+  async trace(query: TraceQuery): Promise<TraceAnswer> {
+    const requests = await findPurchases(query, this.#ports, TRACES_MAX + 1);
+    if (requests.length === 0) return { outcome: 'not_found', why: await whyNotFound(query, this.#ports) };
+    const traces: PurchaseTrace[] = [];
+    for (const { request, batchId } of requests.slice(0, TRACES_MAX)) {
+      const evidence = await this.#gather(request, batchId);
+      traces.push({ request, standing: standingOf(evidence, this.#limits), steps: stepsOf(evidence) });
+    }
+    return { outcome: 'found', traces, more: requests.length > TRACES_MAX };
+  }
+
+  /** The ledger is read before the book: what is recorded in between shows as recorded, and never as lost. */
+  async #gather(request: RequestRef, knownBatchId: string | null): Promise<PurchaseEvidence> {
+    const { sales, book, letters, jobs } = this.#ports;
+    const { userId, saleId, requestId } = request;
+    const sale = await sales.find(saleId);
+    const early = await this.#readLedger(request, sale?.buckets ?? 1, knownBatchId);
+    const trace = await book.read(request);
+    const batchId = trace.order?.batchId ?? early.batch?.batchId ?? null;
+    const isSame = early.batch?.batchId === batchId;
+    const ledger = isSame ? early : await this.#readLedger(request, sale?.buckets ?? 1, batchId);
+    const found = batchId === null ? [] : await letters.list({ batchId }, { max: LETTERS_MAX });
+    const ofBatch = batchId === null ? [] : await jobs.byBatch(batchId);
+    const ofRequest = await jobs.byRequest(saleId, userId, requestId);
+    const mine = ofBatch.filter((job) => job.requestId === null || purchaseKey(request) === keyOf(job));
+    const allJobs = [...new Map([...ofRequest, ...mine].map((job) => [job.jobId, job])).values()];
+    return {
+      ...{ request, sale, ledger, book: trace, letters: found, jobs: allJobs },
+      broker: await this.#askBroker(batchId),
+      audit: await this.#readAudit([
+        ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
+        ...found.map(({ letterId }: DeadLetterSummary) => `dead_letter:${letterId}`),
+        ...allJobs.map(({ jobId }) => `compensation_job:${jobId}`),
+      ]),
+    };
+  }
+
+  async #readLedger(request: RequestRef, buckets: number, knownBatchId: string | null): Promise<LedgerEvidence> {
+    const { stock, ledger } = this.#ports;
+    const { saleId, userId, requestId } = request;
+    const ref = { saleId, bucket: homeBucket(userId, buckets) };
+    const unsure = (await stock.findRequest(ref, userId, requestId)) === 'unsure';
+    const entry = await ledger.entryOf(ref, userId, requestId);
+    const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
+    const batch = batchId === null ? null : { batchId, ...(await ledger.readBatch(ref, batchId)) };
+    const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), ledger.unitsOf(ref, userId)]);
+    return { sale, buyerUnits, entry, unsure, batch };
+  }
+
+  /** Best effort: a trace is most wanted when something is away. */
+  async #askBroker(batchId: string | null): Promise<PurchaseEvidence['broker']> {
+    const { broker } = this.#ports;
+    if (broker === null) return 'only `seckill trace` with NAMESRV_ADDR asks the broker';
+    if (batchId === null) return 'no batch is known';
+    return broker
+      .messagesOf(batchId)
+      .catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
+  }
+
+  async #readAudit(subjects: readonly string[]): Promise<StoredAuditEntry[]> {
+    const found: StoredAuditEntry[] = [];
+    for (const subject of subjects) found.push(...(await this.#ports.audit.list({ subject }, { max: AUDIT_MAX })));
+    return found.sort((a, b) => a.atMs - b.atMs || Number(BigInt(a.auditId) - BigInt(b.auditId)));
+  }
+}
+
+const keyOf = ({ userId, requestId }: { readonly userId: string | null; readonly requestId: string | null }): string =>
+  `${userId}/${requestId}`;

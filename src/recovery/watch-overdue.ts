@@ -1,0 +1,61 @@
+import { WATCHED_STATES, type WatchedState } from '../core/waiting-states.js';
+import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { OverdueOrders } from '../core/ports/order-moves.js';
+import type { AgedState, Overdue, OverdueBook } from '../core/ports/overdue-book.js';
+import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
+import type { Job } from '../core/job.js';
+import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
+
+export interface WatchOverduePorts extends PendingBucketsPorts {
+  readonly ledger: Pick<SettlementLedger, 'withPending' | 'latePending'>;
+  readonly moves: OverdueOrders;
+  readonly book: OverdueBook;
+  readonly meters: Pick<KeeperMeters, 'overdue'>;
+}
+
+/** From when on a state has waited too long, ms. */
+export interface OverdueDeadlines extends Readonly<Record<AgedState, number>> {
+  readonly batch_pending: number;
+}
+
+/** By watch-shut and finish-transfers. */
+type PublishedElsewhere = 'sale_shut' | 'units_lent';
+
+/**
+ * Publishes, for each state that waits, what is beyond its deadline. A store that does not answer hides only what it
+ * holds: the last figures of the others are true, and the run counts as failed.
+ */
+export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
+  const count = async (state: Exclude<WatchedState, PublishedElsewhere>): Promise<Overdue> => {
+    if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending);
+    if (state !== 'pending_payment') return ports.book.overdue(state, deadlines[state]);
+    const { orders, oldestMs } = await ports.moves.overdue();
+    return { count: orders, oldestMs };
+  };
+  return {
+    name: 'watch-overdue',
+    async runOnce(): Promise<void> {
+      const failures: unknown[] = [];
+      for (const state of WATCHED_STATES) {
+        if (state === 'sale_shut' || state === 'units_lent') continue;
+        try {
+          const overdue = await count(state);
+          ports.meters.overdue(state, overdue.count, overdue.oldestMs);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
+
+async function lateBatches(ports: WatchOverduePorts, afterMs: number): Promise<Overdue> {
+  let [count, oldestMs] = [0, 0];
+  for (const ref of await pendingBuckets(ports)) {
+    const late = await ports.ledger.latePending(ref, afterMs);
+    count += late.batches;
+    oldestMs = Math.max(oldestMs, late.oldestMs);
+  }
+  return { count, oldestMs };
+}

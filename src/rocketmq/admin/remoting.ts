@@ -1,0 +1,110 @@
+import { connect } from 'node:net';
+import { PROBE_TIMEOUT_MS } from '../../../deploy/local/stack/probes.js';
+
+/**
+ * The few things we ask RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool could do it
+ * too, but starts a JVM for each, which takes seconds.
+ */
+export const REQUEST = {
+  /** Fields: topic, key, maxNum, beginTimestamp, endTimestamp. */
+  queryMessage: 12,
+  allTopicConfigs: 21,
+  /** Body: lines of key=value. */
+  updateBrokerConfig: 25,
+  brokerRuntimeInfo: 28,
+  clusterInfo: 106,
+  allGroupConfigs: 201,
+  /** Field: topic. */
+  topicStats: 202,
+  /** Field: producerGroup. */
+  producerConnections: 204,
+} as const;
+
+export interface RemotingAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface Frame {
+  /** 0 is success. */
+  readonly code: number;
+  readonly remark?: string;
+  readonly body: string;
+  /** The same, for what is no text. */
+  readonly bytes: Buffer;
+}
+
+/** What a request says in its header, beside its code. */
+export type RequestFields = Readonly<Record<string, string>>;
+
+/** Said instead of an empty answer. */
+export const NOT_FOUND = 22;
+
+/** All topics of a large broker fit; a length beyond it means that nobody at this port speaks the protocol. */
+const FRAME_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Frame: length (4), header length (4, its top byte 0 for a JSON header), header, body. */
+export function encodeRequest(code: number, body = '', extFields: RequestFields = {}): Buffer {
+  const shared = { language: 'OTHER', version: 0, opaque: 1, flag: 0, serializeTypeCurrentRPC: 'JSON' };
+  const header = Buffer.from(JSON.stringify({ code, ...shared, extFields }));
+  const payload = Buffer.from(body);
+  const lengths = Buffer.alloc(8);
+  lengths.writeInt32BE(4 + header.length + payload.length, 0);
+  lengths.writeInt32BE(header.length, 4);
+  return Buffer.concat([lengths, header, payload]);
+}
+
+/** @returns null while bytes are missing. @throws Error when this is no frame of the protocol */
+export function decodeFrame(bytes: Buffer): Frame | null {
+  if (bytes.length < 8) return null;
+  const length = bytes.readInt32BE(0);
+  if (length < 4 || length > FRAME_BYTES_MAX) throw new Error('the answer is not RocketMQ remoting');
+  if (bytes.length < 4 + length) return null;
+  const headerEnd = 8 + (bytes.readInt32BE(4) & 0xffffff);
+  const header = JSON.parse(bytes.toString('utf8', 8, headerEnd)) as { code: number; remark?: string };
+  const body = bytes.subarray(headerEnd, 4 + length);
+  return { ...header, body: body.toString('utf8'), bytes: body };
+}
+
+/**
+ * Asks one question over a connection of its own.
+ * @returns the body of the answer
+ * @throws Error when nobody answers within PROBE_TIMEOUT_MS, or the answer is a refusal
+ */
+export async function askRemoting(address: RemotingAddress, code: number, request = ''): Promise<string> {
+  const { host, port } = address;
+  const frame = await exchange(address, encodeRequest(code, request));
+  if (frame.code === 0) return frame.body;
+  throw new Error(frame.remark ?? `${host}:${port} refused with code ${frame.code}`);
+}
+
+/**
+ * Sends one frame over a connection of its own.
+ * @returns the answer, which may be a refusal
+ * @throws Error when nobody answers within PROBE_TIMEOUT_MS
+ */
+export function exchange({ host, port }: RemotingAddress, request: Buffer): Promise<Frame> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port });
+    let received = Buffer.alloc(0);
+    const fail = (error: Error): void => {
+      socket.destroy();
+      reject(error);
+    };
+    socket.setTimeout(PROBE_TIMEOUT_MS, () => fail(new Error(`${host}:${port} does not answer`)));
+    socket.on('error', fail);
+    socket.on('close', () => fail(new Error(`${host}:${port} closed the connection`)));
+    socket.on('connect', () => socket.write(request));
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk]);
+      try {
+        const frame = decodeFrame(received);
+        if (frame === null) return;
+        resolve(frame);
+        socket.destroy();
+      } catch (error) {
+        fail(error as Error);
+      }
+    });
+  });
+}

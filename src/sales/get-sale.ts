@@ -1,0 +1,100 @@
+import { LRUCache } from 'lru-cache';
+import type { Sale } from '../core/sale.js';
+import type { LedgerSale, StockLedger } from '../core/ports/stock-ledger.js';
+import type { UnitFetcher } from './stock/unit-fetcher.js';
+import type { SaleCards } from './sale-cards.js';
+
+/** Below this share of its stock a sale shows `few`. */
+const FEW_SHARE = 0.1;
+
+/** What anybody may see of a sale. Stock is coarse on purpose: it feeds no robot and may be a second old. */
+export interface SaleView {
+  readonly saleId: string;
+  readonly sku: string;
+  readonly title: string;
+  readonly priceCents: number;
+  readonly limitPerBuyer: number;
+  /** `not_open` and `closed` follow the window on Redis time, not only the switch of the operator. */
+  readonly state: 'not_open' | 'open' | 'paused' | 'closed' | 'loading';
+  readonly stock: 'plenty' | 'few' | 'none' | 'unknown';
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  /** Redis time, the clock that opens and closes the sale. */
+  readonly nowMs: number;
+}
+
+export type GetSaleAnswer =
+  { readonly outcome: 'found'; readonly view: SaleView } | { readonly outcome: 'not_found' | 'loading' };
+
+export interface GetSalePorts {
+  readonly cards: SaleCards;
+  readonly ledger: Pick<StockLedger, 'readSale'>;
+  /** Of a sale with several buckets, all of them together. */
+  readonly units: Pick<UnitFetcher, 'count'>;
+}
+
+/** Reads a sale for its page, at most once a second per sale and process. */
+export class GetSale {
+  readonly #ports: GetSalePorts;
+  readonly #views: LRUCache<string, Promise<GetSaleAnswer>>;
+
+  constructor(ports: GetSalePorts, options: { readonly ttlMs: number; readonly max: number }) {
+    this.#ports = ports;
+    this.#views = new LRUCache({ max: options.max, ttl: options.ttlMs });
+  }
+
+  /** @throws OperationalError redis or mysql */
+  get(saleId: string): Promise<GetSaleAnswer> {
+    const known = this.#views.get(saleId);
+    if (known) return known;
+    const view = this.#read(saleId);
+    this.#views.set(saleId, view);
+    view.catch(() => this.#views.delete(saleId));
+    return view;
+  }
+
+  async #read(saleId: string): Promise<GetSaleAnswer> {
+    const { cards, ledger } = this.#ports;
+    const card = await cards.get(saleId);
+    if (card.card !== 'ready') return { outcome: card.card };
+    const { sale } = card;
+    const buckets = await Promise.all(
+      Array.from({ length: sale.buckets }, (_, bucket) => ledger.readSale({ saleId, bucket, buckets: sale.buckets })),
+    );
+    const loaded = buckets.filter((bucket): bucket is LedgerSale => bucket !== null);
+    const [first] = loaded;
+    if (!first || loaded.length < buckets.length) return { outcome: 'loading' };
+    const left = await this.#unitsLeft(sale, loaded);
+    const { sku, title, priceCents, limitPerBuyer } = sale;
+    return {
+      outcome: 'found',
+      view: {
+        ...{ saleId, sku, title, priceCents, limitPerBuyer },
+        state: shownState(first),
+        stock: coarse(left, sale.stock),
+        opensAtMs: first.opensAtMs,
+        closesAtMs: first.closesAtMs,
+        nowMs: first.nowMs,
+      },
+    };
+  }
+
+  /** Where no bucket shows a unit some may be on their way between two; null: nobody can say. */
+  async #unitsLeft(sale: Sale, buckets: readonly LedgerSale[]): Promise<number | null> {
+    const left = buckets.reduce((sum, bucket) => sum + bucket.unitsLeft, 0);
+    return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);
+  }
+}
+
+function coarse(left: number | null, stock: number): SaleView['stock'] {
+  if (left === null) return 'unknown';
+  if (left <= 0) return 'none';
+  return left < stock * FEW_SHARE ? 'few' : 'plenty';
+}
+
+function shownState(sale: LedgerSale): SaleView['state'] {
+  if (sale.state === 'closed' || sale.nowMs >= sale.closesAtMs) return 'closed';
+  if (sale.state === 'repair') return 'loading';
+  if (sale.state === 'paused') return 'paused';
+  return sale.state === 'open' && sale.nowMs >= sale.opensAtMs ? 'open' : 'not_open';
+}

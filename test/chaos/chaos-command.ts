@@ -1,0 +1,96 @@
+import { Command } from 'commander';
+import { randomInt } from 'node:crypto';
+import type { ChaosFlags } from './chaos-run.js';
+import type { SoakFlags } from './chaos-soak.js';
+import { parseWhole } from '../../src/cli/options.js';
+
+/** Each starts programs of its own: more at a time are slower to start, not sooner done. */
+const JOBS_DEFAULT = 2;
+const SEED_MAX = 2 ** 31 - 1;
+const SEEDS_MAX = 1000;
+const SOAK_MINUTES_DEFAULT = 15;
+/** What every buyer heard is kept in memory, half a kB per purchase: half a GB after four hours. */
+const SOAK_MINUTES_MAX = 240;
+const FAULT_EVERY_S_DEFAULT = 20;
+
+const EXIT_USAGE = 2;
+
+const EXAMPLES = `
+Examples:
+  seckill chaos list                 every fault, with what must hold then
+  seckill chaos run                  all of them, once; writes bench/chaos-report.md
+  seckill chaos run T3 R             row T3 and every row of group R
+  seckill chaos run T3 --seeds 20    with twenty seeds
+  seckill chaos run T3 --seed 7      the same victim, moment and load again
+  seckill chaos soak                 15 minutes of mixed load, a random fault every 20 s
+
+It boots servers of its own in .stack-chaos, on free ports, and stops them at the end.
+Exit codes: 0 every row, or the soak, is green, 1 something is red, 2 used wrongly.`;
+
+/** `seckill chaos`: the fault matrix as a command. */
+export function chaosCommand(): Command {
+  const chaos = new Command('chaos')
+    .description('break servers and programs on purpose, and check that no purchase is lost or sold twice')
+    .addHelpText('after', EXAMPLES);
+  chaos
+    .command('list')
+    .description('the rows of the fault matrix that this command can break')
+    .option('--json', 'one JSON line per row')
+    .action(list);
+  chaos
+    .command('run')
+    .description('break them, on servers of its own')
+    .argument('[ids...]', 'rows (T3), one fault of a row (T3/after_deduct) or groups (T); default all')
+    .option('--seeds <count>', 'how often each row runs, each time with the next seed', parseWhole(1, SEEDS_MAX), 1)
+    .option('--seed <seed>', 'the first seed; default by chance', parseWhole(0, SEED_MAX))
+    .option('--jobs <count>', 'rows beside each other that break nothing shared', parseWhole(1, 16), JOBS_DEFAULT)
+    .option('--stacks <count>', 'servers of their own for the rows that stop some, 3 GB each', parseWhole(1, 8), 1)
+    .option('--keep', 'keep the data of the servers, not only logs and op logs')
+    .option('--json', 'one JSON line per row and seed, and one for the run')
+    .action(run);
+  chaos
+    .command('soak')
+    .description('mixed load and random faults for minutes: memory, handles and connections stay flat, the books exact')
+    .option('--minutes <count>', 'how long', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
+    .option('--fault-every-s <seconds>', 'pause between two faults', parseWhole(5, 600), FAULT_EVERY_S_DEFAULT)
+    .option('--seed <seed>', 'draws the faults; default by chance', parseWhole(0, SEED_MAX))
+    .option('--keep', 'keep the data of the servers, not only logs and op logs')
+    .option('--report <file>', 'write the figures as a page of Markdown')
+    .option('--json', 'one JSON line per fault, and one for the soak')
+    .action(soak);
+  return chaos;
+}
+
+// The rows are imported when they are wanted: every other command starts without them.
+
+async function list({ json }: { readonly json?: boolean }): Promise<void> {
+  const [{ idsOf, nameOf }, { ROWS }] = await Promise.all([import('./row.js'), import('./rows/list.js')]);
+  for (const row of ROWS) {
+    const { title, fast, alone } = row;
+    const skip = row.skip?.() ?? null;
+    if (json) console.log(JSON.stringify({ row: nameOf(row), ids: idsOf(row), title, fast, alone, skip }));
+    else console.log(`${nameOf(row).padEnd(24)} ${title}${skip === null ? '' : ` (skipped: ${skip})`}`);
+  }
+}
+
+async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?: number }): Promise<void> {
+  const [{ chooseRows }, { ROWS }, { runChaos }] = await Promise.all([
+    import('./choose-rows.js'),
+    import('./rows/list.js'),
+    import('./chaos-run.js'),
+  ]);
+  const { chosen, unknown } = chooseRows(ROWS, ids);
+  if (unknown.length > 0) {
+    console.error(`seckill: no row is called ${unknown.join(', ')}; seckill chaos list shows them.`);
+    process.exitCode = EXIT_USAGE;
+    return;
+  }
+  const first = flags.seed ?? randomInt(SEED_MAX - SEEDS_MAX);
+  const seeds = Array.from({ length: flags.seeds }, (_, index) => first + index);
+  await runChaos(chosen, seeds, { ...flags, full: ids.length === 0 });
+}
+
+async function soak(flags: Omit<SoakFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
+  const { runSoak } = await import('./chaos-soak.js');
+  await runSoak({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
+}

@@ -1,0 +1,64 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import type { Environment } from '../../../src/core/config/load.js';
+import { BUILT_MAIN } from './built-main.js';
+import { until } from './until.js';
+
+/** More than any command takes here; then it is killed. */
+const TIMEOUT_MS = 100_000;
+
+export interface CommandEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** stdout as JSON lines; the last line of a command that was killed may be half and is left out. */
+  readonly lines: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** `seckill <args>` as a process of its own. */
+export class RunningCommand {
+  readonly end: Promise<CommandEnd>;
+  readonly #child: ChildProcess;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(args: readonly string[], env: Environment) {
+    this.#child = spawn(process.execPath, [BUILT_MAIN, ...args], {
+      env: { ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#stdout += text));
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#stderr += text));
+    this.end = new Promise((resolve) => {
+      this.#child.once('close', (code, signal) => {
+        resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr, lines: jsonLines(this.#stdout) });
+      });
+    });
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Signals it once it has written so many lines, and waits for its end. */
+  async signalAfter(lines: number, signal: NodeJS.Signals): Promise<CommandEnd> {
+    await until(`${lines} lines`, () => this.#stdout.split('\n').length > lines, TIMEOUT_MS, 5);
+    this.#child.kill(signal);
+    return this.end;
+  }
+}
+
+export const runCommand = (args: readonly string[], env: Environment): Promise<CommandEnd> =>
+  new RunningCommand(args, env).end;
+
+function jsonLines(text: string): Record<string, unknown>[] {
+  return text.split('\n').flatMap((line) => {
+    try {
+      return line.startsWith('{') ? [JSON.parse(line) as Record<string, unknown>] : [];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -1,0 +1,196 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Environment } from '../../../src/core/config/load.js';
+import { BUILT_MAIN } from './built-main.js';
+import { until } from './until.js';
+
+export type ProgramName = 'api' | 'worker' | 'keeper';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** More environment for one program, and modules that it loads before everything else. */
+export interface ProgramOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly preload?: readonly string[];
+  /** `FAILPOINT` of src/programs/fail-points.ts, and what happens there (default: kill). */
+  readonly failPoint?: string;
+  readonly failPointDo?: 'kill' | 'hang' | 'throw';
+}
+
+/** Several programs start at once on two cores, and a client of the broker may need several tries. */
+const READY_TIMEOUT_MS = 60_000;
+/**
+ * Free ports. A delivery that is lost on its way to a worker comes again after the least that the broker takes: with
+ * the 30 s of production a check-back and one lost delivery are longer than the heal time.
+ */
+const HARNESS_ENV = {
+  ...{ PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'info' },
+  ...{ WORKER_INVISIBLE_MS: '10000', MYSQL_QUERY_TIMEOUT_MS: '5000' },
+  ROCKETMQ_RECEIVE_WAIT_MS: '1000', // a program that stops waits for it
+};
+/** Longer than any drain. */
+const STOP_TIMEOUT_MS = 25_000;
+const LOG_LINES_SHOWN = 40;
+/** Characters; the rest is the stack of an error. */
+const LOG_LINE_SHOWN = 400;
+
+/** One real process: the api, a worker or the keeper. */
+export class Program {
+  readonly name: ProgramName;
+  /** Its stdout and stderr. */
+  readonly logFile: string;
+  readonly exit: Promise<Exit>;
+  readonly #child: ChildProcess;
+  #facts: Readonly<Record<string, string | number>> = {};
+
+  constructor(main: string, name: ProgramName, logFile: string, env: Environment, preload: readonly string[]) {
+    this.name = name;
+    this.logFile = logFile;
+    const log = openSync(logFile, 'a');
+    this.#child = fork(main, [name], {
+      env: { ...env },
+      execArgv: preload.flatMap((module) => ['--import', module]),
+      stdio: ['ignore', log, log, 'ipc'],
+    });
+    closeSync(log);
+    this.exit = new Promise((resolve) => this.#child.once('exit', (code, signal) => resolve({ code, signal })));
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Where the api serves buyers. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#facts.port}`;
+  }
+
+  /** Where any program serves `/readyz` and `/metrics`. */
+  get probeUrl(): string {
+    return this.name === 'api' ? this.url : `http://127.0.0.1:${this.#facts.metricsPort}`;
+  }
+
+  get log(): string {
+    return readFileSync(this.logFile, 'utf8');
+  }
+
+  /** @throws when it ends or stays silent instead */
+  async ready(): Promise<this> {
+    let timer: NodeJS.Timeout | undefined;
+    this.#facts = await new Promise((resolve, reject) => {
+      const fail = (why: string): void => reject(new Error(`the ${this.name} ${why}; its log is ${this.logFile}`));
+      timer = setTimeout(() => fail(`was not ready after ${READY_TIMEOUT_MS} ms`), READY_TIMEOUT_MS);
+      this.#child.once('message', (message) => resolve((message as { facts: Record<string, number> }).facts));
+      void this.exit.then(({ code, signal }) => fail(`ended at its start (${signal ?? code})`));
+    });
+    clearTimeout(timer);
+    return this;
+  }
+
+  /** Only ever signals our own child. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.running) this.#child.kill(signal);
+  }
+
+  /** kill -9. */
+  async crash(): Promise<Exit> {
+    this.signal('SIGKILL');
+    return this.exit;
+  }
+
+  /** SIGTERM; SIGKILL for one that does not go. */
+  async stop(): Promise<Exit> {
+    this.signal('SIGCONT');
+    this.signal('SIGTERM');
+    const timer = setTimeout(() => this.signal('SIGKILL'), STOP_TIMEOUT_MS);
+    const exit = await this.exit;
+    clearTimeout(timer);
+    return exit;
+  }
+
+  /** @throws when it does not come to its end by itself */
+  async ended(timeoutMs = 15_000): Promise<Exit> {
+    await until(`the ${this.name} ends by itself`, () => !this.running, timeoutMs);
+    return this.exit;
+  }
+}
+
+/** Of this process, for names of log files. */
+let made = 0;
+
+/** The programs of one row, or of one test file. */
+export class Programs {
+  readonly #env: Environment;
+  readonly #logDir: string;
+  readonly #main: string;
+  readonly #programs: Program[] = [];
+  #closed = false;
+
+  /**
+   * @param env what points a program at its servers, and all else it runs with
+   * @param main entry of the build that they run; default: that of this checkout
+   */
+  constructor(env: Environment, stackDir: string, main: string = BUILT_MAIN) {
+    this.#env = env;
+    this.#main = main;
+    this.#logDir = join(stackDir, 'log', 'programs');
+    mkdirSync(this.#logDir, { recursive: true });
+  }
+
+  get running(): readonly Program[] {
+    return this.#programs.filter((program) => program.running);
+  }
+
+  /** Those that were killed as well. */
+  get all(): readonly Program[] {
+    return this.#programs;
+  }
+
+  /** @throws after `close`: what ran into its time limit goes on in the background */
+  async start(name: ProgramName, options: ProgramOptions = {}): Promise<Program> {
+    if (this.#closed) throw new Error(`no ${name} is started after the end of its row or file`);
+    const logFile = join(this.#logDir, `${name}-${process.pid}-${Date.now()}-${made++}.log`);
+    const program = new Program(
+      this.#main,
+      name,
+      logFile,
+      { ...this.#env, ...HARNESS_ENV, ...envOf(options) },
+      options.preload ?? [],
+    );
+    this.#programs.push(program);
+    return program.ready();
+  }
+
+  /**
+   * Ends every program that still runs, for good. With SIGTERM: a worker that is killed takes messages with it, which
+   * the next file would have to wait for.
+   */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all(this.running.map((program) => program.stop()));
+  }
+
+  /** The end of each log, for what failed. */
+  logTails(): string {
+    const tails = this.#programs.map(({ name, logFile, log, running }) => {
+      const lines = log
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.slice(0, LOG_LINE_SHOWN));
+      return `\n--- ${name}${running ? '' : ' (ended)'}: ${logFile}\n${lines.slice(-LOG_LINES_SHOWN).join('\n')}`;
+    });
+    return tails.join('\n');
+  }
+}
+
+function envOf({ env = {}, failPoint, failPointDo = 'kill' }: ProgramOptions): Environment {
+  return failPoint === undefined ? env : { ...env, FAILPOINT: failPoint, FAILPOINT_DO: failPointDo };
+}

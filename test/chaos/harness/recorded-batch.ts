@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { newBatchId, sealBatch } from '../../../src/core/batch.js';
+import { composeOrderId } from '../../../src/core/order-id.js';
+import { createOrderBook } from '../../../src/mysql/order-book.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import { createSettlementLedger } from '../../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import type { StackHands } from './stack-hands.js';
+
+export interface RecordedBatch {
+  readonly batchId: string;
+  readonly orderIds: readonly string[];
+  /** Buyer of each order. */
+  readonly userIds: readonly string[];
+}
+
+/** Units are taken for it, and its orders have their ids, but no row yet. */
+export interface HeldBatch extends RecordedBatch {
+  record(paymentWindowMs: number): Promise<void>;
+  /** Tells Redis that its orders are there. */
+  settle(): Promise<void>;
+}
+
+/** Slot of ids that no worker has; a sequence by chance, so that two batches of one millisecond differ. */
+const SLOT = 255;
+
+/** Deducts and records a batch of `size` buyers, as api and worker do, without them. */
+export async function recordBatch(
+  stack: StackHands,
+  saleId: string,
+  size: number,
+  paymentWindowMs = 900_000,
+): Promise<RecordedBatch> {
+  const held = await holdBatch(stack, saleId, size);
+  await held.record(paymentWindowMs);
+  return held;
+}
+
+/** Deducts a batch of `size` buyers, as an api does; `record` does later what a worker would. */
+export async function holdBatch(stack: StackHands, saleId: string, size: number): Promise<HeldBatch> {
+  const tag = randomBytes(4).toString('hex');
+  const purchases = Array.from({ length: size }, (_, i) => ({
+    ...{ userId: `${tag}-${i}`, requestId: 'k1', quantity: 1 },
+  }));
+  const batch = sealBatch({
+    ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
+    ...{ createdAtMs: Date.now(), trace: '', purchases },
+  });
+  const { outcome } = await createStockLedger(stack.redis, silentLog).deduct(batch);
+  if (outcome !== 'deducted') throw new Error(`deduct: ${outcome}`);
+  const nowMs = Date.now();
+  const orders = purchases.map((purchase, i) => ({
+    ...{ orderId: composeOrderId(nowMs, SLOT, purchase.userId, i), batch, purchase, failure: null },
+  }));
+  return {
+    batchId: batch.batchId,
+    orderIds: orders.map(({ orderId }) => orderId),
+    userIds: purchases.map(({ userId }) => userId),
+    async record(paymentWindowMs): Promise<void> {
+      const book = createOrderBook(stack.mysql);
+      const terms = await book.termsOf([saleId]);
+      const written = await book.write({ terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs });
+      if (written.outcome !== 'written') throw new Error(`write: ${written.outcome}`);
+    },
+    settle(): Promise<void> {
+      const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
+      return createSettlementLedger(stack.redis).settle([{ batch, orders: settled }]);
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Sale } from '../../../src/core/sale.js';
+import { createRepairLedger } from '../../../src/redis/repair-ledger.js';
+import { bucketKeys } from '../../../src/redis/keys.js';
+import { expectAtMost } from './expect.js';
+import type { StackHands } from './stack-hands.js';
+import { until } from './until.js';
+
+/** Often enough for tenths of a second in the report, and a few cheap questions each time. */
+const EVERY_MS = 250;
+/** Buyers in one statement. */
+const ASKED_AT_ONCE = 500;
+
+/** A sale of a row, and the purchases (`userId/requestId`) that were answered 2xx before its fault ended. */
+interface Watched {
+  readonly sale: Sale;
+  readonly accepted: ReadonlySet<string>;
+}
+
+/**
+ * Sees when the sales of a row have recovered from its fault: each bucket is open to its scripts, no batch from before
+ * the end of the fault is pending, nothing has to be given back, every accepted purchase has its row and, unless there is
+ * newer load, both books agree. What buyers did after the end of the fault is not waited for.
+ */
+export class RecoveryWatch {
+  readonly endedMs = Date.now();
+  readonly #stack: StackHands;
+  readonly #watched: ReadonlyMap<string, Watched>;
+  /** Sale id → purchases whose row was not seen yet. */
+  readonly #missing: ReadonlyMap<string, Set<string>>;
+  readonly #recoveredMs = new Map<string, number>();
+  #stopped = false;
+
+  constructor(stack: StackHands, sales: readonly Watched[]) {
+    this.#stack = stack;
+    this.#watched = new Map(sales.map((one) => [one.sale.saleId, one]));
+    this.#missing = new Map(sales.map(({ sale, accepted }) => [sale.saleId, new Set(accepted)]));
+    void this.#watch();
+  }
+
+  /** Until the last sale had recovered; null as long as one has not. */
+  get recoveryMs(): number | null {
+    return this.#recoveryMsOf([...this.#watched.keys()]);
+  }
+
+  /** Waits until these sales have recovered. @throws when the last took longer, from the end of the fault */
+  async within(maxMs: number, saleIds: readonly string[] = [...this.#watched.keys()]): Promise<void> {
+    await until('every sale has recovered', () => this.#recoveryMsOf(saleIds) !== null, maxMs);
+    expectAtMost(this.#recoveryMsOf(saleIds) ?? Number.NaN, maxMs, 'ms from the end of the fault until recovery');
+  }
+
+  #recoveryMsOf(saleIds: readonly string[]): number | null {
+    const times = saleIds.flatMap((saleId) => this.#recoveredMs.get(saleId) ?? []);
+    return times.length < saleIds.length ? null : Math.max(this.endedMs, ...times) - this.endedMs;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#stopped && this.recoveryMs === null) {
+      for (const [saleId, { sale }] of this.#watched) {
+        if (this.#recoveredMs.has(saleId)) continue;
+        const hasRecovered = await this.#hasRecovered(sale).catch(() => false); // a server may still be down
+        if (hasRecovered) this.#recoveredMs.set(saleId, Date.now());
+      }
+      await sleep(EVERY_MS);
+    }
+  }
+
+  async #hasRecovered(sale: Sale): Promise<boolean> {
+    const { redis, audit } = this.#stack;
+    const { saleId } = sale;
+    const refs = Array.from({ length: sale.buckets }, (_, bucket) => ({ saleId, bucket }));
+    const standings = await createRepairLedger(redis).standing(refs);
+    if (standings.some(({ state, stamped }) => state === null || state === 'repair' || !stamped)) return false;
+    const keys = refs.map(bucketKeys);
+    const old = await Promise.all(keys.map(({ pending }) => redis.redis.zcount(pending, '-inf', this.endedMs)));
+    if (old.some((count) => count > 0) || (await audit.book.undoneReleases(saleId)) > 0) return false;
+    if (!(await this.#everyRowIsThere(saleId))) return false;
+    const newer = await Promise.all(keys.map(({ pending }) => redis.redis.zcard(pending)));
+    return newer.some((count) => count > 0) || (await this.#booksAgree(saleId, keys));
+  }
+
+  async #everyRowIsThere(saleId: string): Promise<boolean> {
+    const missing = this.#missing.get(saleId) ?? new Set();
+    const some = [...missing].slice(0, ASKED_AT_ONCE);
+    if (some.length === 0) return true;
+    const users = [...new Set(some.map((key) => key.slice(0, key.indexOf('/'))))];
+    const rows = await this.#stack.mysql.query<{ user_id: string; request_id: string }>(
+      'SELECT user_id, request_id FROM orders WHERE sale_id = ? AND user_id IN (?)',
+      [saleId, users],
+    );
+    for (const { user_id: userId, request_id: requestId } of rows) missing.delete(`${userId}/${requestId}`);
+    // the next ones at once, unless one of these has to be waited for
+    return some.every((key) => !missing.has(key)) && this.#everyRowIsThere(saleId);
+  }
+
+  /** Every unit is sold or for sale. */
+  async #booksAgree(saleId: string, keys: readonly { readonly stock: string }[]): Promise<boolean> {
+    const left = await Promise.all(keys.map(({ stock }) => this.#stack.redis.redis.get(stock)));
+    const sale = await this.#stack.audit.book.findSale(saleId);
+    return sale !== null && sale.stock - sale.sold === left.reduce((sum, units) => sum + Number(units), 0);
+  }
+}

@@ -1,0 +1,76 @@
+import { newBatchId, sealBatch } from '../../../src/core/batch.js';
+import { composeOrderId } from '../../../src/core/order-id.js';
+import type { Sale } from '../../../src/core/sale.js';
+import { createOrderBook } from '../../../src/mysql/order-book.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import { createSettlementLedger } from '../../../src/redis/settlement-ledger.js';
+import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { userIds } from './buyers.js';
+import { expectEqual } from './expect.js';
+import { openSale } from './open-sale.js';
+import type { StackHands } from './stack-hands.js';
+
+const BATCH = 500;
+/** Of a worker slot that no worker of a test run reaches. */
+const SLOT = 254;
+
+/**
+ * A sale that is sold out to buyers who do not pay: deducted, recorded and settled with the real ledger and the real
+ * writer, without the programs in between.
+ * @returns when the last of its orders is due, Unix ms on the clock of the database
+ */
+export async function soldToUnpaid(
+  stack: StackHands,
+  { count, paymentWindowMs }: { readonly count: number; readonly paymentWindowMs: number },
+): Promise<{ readonly sale: Sale; readonly saleId: string; readonly dueMs: number }> {
+  const sale = await openSale(stack, { stock: count });
+  const { saleId } = sale;
+  const ledger = createStockLedger(stack.redis, silentLog);
+  const settlement = createSettlementLedger(stack.redis);
+  const book = createOrderBook(stack.mysql);
+  const terms = await book.termsOf([saleId]);
+  const nowMs = Date.now();
+  const users = userIds(count);
+  for (let from = 0; from < count; from += BATCH) {
+    const purchases = users.slice(from, from + BATCH).map((userId) => ({ userId, requestId: 'k1', quantity: 1 }));
+    const batch = sealBatch({
+      ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
+      ...{ createdAtMs: nowMs, trace: '', purchases },
+    });
+    expectEqual(await ledger.deduct(batch), { outcome: 'deducted' }, 'deduct');
+    const orders = purchases.map((purchase, index) => {
+      const nth = from + index;
+      const orderId = composeOrderId(nowMs - Math.floor(nth / 256), SLOT, purchase.userId, nth % 256);
+      return { orderId, batch, purchase, failure: null };
+    });
+    const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs };
+    expectEqual((await book.write(plan)).outcome, 'written', 'write');
+    const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ userId, requestId, orderId }));
+    await settlement.settle([{ batch, orders: settled }]);
+  }
+  const [row] = await stack.mysql.query<{ due: Date }>('SELECT MAX(expires_at) AS due FROM orders WHERE sale_id = ?', [
+    saleId,
+  ]);
+  return { sale, saleId, dueMs: (row?.due as Date).getTime() };
+}
+
+/** How many orders of a sale are in each state. */
+export async function statesOf({ mysql }: Pick<StackHands, 'mysql'>, saleId: string): Promise<Record<string, number>> {
+  const rows = await mysql.query<{ state: string; orders: string }>(
+    'SELECT state, COUNT(*) AS orders FROM orders WHERE sale_id = ? GROUP BY state',
+    [saleId],
+  );
+  return Object.fromEntries(rows.map(({ state, orders }) => [state, Number(orders)]));
+}
+
+/** Σ sold is 0, every unit is in Redis again, and each order was promised back once. */
+export async function expectAllBack(stack: StackHands, saleId: string, count: number): Promise<void> {
+  expectEqual(await statesOf(stack, saleId), { expired: count }, 'states of the orders');
+  const rows = await stack.mysql.query<{ payload: string }>(
+    "SELECT payload FROM outbox WHERE kind = 'release' AND payload LIKE ?",
+    [`%"saleId":"${saleId}"%`],
+  );
+  const promised = rows.flatMap(({ payload }) => JSON.parse(payload) as { orderId: string }[]);
+  expectEqual(promised.length, count, 'orders promised back');
+  expectEqual(new Set(promised.map(({ orderId }) => orderId)).size, count, 'each of them once');
+}

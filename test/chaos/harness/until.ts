@@ -1,0 +1,45 @@
+import { waitUntil } from '../../../deploy/local/stack/wait-until.js';
+
+const EVERY_MS = 50;
+
+/**
+ * Waits until `check` says yes; what it throws counts as no.
+ * @throws when `timeoutMs` is over, naming what was waited for and what was wrong last
+ */
+export async function until(
+  what: string,
+  check: () => boolean | Promise<boolean>,
+  timeoutMs = 10_000,
+  everyMs = EVERY_MS,
+): Promise<void> {
+  let last: unknown;
+  const tolerant = async (): Promise<boolean> => {
+    try {
+      last = undefined;
+      return await check();
+    } catch (error) {
+      last = error;
+      return false;
+    }
+  };
+  if (await waitUntil(tolerant, { timeoutMs, everyMs })) return;
+  throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: last });
+}
+
+/** Asks again and again until there is something. */
+export async function found<T>(
+  what: string,
+  look: () => Promise<T | null | undefined>,
+  timeoutMs?: number,
+): Promise<T> {
+  let value: T | null | undefined;
+  await until(
+    what,
+    async () => {
+      value = await look();
+      return value !== null && value !== undefined;
+    },
+    timeoutMs,
+  );
+  return value as T;
+}

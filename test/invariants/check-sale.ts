@@ -1,0 +1,234 @@
+import { isLive, type FailureReason } from '../../src/core/order.js';
+import { purchaseKey } from '../../src/core/purchase.js';
+import type { Sale } from '../../src/core/sale.js';
+import { openTransfers } from '../../src/core/unit-transfer.js';
+import type { AuditedOrder, AuditedRow, BookAudit, LedgerAudit } from '../../src/core/ports/audit.js';
+import type { Clock } from '../../src/core/ports/clock.js';
+import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
+import { compareRequest } from '../../src/recovery/reconcile/compare-request.js';
+import { mergeBuckets, type MergedSnapshot } from './merge-buckets.js';
+
+export interface CheckPorts {
+  readonly ledger: LedgerAudit;
+  readonly book: BookAudit;
+}
+
+/** What a client heard of one purchase: `ok` if any try was answered 2xx, `fail` if every try was refused. */
+export type Heard = 'ok' | 'fail' | 'unknown';
+/** `userId/requestId` → what its client heard. */
+export type OpLog = ReadonlyMap<string, Heard>;
+
+/** What is known beyond the answers to purchases; each part that is absent is not checked. */
+export interface CheckMore {
+  readonly history?: ClientHistory;
+  /** Reasons that an accepted purchase may fail for. */
+  readonly mayFail?: readonly FailureReason[];
+}
+
+/** A broken promise. The invariants are listed in docs/architecture.md. */
+export interface Finding {
+  readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8';
+  readonly detail: string;
+}
+
+/** Units unless it says rows. */
+export interface SaleFigures {
+  readonly stock: number;
+  readonly sold: number;
+  readonly unitsLeft: number;
+  readonly rows: number;
+  readonly liveRows: number;
+  readonly failedRows: number;
+  /** Live units beyond the stock. */
+  readonly oversold: number;
+  /** Rows beyond the first of a purchase. */
+  readonly duplicates: number;
+  /** Purchases that were answered 2xx, or hold units in Redis, and have no row. */
+  readonly lost: number;
+  /** Units between two buckets. 0 at rest. */
+  readonly inTransit: number;
+  /** Units that left one book and did not reach the other: stock − sold − units left − units in transit. 0 at rest. */
+  readonly difference: number;
+  readonly pendingBatches: number;
+}
+
+export interface SaleCheck {
+  readonly figures: SaleFigures;
+  readonly findings: readonly Finding[];
+}
+
+/** More would only repeat the first ones. */
+const FINDINGS_MAX = 50;
+
+/**
+ * Compares Redis, MySQL and what clients heard, for one sale that is at rest (see `waitUntilAtRest`).
+ * @param opLog absent: only the two books are compared
+ * @param more what else clients saw, and what the fault allows
+ * @throws OperationalError; Error when there is no such sale
+ */
+export async function checkSale(
+  saleId: string,
+  ports: CheckPorts,
+  opLog?: OpLog,
+  more: CheckMore = {},
+): Promise<SaleCheck> {
+  const sale = await ports.book.findSale(saleId);
+  if (sale === null) throw new Error(`there is no sale ${saleId} to check`);
+  const ledger = mergeBuckets(
+    await Promise.all(Array.from({ length: sale.buckets }, (_, bucket) => ports.ledger.snapshot({ saleId, bucket }))),
+  );
+  const audit = new Audit(sale, ledger);
+  for await (const chunk of ports.book.orders(saleId)) for (const row of chunk) audit.readRow(row);
+  return audit.conclude(opLog, more);
+}
+
+/** Waits until nothing is pending, every release is done and no units are lent. @returns false when `timeoutMs` was not enough */
+export async function waitUntilAtRest(
+  saleId: string,
+  ports: CheckPorts & { readonly clock: Clock },
+  timeoutMs: number,
+): Promise<boolean> {
+  const { ledger, book, clock } = ports;
+  const deadlineMs = clock.nowMs() + timeoutMs;
+  const sale = await book.findSale(saleId);
+  const buckets = Array.from({ length: sale?.buckets ?? 0 }, (_, bucket) => bucket);
+  const isNothingLent = async (): Promise<boolean> => {
+    if (buckets.length < 2) return true;
+    const transfers = await Promise.all(buckets.map((bucket) => ledger.transfers({ saleId, bucket })));
+    return openTransfers(transfers).length === 0;
+  };
+  for (;;) {
+    const open = await Promise.all(buckets.map(async (bucket) => ledger.pendingCount({ saleId, bucket })));
+    const isQuiet = open.every((count) => count === 0) && (await book.undoneReleases(saleId)) === 0;
+    if (isQuiet && (await isNothingLent())) return true;
+    if (clock.nowMs() >= deadlineMs) return false;
+    await clock.sleep(50);
+  }
+}
+
+/** Adds the rows of one sale up and compares them with its ledger. */
+class Audit {
+  readonly #sale: Sale;
+  readonly #ledger: MergedSnapshot;
+  readonly #rows = new Map<string, AuditedOrder>();
+  readonly #liveUnits = new Map<string, number>();
+  readonly #findings: Finding[] = [];
+  #duplicates = 0;
+  #live = { rows: 0, units: 0 };
+
+  constructor(sale: Sale, ledger: MergedSnapshot) {
+    this.#sale = sale;
+    this.#ledger = ledger;
+  }
+
+  readRow(row: AuditedRow): void {
+    const key = purchaseKey(row);
+    if ((row.state === 'paid') !== (row.paidAtMs !== null)) {
+      this.#found('I6', `${key} is ${row.state}, and its time of payment says otherwise`);
+    }
+    if (this.#rows.has(key)) {
+      this.#duplicates++;
+      this.#found('I2', `${key} has two rows`);
+    }
+    this.#rows.set(key, row);
+    if (!isLive(row.state)) return;
+    this.#live.rows++;
+    this.#live.units += row.quantity;
+    const units = (this.#liveUnits.get(row.userId) ?? 0) + row.quantity;
+    this.#liveUnits.set(row.userId, units);
+    if (units > this.#sale.limitPerBuyer) this.#found('I2', `buyer ${row.userId} has ${units} live units`);
+  }
+
+  conclude(opLog: OpLog | undefined, { history, mayFail }: CheckMore): SaleCheck {
+    const { stock, sold } = this.#sale;
+    const { unitsLeft, inTransit, pending } = this.#ledger;
+    if (sold > stock) this.#found('I1', `sold ${sold} of ${stock}`);
+    if (sold !== this.#live.units) this.#found('I1', `sold says ${sold}, live orders have ${this.#live.units} units`);
+    if (unitsLeft < 0) this.#found('I1', `${unitsLeft} units left in Redis`);
+    if (inTransit > 0) this.#found('I4', `${inTransit} units are between two buckets`);
+    const difference = stock - sold - unitsLeft - inTransit;
+    if (difference !== 0) this.#found('I4', `${difference} units are in neither book`);
+    this.#compareBuyers();
+    const lost = this.#compareRequests() + this.#compareOpLog(opLog ?? new Map());
+    const rows = this.#rows;
+    if (history !== undefined) for (const one of judgeHistory(history, { rows, unitsLeft })) this.#note(one);
+    if (mayFail !== undefined) {
+      for (const one of judgeFailures(rows, (key) => opLog?.get(key) === 'ok', mayFail)) this.#note(one);
+    }
+    return {
+      figures: {
+        ...{ stock, sold, unitsLeft, inTransit, difference, lost },
+        rows: this.#rows.size + this.#duplicates,
+        liveRows: this.#live.rows,
+        failedRows: [...this.#rows.values()].filter((row) => row.state === 'failed').length,
+        oversold: Math.max(0, this.#live.units - stock),
+        duplicates: this.#duplicates,
+        pendingBatches: pending.length,
+      },
+      findings: this.#findings,
+    };
+  }
+
+  /** I4: what Redis counts per buyer is what it lets its requests hold. */
+  #compareBuyers(): void {
+    const held = new Map<string, number>();
+    for (const [key, entry] of this.#ledger.requests) {
+      const user = key.slice(0, key.indexOf('/'));
+      if (entry.state !== 'released') held.set(user, (held.get(user) ?? 0) + entry.quantity);
+    }
+    for (const user of new Set([...held.keys(), ...this.#ledger.buyers.keys()])) {
+      const [counted, holding] = [this.#ledger.buyers.get(user) ?? 0, held.get(user) ?? 0];
+      if (counted !== holding) this.#found('I4', `buyer ${user} counts ${counted} units, requests hold ${holding}`);
+    }
+  }
+
+  /** I3 and I5: every request has its row, live is `ordered`, ended is `released`. @returns requests without a row */
+  #compareRequests(): number {
+    let lost = 0;
+    for (const [key, entry] of this.#ledger.requests) {
+      const row = this.#rows.get(key);
+      switch (compareRequest(entry, row)) {
+        case 'match':
+          break;
+        case 'leak':
+        case 'order_lost':
+          lost++;
+          this.#found('I3', `${key} is ${entry.state} in Redis and has no row`);
+          break;
+        case 'unsettled':
+        case 'unreleased':
+        case 'unheld':
+          this.#found('I5', `${key} is ${row?.state} in MySQL and ${entry.state} in Redis`);
+      }
+    }
+    for (const [key, row] of this.#rows) {
+      if (this.#ledger.requests.has(key)) continue;
+      if (compareRequest(null, row) !== 'match') this.#found('I5', `${key} is unknown in Redis`);
+    }
+    return lost;
+  }
+
+  /** I3: an ok has a row, a fail has no order. @returns oks without a row that Redis does not know either */
+  #compareOpLog(opLog: OpLog): number {
+    let lost = 0;
+    for (const [key, heard] of opLog) {
+      const row = this.#rows.get(key);
+      if (heard === 'ok' && row === undefined) {
+        if (!this.#ledger.requests.has(key)) lost++;
+        this.#found('I3', `${key} was answered 2xx and has no row`);
+      }
+      if (heard === 'fail' && row !== undefined && row.state !== 'failed') {
+        this.#found('I3', `${key} was refused and has the order ${row.orderId} (${row.state})`);
+      }
+    }
+    return lost;
+  }
+
+  #found(invariant: Finding['invariant'], detail: string): void {
+    this.#note({ invariant, detail });
+  }
+
+  #note(finding: Finding): void {
+    if (this.#findings.length < FINDINGS_MAX) this.#findings.push(finding);
+  }
+}

@@ -1,0 +1,36 @@
+import { parseRequestEntry, type RequestEntry } from '../../src/core/outcome.js';
+import type { LedgerAudit, LedgerSnapshot } from '../../src/core/ports/audit.js';
+import { guarded, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';
+import { bucketKeys } from '../../src/redis/keys.js';
+import { readMoves } from '../../src/redis/moves.js';
+import { scanHash } from '../../src/redis/scan-hash.js';
+
+/** Reads a bucket whole, for audits. */
+export function createLedgerAudit({ redis }: RedisConnection): LedgerAudit {
+  return {
+    async snapshot(ref): Promise<LedgerSnapshot | null> {
+      const keys = bucketKeys(ref);
+      return guarded('audit a bucket', async () => {
+        const stock = await redis.get(keys.stock);
+        if (stock === null) return null;
+        const requests = new Map<string, RequestEntry>();
+        for await (const [key, text] of scanHash(redis, keys.requests)) {
+          const entry = parseRequestEntry(text);
+          if (entry !== null) requests.set(key, entry);
+        }
+        const buyers = new Map<string, number>();
+        for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
+        const pending = await redis.zrange(keys.pending, '0', '-1');
+        const transfers = readMoves(await redis.hgetall(keys.moves), await serverNowMs(redis, keys.moves));
+        return { unitsLeft: Number(stock), requests, buyers, pending, transfers };
+      });
+    },
+
+    transfers: (ref) =>
+      guarded('read transfers', async () => {
+        const { moves } = bucketKeys(ref);
+        return readMoves(await redis.hgetall(moves), await serverNowMs(redis, moves));
+      }),
+    pendingCount: (ref) => guarded('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
+  };
+}

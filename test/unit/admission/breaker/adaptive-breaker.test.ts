@@ -1,0 +1,253 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { AdaptiveBreaker } from '../../../../src/admission/breaker/adaptive-breaker.js';
+import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
+import type { BreakerState } from '../../../../src/core/ports/breaker-board.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { BreakerModel } from './breaker-model.js';
+import { rulesOf } from './rules-of.js';
+
+interface Setting {
+  readonly clock: ManualClock;
+  readonly breaker: AdaptiveBreaker;
+  readonly moves: BreakerState[];
+  readonly refusals: { real: number; dry: number };
+}
+
+function settingOf(rules: () => BreakerRules, random = (): number => 0.5): Setting {
+  const clock = new ManualClock(1_000_000);
+  const moves: BreakerState[] = [];
+  const refusals = { real: 0, dry: 0 };
+  const breaker = new AdaptiveBreaker({
+    ...{ rules, clock, random },
+    moved: (state) => moves.push(state),
+    refused: (dryRun) => (dryRun ? refusals.dry++ : refusals.real++),
+  });
+  return { clock, breaker, moves, refusals };
+}
+
+/** Calls of 5 ms, `everyMs` apart. */
+function call({ clock, breaker }: Setting, times: number, failed: boolean, everyMs = 100): void {
+  for (let i = 0; i < times; i++) {
+    const era = breaker.begin();
+    clock.advance(everyMs);
+    breaker.end(era, failed, 5);
+  }
+}
+
+type Step =
+  | { readonly do: 'wait'; readonly ms: number }
+  | { readonly do: 'begin' | 'ask' | 'try' }
+  | { readonly do: 'end'; readonly failed: boolean; readonly latencyMs: number; readonly late: boolean }
+  | { readonly do: 'quorum'; readonly open: boolean; readonly ms: number };
+
+const badCall = { do: fc.constant('end' as const), failed: fc.constant(true), latencyMs: fc.constant(5) };
+const goodCall = { ...badCall, failed: fc.constant(false) };
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(150) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(3000) }) },
+    { weight: 6, arbitrary: fc.record({ do: fc.constant('begin' as const) }) },
+    { weight: 3, arbitrary: fc.record({ ...goodCall, late: fc.boolean() }) },
+    { weight: 3, arbitrary: fc.record({ ...badCall, late: fc.boolean() }) },
+    { weight: 1, arbitrary: fc.record({ ...goodCall, latencyMs: fc.nat(2000), late: fc.boolean() }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('ask' as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('try' as const) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ do: fc.constant('quorum' as const), open: fc.boolean(), ms: fc.nat(1000) }),
+    },
+  ),
+  { minLength: 20, maxLength: 300, size: 'max' },
+);
+
+describe('entry/breaker: one breaker', () => {
+  it('is what its plain model is, after any history', () => {
+    const rules = rulesOf({
+      ...{ windowMs: 2000, callsMin: 4, rate: { warmUpMs: 3_600_000 } },
+      ...{ probe: { firstMs: 200, capMs: 1500, jitter: 0.4, calmMs: 2500 }, trial: { calls: 2, waitMs: 400 } },
+    });
+    const met = new Map<string, number>();
+    fc.assert(
+      fc.property(steps, (history) => {
+        const { clock, breaker, moves } = settingOf(() => rules);
+        const model = new BreakerModel(rules);
+        const underWay: { era: number; moves: number }[] = [];
+        for (const step of history) {
+          const before = model.state;
+          const nowMs = clock.nowMs();
+          switch (step.do) {
+            case 'wait':
+              clock.advance(step.ms);
+              break;
+            case 'begin':
+              model.look(nowMs);
+              underWay.push({ era: breaker.begin(), moves: model.moves });
+              break;
+            case 'end': {
+              const one = step.late ? underWay.shift() : underWay.pop();
+              if (one === undefined) break;
+              breaker.end(one.era, step.failed, step.latencyMs);
+              model.end(nowMs, one.moves, step.failed, step.latencyMs);
+              break;
+            }
+            case 'ask':
+              expect(breaker.refuses(), 'refuses').to.equal(model.refuses(nowMs));
+              break;
+            case 'try':
+              if (breaker.state() === 'open') model.tryNow(nowMs);
+              breaker.tryNow();
+              break;
+            case 'quorum':
+              breaker.followBoard(step.open, nowMs + step.ms);
+              model.quorum(step.open ? nowMs + step.ms : -Infinity);
+          }
+          model.look(clock.nowMs());
+          expect(breaker.state()).to.equal(model.state);
+          expect(moves.length).to.equal(model.moves);
+          const move = `${before} ${model.state}`;
+          met.set(move, (met.get(move) ?? 0) + 1);
+        }
+      }),
+      { numRuns: 400 },
+    );
+    for (const move of ['closed open', 'open half_open', 'half_open open', 'half_open closed']) {
+      expect(met.get(move) ?? 0, `the histories have met ${move}`).to.be.greaterThan(20);
+    }
+  });
+
+  it('opens on failures, tries after a wait that doubles up to its cap, and closes when the trial goes well', () => {
+    const rules = rulesOf({ callsMin: 10, trial: { calls: 1 }, probe: { firstMs: 1000, capMs: 3000, jitter: 0 } });
+    const setting = settingOf(() => rules);
+    const { clock, breaker } = setting;
+    call(setting, 9, true);
+    expect(breaker.state(), 'too few calls').to.equal('closed');
+    call(setting, 1, true);
+    expect(breaker.state()).to.equal('open');
+
+    for (const waitMs of [1000, 2000, 3000, 3000]) {
+      clock.advance(waitMs - 1);
+      expect(breaker.refuses(), `${waitMs} ms are not over`).to.equal(true);
+      clock.advance(1);
+      expect(breaker.refuses(), 'the request of the trial').to.equal(false);
+      expect(breaker.refuses(), 'the next one').to.equal(true);
+      call(setting, 1, true, 0);
+      expect(breaker.state()).to.equal('open');
+    }
+    clock.advance(3000);
+    call(setting, 1, false);
+    expect(breaker.state()).to.equal('closed');
+    expect(breaker.refuses()).to.equal(false);
+    call(setting, 9, true);
+    expect(breaker.state(), 'what was before the trial is forgotten').to.equal('closed');
+  });
+
+  it('who opens again soon goes on where the waits were; after calm they begin anew', () => {
+    const probe = { firstMs: 1000, capMs: 60_000, jitter: 0, calmMs: 20_000 };
+    const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe });
+    const setting = settingOf(() => rules);
+    const { clock, breaker } = setting;
+    const waitMs = (): number => {
+      const fromMs = clock.nowMs();
+      while (breaker.state() === 'open') clock.advance(100);
+      return clock.nowMs() - fromMs;
+    };
+    call(setting, 1, true);
+    expect(waitMs()).to.equal(1000);
+    call(setting, 1, false);
+    call(setting, 1, true);
+    expect(waitMs(), 'soon').to.equal(2000);
+    call(setting, 1, false);
+    clock.advance(20_000);
+    call(setting, 1, true);
+    expect(waitMs(), 'after calm').to.equal(1000);
+  });
+
+  it('slowness together with a crowd opens, either of them alone does not', () => {
+    const rules = rulesOf({ callsMin: 1, rate: { floorPerSecond: 1, warmUpMs: 20_000 } });
+    const run = (latencyMs: number, everyMs: number): BreakerState => {
+      const setting = settingOf(() => rules);
+      call(setting, 3000, false, 100); // ten a second for five minutes
+      for (let i = 0; i < 12_000 / everyMs && setting.breaker.state() === 'closed'; i++) {
+        const era = setting.breaker.begin();
+        setting.clock.advance(everyMs);
+        setting.breaker.end(era, false, latencyMs);
+      }
+      return setting.breaker.state();
+    };
+    expect(run(5, 10), 'a crowd').to.equal('closed');
+    expect(run(2000, 100), 'slow').to.equal('closed');
+    expect(run(2000, 20), 'a slow crowd').to.equal('open');
+  });
+
+  it('calls that began before it opened say nothing in the trial', () => {
+    const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe: { firstMs: 100, jitter: 0 } });
+    const setting = settingOf(() => rules);
+    const { clock, breaker } = setting;
+    const old = breaker.begin();
+    call(setting, 1, true);
+    clock.advance(100);
+    expect(breaker.state()).to.equal('half_open');
+    breaker.end(old, false, 5);
+    expect(breaker.state()).to.equal('half_open');
+    breaker.end(breaker.begin(), false, 5);
+    expect(breaker.state()).to.equal('closed');
+  });
+
+  it('a trial whose requests never come to the dependency lets others through', () => {
+    const rules = rulesOf({ callsMin: 1, trial: { calls: 2, waitMs: 500 }, probe: { firstMs: 100, jitter: 0 } });
+    const setting = settingOf(() => rules);
+    const { clock, breaker } = setting;
+    call(setting, 1, true);
+    clock.advance(100);
+    const asked = (): boolean[] => Array.from({ length: 4 }, () => breaker.refuses());
+    expect(asked()).to.deep.equal([false, false, true, true]);
+    clock.advance(499);
+    expect(asked()).to.deep.equal([true, true, true, true]);
+    clock.advance(1);
+    expect(asked()).to.deep.equal([false, false, true, true]);
+  });
+
+  it('what the board says opens it, ends by itself, and is no experience of its own', () => {
+    const rules = rulesOf();
+    const { clock, breaker } = settingOf(() => rules);
+    breaker.followBoard(true, clock.nowMs() + 1000);
+    expect(breaker.refuses()).to.equal(true);
+    expect(breaker.state()).to.equal('closed');
+    clock.advance(1000);
+    expect(breaker.refuses()).to.equal(false);
+    breaker.followBoard(true, clock.nowMs() + 1000);
+    breaker.followBoard(false, clock.nowMs() + 1000);
+    expect(breaker.refuses()).to.equal(false);
+  });
+
+  it('off it does and learns nothing; in a dry run it only counts; both can be changed while it runs', () => {
+    let rules = rulesOf({ mode: 'off', callsMin: 1 });
+    const setting = settingOf(() => rules);
+    const { breaker, refusals, moves } = setting;
+    call(setting, 100, true);
+    breaker.followBoard(true, Infinity);
+    expect([breaker.refuses(), breaker.begin(), moves.length]).to.deep.equal([false, 0, 0]);
+    breaker.followBoard(false, 0);
+
+    rules = rulesOf({ mode: 'dry_run', callsMin: 1 });
+    call(setting, 1, true);
+    expect([breaker.state(), breaker.refuses()]).to.deep.equal(['open', false]);
+    expect(refusals).to.deep.equal({ real: 0, dry: 1 });
+
+    rules = rulesOf({ callsMin: 1 });
+    expect(breaker.refuses()).to.equal(true);
+    expect(refusals).to.deep.equal({ real: 1, dry: 1 });
+  });
+
+  it('another window takes hold with the next call', () => {
+    let rules = rulesOf({ callsMin: 3, windowMs: 60_000 });
+    const setting = settingOf(() => rules);
+    call(setting, 2, true);
+    rules = rulesOf({ callsMin: 3, windowMs: 1000 });
+    call(setting, 2, true);
+    expect(setting.breaker.state(), 'the window is a new one').to.equal('closed');
+    call(setting, 1, true);
+    expect(setting.breaker.state()).to.equal('open');
+  });
+});

@@ -1,0 +1,39 @@
+import { expect } from 'chai';
+import { breakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
+
+describe('entry/breaker: rules', () => {
+  const reasonsFor = (input: unknown): string[] => {
+    const parsed = breakerRules.safeParse(input);
+    return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  };
+
+  it('nothing said means off, and everything has a value', () => {
+    const rules = breakerRules.parse({});
+    expect(rules.mode).to.equal('off');
+    expect(rules.weights).to.deep.equal({ rate: 0.2, failures: 0.6, latency: 0.4 });
+    expect(rules.rate.ramp).to.deep.equal({ from: 2, to: 5 });
+    expect(rules.probe).to.deep.equal({ firstMs: 1000, capMs: 30_000, jitter: 0.2, calmMs: 30_000 });
+  });
+
+  it('a part that is said leaves the rest of its group as it was', () => {
+    const { weights, probe } = breakerRules.parse({ weights: { latency: 0.5 }, probe: { capMs: 5000 } });
+    expect(weights).to.deep.equal({ rate: 0.2, failures: 0.6, latency: 0.5 });
+    expect(probe.capMs).to.equal(5000);
+    expect(probe.firstMs).to.equal(1000);
+  });
+
+  it('what makes no sense is refused with the place and the reason', () => {
+    expect(reasonsFor({ weights: { rate: 0.5 } })).to.deep.equal([
+      'weights.rate: must be below openAt: a crowd alone is what a sale is for',
+    ]);
+    expect(reasonsFor({ weights: { rate: 0, failures: 0.2, latency: 0.2 } })).to.deep.equal([
+      'weights: add up to less than openAt, so it would never open',
+    ]);
+    expect(reasonsFor({ failures: { from: 0.5, to: 0.5 } })).to.deep.equal(['failures: from must be below to']);
+    expect(reasonsFor({ probe: { firstMs: 2000, capMs: 1000 } })).to.deep.equal([
+      'probe: firstMs must not be above capMs',
+    ]);
+    expect(reasonsFor({ callsmin: 3 }).join()).to.include('callsmin');
+    expect(reasonsFor({ quorumShare: 0 })).to.have.length(1);
+  });
+});

@@ -1,0 +1,264 @@
+import { expect } from 'chai';
+import { Bug, OperationalError, type Dependency } from '../../../../src/core/errors.js';
+import { BOARD_TIMES, SharedBreakers } from '../../../../src/admission/breaker/shared-breakers.js';
+import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
+import { silentLog } from '../../../../src/core/ports/log.js';
+import { MemoryBreakerBoard } from '../../../helpers/memory/memory-breaker-board.js';
+import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
+import { rulesOf } from './rules-of.js';
+
+const STEP_MS = 50;
+const fault = (dependency: Dependency): OperationalError =>
+  new OperationalError(dependency, 'out', { retryable: true });
+
+/** Processes that share a board and a clock; every one looks at the board at its own phase of the poll. */
+class World {
+  readonly clock = new SteppedClock();
+  readonly board = new MemoryBreakerBoard(this.clock);
+  rules: BreakerRules = rulesOf({
+    ...{ callsMin: 5, trial: { calls: 2 }, probe: { firstMs: 2000, jitter: 0 } },
+  });
+  /** Dependencies that are out for everybody. */
+  readonly out = new Set<Dependency>();
+  readonly processes: SharedBreakers[] = [];
+  readonly refusals: string[] = [];
+  /** What the metrics hear. */
+  readonly told: string[] = [];
+  #nextLookMs: number[] = [];
+
+  /** Boots one more, which looks at the board before it serves. */
+  async boot(): Promise<SharedBreakers> {
+    const shortest = this.processes.length === 0 ? 1 : 0; // with jitter the first one waits less than the others
+    const process = new SharedBreakers(
+      {
+        ...{ rules: () => this.rules, board: this.board, clock: this.clock, random: () => shortest, log: silentLog },
+        meters: {
+          breakerMoved: (dependency, state) => this.told.push(`${dependency} ${state}`),
+          breakerRefused: (dependency, dryRun) => this.refusals.push(`${dependency} ${dryRun}`),
+          breakerQuorum: (dependency, open) => this.told.push(`${dependency} quorum ${open}`),
+        },
+      },
+      { processId: `p${this.processes.length}`, ...BOARD_TIMES },
+    );
+    await process.runOnce();
+    this.#nextLookMs.push(this.clock.nowMs() + BOARD_TIMES.pollMs - STEP_MS * (this.processes.length % 5));
+    this.processes.push(process);
+    return process;
+  }
+
+  kill(process: SharedBreakers): void {
+    this.#nextLookMs[this.processes.indexOf(process)] = Infinity;
+  }
+
+  /** A request: asks, and calls the dependency if it may. */
+  async request(process: SharedBreakers, dependency: Dependency, fails = this.out.has(dependency)): Promise<boolean> {
+    if (process.refuses(dependency)) return false;
+    const call = fails ? () => Promise.reject(fault(dependency)) : () => Promise.resolve('fine');
+    await process.watch(dependency, call).catch(() => undefined);
+    return true;
+  }
+
+  /** Lets time pass; these processes have a request in each step. */
+  async run(ms: number, busy: readonly SharedBreakers[] = [], dependency: Dependency = 'redis'): Promise<void> {
+    for (let passed = 0; passed < ms; passed += STEP_MS) {
+      this.clock.advance(STEP_MS);
+      for (const process of busy) await this.request(process, dependency);
+      for (const [index, process] of this.processes.entries()) {
+        if ((this.#nextLookMs[index] as number) > this.clock.nowMs()) continue;
+        this.#nextLookMs[index] = this.clock.nowMs() + BOARD_TIMES.pollMs;
+        await process.runOnce();
+      }
+    }
+  }
+
+  /** Trouble that these processes see, until each of them refuses. */
+  async fail(processes: readonly SharedBreakers[], dependency: Dependency = 'redis'): Promise<void> {
+    const seeing = new Set(processes);
+    for (let i = 0; i < 40 && seeing.size > 0; i++) {
+      this.clock.advance(STEP_MS);
+      for (const process of seeing) if (!(await this.request(process, dependency, true))) seeing.delete(process);
+    }
+    expect(seeing.size, 'every one of them refuses').to.equal(0);
+  }
+
+  refuse(dependency: Dependency = 'redis'): boolean[] {
+    return this.processes.map((process) => process.refuses(dependency));
+  }
+}
+
+describe('entry/breaker: breakers of several processes', () => {
+  let world: World;
+  beforeEach(() => {
+    world = new World();
+  });
+
+  it('trouble of one process opens its own breaker only', async () => {
+    const one = await world.boot();
+    await world.boot();
+    await world.boot();
+    await world.fail([one]);
+    await world.run(1000);
+    expect(world.refuse()).to.deep.equal([true, false, false]);
+    expect(world.refuse('mysql'), 'other dependencies are well').to.deep.equal([false, false, false]);
+  });
+
+  it('of two processes both open within a second of the second one', async () => {
+    const [one, two] = [await world.boot(), await world.boot()];
+    const idle = await world.boot();
+    await world.fail([one, two]);
+    await world.run(1000);
+    expect(idle.refuses('redis'), 'it has seen nothing itself').to.equal(true);
+    expect(world.refuse()).to.deep.equal([true, true, true]);
+  });
+
+  it('a process that boots into an outage begins open, and its look is no vote', async () => {
+    const [one, two] = [await world.boot(), await world.boot()];
+    await world.fail([one, two]);
+    await world.run(300);
+    expect((await world.boot()).refuses('redis')).to.equal(true);
+    const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+    expect(votes.find(({ processId }) => processId === 'p2')?.vote.redis).to.equal('closed');
+  });
+
+  it('when one has found it well all have within a second, however long they would have waited', async () => {
+    const busy = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
+    const probe = { firstMs: 60_000, capMs: 60_000, jitter: 0.5 };
+    world.rules = rulesOf({ callsMin: 5, trial: { calls: 2 }, probe });
+    await world.fail(busy);
+    await world.run(29_000, busy);
+    expect(world.refuse()).to.deep.equal([true, true, true, true]);
+    await world.run(2000, busy);
+    expect(world.refuse(), 'the first one waited 30 s, the others would have waited 60 s').to.deep.equal([
+      ...[false, false, false, false],
+    ]);
+  });
+
+  it('processes without requests do not keep it open for those that have some', async () => {
+    const [busy, ...others] = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
+    await world.fail([busy, ...others] as SharedBreakers[]);
+    await world.run(4000, [busy as SharedBreakers]);
+    expect(world.refuse()[0]).to.equal(false);
+    await world.run(4000, [busy as SharedBreakers]);
+    expect(world.refuse()[0]).to.equal(false);
+  });
+
+  it('without the board each goes by its own experience, once what was last read is old', async () => {
+    const [one, two] = [await world.boot(), await world.boot()];
+    const follower = await world.boot();
+    world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
+    await world.fail([one, two], 'mysql');
+    await world.run(300);
+    world.board.down = true;
+    await world.run(BOARD_TIMES.voteLifeMs - 500);
+    expect(follower.refuses('mysql'), 'the copy still counts').to.equal(true);
+    await world.run(1000);
+    expect(world.refuse('mysql')).to.deep.equal([true, true, false]);
+    world.board.down = false;
+    await world.run(500);
+    expect(world.refuse('mysql'), 'the board is back').to.deep.equal([true, true, true]);
+  });
+
+  it('who dies in trouble is forgotten', async () => {
+    const [one, two] = [await world.boot(), await world.boot()];
+    const other = await world.boot();
+    world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
+    await world.fail([one, two]);
+    await world.run(500);
+    expect(other.refuses('redis')).to.equal(true);
+    world.kill(one);
+    world.kill(two);
+    await world.run(BOARD_TIMES.voteLifeMs + BOARD_TIMES.pollMs);
+    expect(other.refuses('redis')).to.equal(false);
+  });
+
+  it('only what the dependency is to blame for is a failure, and a result may be one', async () => {
+    const process = await world.boot();
+    const opensBy = async (call: () => Promise<unknown>, failed?: (result: unknown) => boolean): Promise<boolean> => {
+      world.clock.advance(60_000);
+      for (let i = 0; i < 40; i++) {
+        world.clock.advance(STEP_MS);
+        await process.watch('mysql', call, failed).catch(() => undefined);
+      }
+      return process.refuses('mysql');
+    };
+    expect(await opensBy(() => Promise.reject(new Bug('ours')))).to.equal(false);
+    expect(await opensBy(() => Promise.reject(fault('redis')))).to.equal(false);
+    expect(await opensBy(() => Promise.resolve('sold_out'))).to.equal(false);
+    expect(
+      await opensBy(
+        () => Promise.resolve('outcome_unknown'),
+        (result) => result === 'outcome_unknown',
+      ),
+    ).to.equal(true);
+  });
+
+  it('what a call says or throws reaches its caller, also while it is off', async () => {
+    const process = await world.boot();
+    for (const mode of ['on', 'dry_run', 'off'] as const) {
+      world.rules = rulesOf({ mode });
+      expect(await process.watch('redis', () => Promise.resolve(7))).to.equal(7);
+      const error = fault('redis');
+      const thrown = await process.watch('redis', () => Promise.reject(error)).catch((one: unknown) => one);
+      expect(thrown).to.equal(error);
+    }
+  });
+
+  it('in a dry run nobody is refused and everything is counted; off, nothing is told to the board', async () => {
+    world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
+    const one = await world.boot();
+    await world.run(500, [one]);
+    world.out.add('redis');
+    await world.run(1000, [one]);
+    expect(one.refuses('redis')).to.equal(false);
+    expect(world.refusals.at(-1)).to.equal('redis true');
+
+    world.rules = rulesOf({ mode: 'off' });
+    await world.run(BOARD_TIMES.voteLifeMs + 500, [one]);
+    const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+    expect(votes.map(({ processId }) => processId)).to.deep.equal(['test']);
+  });
+
+  it('switched off in trouble it is closed and says so; switched on again it begins anew, in this process and in others', async () => {
+    const [one, two] = [await world.boot(), await world.boot()];
+    const follower = await world.boot();
+    await world.fail([one, two]);
+    await world.run(500);
+    expect(world.refuse()).to.deep.equal([true, true, true]);
+    const { rules } = world;
+    world.rules = rulesOf({ mode: 'off' });
+    world.told.length = 0;
+    await world.run(500);
+    expect(world.told, 'who was open tells the metrics').to.include.members(['redis closed', 'redis quorum false']);
+    world.rules = rules;
+    expect(world.refuse(), 'before the next look').to.deep.equal([false, false, false]);
+    await world.run(500);
+    expect(world.refuse()).to.deep.equal([false, false, false]);
+    expect(follower.isOn).to.equal(true);
+    expect(await world.request(one, 'redis', true), 'what was seen before does not count').to.equal(true);
+    await world.run(500);
+    expect(one.refuses('redis')).to.equal(false);
+  });
+
+  it('the loop looks again and again, survives a board that is away, and takes its vote back at the end', async () => {
+    const process = await world.boot();
+    const aborter = new AbortController();
+    const ended = process.run(aborter.signal);
+    const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    const live = async (): Promise<string[]> => {
+      const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+      return votes.map(({ processId }) => processId);
+    };
+    for (const down of [false, true, false]) {
+      world.board.down = down;
+      for (let look = 0; look < 3; look++) {
+        await turn();
+        world.clock.advance(1000);
+      }
+      await turn();
+    }
+    expect(await live()).to.have.members(['p0', 'test']);
+    aborter.abort();
+    await ended;
+    expect(await live()).to.deep.equal(['test']);
+  });
+});

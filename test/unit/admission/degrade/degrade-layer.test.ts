@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import type { Dependency } from '../../../../src/core/errors.js';
+import { Degrade } from '../../../../src/admission/degrade/degrade.js';
+import { DegradeLayer } from '../../../../src/admission/degrade/degrade-layer.js';
+import type { DegradeRules } from '../../../../src/admission/degrade/degrade-rules.js';
+import { ENDPOINTS, type Endpoint } from '../../../../src/admission/endpoint.js';
+import { Entry } from '../../../../src/admission/entry.js';
+import { rulesOf } from './degrade-world.js';
+
+const visit = (endpoint: Endpoint) => ({ endpoint, address: '192.0.2.1', agent: '' });
+const REFUSED = { word: 'degraded', retryAfterMs: null };
+
+describe('entry/degrade: in the entry', () => {
+  let rules: DegradeRules;
+  let open: Dependency[];
+  let asked: Dependency[];
+  let counted: string[];
+  let entry: Entry;
+  beforeEach(() => {
+    rules = rulesOf();
+    [open, asked, counted] = [[], [], []];
+    const degrade = new Degrade({
+      rules: () => rules,
+      refuses: (dependency) => {
+        asked.push(dependency);
+        return open.includes(dependency);
+      },
+      meters: { degraded: (...words) => void counted.push(words.join(' ')) },
+    });
+    const meters = { refused: (...words: string[]) => void counted.push(words.join(' ')) };
+    entry = new Entry({ isAnyOn: true }, [new DegradeLayer(degrade)], { meters });
+  });
+
+  it('refuses a purchase at level 4, and nothing else: reads have poorer answers', () => {
+    const at = { level: 'L4' as const };
+    rules = rulesOf({ switches: { purchase: at, status: at, sale: at, order: at } });
+    expect(entry.buyer(visit('purchase'), 'ann')).to.deep.equal(REFUSED);
+    expect(counted.splice(0)).to.deep.equal(['purchase L4 false', 'degrade degraded on']);
+    for (const endpoint of ENDPOINTS) {
+      expect(entry.stranger(visit(endpoint)), endpoint).to.equal(null);
+      if (endpoint !== 'purchase') expect(entry.buyer(visit(endpoint), 'ann'), endpoint).to.equal(null);
+    }
+    expect([counted, asked], 'nobody was asked').to.deep.equal([[], []]);
+  });
+
+  it('a breaker that is open refuses it; one that a purchase does not need is not asked', () => {
+    expect(entry.buyer(visit('purchase'), 'ann')).to.equal(null);
+    expect(asked).to.deep.equal(['redis', 'rocketmq']);
+    for (const dependency of ['redis', 'rocketmq'] as const) {
+      open = [dependency];
+      expect(entry.buyer(visit('purchase'), 'ann'), dependency).to.deep.equal(REFUSED);
+    }
+    open = ['mysql'];
+    expect(entry.buyer(visit('purchase'), 'ann')).to.equal(null);
+  });
+
+  it('a dry run counts whom it would refuse, and lets everybody buy', () => {
+    rules = rulesOf({ mode: 'dry_run', switches: { purchase: { level: 'L4' } } });
+    expect(entry.buyer(visit('purchase'), 'ann')).to.equal(null);
+    expect(counted).to.deep.equal(['purchase L4 true', 'degrade degraded dry_run']);
+  });
+
+  it('a switch for a part of the users refuses the same ones each time', () => {
+    rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 30 } } });
+    const users = Array.from({ length: 500 }, (_, i) => `user-${i}`);
+    const refused = (): string[] => users.filter((user) => entry.buyer(visit('purchase'), user) !== null);
+    const first = refused();
+    expect(first.length).to.be.within(100, 200);
+    expect(refused()).to.deep.equal(first);
+  });
+});

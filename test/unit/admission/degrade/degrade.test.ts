@@ -1,0 +1,149 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { Dependency } from '../../../../src/core/errors.js';
+import { homeBucket } from '../../../../src/core/sale.js';
+import { Degrade, refusesChange } from '../../../../src/admission/degrade/degrade.js';
+import { degradeRules, type DegradeRules } from '../../../../src/admission/degrade/degrade-rules.js';
+import { LEVELS, type Level } from '../../../../src/admission/degrade/level.js';
+import { percentileOf } from '../../../../src/admission/degrade/percentile.js';
+import { rulingFor } from '../../../../src/admission/degrade/ruling.js';
+import { ENDPOINTS } from '../../../../src/admission/endpoint.js';
+import { rulesOf } from './degrade-world.js';
+
+const ALL = ['redis', 'rocketmq', 'mysql'] as const;
+const level = fc.constantFrom(...LEVELS);
+const purchaseLevel = fc.constantFrom('L0' as const, 'L4' as const);
+const levels = fc.record({ purchase: purchaseLevel, status: level, sale: level, order: level });
+const percent = fc.oneof(fc.constantFrom(0, 100), fc.double({ min: 0, max: 100, noNaN: true }));
+const anyRules = fc.record({
+  switches: fc.record({
+    purchase: fc.record({ level: purchaseLevel, percent }),
+    status: fc.record({ level, percent }),
+    sale: fc.record({ level, percent }),
+    order: fc.record({ level, percent }),
+  }),
+  asked: fc.record({ redis: levels, rocketmq: levels, mysql: levels }),
+});
+
+describe('entry/degrade: levels', () => {
+  const reasonsFor = (input: unknown): string[] => {
+    const parsed = degradeRules.safeParse(input);
+    return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  };
+
+  it('nothing said means off and every answer in full', () => {
+    const rules = degradeRules.parse({});
+    expect(rules.mode).to.equal('off');
+    for (const endpoint of ENDPOINTS) expect(rules.switches[endpoint]).to.deep.equal({ level: 'L0', percent: 100 });
+    expect(rules.cache).to.deep.equal({ ttlMs: 60_000, factor: 0.7, ttlMinMs: 5000 });
+  });
+
+  it('a purchase with an old or an empty answer is refused as a rule, with the place and the reason', () => {
+    for (const poor of ['L1', 'L2', 'L3']) {
+      expect(reasonsFor({ switches: { purchase: { level: poor } } })).to.deep.equal([
+        'switches.purchase.level: a purchase knows L0 and L4 only',
+      ]);
+    }
+    expect(reasonsFor({ asked: { redis: { purchase: 'L1' } } })).to.deep.equal([
+      'asked.redis.purchase: a purchase knows L0 and L4 only',
+    ]);
+    expect(reasonsFor({ switches: { sale: { level: 'L1', percent: 101 } } })).to.have.length(1);
+    expect(reasonsFor({ switches: { admin: { level: 'L4' } } })).to.have.length(1);
+    expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache: ttlMinMs must not be above ttlMs']);
+  });
+
+  it('is the higher one of the switch and of what the open breakers ask for', () => {
+    fc.assert(
+      fc.property(
+        ...([anyRules, fc.constantFrom(...ENDPOINTS), fc.uuid(), fc.subarray([...ALL])] as const),
+        (rules, endpoint, who, open) => {
+          const asked: Dependency[] = [];
+          const ruling = rulingFor(rules, endpoint, who, (dependency) => {
+            asked.push(dependency);
+            return open.includes(dependency);
+          });
+          const { level: switched, percent: share } = rules.switches[endpoint];
+          const byBreakers = open.map((dependency) => rules.asked[dependency][endpoint]);
+          const all: Level[] = [percentileOf(who) < share ? switched : 'L0', ...byBreakers];
+          expect(ruling.level).to.equal(all.toSorted().at(-1));
+          if (ruling.level !== 'L4') {
+            expect(ruling.sparesSource).to.equal(byBreakers.some((wanted) => wanted !== 'L0'));
+          }
+          expect(new Set(asked).size, 'no breaker is asked twice').to.equal(asked.length);
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('no breaker is asked where its answer would change nothing', () => {
+    const never = (): boolean => expect.fail('asked');
+    expect(rulingFor(rulesOf({ switches: { purchase: { level: 'L4' } } }), 'purchase', 'u', never).level).to.equal(
+      'L4',
+    );
+    const rules = rulesOf();
+    const asked: Dependency[] = [];
+    rulingFor(rules, 'order', 'u', (dependency) => {
+      asked.push(dependency);
+      return false;
+    });
+    expect(asked).to.deep.equal(['mysql']);
+  });
+
+  it('grey release: the share is kept, who is in stays in as it grows, and it is no matter of buckets', () => {
+    const users = Array.from({ length: 10_000 }, (_, index) => `user-${index}`);
+    let before = new Set<string>();
+    for (const share of [1, 10, 50, 90, 100]) {
+      const rules = rulesOf({ switches: { sale: { level: 'L2', percent: share } } });
+      const chosen = new Set(users.filter((user) => rulingFor(rules, 'sale', user, () => false).level === 'L2'));
+      expect(chosen.size / users.length).to.be.closeTo(share / 100, 0.015);
+      expect([...before].filter((user) => !chosen.has(user)).length, 'nobody has left').to.equal(0);
+      for (const bucket of share <= 10 ? [0, 1, 2, 3, 4, 5, 6, 7] : []) {
+        const own = users.filter((user) => homeBucket(user, 8) === bucket);
+        const part = own.filter((user) => chosen.has(user)).length / own.length;
+        expect(part, `bucket ${bucket}`).to.be.closeTo(share / 100, share === 1 ? 0.015 : 0.04);
+      }
+      before = chosen;
+    }
+    const none = rulesOf({ switches: { sale: { level: 'L2', percent: 0 } } });
+    expect(users.some((user) => rulingFor(none, 'sale', user, () => false).level !== 'L0')).to.equal(false);
+  });
+
+  it('off asks nobody; a dry run counts and changes nothing; a new rule counts from the next request on', () => {
+    let rules: DegradeRules = rulesOf({ mode: 'off', switches: { sale: { level: 'L2' } } });
+    const told: string[] = [];
+    let asked = 0;
+    const degrade = new Degrade({
+      rules: () => rules,
+      refuses: () => ++asked > 0,
+      meters: { degraded: (endpoint, at, dryRun) => told.push(`${endpoint} ${at} ${dryRun}`) },
+    });
+    expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
+      ...[false, null, 'L0'],
+    ]);
+    expect([told.length, asked]).to.deep.equal([0, 0]);
+
+    rules = rulesOf({ mode: 'dry_run', switches: { sale: { level: 'L2' } } });
+    expect(degrade.rulingOf('sale', 'u')).to.equal(null);
+    expect(told.splice(0)).to.deep.equal(['sale L2 true']);
+    expect(degrade.levelOf('sale', 'u'), 'for who knows what a dry run is').to.equal('L2');
+    expect(told.splice(0)).to.deep.equal(['sale L2 true']);
+
+    rules = rulesOf({ switches: { sale: { level: 'L2' } } });
+    expect(degrade.rulingOf('sale', 'u')).to.deep.equal({ level: 'L2', sparesSource: true });
+    expect(told.splice(0)).to.deep.equal(['sale L2 false']);
+    expect(degrade.levelOf('purchase', 'u'), 'as the breakers ask').to.equal('L4');
+
+    rules = rulesOf({ asked: { redis: { sale: 'L0' } } });
+    told.length = 0;
+    expect(degrade.levelOf('sale', 'u')).to.equal('L0');
+    expect(told, 'a full answer is not counted').to.deep.equal([]);
+  });
+
+  it('what changes something is refused at level 4 only', () => {
+    expect(LEVELS.map((at) => refusesChange({ level: at, sparesSource: false }))).to.deep.equal([
+      ...[false, false, false, false, true],
+    ]);
+    expect(refusesChange(null)).to.equal(false);
+  });
+});

@@ -1,0 +1,149 @@
+import { expect } from 'chai';
+import { Bug, OperationalError } from '../../../../src/core/errors.js';
+import { REFUSAL, type Body, type Served } from '../../../../src/admission/degrade/answers.js';
+import { DegradedReads } from '../../../../src/admission/degrade/degraded-reads.js';
+import { FallbackCache } from '../../../../src/admission/degrade/fallback-cache.js';
+import type { Level } from '../../../../src/admission/degrade/level.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { rulesOf } from './degrade-world.js';
+
+const SALE: Body = {
+  ...{ saleId: '7', sku: 'S-1', title: 'A thing', priceCents: 990, limitPerBuyer: 1, state: 'open', stock: 'few' },
+  ...{ opensAt: '2026-01-01T00:00:00.000Z', closesAt: '2026-01-02T00:00:00.000Z' },
+};
+const OUT = new OperationalError('redis', 'out', { retryable: true });
+
+/** The sale page, with a source that can be out, and counts how often it is read. */
+class Page {
+  readonly clock = new ManualClock(0);
+  readonly cache = new FallbackCache<Body>({ rules: () => rulesOf().cache, clock: this.clock, entriesMax: 10 });
+  readonly reads = new DegradedReads('sale', this.cache);
+  error: Error | null = null;
+  body: Body | null = SALE;
+  reading = 0;
+
+  serve(level: Level | null, { sparesSource = false, key = '7' } = {}): Promise<Served> {
+    const source = async (): Promise<Body | null> => {
+      this.reading++;
+      if (this.error) throw this.error;
+      return this.body;
+    };
+    const ruling = level === null ? null : { level, sparesSource };
+    return this.reads.serve(ruling, { key, ids: { saleId: key }, source });
+  }
+}
+
+describe('entry/degrade: answers that read', () => {
+  let page: Page;
+  beforeEach(() => {
+    page = new Page();
+  });
+
+  it('without a ruling it is as if the layer were not there: nothing is kept, every fault is thrown', async () => {
+    expect(await page.serve(null)).to.deep.equal({ served: 'full', body: SALE });
+    page.error = OUT;
+    expect(await page.serve(null).catch((error: unknown) => error)).to.equal(OUT);
+    expect(await page.serve('L0').catch((error: unknown) => error)).to.equal(OUT);
+    expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
+  });
+
+  it('level 0 reads each time; when the source fails its last answer stands in for it, marked', async () => {
+    for (const reading of [1, 2]) {
+      expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
+      expect(page.reading).to.equal(reading);
+    }
+    page.error = OUT;
+    page.clock.advance(4000);
+    const stale = { served: 'stale', body: { ...SALE, degraded: 'L1', ageMs: 4000 } };
+    expect(await page.serve('L0')).to.deep.equal(stale);
+    page.clock.advance(40_000);
+    expect(await page.serve('L0').catch((error: unknown) => error), 'it is too old').to.equal(OUT);
+  });
+
+  it('level 1 gives what was said before, marked as stale, and reads only what is not kept', async () => {
+    expect(await page.serve('L1'), 'just read').to.deep.equal({ served: 'full', body: SALE });
+    page.clock.advance(1500);
+    const stale = { served: 'stale', body: { ...SALE, degraded: 'L1', ageMs: 1500 } };
+    expect(await page.serve('L1')).to.deep.equal(stale);
+    expect(page.reading).to.equal(1);
+    page.clock.advance(58_500);
+    expect(await page.serve('L1')).to.deep.equal({ served: 'full', body: SALE });
+    expect(page.reading).to.equal(2);
+  });
+
+  it('level 2 gives the essential fields of it', async () => {
+    const { saleId, title, priceCents, state, opensAt, closesAt } = SALE;
+    const essential = { saleId, title, priceCents, state, opensAt, closesAt, degraded: 'L2' };
+    expect(await page.serve('L2')).to.deep.equal({ served: 'essential', body: essential });
+    page.clock.advance(10);
+    expect(await page.serve('L2')).to.deep.equal({ served: 'essential', body: { ...essential, ageMs: 10 } });
+    expect(page.reading).to.equal(1);
+  });
+
+  it('level 3 gives an answer of the right shape that claims nothing, and reads nothing', async () => {
+    await page.serve('L0');
+    const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' };
+    expect(await page.serve('L3')).to.deep.equal({ served: 'empty', body: empty });
+    expect(page.reading).to.equal(1);
+  });
+
+  it('level 4 refuses at once: a page without content, everything else to come again', async () => {
+    expect(await page.serve('L4')).to.deep.equal({ served: 'no_content' });
+    expect(page.reading).to.equal(0);
+    expect(REFUSAL).to.deep.equal({
+      ...{ purchase: 'degraded', status: 'degraded', order: 'degraded', sale: 'no_content' },
+    });
+  });
+
+  it('an open breaker is not called: what is not kept is empty', async () => {
+    for (const level of ['L1', 'L2'] as const) {
+      const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: level };
+      expect(await page.serve(level, { sparesSource: true })).to.deep.equal({ served: 'empty', body: empty });
+    }
+    expect(page.reading).to.equal(0);
+    await page.serve('L0');
+    page.clock.advance(5);
+    expect((await page.serve('L1', { sparesSource: true })).served).to.equal('stale');
+  });
+
+  it('a source that fails below level 0 gives the empty answer and shortens the life of what is kept; a bug is thrown', async () => {
+    page.error = OUT;
+    expect((await page.serve('L1')).served).to.equal('empty');
+    expect((await page.serve('L2')).served).to.equal('empty');
+    expect(Math.round(page.cache.ttlMs)).to.equal(29_400);
+    page.error = new Bug('ours');
+    for (const level of ['L0', 'L1', 'L2'] as const) {
+      expect(await page.serve(level).catch((error: unknown) => error)).to.equal(page.error);
+    }
+    expect(Math.round(page.cache.ttlMs), 'no fault of the source').to.equal(29_400);
+    page.cache.put('7', SALE);
+    expect(await page.serve('L0').catch((error: unknown) => error), 'nothing stands in for a bug').to.equal(page.error);
+  });
+
+  it('that there is no such thing is said in full at every level that reads, and is not kept', async () => {
+    page.error = OUT;
+    await page.serve('L1');
+    page.error = null;
+    page.body = null;
+    for (const level of ['L0', 'L1', 'L2'] as const) {
+      expect(await page.serve(level)).to.deep.equal({ served: 'full', body: null });
+    }
+    expect(page.cache.ttlMs, 'the source works').to.equal(60_000);
+    page.body = SALE;
+    expect(await page.serve('L1')).to.deep.equal({ served: 'full', body: SALE });
+  });
+
+  it('the answer of one key is never given for another', async () => {
+    await page.serve('L1', { key: '7' });
+    const other = await page.serve('L1', { key: '8', sparesSource: true });
+    const empty = { saleId: '8', state: 'unknown', stock: 'unknown', degraded: 'L1' };
+    expect(other).to.deep.equal({ served: 'empty', body: empty });
+    page.body = { ...SALE, saleId: '8' };
+    await page.serve('L0', { key: '8' });
+    page.clock.advance(10);
+    for (const key of ['7', '8']) {
+      const kept = await page.serve('L1', { key, sparesSource: true });
+      expect('body' in kept && kept.body).to.deep.equal({ ...SALE, saleId: key, degraded: 'L1', ageMs: 10 });
+    }
+  });
+});

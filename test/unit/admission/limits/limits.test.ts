@@ -1,0 +1,137 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import { limitsRules, type LimitsRules } from '../../../../src/admission/limits/limits-rules.js';
+import { Limits } from '../../../../src/admission/limits/limits.js';
+import { LocalLimitLedger } from '../../../../src/admission/limits/local-limit-ledger.js';
+import type { LimitCall } from '../../../../src/core/ports/limit-ledger.js';
+import { noLimitMeters } from '../../../../src/core/ports/limit-meters.js';
+import { silentLog } from '../../../../src/core/ports/log.js';
+import type { Refused } from '../../../../src/admission/layer.js';
+import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
+
+const VISIT = { endpoint: 'purchase', address: '203.0.113.7', agent: 'x' } as const;
+const USER = { limit: 2, windowMs: 1000 };
+
+describe('limits', () => {
+  let clock: SteppedClock;
+  let rules: LimitsRules;
+  let calls: LimitCall[];
+  let refusals: string[];
+  let limits: Limits;
+  beforeEach(() => {
+    clock = new SteppedClock();
+    rules = limitsRules.parse({});
+    calls = [];
+    refusals = [];
+    const counting = new LocalLimitLedger(clock);
+    limits = new Limits({
+      rules: () => rules,
+      ledger: {
+        take: (call) => {
+          calls.push(call);
+          return counting.take(call);
+        },
+      },
+      clock,
+      meters: { ...noLimitMeters, refused: (...words) => void refusals.push(words.join(' ')) },
+      log: silentLog,
+    });
+  });
+  const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(VISIT, userId);
+  const come = async (address: string): Promise<Refused | null> => limits.stranger({ ...VISIT, address });
+
+  it("is off by default, and in nobody's way where it has no limit, without a promise", () => {
+    expect(limits.mode).to.equal('off');
+    expect(limits.smooth()).to.equal(null);
+    rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
+    expect([limits.stranger(VISIT), limits.buyer(VISIT, 'u1')]).to.deep.equal([null, null]);
+    expect(limits.buyer({ ...VISIT, endpoint: 'status' }, 'u1'), 'an address is counted once').to.equal(null);
+    expect(limits.stranger({ ...VISIT, endpoint: 'sale' }), 'nobody signs in for it').to.equal(null);
+    expect(calls).to.have.length(0);
+  });
+
+  it('refuses with the time to wait and with headers, and lets in again by then', async () => {
+    rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
+    expect([await buy(), await buy()]).to.deep.equal([null, null]);
+    const refused = await buy();
+    expect(refused?.word).to.equal('rate_limited');
+    expect(refused?.headers?.slice(0, 3)).to.deep.equal(['RateLimit-Policy', '"user";q=2;w=1', 'RateLimit']);
+    expect(refusals).to.deep.equal(['purchase user on']);
+    clock.advance(refused?.retryAfterMs ?? 0);
+    expect(await buy()).to.equal(null);
+  });
+
+  it('dry_run: counts whom it would refuse; the entry lets them in, and nobody waits', async () => {
+    rules = limitsRules.parse({ mode: 'dry_run', purchase: { user: USER }, leaky: { ratePerSecond: 1, waitMaxMs: 0 } });
+    for (let i = 0; i < 4; i++) await buy();
+    for (let i = 0; i < 3; i++) expect(limits.smooth()).to.equal(null);
+    expect(refusals).to.deep.equal([
+      ...['purchase user dry_run', 'purchase user dry_run'],
+      ...['purchase leaky dry_run', 'purchase leaky dry_run'],
+    ]);
+  });
+
+  it('new rules hold with the next visit', async () => {
+    rules = limitsRules.parse({ mode: 'on', purchase: { user: { ...USER, limit: 1 } } });
+    expect([await buy(), (await buy())?.word]).to.deep.equal([null, 'rate_limited']);
+    rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
+    expect(await buy()).to.equal(null);
+    rules = limitsRules.parse({});
+    expect(limits.buyer(VISIT, 'u1')).to.equal(null);
+  });
+
+  it('counts the network of an IPv6 address before anybody knows the user, and lets in who has none', async () => {
+    rules = limitsRules.parse({ mode: 'on', purchase: { ip: { limit: 1, windowMs: 1000 } } });
+    expect(await come('2001:db8::1')).to.equal(null);
+    expect((await come('2001:db8::2'))?.word).to.equal('rate_limited');
+    expect([await come('203.0.113.9'), await come(''), await come('')]).to.deep.equal([null, null, null]);
+    expect(calls.at(-1)?.visits).to.deep.equal([{ address: null, userId: null }]);
+  });
+
+  it('counts a visit among all once: of buyers when they have signed in, of a sale page at once', async () => {
+    const one = { ip: { limit: 9, windowMs: 1000 }, global: { ratePerSecond: 1, burst: 1 } };
+    rules = limitsRules.parse({ mode: 'on', purchase: one, sale: one });
+    expect([await come('203.0.113.7'), await buy(), (await buy('u2'))?.word]).to.deep.equal([
+      null,
+      null,
+      'rate_limited',
+    ]);
+    const look = async (): Promise<Refused | null> => limits.stranger({ ...VISIT, endpoint: 'sale' });
+    expect([await look(), (await look())?.word]).to.deep.equal([null, 'rate_limited']);
+  });
+
+  it('a ledger that is away refuses nobody by itself', async () => {
+    rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
+    const away = new OperationalError('redis', 'there is no connection', { retryable: true });
+    const ledger = { take: () => Promise.reject(away) };
+    limits = new Limits({ rules: () => rules, ledger, clock, meters: noLimitMeters, log: silentLog });
+    const words = [await buy(), await buy(), await buy()].map((refused) => refused?.word ?? 'in');
+    expect(words).to.deep.equal(['in', 'in', 'rate_limited']);
+  });
+
+  it('smooths what comes faster than the batcher is to see, and refuses who would wait too long', async () => {
+    rules = limitsRules.parse({ mode: 'on', leaky: { ratePerSecond: 100, waitMaxMs: 10 } });
+    expect(limits.smooth()).to.equal(null);
+    const waits = limits.smooth();
+    expect(limits.smooth()).to.equal('rate_limited');
+    clock.advance(10);
+    await waits;
+    expect(refusals).to.deep.equal(['purchase leaky on']);
+  });
+
+  it('rules that cannot hold are refused with the place of the mistake', () => {
+    const wrong = [
+      { purchase: { user: { limit: 0, windowMs: 1000 } } },
+      { purchase: { user: { limit: 1, windowMs: 105 } } },
+      { purchase: { global: { ratePerSecond: 0.5, burst: 1 } } },
+      { purchase: { users: USER } },
+      { leaky: { ratePerSecond: 1 } },
+      { mode: 'maybe' },
+    ];
+    const paths = wrong.map((json) => limitsRules.safeParse(json).error?.issues[0]?.path.join('.'));
+    expect(paths).to.deep.equal([
+      ...['purchase.user.limit', 'purchase.user.windowMs', 'purchase.global.ratePerSecond'],
+      ...['purchase', 'leaky.waitMaxMs', 'mode'],
+    ]);
+  });
+});

@@ -1,0 +1,258 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { QueuePasses } from '../../../../src/admission/queue/queue-passes.js';
+import { queueRules, type QueueRules } from '../../../../src/admission/queue/queue-rules.js';
+import { WaitingRooms, type QueueAnswer } from '../../../../src/admission/queue/waiting-rooms.js';
+import { readKeyring } from '../../../../src/admission/sign/keyring.js';
+import { SEALED_BYTES_MAX, Seals } from '../../../../src/admission/sign/seals.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+
+const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough', SEALED_BYTES_MAX);
+const seals = new Seals(KEYS);
+type Waiting = QueueAnswer & { outcome: 'waiting' };
+
+describe('waiting rooms', () => {
+  let clock: ManualClock;
+  let rules: QueueRules;
+  let soldOut: Set<string>;
+  let rooms: WaitingRooms;
+  let sale: { saleId: string; opensAtMs: number };
+
+  const set = (raw: object = {}): void => void (rules = queueRules.parse({ mode: 'on', admitPerSecond: 1, ...raw }));
+  const newRooms = (pick = (max: number): number => max - 1): WaitingRooms =>
+    new WaitingRooms({ rules: () => rules, seals, isSoldOut: (saleId) => soldOut.has(saleId), pick, clock });
+  beforeEach(() => {
+    clock = new ManualClock();
+    set();
+    soldOut = new Set();
+    rooms = newRooms();
+    sale = { saleId: '7', opensAtMs: clock.nowMs() + 10_000 };
+  });
+
+  const join = (userId: string, roles: string[] = []): QueueAnswer => rooms.join(sale, { userId, roles });
+  const ticketOf = (answer: QueueAnswer): string => (answer as Waiting).ticket;
+  const look = (userId: string, ticket: string): QueueAnswer => rooms.look(sale, { userId }, ticket);
+  /** Time passes tick by tick, as the loop sees it. */
+  const elapse = (ms: number): void => {
+    for (let passed = 0; passed < ms; passed += 100) {
+      clock.advance(100);
+      rooms.runOnce();
+    }
+  };
+  const positions = (...users: string[]): unknown[] =>
+    users.map((userId) => {
+      const answer = join(userId);
+      return answer.outcome === 'waiting' ? answer.position : answer.outcome;
+    });
+
+  it('first come first served; each hears his place and when it will be his turn', () => {
+    expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]);
+    expect((join('c') as Waiting).estimateMs).to.equal(13_000);
+    elapse(10_000);
+    expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]); // nobody goes in before the sale is open
+    elapse(1000);
+    expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 1, 2]);
+    elapse(1000);
+    expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]);
+    expect((join('c') as Waiting).estimateMs).to.equal(1000);
+  });
+
+  it('a higher class goes first, whenever it came', () => {
+    join('late-2');
+    join('vip', ['queue-p0']);
+    join('member', ['x', 'queue-p1']);
+    expect((join('vip') as Waiting).priority).to.equal('P0');
+    expect(positions('vip', 'member', 'late-2')).to.deep.equal([1, 2, 3]);
+    elapse(11_000);
+    join('vip-2', ['queue-p0']);
+    expect(positions('vip', 'vip-2', 'member', 'late-2')).to.deep.equal(['admitted', 1, 2, 3]);
+  });
+
+  it('a reload keeps the place, with the ticket and without', () => {
+    const ticket = ticketOf(join('a'));
+    positions('b', 'c');
+    expect(positions('a', 'b', 'a')).to.deep.equal([1, 2, 1]);
+    expect((look('a', ticket) as Waiting).position).to.equal(1);
+    expect(rooms.waiting).to.equal(3);
+  });
+
+  it('a ticket is worth nothing for somebody else, for another sale, or when it is changed', () => {
+    const ticket = ticketOf(join('a'));
+    expect(look('b', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(rooms.look({ ...sale, saleId: '8' }, { userId: 'a' }, ticket)).to.deep.equal({
+      outcome: 'ticket_not_found',
+    });
+    expect(look('a', ticket.replace('.2.', '.0.'))).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(look('a', 'x')).to.deep.equal({ outcome: 'ticket_not_found' });
+  });
+
+  it('by lot: before the draw nobody has a place; at the start the lot names one for each', () => {
+    set({ order: 'lot' });
+    rooms = newRooms(() => 0);
+    for (const user of ['a', 'b', 'c', 'd']) expect(join(user)).to.include({ position: null, estimateMs: null });
+    elapse(10_000);
+    join('late');
+    // pick 0 each time moves the first one to the end, step by step: b, c, d, a
+    expect(positions('b', 'c', 'd', 'a', 'late')).to.deep.equal([1, 2, 3, 4, 5]);
+  });
+
+  it('sold out ends the queue at once, for those who ask and for those who do not', () => {
+    const ticket = ticketOf(join('a'));
+    positions('b', 'c');
+    soldOut.add('7');
+    expect(look('a', ticket)).to.deep.equal({ outcome: 'sold_out' });
+    expect(rooms.waiting).to.equal(0);
+    expect(join('d')).to.deep.equal({ outcome: 'sold_out' });
+    soldOut.clear(); // units came back
+    positions('e', 'f');
+    soldOut.add('7');
+    rooms.runOnce();
+    expect(rooms.waiting).to.equal(0);
+  });
+
+  it('whoever does not ask any more loses his place; who asks keeps it for ever', () => {
+    set({ idleMs: 3000, admitPerSecond: 0 });
+    const gone = ticketOf(join('gone'));
+    join('stays');
+    elapse(2000);
+    for (let second = 2; second < 20; second++) {
+      expect(positions('stays', 'late')).to.deep.equal(second < 3 ? [2, 3] : [1, 2]);
+      elapse(1000);
+    }
+    expect(rooms.waiting).to.equal(2);
+    expect(look('gone', gone)).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(positions('stays', 'late', 'gone')).to.deep.equal([1, 2, 3]);
+  });
+
+  it('a pass ends; the old ticket brings nobody back to his old place, a new one is at the end', () => {
+    set({ passMs: 2000, idleMs: 60_000, admitPerSecond: 0.1 });
+    const ticket = ticketOf(join('a'));
+    elapse(10_000);
+    positions('b', 'c');
+    elapse(10_000);
+    expect(join('a').outcome).to.equal('admitted');
+    elapse(2100);
+    expect(look('a', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(positions('b', 'c', 'a')).to.deep.equal([1, 2, 3]);
+  });
+
+  it('a room that was lost comes back as it was, from the tickets of those who ask', () => {
+    const tickets = ['a', 'b', 'c', 'd'].map((userId) => {
+      clock.advance(10);
+      return [userId, ticketOf(join(userId, userId === 'd' ? ['queue-p1'] : []))] as const;
+    });
+    rooms = newRooms(); // another process, or the same after its end
+    clock.advance(10);
+    join('new');
+    for (const [userId, ticket] of tickets.toReversed()) look(userId, ticket);
+    expect(positions('d', 'a', 'b', 'c', 'new')).to.deep.equal([1, 2, 3, 4, 5]);
+  });
+
+  it('each process lets in its share', () => {
+    set({ admitPerSecond: 10, processes: 5 });
+    sale.opensAtMs = clock.nowMs();
+    positions(...Array.from({ length: 50 }, (_, index) => `u${index}`));
+    elapse(10_000);
+    expect(50 - rooms.waiting).to.be.within(20, 21);
+  });
+
+  it('where nobody waits the first one goes straight in', () => {
+    sale.opensAtMs = clock.nowMs() - 60_000;
+    expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]); // one second of credit, and one place
+  });
+
+  it('admits within 1 % of rate × time, whoever comes and goes', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 500 }),
+        fc.array(fc.integer({ min: 1, max: 999 }), { minLength: 30, maxLength: 60 }),
+        (admitPerSecond, gapsMs) => {
+          set({ admitPerSecond, ticketsMax: 1_000_000, passMs: 3_600_000, idleMs: 3_600_000 });
+          rooms = newRooms();
+          sale = { saleId: '7', opensAtMs: clock.nowMs() };
+          let joined = 0;
+          let passedMs = 0;
+          for (const gapMs of gapsMs) {
+            while (rooms.waiting < admitPerSecond + 2) join(`u${joined++}`);
+            clock.advance(gapMs); // the loop may be late
+            passedMs += gapMs;
+            rooms.runOnce();
+            const due = (admitPerSecond * passedMs) / 1000;
+            const tick = (admitPerSecond * 100) / 1000; // doors open at ticks only
+            expect(joined - rooms.waiting).to.be.within(due * 0.99 - tick - 2, due * 1.01 + 2);
+          }
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('rules that change are in force at once: off, a new rate, a full room', () => {
+    set({ admitPerSecond: 0 });
+    sale.opensAtMs = clock.nowMs();
+    positions('a', 'b', 'c');
+    elapse(30_000);
+    expect(rooms.waiting).to.equal(3);
+    expect((join('a') as Waiting).estimateMs).to.equal(null);
+    set({ admitPerSecond: 100 });
+    elapse(1100);
+    expect(rooms.waiting).to.equal(0);
+    set({ ticketsMax: 3 });
+    expect(join('d')).to.deep.equal({ outcome: 'overloaded' });
+    set({ mode: 'off' });
+    expect(join('d')).to.deep.equal({ outcome: 'no_queue' });
+    set({ sales: ['8'] });
+    expect(join('d')).to.deep.equal({ outcome: 'no_queue' });
+  });
+
+  it('an empty room is forgotten', () => {
+    set({ idleMs: 1000 });
+    join('a');
+    elapse(1200);
+    expect(rooms).to.have.property('waiting', 0);
+    sale.opensAtMs = clock.nowMs() - 60_000; // the sale was moved: a room that was kept would not know
+    expect(positions('b')).to.deep.equal(['admitted']);
+  });
+
+  describe('the pass at the purchase', () => {
+    let refused: string[];
+    const passes = (): QueuePasses => {
+      refused = [];
+      const meters = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+      return new QueuePasses({ rules: () => rules, seals: new Seals(KEYS), clock, meters });
+    };
+    const admitted = (): string => {
+      sale.opensAtMs = clock.nowMs();
+      clock.advance(1000);
+      const answer = join('a');
+      return answer.outcome === 'admitted' ? answer.pass : 'none';
+    };
+
+    it('is believed by every process, for its buyer and sale, until it ends', () => {
+      const pass = admitted();
+      const guard = passes();
+      expect(guard.check('7', 'a', pass)).to.equal(null);
+      expect(guard.check('7', 'b', pass)).to.equal('forbidden');
+      expect(guard.check('8', 'a', pass)).to.equal('forbidden');
+      expect(guard.check('7', 'a', undefined)).to.equal('forbidden');
+      clock.advance(rules.passMs - 1);
+      expect(guard.check('7', 'a', pass)).to.equal(null);
+      clock.advance(1);
+      expect(guard.check('7', 'a', pass)).to.equal('forbidden');
+      expect(refused).to.deep.equal(['bad_pass', 'bad_pass', 'no_pass', 'ended'].map((word) => `queue ${word} on`));
+    });
+
+    it('a ticket is no pass', () => {
+      expect(passes().check('7', 'a', ticketOf(join('a')))).to.equal('forbidden');
+    });
+
+    it('a dry run counts and lets in; off asks nothing', () => {
+      const guard = passes();
+      set({ mode: 'dry_run' });
+      expect(guard.check('7', 'a', undefined)).to.equal(null);
+      set({ mode: 'off' });
+      expect(guard.check('7', 'a', undefined)).to.equal(null);
+      expect(refused).to.deep.equal(['queue no_pass dry_run']);
+    });
+  });
+});

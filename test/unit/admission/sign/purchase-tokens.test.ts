@@ -1,0 +1,122 @@
+import { expect } from 'chai';
+import { readKeyring } from '../../../../src/admission/sign/keyring.js';
+import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign/purchase-tokens.js';
+import { SEALED_BYTES_MAX, Seals } from '../../../../src/admission/sign/seals.js';
+import { signRules, type TokenRules } from '../../../../src/admission/sign/sign-rules.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { MemoryPurchaseTokenLedger } from '../../../helpers/memory/memory-purchase-token-ledger.js';
+
+const KEYS = readKeyring('k1:a-secret-for-tokens-that-is-long-enough-1', SEALED_BYTES_MAX);
+
+describe('purchase tokens', () => {
+  let clock: ManualClock;
+  let ledger: MemoryPurchaseTokenLedger;
+  let rules: TokenRules;
+  let refused: string[];
+  let tokens: PurchaseTokens;
+  let sale: { saleId: string; stock: number; opensAtMs: number; closesAtMs: number };
+
+  const set = (raw: object = {}): void => void (rules = signRules.parse({ tokens: { mode: 'on', ...raw } }).tokens);
+  beforeEach(() => {
+    clock = new ManualClock();
+    ledger = new MemoryPurchaseTokenLedger(clock);
+    refused = [];
+    set();
+    const nowMs = clock.nowMs();
+    sale = { saleId: '7', stock: 2, opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 3_600_000 };
+    const meters = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+    tokens = new PurchaseTokens({ rules: () => rules, seals: new Seals(KEYS), ledger, clock, meters });
+  });
+
+  const hand = (userId: string): Promise<TokenAnswer> => tokens.hand(sale, userId);
+  const handed = async (userId: string): Promise<string> => {
+    const answer = await hand(userId);
+    return answer.outcome === 'handed' ? answer.token : answer.outcome;
+  };
+  const check = (userId: string, token: string | undefined, requestId = 'r1', saleId = '7'): unknown =>
+    tokens.check({ saleId, userId, requestId }, token);
+
+  it('are handed out from leadMs before the start until the end of the sale', async () => {
+    for (const [atMs, word] of [
+      [sale.opensAtMs - 300_001, 'not_open'],
+      [sale.opensAtMs - 300_000, 'handed'],
+      [sale.closesAtMs - 1, 'handed'],
+      [sale.closesAtMs, 'closed'],
+    ] as const) {
+      clock.advance(atMs - clock.nowMs());
+      expect((await hand('a')).outcome, String(atMs)).to.equal(word);
+    }
+  });
+
+  it('there are perUnit × stock, rounded up, one a buyer; who has one gets it again', async () => {
+    set({ perUnit: 1.2 }); // of 2 units: 2.4, so 3
+    for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await hand(user)).outcome, user).to.equal('handed');
+    expect(await hand('d')).to.deep.equal({ outcome: 'tokens_gone' });
+    expect((await hand('c')).outcome).to.equal('handed');
+  });
+
+  it('a token is good for one purchase, and for that one as often as it is tried', async () => {
+    const token = await handed('a');
+    expect(await check('a', token, 'r1')).to.equal(null);
+    expect(await check('a', token, 'r1')).to.equal(null);
+    expect(await check('a', token, 'r2')).to.equal('forbidden');
+    expect(await check('a', await handed('a'), 'r2')).to.equal('forbidden'); // fetched again it is the same one
+    expect(refused).to.deep.equal(['token spent_otherwise on', 'token spent_otherwise on']);
+  });
+
+  it('a token is worth nothing for another buyer or sale, and an invented one asks nobody', async () => {
+    const token = await handed('a');
+    const asked = ledger.asked;
+    expect(check('b', token)).to.equal('forbidden');
+    expect(check('a', token, 'r1', '8')).to.equal('forbidden');
+    expect(check('a', 'k1.9999999999999.AAAA')).to.equal('forbidden');
+    expect(check('a', undefined)).to.equal('forbidden');
+    expect(ledger.asked).to.equal(asked);
+    expect(refused).to.deep.equal(
+      ['bad_token', 'bad_token', 'bad_token', 'no_token'].map((word) => `token ${word} on`),
+    );
+  });
+
+  it('its time begins when the sale opens; when it is over a retry still gets in, and a new token helps', async () => {
+    const [spent, idle] = [await handed('a'), await handed('b')];
+    clock.advance(60_000 + rules.lifeMs - 1);
+    expect(await check('a', spent)).to.equal(null);
+    clock.advance(1);
+    expect(await check('a', spent)).to.equal(null);
+    expect(await check('b', idle)).to.equal('forbidden');
+    expect(refused).to.deep.equal(['token ended on']);
+    expect(await check('b', await handed('b'))).to.equal(null);
+  });
+
+  it('a list that was lost hurts nobody who has a token', async () => {
+    const token = await handed('a');
+    ledger.lose();
+    expect(await check('a', token, 'r1')).to.equal(null);
+    expect(await check('a', token, 'r2')).to.equal('forbidden');
+  });
+
+  it('Redis away: unavailable, or let in where the rules say so, while the token is good', async () => {
+    const token = await handed('a');
+    ledger.down = true;
+    expect(await check('a', token)).to.equal('unavailable');
+    set({ down: 'allow' });
+    expect(await check('a', token)).to.equal(null);
+    expect(check('a', 'x')).to.equal('forbidden');
+    clock.advance(60_000 + rules.lifeMs);
+    expect(await check('a', token)).to.equal('unavailable');
+    const error = await hand('a').catch((thrown: unknown) => thrown);
+    expect(error).to.have.property('name', 'OperationalError');
+  });
+
+  it('off, and for other sales, nothing is asked or handed out; a dry run counts and lets in', async () => {
+    for (const raw of [{ mode: 'off' }, { sales: ['8'] }]) {
+      set(raw);
+      expect(check('a', undefined)).to.equal(null);
+      expect(await hand('a')).to.deep.equal({ outcome: 'not_needed' });
+    }
+    expect([ledger.asked, refused]).to.deep.equal([0, []]);
+    set({ mode: 'dry_run' });
+    expect(check('a', undefined)).to.equal(null);
+    expect(refused).to.deep.equal(['token no_token dry_run']);
+  });
+});

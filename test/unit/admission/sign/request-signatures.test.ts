@@ -1,0 +1,227 @@
+import { createHash, createHmac } from 'node:crypto';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { CANONICAL_BYTES_MAX, canonicalText } from '../../../../src/admission/sign/canonical-request.js';
+import { readKeyring } from '../../../../src/admission/sign/keyring.js';
+import { RequestSignatures, type SignatureHead } from '../../../../src/admission/sign/request-signatures.js';
+import { signRequest } from '../../../../src/admission/sign/sign-request.js';
+import { signRules, type SignRules } from '../../../../src/admission/sign/sign-rules.js';
+import type { HmacSha256 } from '../../../../src/core/hmac.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { MemoryNonceStore } from '../../../helpers/memory/memory-nonce-store.js';
+
+const SECRETS = {
+  'app-1': 'first-secret-of-the-app-with-40-bytes-ok',
+  'app-2': 'second-secret-of-the-app-with-40-bytes-k',
+};
+const keys = readKeyring(`app-1:${SECRETS['app-1']},app-2:${SECRETS['app-2']}`, CANONICAL_BYTES_MAX);
+const keyOf = (id: string): HmacSha256 => keys.get(id) as HmacSha256;
+const PURCHASE = { method: 'POST', path: '/v1/sales/7/purchases', body: '{"quantity":1}' };
+
+/** The signature as any client would compute it, with nothing of ours. */
+const VECTOR = {
+  ...{ secret: SECRETS['app-1'], timestamp: '1767225600', nonce: 'n-0123456789abcdef' },
+  signature: 'ykH5fms3oY7G7lcK_LZk4VNqePs8LVF7NGKhU61qsYY',
+};
+
+describe('signed requests', () => {
+  let clock: ManualClock;
+  let nonces: MemoryNonceStore;
+  let rules: SignRules;
+  let refused: string[];
+  let signatures: RequestSignatures;
+  let made = 0;
+
+  const set = (raw: object): void => void (rules = signRules.parse(raw));
+  beforeEach(() => {
+    clock = new ManualClock(); // 2026-01-01T00:00:00Z, which is 1767225600
+    nonces = new MemoryNonceStore(clock);
+    refused = [];
+    set({ mode: 'on', keys: ['app-1'] });
+    const meters = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+    signatures = new RequestSignatures({ rules: () => rules, keys, nonces, clock, meters });
+  });
+
+  const stamp = (offsetMs = 0): string => String(Math.floor((clock.nowMs() + offsetMs) / 1000));
+  const signed = (keyId = 'app-1', parts: object = {}): Record<string, string> => {
+    const nonce = `nonce-of-the-test-${made++}`;
+    return signRequest(keyId, keyOf(keyId), { ...PURCHASE, timestamp: stamp(), nonce, ...parts });
+  };
+  /** Both halves, as the lane asks them. */
+  const ask = async (headers: Record<string, string>, request: Partial<typeof PURCHASE> = {}): Promise<unknown> => {
+    const head = signatures.begin('7', headers);
+    if (head === null || head === 'bad_signature') return head;
+    return signatures.finish(head, { ...PURCHASE, ...request });
+  };
+
+  it('a client that follows the page is believed: the vector of the docs', async () => {
+    const { secret, timestamp, nonce, signature } = VECTOR;
+    const bodyHash = createHash('sha256').update(PURCHASE.body).digest('hex');
+    const text = `SECKILL-HMAC-SHA256\nPOST\n/v1/sales/7/purchases\n${bodyHash}\n${timestamp}\n${nonce}`;
+    expect(createHmac('sha256', secret).update(text).digest('base64url')).to.equal(signature);
+    const headers = { 'seckill-key-id': 'app-1', 'seckill-timestamp': timestamp };
+    expect(await ask({ ...headers, 'seckill-nonce': nonce, 'seckill-signature': signature })).to.equal(null);
+    expect(refused).to.deep.equal([]);
+  });
+
+  it('two requests that differ have texts that differ', () => {
+    const part = fc.oneof(fc.constantFrom('', '1', '12', 'POST', '/', 'a b'), fc.stringMatching(/^[!-~]{0,8}$/));
+    const request = fc.record({ method: part, path: part, body: fc.string(), timestamp: part, nonce: part });
+    fc.assert(
+      fc.property(request, request, (one, other) => {
+        const same = (Object.keys(one) as (keyof typeof one)[]).every((name) => one[name] === other[name]);
+        expect(canonicalText(one) === canonicalText(other)).to.equal(same);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('whatever is changed after the signing, it is bad_signature and no nonce is taken', async () => {
+    const changes: [string, Partial<typeof PURCHASE>, Record<string, string>][] = [
+      ['method', { method: 'PUT' }, {}],
+      ['path', { path: '/v1/sales/8/purchases' }, {}],
+      ['query', { path: '/v1/sales/7/purchases?x' }, {}],
+      ['body', { body: '{"quantity":2}' }, {}],
+      ['no body', { body: '' }, {}],
+      ['time', {}, { 'seckill-timestamp': stamp(1000) }],
+      ['nonce', {}, { 'seckill-nonce': 'another-nonce-of-the-test' }],
+      ['key', {}, { 'seckill-key-id': 'app-2' }],
+    ];
+    set({ mode: 'on', keys: ['app-1', 'app-2'] });
+    for (const [what, request, headers] of changes) {
+      expect(await ask({ ...signed(), ...headers }, request), what).to.equal('bad_signature');
+    }
+    expect(refused).to.deep.equal(changes.map(() => 'sign forged on'));
+    expect(nonces.asked).to.equal(0);
+  });
+
+  it('one character of the signature is enough', async () => {
+    const headers = signed();
+    const good = headers['seckill-signature'] as string;
+    for (let i = 0; i < good.length; i++) {
+      const other = good[i] === 'A' ? 'B' : 'A';
+      const bad = good.slice(0, i) + other + good.slice(i + 1);
+      expect(await ask({ ...headers, 'seckill-signature': bad }), String(i)).to.equal('bad_signature');
+    }
+    expect(await ask(headers)).to.equal(null);
+  });
+
+  it('headers that are missing or odd are refused before the body is read', () => {
+    for (const [name, values, word] of [
+      ['seckill-signature', [undefined], 'not_signed'],
+      ['seckill-signature', ['', 'x', 'A'.repeat(44), `${'A'.repeat(42)}=`, 'AA, BB'], 'malformed'],
+      ['seckill-key-id', [undefined, '', 'a b', 'x'.repeat(65)], 'malformed'],
+      ['seckill-timestamp', [undefined, '', '-1', '1.5', '1e9', 'now', '9'.repeat(13)], 'malformed'],
+      ['seckill-nonce', [undefined, '', 'short', 'x'.repeat(65), 'with a blank in it '], 'malformed'],
+      ['seckill-key-id', ['app-3', 'app-2'], 'unknown_key'],
+    ] as const) {
+      for (const value of values) {
+        refused.length = 0;
+        const headers: Record<string, string | undefined> = { ...signed(), [name]: value };
+        expect(signatures.begin('7', headers), `${name}: ${value}`).to.equal('bad_signature');
+        expect(refused).to.deep.equal([`sign ${word} on`]);
+      }
+    }
+  });
+
+  it('±300 s around our clock are in time, to the second; beyond it is stale', async () => {
+    for (const [offsetMs, answer] of [
+      [-300_000, null],
+      [300_000, null],
+      [-301_000, 'bad_signature'],
+      [301_000, 'bad_signature'],
+      [-1e9, 'bad_signature'],
+    ] as const) {
+      expect(await ask(signed('app-1', { timestamp: stamp(offsetMs) })), String(offsetMs)).to.equal(answer);
+    }
+    expect(refused.every((word) => word === 'sign stale on')).to.equal(true);
+  });
+
+  it('a request is good once: its replay is refused for as long as its time stamp would be good', async () => {
+    const headers = signed('app-1', { timestamp: stamp(300_000) }); // as far ahead as may be
+    expect(await ask(headers)).to.equal(null);
+    for (let waitedMs = 0; waitedMs <= 600_000; waitedMs += 50_000) {
+      expect(await ask(headers), String(waitedMs)).to.equal('bad_signature');
+      clock.advance(50_000);
+    }
+    expect(refused.slice(0, -1).every((word) => word === 'sign nonce_used on')).to.equal(true);
+    expect(refused).to.have.length(13);
+  });
+
+  it('of twenty replays at once one gets in', async () => {
+    const headers = signed();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ask(headers)));
+    expect(answers.filter((answer) => answer === null)).to.have.length(1);
+  });
+
+  it('keys change by id: the old one is good beside the new one until the rules drop it', async () => {
+    set({ mode: 'on', keys: ['app-1', 'app-2'] });
+    expect([await ask(signed('app-1')), await ask(signed('app-2'))]).to.deep.equal([null, null]);
+    set({ mode: 'on', keys: ['app-2'] });
+    expect([await ask(signed('app-1')), await ask(signed('app-2'))]).to.deep.equal(['bad_signature', null]);
+  });
+
+  it('a key that the rules name and no process has is bad_signature', async () => {
+    set({ mode: 'on', keys: ['app-9'] });
+    expect(await ask({ ...signed(), 'seckill-key-id': 'app-9' })).to.equal('bad_signature');
+  });
+
+  it('Redis away: unavailable, or let in where the rules say so; a forged one never is', async () => {
+    nonces.down = true;
+    expect(await ask(signed())).to.equal('unavailable');
+    set({ mode: 'on', keys: ['app-1'], down: 'allow' });
+    expect(await ask(signed())).to.equal(null);
+    expect(await ask(signed(), { body: '' })).to.equal('bad_signature');
+    expect(refused).to.deep.equal(['sign unavailable on', 'sign forged on']);
+  });
+
+  it('a bug of the store is not taken for an outage', async () => {
+    nonces.take = () => Promise.reject(new TypeError('a bug'));
+    const error = await ask(signed()).catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(TypeError);
+  });
+
+  it('off, and for other sales, nothing is asked; in a dry run it is counted and let in', async () => {
+    set({});
+    expect(await ask({})).to.equal(null);
+    set({ mode: 'on', keys: ['app-1'], sales: ['8'] });
+    expect(await ask({})).to.equal(null);
+    expect(refused).to.deep.equal([]);
+    set({ mode: 'dry_run', keys: ['app-1'] });
+    expect(await ask({})).to.equal(null);
+    expect(await ask(signed(), { body: 'x' })).to.equal(null);
+    expect(refused).to.deep.equal(['sign not_signed dry_run', 'sign forged dry_run']);
+  });
+
+  it('rules that change while the body is on its way count', async () => {
+    const head = signatures.begin('7', signed()) as SignatureHead;
+    set({});
+    expect(await signatures.finish(head, { ...PURCHASE, body: 'x' })).to.equal(null);
+    expect([refused, nonces.asked]).to.deep.equal([[], 0]);
+  });
+});
+
+describe('keyring', () => {
+  const secret = 's'.repeat(32);
+  it('reads nothing, one or several, in their order', () => {
+    expect(readKeyring('', 10).size).to.equal(0);
+    expect([...readKeyring(`b:${secret},a:${secret}:=`, 10).keys()]).to.deep.equal(['b', 'a']);
+  });
+
+  it('says what is wrong and never shows a secret', () => {
+    for (const [text, words] of [
+      ['x', /key 1 needs the form/],
+      [`a:${secret},:${secret}`, /key 2 needs the form/],
+      [`a b:${secret}`, /key 1 needs the form/],
+      [`a:${secret},a:${secret}`, /key 2 has the id of one before it/],
+      [`a:${secret.slice(1)}`, /the secret of key 1 needs at least 32 bytes/],
+      [`${secret}:a`, /the secret of key 1 needs/], // the two in the wrong order
+      [Array.from({ length: 65 }, (_, index) => `k${index}:${secret}`).join(','), /at most 64/],
+    ] as const) {
+      expect(() => readKeyring(text, 10))
+        .to.throw(RangeError, words)
+        .with.property('message')
+        .that.does.not.match(/sss/);
+    }
+  });
+});

@@ -1,0 +1,62 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { readKeyring } from '../../../../src/admission/sign/keyring.js';
+import { SEALED_BYTES_MAX, Seals, type SealOf } from '../../../../src/admission/sign/seals.js';
+
+const ring = (...ids: string[]): Seals =>
+  new Seals(
+    readKeyring(ids.map((id) => `${id}:secret-of-${id}-that-is-long-enough-for-us`).join(','), SEALED_BYTES_MAX),
+  );
+const WHAT: SealOf = { kind: 'purchase-token', saleId: '7', userId: 'u1' };
+
+describe('seals', () => {
+  const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
+
+  it('what was sealed is opened again, by whom it was sealed for', () => {
+    fc.assert(
+      fc.property(id, id, fc.array(id, { maxLength: 3 }), (saleId, userId, fields) => {
+        const what = { ...WHAT, saleId, userId };
+        expect(ring('k1').open(what, ring('k1').seal(what, fields))).to.deep.equal(fields);
+      }),
+    );
+  });
+
+  it('a seal is worth nothing for another sale, buyer or purpose, nor when a character of it changes', () => {
+    const seals = ring('k1');
+    const text = seals.seal(WHAT, [123, 'abc']);
+    for (const other of [{ saleId: '8' }, { userId: 'u2' }, { kind: 'queue-pass' }] as Partial<SealOf>[]) {
+      expect(seals.open({ ...WHAT, ...other }, text)).to.equal(null);
+    }
+    for (let i = 0; i < text.length; i++) {
+      const other = text[i] === 'A' ? 'B' : 'A';
+      expect(seals.open(WHAT, text.slice(0, i) + other + text.slice(i + 1)), String(i)).to.equal(null);
+    }
+    expect(seals.open(WHAT, text)).to.deep.equal(['123', 'abc']);
+  });
+
+  it('parts cannot be moved between the buyer and the fields', () => {
+    const seals = ring('k1');
+    const text = seals.seal({ ...WHAT, saleId: '7', userId: 'u1' }, ['1']);
+    const [keyId, , mac] = text.split('.');
+    expect(seals.open({ ...WHAT, saleId: '7', userId: `u1.${keyId}` }, `1.${mac}`)).to.equal(null);
+  });
+
+  it('keys change: the first one seals, an older one is believed while it is there', () => {
+    const old = ring('k1').seal(WHAT, [1]);
+    expect(ring('k2', 'k1').seal(WHAT, [1])).to.match(/^k2\./);
+    expect(ring('k2', 'k1').open(WHAT, old)).to.deep.equal(['1']);
+    expect(ring('k2').open(WHAT, old)).to.equal(null);
+  });
+
+  it('without a key nothing is sealed and nothing believed; no field may be odd', () => {
+    expect(() => ring().seal(WHAT, [1])).to.throw(RangeError, 'no key');
+    expect(ring().open(WHAT, ring('k1').seal(WHAT, [1]))).to.equal(null);
+    expect(() => ring('k1').seal(WHAT, ['schlüssel'])).to.throw(RangeError, 'ASCII');
+  });
+
+  it('anything at all is no seal, and never a throw', () => {
+    const seals = ring('k1');
+    fc.assert(fc.property(fc.string({ maxLength: 60, unit: 'binary' }), (text) => seals.open(WHAT, text) === null));
+    expect(seals.open(WHAT, `k1.${'a'.repeat(600)}.${'A'.repeat(43)}`)).to.equal(null);
+  });
+});

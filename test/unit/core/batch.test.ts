@@ -1,0 +1,146 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { BATCH_SIZE_CEILING, decodeBatch, newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
+import { purchaseKey } from '../../../src/core/purchase.js';
+import { purchaseOf, purchasesOf } from '../../helpers/sales.js';
+
+const sealed = (parts: Partial<Omit<Batch, 'body'>> = {}): Batch =>
+  sealBatch({
+    ...{ batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAtMs: 1_700_000_000_000, trace: '' },
+    purchases: purchasesOf('u1', 'u2*3'),
+    ...parts,
+  });
+
+/** A good body with one field changed. */
+const bodyWith = (field: string, value: unknown): string =>
+  JSON.stringify({ ...JSON.parse(sealed().body), [field]: value });
+
+describe('batch', () => {
+  it('has an id that a command takes as it is, and that no other batch has', () => {
+    const ids = Array.from({ length: 1_000 }, newBatchId);
+    for (const id of ids) expect(id).to.match(/^[A-Za-z][A-Za-z0-9_-]{21}$/);
+    expect(new Set(ids).size).to.equal(ids.length);
+  });
+
+  it('is written as consumers expect it: short names, purchases as triples', () => {
+    expect(JSON.parse(sealed({ trace: 'abc' }).body)).to.deep.equal({
+      ...{ v: 1, batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAt: 1_700_000_000_000, trace: 'abc' },
+      purchases: [
+        ['u1', 'k1', 1],
+        ['u2', 'k1', 3],
+      ],
+    });
+  });
+
+  it('any batch is read as it was written', () => {
+    const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
+    const purchase = fc.record({ userId: id, requestId: id, quantity: fc.integer({ min: 1, max: 1000 }) });
+    fc.assert(
+      fc.property(
+        fc.record({
+          batchId: id,
+          saleId: fc.stringMatching(/^[1-9][0-9]{0,17}$/),
+          bucket: fc.nat(),
+          epoch: fc.integer({ min: 1 }),
+          createdAtMs: fc.nat({ max: 4e12 }),
+          trace: fc.stringMatching(/^[0-9a-f]{0,128}$/),
+          purchases: fc.uniqueArray(purchase, { minLength: 1, maxLength: 30, selector: purchaseKey }),
+        }),
+        (parts) => {
+          const batch = sealBatch(parts);
+          expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  it('M7 anything at all is an answer, never a throw', () => {
+    fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (body) => void decodeBatch(body)));
+    for (const body of ['', 'null', '[]', '1', '"x"', '{', '[{"v":2}]']) {
+      expect(decodeBatch(body).outcome, body).to.equal('undecodable');
+    }
+  });
+
+  it('M7 another version is told apart from rubbish: a later program may know it', () => {
+    for (const version of [0, 2, '1', null, undefined]) {
+      expect(decodeBatch(bodyWith('v', version)).outcome).to.equal('unknown_version');
+    }
+  });
+
+  const bad: [string, unknown, RegExp][] = [
+    ['batchId', '', /batchId/],
+    ['batchId', 'a}b', /batchId/],
+    ['batchId', 7, /batchId/],
+    ['saleId', 7, /saleId/],
+    ['saleId', '07', /saleId/],
+    ['saleId', '7}:x{', /saleId/],
+    ['saleId', '1234567890123456789', /saleId/],
+    ['bucket', -1, /bucket/],
+    ['bucket', 0.5, /bucket/],
+    ['bucket', '0', /bucket/],
+    ['epoch', 0, /epoch/],
+    ['epoch', 1.5, /epoch/],
+    ['createdAt', -1, /createdAt/],
+    ['createdAt', 'now', /createdAt/],
+    ['trace', 'x'.repeat(129), /trace/],
+    ['trace', null, /trace/],
+    ['purchases', [], /filled list/],
+    ['purchases', {}, /filled list/],
+    ['purchases', [['u1', 'k1']], /triple/],
+    ['purchases', [['u1', 'k1', 1, 1]], /triple/],
+    ['purchases', ['u1'], /triple/],
+    ['purchases', [['u 1', 'k1', 1]], /purchase 0 has a bad id/],
+    [
+      'purchases',
+      [
+        ['u1', 'k1', 1],
+        ['u2', 'k/1', 1],
+      ],
+      /purchase 1 has a bad id/,
+    ],
+    ['purchases', [['u1', 'k1', 0]], /bad quantity/],
+    ['purchases', [['u1', 'k1', 1001]], /bad quantity/],
+    ['purchases', [['u1', 'k1', '1']], /bad quantity/],
+    ['purchases', [['u1', 'k1', 1.5]], /bad quantity/],
+    ['purchases', Array.from({ length: BATCH_SIZE_CEILING + 1 }, (_, i) => ['u', `k${i}`, 1]), /more than/],
+  ];
+  for (const [field, value, detail] of bad) {
+    const shown = JSON.stringify(value).slice(0, 40);
+    it(`M7 S6 ${field} ${shown} makes it undecodable, with the reason`, () => {
+      const decoded = decodeBatch(bodyWith(field, value));
+      expect(decoded.outcome).to.equal('undecodable');
+      expect(decoded).to.have.property('detail').that.matches(detail);
+    });
+  }
+
+  it('G5 a key may stand in it once; equal request ids of two buyers are two keys', () => {
+    expect(
+      decodeBatch(
+        bodyWith('purchases', [
+          ['u1', 'k1', 1],
+          ['u1', 'k1', 2],
+        ]),
+      ).outcome,
+    ).to.equal('undecodable');
+    expect(
+      decodeBatch(
+        bodyWith('purchases', [
+          ['u1', 'k1', 1],
+          ['u2', 'k1', 1],
+        ]),
+      ).outcome,
+    ).to.equal('decoded');
+  });
+
+  it('takes exactly as many purchases as its ceiling', () => {
+    const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`u${index}`));
+    expect(decodeBatch(sealed({ purchases: crowd }).body).outcome).to.equal('decoded');
+  });
+
+  it('names from outside cannot become fields of an object', () => {
+    const body = sealed().body.replace('{', '{"__proto__":{"polluted":1},');
+    expect(decodeBatch(body).outcome).to.equal('decoded');
+    expect(({} as { polluted?: number }).polluted).to.equal(undefined);
+  });
+});

@@ -1,0 +1,228 @@
+import { expect } from 'chai';
+import { integer, text, type Key } from '../../../../src/core/config/key.js';
+import { ConfigError, loadConfig, type Environment } from '../../../../src/core/config/load.js';
+import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../../../src/core/config/schema.js';
+
+const SECRET = 'a-secret-of-more-than-32-characters!';
+const GOOD: Environment = {
+  JWT_SECRET: SECRET,
+  REDIS_URL: 'redis://:redis-password@127.0.0.1:6379',
+  ROCKETMQ_ENDPOINT: '127.0.0.1:8081',
+  MYSQL_URL: 'mysql://seckill:mysql-password@127.0.0.1:3306/seckill',
+};
+
+/** The problems of a configuration; an empty list when it loads. */
+function problemsOf(sections: readonly SectionName[], env: Environment): readonly string[] {
+  try {
+    loadConfig(sections, env);
+    return [];
+  } catch (error) {
+    expect(error).to.be.instanceOf(ConfigError);
+    return (error as ConfigError).problems;
+  }
+}
+
+describe('config', () => {
+  it('every program starts with the four things that have no default, and nothing else', () => {
+    for (const [program, sections] of Object.entries(PROGRAM_SECTIONS)) {
+      expect(problemsOf(sections, GOOD), program).to.deep.equal([]);
+    }
+    const needed = new Set(Object.values(PROGRAM_SECTIONS).flatMap((sections) => problemsOf(sections, {})));
+    expect([...needed].map((problem) => problem.split(' ')[0])).to.have.members(Object.keys(GOOD));
+  });
+
+  it('a default stands where a key is not set or empty', () => {
+    expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '' }).batch).to.deep.equal({
+      ...{ sizeMax: 192, inFlightMax: 3, gatherMs: 25, queueMax: 8192, waitMaxMs: 2000, roundsMax: 5 },
+    });
+    expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '16' }).batch.sizeMax).to.equal(16);
+  });
+
+  it('one error names every bad key, in every section, with what it must be', () => {
+    const env = { ...GOOD, PORT: '99999', LOG_LEVEL: 'loud', MYSQL_URL: 'http://x', BATCH_SIZE_MAX: 'many' };
+    const problems = problemsOf(PROGRAM_SECTIONS.api, { ...env, ROCKETMQ_ENDPOINT: undefined });
+    expect(problems).to.have.members([
+      'PORT must be a whole number from 0 to 65535, but is "99999"',
+      'BATCH_SIZE_MAX must be a whole number from 1 to 512 (purchases), but is "many"',
+      'ROCKETMQ_ENDPOINT is not set: gRPC endpoint of the RocketMQ proxy.',
+      'MYSQL_URL must be a URL mysql://…, but is not',
+      'LOG_LEVEL must be one of debug, info, warn, error, silent, but is "loud"',
+    ]);
+    const message = new ConfigError(problems).message;
+    for (const problem of problems) expect(message).to.include(`\n  ${problem}`);
+  });
+
+  it('a rule between keys counts in the same error as a bad key of another section', () => {
+    const env = { ...GOOD, BATCH_SIZE_MAX: '100', BATCH_QUEUE_MAX: '50', LOG_LEVEL: 'loud' };
+    expect(problemsOf(PROGRAM_SECTIONS.api, env)).to.have.members([
+      'LOG_LEVEL must be one of debug, info, warn, error, silent, but is "loud"',
+      'BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is 50',
+    ]);
+  });
+
+  const rules: [string, Environment, RegExp][] = [
+    ['the pool serves all loops', { MYSQL_POOL_MAX: '3', WORKER_LOOPS: '2' }, /^MYSQL_POOL_MAX .* WORKER_LOOPS/],
+    [
+      'a message stays invisible longer than a slow statement',
+      { WORKER_INVISIBLE_MS: '10000', MYSQL_QUERY_TIMEOUT_MS: '5001' },
+      /^WORKER_INVISIBLE_MS .* MYSQL_QUERY_TIMEOUT_MS/,
+    ],
+  ];
+  for (const [what, env, problem] of rules) {
+    it(`D2 rule between keys: ${what}; only where both are read`, () => {
+      const problems = problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...env });
+      expect(problems).to.have.length(1);
+      expect(problems[0]).to.match(problem);
+      expect(problemsOf(PROGRAM_SECTIONS.keeper, { ...GOOD, ...env })).to.deep.equal([]);
+    });
+  }
+
+  it('S7 rule between keys: streams leave connections for everything else', () => {
+    const env = { ...GOOD, HTTP_CONNECTIONS_MAX: '4000' };
+    const problems = problemsOf(PROGRAM_SECTIONS.api, env);
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.match(/^EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX .* 4000$/);
+    expect(problemsOf(PROGRAM_SECTIONS.api, { ...env, EVENTS_STREAMS_MAX: '3999' })).to.deep.equal([]);
+  });
+
+  it('S5 proxies are named as networks, one by one, or there are none', () => {
+    const proxies = (text: string): string => loadConfig(['http'], { HTTP_TRUSTED_PROXIES: text }).http.trustedProxies;
+    expect(proxies('')).to.equal('');
+    expect(proxies(' 10.0.0.0/8 ,2001:db8::1')).to.equal('10.0.0.0/8,2001:db8::1');
+    for (const text of ['all', '10.0.0.0/8,', '10.0.0.1/8', 'true']) {
+      const [problem] = problemsOf(['http'], { HTTP_TRUSTED_PROXIES: text });
+      expect(problem, text).to.match(/^HTTP_TRUSTED_PROXIES must be networks .* is none$/);
+    }
+  });
+
+  it('rules hold at their edge', () => {
+    const edge = {
+      MYSQL_POOL_MAX: '4',
+      WORKER_LOOPS: '2',
+      WORKER_INVISIBLE_MS: '10000',
+      MYSQL_QUERY_TIMEOUT_MS: '5000',
+    };
+    expect(problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...edge })).to.deep.equal([]);
+    expect(problemsOf(['batch'], { BATCH_SIZE_MAX: '64', BATCH_QUEUE_MAX: '64' })).to.deep.equal([]);
+    expect(problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '50' })).to.deep.equal([]);
+  });
+
+  it('a purchase may wait longer than its batch gathers', () => {
+    const [problem] = problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '49' });
+    expect(problem).to.equal('BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is 49');
+  });
+
+  it('replicas are waited for at one server, not in a cluster', () => {
+    const [one, cluster] = ['redis://h:6379', 'redis+cluster://h:6379,h:6380'];
+    expect(problemsOf(['redis'], { REDIS_URL: one, REDIS_WAIT_REPLICAS: '1' })).to.deep.equal([]);
+    expect(problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '0' })).to.deep.equal([]);
+    const said = problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '1' });
+    expect(said.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
+  });
+
+  it('S9 secrets are never shown, however wrong they are', () => {
+    const short = 'short-secret';
+    const env = {
+      JWT_SECRET: short,
+      REDIS_URL: 'http://:redis-password@host',
+      MYSQL_URL: 'not a url with mysql-password',
+      ROCKETMQ_ENDPOINT: 'host:1',
+    };
+    const said = problemsOf(PROGRAM_SECTIONS.api, env).join('\n');
+    expect(said).to.include('JWT_SECRET').and.include('REDIS_URL').and.include('MYSQL_URL');
+    for (const hidden of [short, 'redis-password', 'mysql-password']) expect(said).not.to.include(hidden);
+  });
+
+  it('keys that may hold a password are marked as secret', () => {
+    const secrets = Object.values(SCHEMA)
+      .flatMap((section) => Object.values(section) as Key<unknown>[])
+      .filter(({ secret }) => secret);
+    expect(secrets.map(({ env }) => env)).to.have.members([
+      ...['JWT_SECRET', 'REDIS_URL', 'MYSQL_URL', 'PAYMENT_WEBHOOK_SECRET', 'ENTRY_SIGN_KEYS', 'ENTRY_SEAL_KEYS'],
+    ]);
+  });
+
+  it('keys of the entry may be left out; a slip in them is told by its place, without a secret', () => {
+    expect(loadConfig(['entry'], {}).entry).to.deep.equal({ signKeys: '', sealKeys: '' });
+    const good = { ENTRY_SIGN_KEYS: `app-1:${SECRET},app-2:${SECRET}`, ENTRY_SEAL_KEYS: `k1:${SECRET}` };
+    expect(loadConfig(['entry'], good).entry.signKeys).to.equal(good.ENTRY_SIGN_KEYS);
+    const said = problemsOf(['entry'], {
+      ENTRY_SIGN_KEYS: `app-1:${SECRET},hush-hush`,
+      ENTRY_SEAL_KEYS: 'k1:hush-hush',
+    });
+    expect(said).to.have.length(2);
+    expect(said[0]).to.include('ENTRY_SIGN_KEYS must be id:secret,id:secret, but key 2 needs the form');
+    expect(said[1]).to.include('ENTRY_SEAL_KEYS must be id:secret,id:secret, but the secret of key 1 needs');
+    for (const hidden of [SECRET, 'hush-hush']) expect(said.join()).not.to.include(hidden);
+  });
+
+  it('a simulator of payments is a choice, and refused in production; without a webhook secret there is no webhook', () => {
+    const { payment } = loadConfig(PROGRAM_SECTIONS.api, GOOD);
+    expect(payment).to.deep.equal({ provider: 'none', webhookSecret: '' });
+    const simulated = { ...GOOD, PAYMENT_PROVIDER: 'simulator' };
+    expect(loadConfig(PROGRAM_SECTIONS.api, simulated).payment.provider).to.equal('simulator');
+    const said = problemsOf(PROGRAM_SECTIONS.api, { ...simulated, NODE_ENV: 'production' });
+    expect(said).to.have.length(1);
+    expect(said[0]).to.include('PAYMENT_PROVIDER');
+    const short = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET: 'short' });
+    expect(short.join()).to.include('PAYMENT_WEBHOOK_SECRET must have at least 32 characters');
+  });
+
+  it('is frozen, section by section', () => {
+    const config = loadConfig(['batch', 'redis'], GOOD);
+    expect(Object.isFrozen(config) && Object.isFrozen(config.batch) && Object.isFrozen(config.redis)).to.equal(true);
+    expect(() => ((config.batch as { sizeMax: number }).sizeMax = 1)).to.throw(TypeError);
+  });
+
+  it('holds only the sections that were asked for', () => {
+    expect(loadConfig(['batch'], {})).to.have.all.keys('batch');
+  });
+
+  describe('numbers', () => {
+    const port = integer({ env: 'X', doc: 'A port.', unit: '', min: 1, max: 10 });
+    for (const bad of ['0', '11', '1.5', '-1', 'x', ' ', '1x', 'NaN', 'Infinity', '1e400']) {
+      it(`${JSON.stringify(bad)} is refused`, () => {
+        expect(() => port.parse(bad)).to.throw(/must be a whole number from 1 to 10, but is/);
+      });
+    }
+    it('a blank is no zero', () => {
+      const zero = integer({ env: 'X', doc: 'A count.', unit: '', min: 0, max: 10 });
+      expect(() => zero.parse(' ')).to.throw(/must be a whole number/);
+    });
+    it('both ends of the range are in it', () => {
+      expect([port.parse('1'), port.parse('10')]).to.deep.equal([1, 10]);
+    });
+    it('a long value is shown in part', () => {
+      expect(() => port.parse('9'.repeat(500))).to.throw(/^.{0,150}$/);
+    });
+  });
+
+  describe('endpoints', () => {
+    const { parse } = SCHEMA.rocketmq.endpoint;
+    it('one host:port', () => {
+      for (const good of ['127.0.0.1:8081', 'proxy.example.com:80', 'localhost:65535'])
+        expect(parse(good)).to.equal(good);
+    });
+    for (const bad of [
+      'http://host:80',
+      'host',
+      'host:',
+      ':80',
+      'host:0',
+      'host:65536',
+      'a:1,b:2',
+      'a:1;b:2',
+      'ho st:1',
+    ]) {
+      it(`${bad} is refused`, () => {
+        expect(() => parse(bad)).to.throw(/must be one host:port/);
+      });
+    }
+  });
+
+  it('a text that is too short says how long it is, not what it is', () => {
+    const key = text({ env: 'X', doc: 'A text.', minLength: 5, range: '5 or more' });
+    expect(() => key.parse('abcd')).to.throw(/must have at least 5 characters, but has 4$/);
+    expect(key.parse('abcde')).to.equal('abcde');
+  });
+});

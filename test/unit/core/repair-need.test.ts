@@ -1,0 +1,27 @@
+import { expect } from 'chai';
+import { repairNeedOf, type StandingOfBucket } from '../../../src/core/repair-need.js';
+
+describe('repair-need', () => {
+  const good: StandingOfBucket = { state: 'open', epoch: 3, stamped: true };
+  const needOf = (...buckets: Partial<StandingOfBucket>[]): string | null =>
+    repairNeedOf(
+      { state: 'open', epoch: 3 },
+      buckets.map((bucket) => ({ ...good, ...bucket })),
+    );
+
+  it('none while every bucket is loaded, of this server and of this epoch', () => {
+    expect(needOf({}, {})).to.equal(null);
+    expect(needOf({ state: 'paused' }, { state: 'closed', epoch: 4 })).to.equal(null);
+  });
+
+  it('R5 R2 one bucket is enough, and what somebody works on comes first', () => {
+    expect(needOf({}, { state: null, epoch: 0, stamped: false })).to.equal('not_loaded');
+    expect(needOf({}, { stamped: false })).to.equal('other_server');
+    expect(needOf({}, { epoch: 2 })).to.equal('old_epoch');
+    expect(needOf({ stamped: false }, { state: 'repair' }, { state: null })).to.equal('in_repair');
+  });
+
+  it('a draft has none: it was never loaded, or is being loaded right now', () => {
+    expect(repairNeedOf({ state: 'draft', epoch: 1 }, [{ state: null, epoch: 0, stamped: false }])).to.equal(null);
+  });
+});

@@ -1,6 +1,0 @@
-import type { z } from 'zod';
-import { degradeRules, type DegradeRules } from '../../../../src/entry/degrade/degrade-rules.js';
-
-/** Rules that are on, with what a test needs otherwise. */
-export const rulesOf = (parts: z.input<typeof degradeRules> = {}): DegradeRules =>
-  degradeRules.parse({ mode: 'on', ...parts });

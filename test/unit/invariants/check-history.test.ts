@@ -1,0 +1,67 @@
+import { expect } from 'chai';
+import { judgeFailures, judgeHistory, type ClientHistory, type Look } from '../../invariants/check-history.js';
+import type { AuditedOrder } from '../../../src/core/ports/audit.js';
+
+const orderOf = (parts: Partial<AuditedOrder> = {}): AuditedOrder => ({
+  ...{ orderId: '1', userId: 'ann', requestId: 'k1', batchId: 'b', quantity: 1 },
+  ...{ state: 'pending_payment', reason: null },
+  ...parts,
+});
+const books = (orders: readonly AuditedOrder[], unitsLeft = 0) => ({
+  rows: new Map(orders.map((order) => [`${order.userId}/${order.requestId}`, order])),
+  unitsLeft,
+});
+const historyOf = (parts: Partial<ClientHistory>): ClientHistory => ({
+  ...{ moves: new Map(), looks: new Map(), soldOut: new Map() },
+  ...parts,
+});
+const look = (status: Look['status'], orderId: string | null = null): Look => ({ status, orderId });
+const invariants = (history: Partial<ClientHistory>, orders: readonly AuditedOrder[], unitsLeft = 0): string[] =>
+  judgeHistory(historyOf(history), books(orders, unitsLeft)).map(({ invariant }) => invariant);
+
+describe('check-history', () => {
+  it('I6: a payment or a cancellation that was confirmed stands, and never both', () => {
+    const paid = { moves: new Map([['1', new Set(['pay'] as const)]]) };
+    expect(invariants(paid, [orderOf({ state: 'paid' })])).to.deep.equal([]);
+    expect(invariants(paid, [orderOf()])).to.deep.equal(['I6']);
+    const cancelled = { moves: new Map([['1', new Set(['cancel'] as const)]]) };
+    expect(invariants(cancelled, [orderOf({ state: 'cancelled' })])).to.deep.equal([]);
+    expect(invariants(cancelled, [orderOf({ state: 'expired' })])).to.deep.equal(['I6']);
+    const both = { moves: new Map([['1', new Set(['pay', 'cancel'] as const)]]) };
+    expect(invariants(both, [orderOf({ state: 'paid' })])).to.deep.equal(['I6', 'I6']);
+  });
+
+  it('I7: sold_out is honest when no unit is left, or units came back later', () => {
+    const refused = { soldOut: new Map([['bob/k1', 2]]) };
+    expect(invariants(refused, [orderOf()], 0)).to.deep.equal([]);
+    expect(invariants(refused, [orderOf()], 1), 'fewer than he wanted').to.deep.equal([]);
+    expect(invariants(refused, [orderOf()], 2)).to.deep.equal(['I7']);
+    expect(invariants(refused, [orderOf({ state: 'cancelled' })], 2), 'one came back').to.deep.equal([]);
+  });
+
+  it('I8: what a client saw as over never changes again, and is what the book says', () => {
+    const seen = (...looks: Look[]) => ({ looks: new Map([['ann/k1', looks]]) });
+    const row = orderOf();
+    expect(invariants(seen(look('absent'), look('pending'), look('ordered', '1')), [row])).to.deep.equal([]);
+    expect(invariants(seen(look('pending')), [row]), 'not over').to.deep.equal([]);
+    for (const after of [look('pending'), look('absent'), look('ordered', '2')]) {
+      const [first, second] = invariants(seen(look('ordered', '1'), after, look('ordered', '1')), [row]);
+      expect([first, second], JSON.stringify(after)).to.deep.equal(
+        after.orderId === '2' ? ['I8', 'I8'] : ['I8', undefined],
+      );
+    }
+    expect(invariants(seen(look('ordered', '9')), [row]), 'another order').to.deep.equal(['I8']);
+    expect(invariants(seen(look('failed')), [row]), 'an order after all').to.deep.equal(['I8']);
+    const failed = orderOf({ state: 'failed', reason: 'discarded' });
+    expect(invariants(seen(look('pending'), look('failed')), [failed])).to.deep.equal([]);
+  });
+
+  it('I3: an accepted purchase fails only for a reason that the fault explains', () => {
+    const { rows } = books([orderOf({ state: 'failed', reason: 'oversold_guard' })]);
+    const judged = (accepted: boolean, mayFail: readonly 'oversold_guard'[]): string[] =>
+      judgeFailures(rows, () => accepted, mayFail).map(({ invariant }) => invariant);
+    expect(judged(true, [])).to.deep.equal(['I3']);
+    expect(judged(true, ['oversold_guard'])).to.deep.equal([]);
+    expect(judged(false, []), 'nobody promised him anything').to.deep.equal([]);
+  });
+});

@@ -1,0 +1,178 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
+import { GROUPS, TOPICS } from '../../../src/core/topics.js';
+import { consume, type Consumed, type ConsumePorts } from '../../../src/orders/consume.js';
+import { KeeperWorld } from './keeper-world.js';
+
+const TOPIC = TOPICS.orderEvent;
+const GROUP = GROUPS.coupon;
+const INVISIBLE_MS = 30_000;
+
+describe('keeper: consume', () => {
+  let world: KeeperWorld;
+  let handled: string[];
+  /** What becomes of a body; `done` where nothing is said. */
+  let answers: Map<string, () => Consumed>;
+
+  beforeEach(() => {
+    world = new KeeperWorld();
+    handled = [];
+    answers = new Map();
+  });
+
+  const run = (parts: Partial<ConsumePorts> = {}): Promise<string> => {
+    const { letters, clock, log, meters } = world;
+    const handle = async (body: string): Promise<Consumed> => {
+      handled.push(body);
+      return answers.get(body)?.() ?? { outcome: 'done' };
+    };
+    const source = world.broker.source(TOPIC, GROUP, INVISIBLE_MS);
+    const ports = { source, ready: async () => undefined, handle, letters, clock, log, meters, ...parts };
+    return consume(ports, { group: GROUP, topic: TOPIC, invisibleMs: INVISIBLE_MS })
+      .runOnce()
+      .then(
+        () => 'done',
+        (error: Error) => error.name,
+      );
+  };
+  const unfinished = (): number => world.broker.unfinished(TOPIC, GROUP);
+  const away = (retryable: boolean) => (): never => {
+    throw new OperationalError('mysql', 'away', { retryable });
+  };
+
+  it('acks what is done, once', async () => {
+    for (const body of ['a', 'b']) world.broker.publishRaw(TOPIC, body);
+    await run();
+    world.clock.advance(INVISIBLE_MS);
+    await run();
+    expect([handled, unfinished()]).to.deep.equal([['a', 'b'], 0]);
+    expect(world.consumed).to.deep.equal([
+      [GROUP, 'done'],
+      [GROUP, 'done'],
+    ]);
+  });
+
+  it('M6 what came too early comes again, later each time, and does not hold up the others', async () => {
+    answers.set('early', () => ({ outcome: 'later', why: 'not there' }));
+    world.broker.publishRaw(TOPIC, 'early');
+    world.broker.publishRaw(TOPIC, 'other');
+    await run();
+    expect([handled, unfinished()]).to.deep.equal([['early', 'other'], 1]);
+    world.clock.advance(700);
+    await run();
+    expect(handled).to.have.length(2);
+    world.clock.advance(600);
+    await run();
+    expect(handled).to.deep.equal(['early', 'other', 'early']);
+    world.clock.advance(3_900);
+    await run();
+    expect(handled).to.have.length(3);
+    answers.clear();
+    world.clock.advance(2_200);
+    await run();
+    expect([handled.length, unfinished()]).to.deep.equal([4, 0]);
+  });
+
+  it('M7 what nobody can read is parked with its origin and acked', async () => {
+    answers.set('{', () => ({ outcome: 'undecodable', detail: 'not JSON' }));
+    world.broker.publishRaw(TOPIC, '{', { topic: TOPIC, saleId: '7' });
+    await run();
+    expect(unfinished()).to.equal(0);
+    expect(world.letters.letters).to.have.length(1);
+    expect(world.letters.letters[0]).to.include({
+      ...{ group: GROUP, originTopic: TOPIC, saleId: '7', batchId: null, body: '{' },
+      ...{ reason: 'undecodable', detail: 'not JSON', attempts: 1 },
+    });
+  });
+
+  it('M8 a parked message whose ack is lost is parked once', async () => {
+    answers.set('{', () => ({ outcome: 'unknown_version', detail: 'version 2' }));
+    world.broker.publishRaw(TOPIC, '{');
+    world.broker.breakNext('ack_lost');
+    await run();
+    expect(unfinished(), 'the fault happened').to.equal(1);
+    world.clock.advance(INVISIBLE_MS);
+    await run();
+    expect([unfinished(), world.letters.letters.length]).to.deep.equal([0, 1]);
+  });
+
+  it('D1 nothing is received while MySQL is out', async () => {
+    world.broker.publishRaw(TOPIC, 'a');
+    expect(await run({ ready: away(true) })).to.equal('OperationalError');
+    expect(unfinished()).to.equal(1);
+    let attempt = 0;
+    const inner = world.broker.source(TOPIC, GROUP, INVISIBLE_MS);
+    const receive = async (max: number) => {
+      const deliveries = await inner.receive(max);
+      attempt = deliveries[0]?.attempt ?? 0;
+      return deliveries;
+    };
+    await run({ source: { receive } });
+    expect(attempt, 'it cost no attempt').to.equal(1);
+  });
+
+  it('D1 when MySQL goes while messages are in hand, all of them come again', async () => {
+    for (const body of ['a', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
+    answers.set('b', away(true));
+    expect(await run()).to.equal('OperationalError');
+    expect([handled, unfinished()]).to.deep.equal([['a', 'b'], 2]);
+    answers.clear();
+    world.clock.advance(2_000);
+    expect(await run()).to.equal('done');
+    expect(unfinished()).to.equal(0);
+  });
+
+  it('a mistake of ours costs one message an attempt, not its neighbours, and is an error in the log', async () => {
+    for (const body of ['a', 'odd', 'c']) world.broker.publishRaw(TOPIC, body);
+    answers.set('odd', () => {
+      throw new TypeError('undefined is not a function');
+    });
+    expect(await run()).to.equal('done');
+    expect([handled, unfinished()]).to.deep.equal([['a', 'odd', 'c'], 1]);
+    expect(world.errors).to.deep.equal(['message not handled']);
+    answers.clear();
+    world.clock.advance(2_000);
+    await run();
+    expect(unfinished()).to.equal(0);
+  });
+
+  it('messages that take long cost those behind them neither an attempt nor a second handling', async () => {
+    const bodies = Array.from({ length: 16 }, (_, index) => `m${index}`);
+    for (const body of bodies) {
+      world.broker.publishRaw(TOPIC, body);
+      answers.set(body, () => {
+        world.clock.advance(INVISIBLE_MS / 2);
+        return { outcome: 'done' };
+      });
+    }
+    await run();
+    expect([handled, unfinished()]).to.deep.equal([bodies, 0]);
+  });
+
+  it('what was lost while it waited for its turn is left to whoever gets it next', async () => {
+    for (const body of ['long', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
+    answers.set('long', () => {
+      world.clock.advance(INVISIBLE_MS);
+      return { outcome: 'done' };
+    });
+    expect(await run()).to.equal('done');
+    expect([handled, unfinished()]).to.deep.equal([['long'], 3]);
+    expect(world.warnings).to.deep.equal(['messages waited too long for their turn and come again']);
+    answers.clear();
+    await run();
+    expect([handled, unfinished()]).to.deep.equal([['long', 'long', 'b', 'c'], 0]);
+  });
+
+  it('poison costs its neighbours nothing and is a dead letter in the end', async () => {
+    for (const body of ['a', 'poison', 'c']) world.broker.publishRaw(TOPIC, body);
+    answers.set('poison', away(false));
+    expect(await run()).to.equal('done');
+    expect([handled, unfinished()]).to.deep.equal([['a', 'poison', 'c'], 1]);
+    for (let attempts = 0; attempts < 20; attempts++) {
+      world.clock.advance(120_000);
+      await run();
+    }
+    expect(unfinished()).to.equal(0);
+    expect(world.broker.published(`%DLQ%${GROUP}`)).to.deep.equal(['poison']);
+  });
+});

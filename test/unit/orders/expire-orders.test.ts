@@ -1,0 +1,72 @@
+import { expect } from 'chai';
+import { expireOrders } from '../../../src/orders/expire-orders.js';
+import { KeeperWorld } from './keeper-world.js';
+
+const WINDOW_MS = 900_000; // of the orders that the world records
+
+describe('keeper: expire-orders', () => {
+  let world: KeeperWorld;
+  beforeEach(() => {
+    world = new KeeperWorld();
+  });
+  const jobOf = (max: number) => expireOrders({ moves: world.moves, meters: world.meters }, { max });
+  async function unpaid(count: number): Promise<string[]> {
+    const sale = await world.openSale({ stock: 5000 });
+    const names = Array.from({ length: count }, (_, index) => `u${index}`);
+    const orderIds: string[] = [];
+    for (let from = 0; from < count; from += 100) {
+      orderIds.push(...(await world.recorded(await world.deducted(sale, names.slice(from, from + 100)))));
+    }
+    return orderIds;
+  }
+  const states = async (orderIds: readonly string[]): Promise<Record<string, number>> => {
+    const counts: Record<string, number> = {};
+    for (const orderId of orderIds) {
+      const state = (await world.books.findOrder(orderId))?.state ?? 'missing';
+      counts[state] = (counts[state] ?? 0) + 1;
+    }
+    return counts;
+  };
+
+  it('ends what is due, step by step until none is left, and nothing before its deadline', async () => {
+    const orderIds = await unpaid(1200);
+    world.clock.advance(WINDOW_MS - 1);
+    await jobOf(20_000).runOnce();
+    expect(await states(orderIds)).to.deep.equal({ pending_payment: 1200 });
+    world.clock.advance(1);
+    await jobOf(20_000).runOnce();
+    expect(await states(orderIds)).to.deep.equal({ expired: 1200 });
+    expect(world.counts.expired).to.equal(1200);
+  });
+
+  it('is bounded in one run; the next one goes on', async () => {
+    const orderIds = await unpaid(700);
+    world.clock.advance(WINDOW_MS + 5000);
+    await jobOf(600).runOnce();
+    expect(await states(orderIds)).to.deep.equal({ expired: 600, pending_payment: 100 });
+    await jobOf(600).runOnce();
+    expect(await states(orderIds)).to.deep.equal({ expired: 700 });
+  });
+
+  it('a paid order is left alone', async () => {
+    const [paid, late] = (await unpaid(2)) as [string, string];
+    await world.moves.pay(paid, { paymentId: 'p1', amountCents: 1999 });
+    world.clock.advance(WINDOW_MS);
+    await jobOf(100).runOnce();
+    expect(await states([paid, late])).to.deep.equal({ paid: 1, expired: 1 });
+  });
+
+  it('when MySQL is away the run fails and counts nothing; the next one does the work', async () => {
+    const orderIds = await unpaid(3);
+    world.clock.advance(WINDOW_MS);
+    world.moves.breakNext('expire_fails');
+    expect(
+      await jobOf(100)
+        .runOnce()
+        .catch((error: Error) => error.name),
+    ).to.equal('OperationalError');
+    expect(world.counts.expired).to.equal(0);
+    await jobOf(100).runOnce();
+    expect(await states(orderIds)).to.deep.equal({ expired: 3 });
+  });
+});

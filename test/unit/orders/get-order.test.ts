@@ -1,0 +1,38 @@
+import { expect } from 'chai';
+import type { Order } from '../../../src/core/order.js';
+import { retryDelayMs } from '../../../src/core/back-off.js';
+import { getOrder } from '../../../src/orders/get-order.js';
+
+describe('get-order', () => {
+  const order = { orderId: '123', userId: 'ann' } as Order;
+  const book = { findOrder: async (orderId: string) => (orderId === '123' ? order : null) };
+
+  it('S4 shows an order to its buyer only: for others it does not exist', async () => {
+    expect(await getOrder('123', 'ann', book)).to.equal(order);
+    expect(await getOrder('123', 'bob', book)).to.equal(null);
+    expect(await getOrder('124', 'ann', book)).to.equal(null);
+  });
+
+  it('S6 does not ask MySQL for what can’t be an order id', async () => {
+    const asked: string[] = [];
+    const watched = { findOrder: async (orderId: string) => (asked.push(orderId), order) };
+    for (const text of ['', '0', '-1', '1e3', ' 123', "1' OR 1", '99999999999999999999']) {
+      expect(await getOrder(text, 'ann', watched)).to.equal(null);
+    }
+    expect(asked).to.deep.equal([]);
+  });
+});
+
+describe('back-off', () => {
+  it('grows with the attempts, with jitter, and has a longest', () => {
+    const bounds = [1, 2, 3, 4, 5, 6, 50].map((attempt) => {
+      const delays = Array.from({ length: 200 }, () => retryDelayMs(attempt));
+      return [Math.min(...delays), Math.max(...delays)] as const;
+    });
+    for (const [index, seconds] of [1, 5, 15, 30, 60, 60, 60].entries()) {
+      const [least, most] = bounds[index] as (typeof bounds)[number];
+      expect(least).to.be.within(seconds * 800, seconds * 1000);
+      expect(most).to.be.within(seconds * 1000, seconds * 1200);
+    }
+  });
+});

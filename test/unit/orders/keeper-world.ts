@@ -1,0 +1,90 @@
+import type { Batch } from '../../../src/core/batch.js';
+import type { Sale } from '../../../src/core/sale.js';
+import type { KeeperMeters } from '../../../src/core/ports/keeper-meters.js';
+import type { Log } from '../../../src/core/ports/log.js';
+import type { OutboxBacklog } from '../../../src/core/ports/outbox.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
+import { MemoryDeadLetterBook } from '../../helpers/memory/memory-dead-letter-book.js';
+import { MemoryOrderMoves } from '../../helpers/memory/memory-order-moves.js';
+import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+
+/** A keeper with everything around it in memory. */
+export class KeeperWorld {
+  readonly clock = new ManualClock();
+  readonly ledger = new MemoryLedger({ clock: this.clock });
+  readonly broker = new MemoryBroker({ clock: this.clock });
+  readonly books = new MemoryBooks({ clock: this.clock });
+  readonly moves = new MemoryOrderMoves(this.books);
+  readonly letters = new MemoryDeadLetterBook(this.clock);
+  readonly counts = {
+    ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
+    ...{ expired: 0, coupons: 0, told: 0 },
+  };
+  readonly consumed: [string, string][] = [];
+  readonly backlogs: OutboxBacklog[] = [];
+  readonly runs: [string, string][] = [];
+  pending: [number, number] | null = null;
+  readonly overdue: Record<string, [number, number]> = {};
+  readonly refundTries: string[] = [];
+  readonly errors: string[] = [];
+  readonly warnings: string[] = [];
+  #orders = 0;
+
+  readonly meters: KeeperMeters = {
+    jobRan: (job, result) => this.runs.push([job, result]),
+    redriven: (batches) => (this.counts.redriven += batches),
+    settledLate: (batches) => (this.counts.settledLate += batches),
+    released: (requests) => (this.counts.released += requests),
+    expired: (orders) => (this.counts.expired += orders),
+    overdue: (state, count, oldestMs) => (this.overdue[state] = [count, oldestMs]),
+    parked: (messages) => (this.counts.parked += messages),
+    pending: (batches, oldestMs) => (this.pending = [batches, oldestMs]),
+    relayed: (_, result, rows) => (this.counts[result] += rows),
+    backlog: (backlog) => this.backlogs.push(backlog),
+    removed: (rows) => (this.counts.removed += rows),
+    consumed: (group, verdict) => this.consumed.push([group, verdict]),
+    refundTried: (outcome) => this.refundTries.push(outcome),
+    newsTold: (orders) => (this.counts.told += orders),
+    couponsIssued: (coupons) => (this.counts.coupons += coupons),
+  };
+
+  readonly log: Log = {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (_, message) => this.warnings.push(message),
+    error: (_, message) => this.errors.push(message),
+  };
+
+  async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
+    const sale = saleOf({ stock: 1000, limitPerBuyer: 10, ...parts }, this.clock.nowMs());
+    this.books.putSale(sale);
+    await this.ledger.warm(sale);
+    await this.ledger.gate(sale, 'open');
+    return sale;
+  }
+
+  async deducted(sale: Sale, texts: readonly string[], bucket = 0): Promise<Batch> {
+    const batch = batchOf({ ...sale, bucket }, purchasesOf(...texts));
+    const verdict = await this.ledger.deduct(batch);
+    if (verdict.outcome !== 'deducted') throw new Error(`deduct: ${verdict.outcome}`);
+    return batch;
+  }
+
+  /** Writes the rows of a batch, as a worker does before it settles; `failed` users get a failed row. */
+  async recorded(batch: Batch, failed: readonly string[] = []): Promise<string[]> {
+    const terms = await this.books.termsOf([batch.saleId]);
+    const orders = batch.purchases.map((purchase) => ({
+      orderId: String(++this.#orders),
+      batch,
+      purchase,
+      failure: failed.includes(purchase.userId) ? ('limit_reached' as const) : null,
+    }));
+    const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
+    const { outcome } = await this.books.write(plan);
+    if (outcome !== 'written') throw new Error(`write: ${outcome}`);
+    return orders.map(({ orderId }) => orderId);
+  }
+}

@@ -1,0 +1,119 @@
+import { expect } from 'chai';
+import type { OrderState } from '../../../src/core/order.js';
+import { encodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
+import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
+import { expireUnpaid } from '../../../src/orders/expire-unpaid.js';
+import { issueCoupons } from '../../../src/orders/issue-coupons.js';
+import { KeeperWorld } from './keeper-world.js';
+
+describe('keeper: expire-unpaid', () => {
+  let world: KeeperWorld;
+  let states: Map<string, OrderState>;
+  let due: Set<string>;
+  beforeEach(() => {
+    world = new KeeperWorld();
+    states = new Map();
+    due = new Set();
+  });
+
+  const handle = (orders: readonly string[]) => {
+    const ports = {
+      moves: {
+        expire: async (orderIds: readonly string[]) => {
+          const ended = orderIds.filter((id) => states.get(id) === 'pending_payment' && due.has(id));
+          for (const id of ended) states.set(id, 'expired');
+          return ended.length;
+        },
+      },
+      orders: { statesOf: async () => states },
+      meters: world.meters,
+    };
+    return expireUnpaid(ports)(encodePaymentDeadline({ batchId: 'b1', saleId: '7', deadlineAtMs: 1, orders }));
+  };
+
+  it('ends what is unpaid and leaves alone what was paid or cancelled', async () => {
+    states = new Map([
+      ['1', 'pending_payment'],
+      ['2', 'paid'],
+      ['3', 'cancelled'],
+    ]);
+    due = new Set(['1', '2', '3']);
+    expect((await handle(['1', '2', '3'])).outcome).to.equal('done');
+    expect([...states.values()]).to.deep.equal(['expired', 'paid', 'cancelled']);
+    expect(world.counts.expired).to.equal(1);
+    expect((await handle(['1', '2', '3'])).outcome, 'once more changes nothing').to.equal('done');
+    expect(world.counts.expired).to.equal(1);
+  });
+
+  it('M6 an order that is not due, or not there yet, is left for later; the others end now', async () => {
+    states = new Map([
+      ['1', 'pending_payment'],
+      ['2', 'pending_payment'],
+    ]);
+    due = new Set(['1', '3']);
+    expect(await handle(['1', '2', '3'])).to.deep.equal({
+      outcome: 'later',
+      why: '2 of 3 orders are not due, or not there',
+    });
+    expect(states.get('1')).to.equal('expired');
+    states.set('3', 'pending_payment');
+    due.add('2');
+    expect((await handle(['1', '2', '3'])).outcome).to.equal('done');
+    expect(world.counts.expired).to.equal(3);
+  });
+
+  it('M7 a body that is no deadline is an answer', async () => {
+    const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
+    const outcome = await expireUnpaid({ moves: never, orders: never, meters: world.meters })('{"v":9}');
+    expect(outcome.outcome).to.equal('unknown_version');
+  });
+});
+
+describe('keeper: issue-coupons', () => {
+  let world: KeeperWorld;
+  let paid: Set<string>;
+  let having: Set<string>;
+  beforeEach(() => {
+    world = new KeeperWorld();
+    paid = new Set();
+    having = new Set();
+  });
+
+  const event = (type: OrderEvent['type'], ...orders: string[]): OrderEvent => ({
+    ...{ eventId: `1-${type.slice(6)}`, type, saleId: '7', orders, atMs: 1 },
+  });
+  const handle = (...events: OrderEvent[]) => {
+    const coupons = {
+      issue: async (orderIds: readonly string[]) => {
+        const fresh = orderIds.filter((id) => paid.has(id) && !having.has(id));
+        for (const id of fresh) having.add(id);
+        return { issued: fresh.length, unpaid: orderIds.filter((id) => !having.has(id)) };
+      },
+    };
+    return issueCoupons({ coupons, meters: world.meters })(encodeOrderEvents(events));
+  };
+
+  it('one coupon for each paid order, however often it is told', async () => {
+    paid = new Set(['1', '2']);
+    for (let copies = 0; copies < 3; copies++) {
+      expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('done');
+    }
+    expect([...having]).to.deep.equal(['1', '2']);
+    expect(world.counts.coupons).to.equal(2);
+  });
+
+  it('other news are not its business', async () => {
+    paid = new Set(['1']);
+    expect((await handle(event('order.created', '1'), event('order.expired', '2'))).outcome).to.equal('done');
+    expect(having.size).to.equal(0);
+  });
+
+  it('M6 news that come before their row wait for it', async () => {
+    paid = new Set(['1']);
+    expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('later');
+    expect([...having]).to.deep.equal(['1']);
+    paid.add('2');
+    expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('done');
+    expect(world.counts.coupons).to.equal(2);
+  });
+});

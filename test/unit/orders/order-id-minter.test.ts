@@ -1,0 +1,111 @@
+import { expect } from 'chai';
+import { explainOrderId, SEQUENCE_PER_MS } from '../../../src/core/order-id.js';
+import { createOrderIdMinter, type MintOutcome, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
+
+const LEASE_MS = 10_000;
+
+describe('order-id-minter', () => {
+  let clock: ManualClock;
+  let slots: MemoryWorkerSlots;
+  let minter: OrderIdMinter;
+
+  const open = (owner: string): OrderIdMinter =>
+    createOrderIdMinter({ slots, clock, log: silentLog }, { owner, leaseMs: LEASE_MS });
+  const users = (count: number): string[] => Array.from({ length: count }, (_, i) => `u${i}`);
+  const idsOf = (outcome: MintOutcome): readonly string[] => {
+    if (outcome.outcome !== 'minted') throw new Error(outcome.reason);
+    return outcome.orderIds;
+  };
+  const refusal = (outcome: MintOutcome): string => (outcome.outcome === 'refused' ? outcome.reason : outcome.outcome);
+
+  beforeEach(async () => {
+    clock = new ManualClock();
+    slots = new MemoryWorkerSlots(clock);
+    minter = open('ann');
+    await minter.renew();
+  });
+
+  it('mints an id per user from time, slot, user and sequence', () => {
+    const [first, second] = idsOf(minter.mint(['u1', 'u2'])).map(explainOrderId);
+    expect(first).to.include({ atMs: clock.nowMs(), slot: 0, sequence: 0 });
+    expect(second).to.include({ atMs: clock.nowMs(), slot: 0, sequence: 1 });
+    expect(first?.userHash).not.to.equal(second?.userHash);
+    expect(idsOf(minter.mint([]))).to.deep.equal([]);
+  });
+
+  it('D8 gives 256 ids for a millisecond, then those of the next, and never an id twice', () => {
+    const seen = new Set<string>();
+    const sameUser = Array.from({ length: 1000 }, () => 'u');
+    for (let call = 0; call < 40; call++) {
+      for (const id of idsOf(minter.mint(sameUser))) seen.add(id);
+      clock.advance(3); // less than the 4 ms that a call uses up
+    }
+    expect(seen.size).to.equal(40_000);
+    const perMs = new Map<number, number>();
+    for (const id of seen) perMs.set(explainOrderId(id).atMs, (perMs.get(explainOrderId(id).atMs) ?? 0) + 1);
+    expect(Math.max(...perMs.values())).to.equal(SEQUENCE_PER_MS);
+  });
+
+  it('D8 does not run away from its clock', () => {
+    while (minter.mint(users(2560)).outcome === 'minted');
+    const refused = minter.mint(users(1));
+    expect(refusal(refused)).to.equal('clock_behind');
+    clock.advance(refused.outcome === 'refused' ? refused.waitMs : 0);
+    expect(refusal(minter.mint(users(1)))).to.equal('minted');
+  });
+
+  it('one call of any size is served', () => {
+    expect(new Set(idsOf(minter.mint(users(32_000)))).size).to.equal(32_000);
+  });
+
+  it('D8 a clock that steps back a little: ids go on from the last millisecond, none is given twice', () => {
+    const before = idsOf(minter.mint(users(300)));
+    clock.advance(-50);
+    const after = idsOf(minter.mint(users(300)));
+    expect(new Set([...before, ...after]).size).to.equal(600);
+    expect(explainOrderId(after[0] as string).atMs).to.be.at.least(explainOrderId(before[299] as string).atMs);
+  });
+
+  it('D8 a clock that steps back a lot: no id until it has caught up', () => {
+    minter.mint(users(1));
+    clock.advance(-5000);
+    expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
+    clock.advance(4899);
+    expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
+    clock.advance(101);
+    expect(refusal(minter.mint(users(1)))).to.equal('minted');
+  });
+
+  it('D8 a lease that ended (a stopped process): no id until it is renewed, then maybe from another slot', async () => {
+    clock.advance(LEASE_MS - 1);
+    expect(refusal(minter.mint(users(1)))).to.equal('minted');
+    clock.advance(1);
+    expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
+    clock.advance(60_000);
+    await open('bob').renew(); // takes the slot that ann has left alone for so long
+    await minter.renew();
+    expect(explainOrderId(idsOf(minter.mint(users(1)))[0] as string).slot).to.equal(1);
+  });
+
+  it('D8 no id bears a time beyond the lease', () => {
+    clock.advance(LEASE_MS - 2);
+    expect(refusal(minter.mint(users(SEQUENCE_PER_MS * 2)))).to.equal('minted');
+    expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
+  });
+
+  it('a renewal that fails changes nothing while the lease lasts', async () => {
+    slots.broken = true;
+    expect(await minter.renew().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(refusal(minter.mint(users(1)))).to.equal('minted');
+  });
+
+  it('mints nothing before the first lease and after close, which never rejects', async () => {
+    expect(refusal(open('new').mint(users(1)))).to.equal('no_lease');
+    slots.broken = true;
+    await minter.close();
+    expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
+  });
+});

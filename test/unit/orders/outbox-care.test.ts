@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { tidyOutbox } from '../../../src/orders/tidy-outbox.js';
+import { watchOutbox } from '../../../src/orders/watch-outbox.js';
+import { KeeperWorld } from './keeper-world.js';
+
+describe('keeper: watch-outbox and tidy-outbox', () => {
+  let world: KeeperWorld;
+  beforeEach(() => {
+    world = new KeeperWorld();
+  });
+
+  it('publishes what is undone and how old it is, for each kind', async () => {
+    const { outbox } = world.books;
+    outbox.add('release', 'a', []);
+    world.clock.advance(5_000);
+    outbox.add('release', 'b', []);
+    await outbox.markDone([outbox.add('orders_moved', 'c', null)]);
+    await watchOutbox({ outbox, meters: world.meters }).runOnce();
+    expect(world.backlogs).to.deep.equal([
+      { kind: 'batch_recorded', undone: 0, oldestMs: 0 },
+      { kind: 'orders_moved', undone: 0, oldestMs: 0 },
+      { kind: 'release', undone: 2, oldestMs: 5_000 },
+    ]);
+  });
+
+  it('removes what was done long ago, in bounded steps, and nothing else', async () => {
+    const { outbox } = world.books;
+    const job = tidyOutbox({ outbox, meters: world.meters }, { keepMs: 60_000 });
+    const old = Array.from({ length: 2_500 }, () => outbox.add('release', 'old', []));
+    await outbox.markDone(old);
+    const undone = outbox.add('release', 'undone', []);
+    world.clock.advance(60_001);
+    const young = outbox.add('release', 'young', []);
+    await outbox.markDone([young]);
+    await job.runOnce();
+    expect(outbox.rows.map(({ id }) => id)).to.deep.equal([undone, young]);
+    expect(world.counts.removed).to.equal(2_500);
+  });
+
+  it('one run has an end, however many rows there are', async () => {
+    let steps = 0;
+    const outbox = { removeDone: async () => (steps++, 1_000) };
+    await tidyOutbox({ outbox, meters: world.meters }, { keepMs: 60_000 }).runOnce();
+    expect(steps).to.equal(20);
+  });
+});

@@ -1,0 +1,124 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
+import { payRefunds } from '../../../src/orders/pay-refunds.js';
+import { createPaymentSimulator } from '../../../src/payment/simulator.js';
+import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
+import { MemoryRefundBook } from '../../helpers/memory/memory-refund-book.js';
+import { KeeperWorld } from './keeper-world.js';
+
+const LEASE_MS = 60_000;
+
+describe('keeper: pay-refunds', () => {
+  let world: KeeperWorld;
+  let refunds: MemoryRefundBook;
+  /** What the provider was asked. */
+  let asked: string[];
+  beforeEach(() => {
+    world = new KeeperWorld();
+    refunds = new MemoryRefundBook(world.moves, world.clock);
+    asked = [];
+  });
+
+  const simulator = createPaymentSimulator();
+  const refund: PaymentProvider['refund'] = (paymentId, amountCents, key) => {
+    asked.push(`${paymentId} ${amountCents} ${key}`);
+    return simulator.refund(paymentId, amountCents, key);
+  };
+  const run = (book: MemoryRefundBook = refunds, max = 16): Promise<void> =>
+    payRefunds({ refunds: book, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
+
+  /** Orders that ended before these payments came. */
+  async function owe(...paymentIds: string[]): Promise<void> {
+    const sale = await world.openSale({ stock: 1000 });
+    const batch = await world.deducted(
+      sale,
+      paymentIds.map((_, index) => `u${index}`),
+    );
+    for (const [index, orderId] of (await world.recorded(batch)).entries()) {
+      await world.moves.cancel(orderId);
+      await world.moves.pay(orderId, { paymentId: paymentIds[index] as string, amountCents: 1999 });
+    }
+  }
+
+  it('gives back what is owed, once, keyed by the payment', async () => {
+    await owe('simulated-1', 'simulated-2');
+    await run();
+    await run();
+    expect(asked).to.deep.equal(['simulated-1 1999 simulated-1', 'simulated-2 1999 simulated-2']);
+    expect([refunds.tries('simulated-1').state, refunds.tries('simulated-2').state]).to.deep.equal([
+      'refunded',
+      'refunded',
+    ]);
+    expect(world.refundTries).to.deep.equal(['refunded', 'refunded']);
+  });
+
+  it('without an answer it is tried again, ever later, with the same key', async () => {
+    await owe('simulated-unknown-1');
+    const pauses: number[] = [];
+    for (let tries = 1; tries <= 12; tries++) {
+      await run();
+      const { attempts, availableAtMs, lastError } = refunds.tries('simulated-unknown-1');
+      expect([attempts, lastError]).to.deep.equal([tries, 'no answer from the provider']);
+      pauses.push((availableAtMs - world.clock.nowMs()) / 1000);
+      await run();
+      expect(asked, 'not before its time').to.have.length(tries);
+      world.clock.advance(availableAtMs - world.clock.nowMs());
+    }
+    expect(pauses).to.deep.equal([2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]);
+    expect(new Set(asked)).to.have.all.keys('simulated-unknown-1 1999 simulated-unknown-1');
+  });
+
+  it('what the provider refuses stays due, is told to a person and holds up no other', async () => {
+    await owe('simulated-decline-1', 'simulated-2');
+    await run();
+    expect(refunds.tries('simulated-decline-1')).to.include({ state: 'due', lastError: 'refused: simulated' });
+    expect(refunds.tries('simulated-2').state).to.equal('refunded');
+    expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
+  });
+
+  it('real money stays due where only a simulator is there, and a person is told', async () => {
+    await owe('pi_3Mt');
+    await run();
+    expect(refunds.tries('pi_3Mt')).to.include({ state: 'due', lastError: 'refused: not a simulated payment' });
+    expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
+  });
+
+  it('what a person took on while the provider was asked is told: the money may have moved twice', async () => {
+    await owe('simulated-1');
+    const mark = refunds.markRefunded.bind(refunds);
+    refunds.markRefunded = async (paymentId) => {
+      await mark(paymentId);
+      return mark(paymentId);
+    };
+    await run();
+    expect(world.errors).to.have.length(1);
+    expect(world.errors[0]).to.contain('paid twice');
+  });
+
+  it('D1 when the mark is lost, then the same refund is asked for again: no money moves twice', async () => {
+    await owe('simulated-1', 'simulated-2');
+    const mark = refunds.markRefunded.bind(refunds);
+    refunds.markRefunded = async (paymentId) => {
+      if (paymentId === 'simulated-1') throw new OperationalError('mysql', 'gone', { retryable: true });
+      return mark(paymentId);
+    };
+    expect(await run().catch((error: unknown) => error)).to.be.instanceOf(OperationalError);
+    refunds.markRefunded = mark;
+    await run();
+    expect(asked, 'its lease is not over').to.have.length(2);
+    world.clock.advance(LEASE_MS);
+    await run();
+    expect(asked).to.deep.equal([
+      'simulated-1 1999 simulated-1',
+      'simulated-2 1999 simulated-2',
+      'simulated-1 1999 simulated-1',
+    ]);
+    expect(refunds.tries('simulated-1').state).to.equal('refunded');
+  });
+
+  it('a backlog is worked off in one run', async () => {
+    await owe(...Array.from({ length: 10 }, (_, index) => `simulated-${index}`));
+    await run(refunds, 3);
+    expect(asked).to.have.length(10);
+  });
+});

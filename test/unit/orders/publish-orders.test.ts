@@ -1,0 +1,119 @@
+import { expect } from 'chai';
+import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
+import { decodePaymentDeadline, type PaymentDeadline } from '../../../src/core/payment-deadline.js';
+import { TOPICS } from '../../../src/core/topics.js';
+import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../../../src/orders/publish-orders.js';
+import type { Promised } from '../../../src/orders/relay-outbox.js';
+import type { BatchRecorded, OrdersMoved } from '../../../src/core/ports/outbox.js';
+import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
+import { KeeperWorld } from './keeper-world.js';
+
+const AT_MS = 1_700_000_000_000;
+
+describe('keeper: publish-orders', () => {
+  let world: KeeperWorld;
+  beforeEach(() => {
+    world = new KeeperWorld();
+  });
+
+  const recordedRow = (parts: Partial<BatchRecorded> = {}): Promised<'batch_recorded'> => ({
+    ...{ outboxId: '41', kind: 'batch_recorded', createdAtMs: AT_MS, attempts: 1 },
+    payload: { batchId: 'b1', saleId: '7', orders: ['11', '12'], failed: [], paymentWindowMs: 900_000, ...parts },
+  });
+  const events = (): OrderEvent[] =>
+    world.broker.published(TOPICS.orderEvent).flatMap((body) => {
+      const decoded = decodeOrderEvents(body);
+      if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
+      return decoded.events;
+    });
+  const deadlines = (): PaymentDeadline[] =>
+    world.broker.published(TOPICS.paymentDeadline).map((body) => {
+      const decoded = decodePaymentDeadline(body);
+      if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
+      return decoded.deadline;
+    });
+
+  it('a batch is told in one message, and its deadline is set from the time of its rows', async () => {
+    await publishRecorded(memoryOrderChannels(world.broker))([recordedRow({ failed: ['13'] })]);
+    expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
+    expect(events()).to.deep.equal([
+      { eventId: '41-created', type: 'order.created', saleId: '7', orders: ['11', '12'], atMs: AT_MS },
+      { eventId: '41-failed', type: 'order.failed', saleId: '7', orders: ['13'], atMs: AT_MS },
+    ]);
+    expect(deadlines()).to.deep.equal([
+      { batchId: 'b1', saleId: '7', orders: ['11', '12'], deadlineAtMs: AT_MS + 900_000 },
+    ]);
+  });
+
+  it('orders that failed have no deadline', async () => {
+    await publishRecorded(memoryOrderChannels(world.broker))([recordedRow({ orders: [], failed: ['13'] })]);
+    expect(events().map(({ type }) => type)).to.deep.equal(['order.failed']);
+    expect(deadlines()).to.deep.equal([]);
+  });
+
+  it('C3 the same row published again has the same event ids', async () => {
+    const publish = publishRecorded(memoryOrderChannels(world.broker));
+    await publish([recordedRow()]);
+    await publish([{ ...recordedRow(), attempts: 2 }]);
+    expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-created']);
+  });
+
+  it('batches of one sale share their messages: an event each, one deadline when the last of them is over', async () => {
+    const later = { ...recordedRow({ batchId: 'b2', orders: ['14'] }), outboxId: '42', createdAtMs: AT_MS + 900 };
+    await publishRecorded(memoryOrderChannels(world.broker))([recordedRow({ failed: ['13'] }), later]);
+    expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
+    expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-failed', '42-created']);
+    expect(deadlines()).to.deep.equal([
+      { batchId: 'b1', saleId: '7', orders: ['11', '12', '14'], deadlineAtMs: AT_MS + 900_900 },
+    ]);
+  });
+
+  it('is gathered by sale and by deadline, as much as one message can carry', () => {
+    const row = (outboxId: string, parts: Partial<BatchRecorded> = {}, laterMs = 0): Promised<'batch_recorded'> => ({
+      ...{ ...recordedRow(parts), outboxId, createdAtMs: AT_MS + laterMs },
+    });
+    const ids = (groups: readonly (readonly { outboxId: string }[])[]): string[] =>
+      groups.map((group) => group.map(({ outboxId }) => outboxId).join('+'));
+    const rows = [row('1'), row('2', { saleId: '8' }), row('3', {}, 1_000), row('4', {}, 1_001), row('5')];
+    expect(ids(gatherRecorded(rows))).to.deep.equal(['1+3+5', '2', '4']);
+    const many = Array.from({ length: 40 }, (_, index) => row(String(index)));
+    expect(gatherRecorded(many).map((group) => group.length)).to.deep.equal([32, 8]);
+    const orders = Array.from({ length: 4_999 }, (_, index) => String(index + 1));
+    const big = ['1', '2', '3'].map((id) => row(id, { orders, failed: ['9000001'] }));
+    expect(ids(gatherRecorded(big))).to.deep.equal(['1+2', '3']);
+
+    const moved = (outboxId: string, move: OrdersMoved['move'], saleId: string): Promised<'orders_moved'> => ({
+      ...{ outboxId, kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 },
+      payload: { move, saleId, orders: ['11'] },
+    });
+    const moves = [
+      moved('1', 'paid', '7'),
+      moved('2', 'expired', '7'),
+      moved('3', 'paid', '7'),
+      moved('4', 'paid', '8'),
+    ];
+    expect(ids(gatherMoved(moves))).to.deep.equal(['1+3', '2', '4']);
+  });
+
+  it('is not kept before both messages are stored', async () => {
+    for (const fault of ['publish_fails', 'publish_reply_lost'] as const) {
+      world.broker.breakNext(fault);
+      const result = publishRecorded(memoryOrderChannels(world.broker))([recordedRow()]);
+      expect(await result.catch((error: Error) => error.name), fault).to.equal('OperationalError');
+    }
+  });
+
+  it('each move is told by its word', async () => {
+    for (const move of ['paid', 'cancelled', 'expired'] as const) {
+      const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
+      await publishMoved(memoryOrderChannels(world.broker))([
+        { ...row, payload: { move, saleId: '7', orders: ['11'] } },
+      ]);
+    }
+    expect(events()).to.deep.equal(
+      ['paid', 'cancelled', 'expired'].map((move) => ({
+        ...{ eventId: `42-${move}`, type: `order.${move}`, saleId: '7', orders: ['11'], atMs: AT_MS },
+      })),
+    );
+  });
+});

@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../src/core/sale.js';
+import type { Job } from '../../../src/core/job.js';
+import { relayOutbox } from '../../../src/orders/relay-outbox.js';
+import { releaseUnits } from '../../../src/orders/release-units.js';
+import { KeeperWorld } from './keeper-world.js';
+
+/** Longer than the longest pause of a row that failed. */
+const PAUSE_MS = 40_000;
+
+describe('keeper: release-units', () => {
+  let world: KeeperWorld;
+  let job: Job;
+  let sale: Sale;
+
+  beforeEach(async () => {
+    world = new KeeperWorld();
+    const { books, ledger, log, meters } = world;
+    job = relayOutbox(
+      { outbox: books.outbox, keep: releaseUnits({ ledger, meters }), log, meters },
+      { kind: 'release', max: 10, leaseMs: 20_000 },
+    );
+    sale = await world.openSale({ stock: 100 });
+  });
+
+  const unitsLeft = (): number => world.ledger.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft;
+  const undone = (): number => world.books.outbox.undone('release').length;
+  /** Batches of one purchase whose rows ended `failed`: each promises a release. */
+  const failedBatches = async (count: number): Promise<void> => {
+    for (let i = 0; i < count; i++) await world.recorded(await world.deducted(sale, [`u${i}*2`]), [`u${i}`]);
+  };
+
+  it('(P5 COMP0) gives back what the outbox promised, and marks it done', async () => {
+    const batch = await world.deducted(sale, ['u1*2', 'u2*3']);
+    const [, orderId] = await world.recorded(batch, ['u2']);
+    await job.runOnce();
+    expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([98, 0, 1]);
+    const entry = await world.ledger.findRequest({ saleId: sale.saleId, bucket: 0 }, 'u2', 'k1');
+    expect(entry).to.deep.equal({ state: 'released', orderId, quantity: 3 });
+  });
+
+  it('gives nothing back that was not promised', async () => {
+    await world.recorded(await world.deducted(sale, ['u1']));
+    await job.runOnce();
+    expect([unitsLeft(), world.counts.released]).to.deep.equal([99, 0]);
+  });
+
+  it('C3 dying between release and mark runs it again: no second release', async () => {
+    await failedBatches(1);
+    world.ledger.breakNext('release_reply_lost');
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect([unitsLeft(), undone()], 'the fault happened').to.deep.equal([100, 1]);
+    world.clock.advance(PAUSE_MS);
+    await job.runOnce();
+    expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 0]);
+  });
+
+  it('C3 a release that fails loses nothing and holds up no other', async () => {
+    await failedBatches(2);
+    world.ledger.breakNext('release_fails');
+    await job.runOnce().catch(() => undefined);
+    expect([unitsLeft(), undone()]).to.deep.equal([98, 1]);
+    world.clock.advance(PAUSE_MS);
+    await job.runOnce();
+    expect([unitsLeft(), undone()]).to.deep.equal([100, 0]);
+  });
+
+  it('C1 two keepers at once give each unit back once', async () => {
+    await failedBatches(3);
+    await Promise.all([job.runOnce(), job.runOnce()]);
+    expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 3]);
+  });
+});

@@ -1,0 +1,72 @@
+import { expect } from 'chai';
+import type { OrderNews } from '../../../src/core/order-news.js';
+import { encodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
+import { tellBuyers } from '../../../src/orders/tell-buyers.js';
+import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';
+import { KeeperWorld } from './keeper-world.js';
+
+describe('keeper: tell-buyers', () => {
+  let world: KeeperWorld;
+  let news: MemoryPurchaseNews;
+  let asked: (readonly string[])[];
+  beforeEach(() => {
+    world = new KeeperWorld();
+    news = new MemoryPurchaseNews();
+    asked = [];
+  });
+
+  const event = (type: OrderEvent['type'], saleId: string, ...orders: string[]): OrderEvent => ({
+    ...{ eventId: `1-${type.slice(6)}`, type, saleId, orders, atMs: 1 },
+  });
+  const newsOf = (orderId: string): OrderNews => ({
+    ...{ userId: `u${orderId}`, requestId: 'k1', orderId, state: 'paid', reason: null },
+  });
+  const handle = (...events: OrderEvent[]) => {
+    const orders = {
+      newsOf: async (orderIds: readonly string[]) => {
+        asked.push(orderIds);
+        return orderIds.filter((orderId) => orderId !== '404').map(newsOf);
+      },
+    };
+    return tellBuyers({ orders, sender: news, meters: world.meters })(encodeOrderEvents(events));
+  };
+  const waitFor = (saleId: string, userId: string): (OrderNews | null)[] => {
+    const heard: (OrderNews | null)[] = [];
+    news.listen({ saleId, userId, requestId: 'k1' }, (told) => void heard.push(told));
+    return heard;
+  };
+
+  it('tells how the rows stand, each once, whatever events speak of them; what is not there is passed over', async () => {
+    const heard = waitFor('7', 'u1');
+    const result = await handle(event('order.created', '7', '1', '2', '404'), event('order.paid', '7', '1'));
+    expect(result).to.deep.equal({ outcome: 'done' });
+    expect(news.sent).to.deep.equal([['7', [newsOf('1'), newsOf('2')]]]);
+    expect(heard.filter(Boolean)).to.deep.equal([newsOf('1')]);
+    expect(world.counts.told).to.equal(2);
+  });
+
+  it('of a sale that nobody waits for no row is read and nothing is told', async () => {
+    waitFor('8', 'u1');
+    expect((await handle(event('order.created', '7', '1'), event('order.paid', '8', '3'))).outcome).to.equal('done');
+    expect(asked).to.deep.equal([['3']]);
+    expect(news.sent.map(([saleId]) => saleId)).to.deep.equal(['8']);
+  });
+
+  it('many orders are told in messages of a bounded size', async () => {
+    waitFor('7', 'u1');
+    await handle(event('order.created', '7', ...Array.from({ length: 1200 }, (_, index) => String(index + 1000))));
+    expect(news.sent.map(([, told]) => told.length)).to.deep.equal([500, 500, 200]);
+  });
+
+  it('R8 while Redis is out the message comes again', async () => {
+    news.broken = true;
+    const error: unknown = await handle(event('order.paid', '7', '1')).catch((thrown: unknown) => thrown);
+    expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });
+  });
+
+  it('M7 a body that is no event is an answer', async () => {
+    const orders = { newsOf: () => expect.fail() };
+    const outcome = await tellBuyers({ orders, sender: news, meters: world.meters })('{"v":9}');
+    expect(outcome.outcome).to.equal('unknown_version');
+  });
+});

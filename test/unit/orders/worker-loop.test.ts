@@ -1,0 +1,328 @@
+import { expect } from 'chai';
+import sinon, { type SinonFakeTimers } from 'sinon';
+import { sealBatch } from '../../../src/core/batch.js';
+import { Bug } from '../../../src/core/errors.js';
+import { TOPICS } from '../../../src/core/topics.js';
+import type { WorkerLoop } from '../../../src/orders/worker-loop.js';
+import { batchOf, freshSaleId, purchasesOf } from '../../helpers/sales.js';
+import { ATTEMPTS_BEFORE_DEAD, LEASE_MS, mysqlDown, WorkerWorld } from './worker-world.js';
+
+const MINUTE_MS = 60_000;
+
+describe('worker-loop', () => {
+  let timers: SinonFakeTimers;
+  let world: WorkerWorld;
+  let running: WorkerLoop | null;
+  beforeEach(async () => {
+    timers = sinon.useFakeTimers({ now: Date.UTC(2026, 0, 1) });
+    running = null;
+    world = new WorkerWorld();
+    await world.minter.renew();
+  });
+  afterEach(async () => {
+    const stopped = running?.stop();
+    await timers.tickAsync(30_000);
+    await stopped;
+    world.breaker.shutdown();
+  });
+
+  /** Starts the loops and lets `ms` pass. */
+  async function run(ms: number, parts: Parameters<WorkerWorld['worker']>[0] = {}): Promise<WorkerLoop> {
+    running ??= world.worker(parts);
+    running.start();
+    await timers.tickAsync(ms);
+    return running;
+  }
+
+  it('records, settles and acks what it receives', async () => {
+    const sale = await world.openSale();
+    const batches = [batchOf(sale, purchasesOf('ann*2', 'bob')), batchOf(sale, purchasesOf('cid'))];
+    for (const batch of batches) await world.place(batch);
+
+    expect(await world.worker().runOnce()).to.equal(2);
+
+    expect(world.verdicts).to.deep.equal(['recorded', 'recorded']);
+    expect(world.unfinished).to.equal(0);
+    expect((await world.books.find(sale.saleId))?.sold).to.equal(4);
+    const bucket = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    expect([...bucket.requests.values()].map(({ state }) => state)).to.deep.equal(['ordered', 'ordered', 'ordered']);
+    expect(bucket.pending.size).to.equal(0);
+    expect(world.writes, 'one transaction').to.have.length(1);
+  });
+
+  it('M7 bad JSON, an unknown version and an unknown sale are parked with their origin; the others go on', async () => {
+    const sale = await world.openSale();
+    const strange = batchOf({ saleId: freshSaleId() }, purchasesOf('ann'));
+    const good = batchOf(sale, purchasesOf('ann'));
+    world.broker.publishRaw('seckill-purchase', '{', { topic: 'seckill-purchase', saleId: '7', batchId: 'b7' });
+    world.broker.publishRaw('seckill-purchase', '{"v":99}');
+    await world.place(strange);
+    await world.place(good);
+    world.ledger.bucket(strange).pending.set(strange.batchId, 0);
+
+    await world.worker().runOnce();
+
+    expect(
+      world.letters.letters.map(({ reason, saleId, batchId, originTopic }) => [reason, saleId, batchId, originTopic]),
+    ).to.deep.equal([
+      ['undecodable', '7', 'b7', 'seckill-purchase'],
+      ['unknown_version', null, null, 'seckill-purchase'],
+      ['unknown_sale', strange.saleId, strange.batchId, 'seckill-purchase'],
+    ]);
+    expect(world.unfinished).to.equal(0);
+    expect(world.ledger.bucket(strange).pending.size, 'out of pending').to.equal(0);
+    expect(world.ledger.calls.release, 'its units stay held').to.equal(0);
+    expect(world.books.allOrders).to.have.length(1);
+  });
+
+  it('a message that cannot be parked now comes again', async () => {
+    world.broker.publishRaw('seckill-purchase', '{');
+    const park = sinon.stub(world.letters, 'park').onFirstCall().rejects(mysqlDown('park')).callThrough();
+    await run(MINUTE_MS);
+    expect(park.callCount).to.equal(2);
+    expect(world.unfinished).to.equal(0);
+  });
+
+  it('D1 MySQL down for ten minutes: nothing is received or given back, no attempt is used up, then all is recorded', async () => {
+    const sale = await world.openSale();
+    for (let i = 0; i < 40; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
+    world.writeFails = mysqlDown('write');
+    world.probeFails = true;
+    await run(10_000);
+    const receives = world.receives;
+    expect(receives, 'each loop holds one receive').to.equal(2);
+    const { length: writes } = world.writes;
+
+    await timers.tickAsync(10 * MINUTE_MS);
+    expect(world.receives).to.equal(receives);
+    expect(world.writes.length, 'only the probe calls MySQL').to.equal(writes);
+
+    world.writeFails = null;
+    world.probeFails = false;
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.books.allOrders).to.have.length(40);
+    expect(world.unfinished).to.equal(0);
+    expect(world.worstAttempt, 'no redelivery').to.equal(1);
+    expect(world.letters.letters).to.deep.equal([]);
+  });
+
+  it('R3 R10 a late batch waits with its sale, at its first attempt; MySQL is not blamed, and other sales go on', async () => {
+    const [sale, other] = [await world.openSale(), await world.openSale()];
+    const late = batchOf(sale, purchasesOf('ann'));
+    await world.place(late);
+    world.ledger.restart({ empty: true });
+    for (const again of [other, sale]) await world.ledger.warm(again);
+    await world.ledger.gate(other, 'open');
+    world.books.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
+    await world.place(batchOf(other, purchasesOf('bob')));
+    await run(MINUTE_MS, { loops: 1 });
+    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
+    expect([world.breaker.closed, world.unfinished]).to.deep.equal([true, 1]);
+
+    world.ledger.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.epoch = 2;
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob', 'ann']);
+    expect([world.worstAttempt, world.unfinished]).to.deep.equal([1, 0]);
+    expect(world.ledger.calls.claim).to.be.greaterThan(1);
+  });
+
+  it('D1 a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up', async () => {
+    const sale = await world.openSale();
+    for (let i = 0; i < 20; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
+    world.writeFails = mysqlDown('disk full');
+    await run(5 * MINUTE_MS, { loops: 1 });
+    expect(world.receives).to.equal(1);
+    const rounds = new Set(world.writes.map(({ atMs }) => atMs));
+    expect(rounds.size).to.be.within(10, 40);
+    world.writeFails = null;
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.books.allOrders).to.have.length(20);
+    expect(world.worstAttempt).to.equal(1);
+  });
+
+  it('a batch that MySQL can’t stand is alone with it soon: its neighbours are recorded, others are received', async () => {
+    const sale = await world.openSale();
+    const killer = batchOf(sale, purchasesOf('killer'));
+    const write = world.book.write.bind(world.book);
+    sinon.stub(world.book, 'write').callsFake(async (plan) => {
+      if (plan.orders.some(({ purchase }) => purchase.userId === 'killer')) throw mysqlDown('connection lost');
+      return write(plan);
+    });
+    await world.place(killer);
+    for (let i = 0; i < 5; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
+    await run(MINUTE_MS);
+    await world.place(batchOf(sale, purchasesOf('late')));
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.books.allOrders.map(({ userId }) => userId)).to.have.members(['u0', 'u1', 'u2', 'u3', 'u4', 'late']);
+    expect(world.unfinished).to.equal(1);
+
+    await timers.tickAsync(120 * MINUTE_MS);
+    expect(world.unfinished, 'given back in the end, and dead after its attempts').to.equal(0);
+    expect(world.deadLetters).to.deep.equal([killer.body]);
+  });
+
+  it('D4 one lost reply: the rows are found, sold is counted once, the delivery is acked', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann*2')));
+    world.books.breakNext('write_reply_lost');
+    await run(10_000);
+    expect(world.verdicts).to.deep.equal(['already_recorded']);
+    expect((await world.books.find(sale.saleId))?.sold).to.equal(2);
+    expect(world.worstAttempt).to.equal(1);
+    expect(world.unfinished).to.equal(0);
+  });
+
+  it('D8 without a lease for order ids the deliveries are held and recorded once it is back', async () => {
+    const sale = await world.openSale();
+    await timers.tickAsync(LEASE_MS);
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    await run(5 * MINUTE_MS, { loops: 1 });
+    expect(world.books.allOrders).to.deep.equal([]);
+    await world.minter.renew();
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.books.allOrders).to.have.length(1);
+    expect(world.worstAttempt).to.equal(1);
+  });
+
+  it('a poison batch uses up its attempts with growing pauses; the others are recorded at once', async () => {
+    const sale = await world.openSale();
+    const { saleId, epoch } = sale;
+    const purchases = [{ userId: 'ann', requestId: 'k', quantity: 1 }];
+    const poison = sealBatch({ batchId: 'poison', saleId, bucket: 0, epoch, createdAtMs: 0, trace: '', purchases });
+    const write = world.book.write.bind(world.book);
+    sinon.stub(world.book, 'write').callsFake(async (plan) => {
+      if (plan.orders.some(({ batch }) => batch.batchId === 'poison')) throw mysqlDown('bad value', false);
+      return write(plan);
+    });
+    await world.place(poison);
+    await world.place(batchOf(sale, purchasesOf('bob')));
+    await run(1000);
+    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
+    await timers.tickAsync(10 * MINUTE_MS);
+    expect(world.attempts.filter((attempt) => attempt > 1)).to.deep.equal([2, 3, 4, 5, 6]);
+    expect(world.deadLetters).to.deep.equal([poison.body]);
+  });
+
+  it('Redis down at settle: the record stands, the message comes again and is settled', async () => {
+    const sale = await world.openSale();
+    const batch = batchOf(sale, purchasesOf('ann'));
+    await world.place(batch);
+    world.ledger.breakNext('settle_fails', 'settle_reply_lost');
+    await run(MINUTE_MS);
+    expect(world.verdicts).to.deep.equal([
+      ...['recorded', 'settle_failed', 'already_recorded', 'settle_failed', 'already_recorded'],
+    ]);
+    expect(world.ledger.bucket(batch).requests.get('ann/k1')?.state).to.equal('ordered');
+    expect(world.unfinished).to.equal(0);
+    expect((await world.books.find(sale.saleId))?.sold).to.equal(1);
+  });
+
+  it('Redis down for long: recorded batches do not become dead letters, the keeper finds them in pending', async () => {
+    const sale = await world.openSale();
+    const batch = batchOf(sale, purchasesOf('ann'));
+    await world.place(batch);
+    const settle = sinon.stub(world.ledger, 'settle').rejects(mysqlDown('redis'));
+    await run(10 * MINUTE_MS);
+    expect(settle.callCount).to.equal(ATTEMPTS_BEFORE_DEAD);
+    expect(world.unfinished).to.equal(0);
+    expect(world.deadLetters).to.deep.equal([]);
+    expect([...world.ledger.bucket(batch).pending.keys()]).to.deep.equal([batch.batchId]);
+  });
+
+  it('a sale in repair does not hold up the settling of another', async () => {
+    const [shut, open] = [await world.openSale(), await world.openSale()];
+    const settle = world.ledger.settle.bind(world.ledger);
+    sinon.stub(world.ledger, 'settle').callsFake(async (settled) => {
+      if (settled.some(({ batch }) => batch.saleId === shut.saleId)) throw mysqlDown('repair');
+      return settle(settled);
+    });
+    for (const sale of [shut, open]) await world.place(batchOf(sale, purchasesOf('ann')));
+    await world.worker().runOnce();
+    expect(world.ledger.bucket({ saleId: open.saleId, bucket: 0 }).pending.size).to.equal(0);
+    expect(world.ledger.bucket({ saleId: shut.saleId, bucket: 0 }).pending.size).to.equal(1);
+    expect(world.unfinished).to.equal(1);
+  });
+
+  it('counts what the broker had to ask for', async () => {
+    const sale = await world.openSale();
+    const batch = batchOf(sale, purchasesOf('ann'));
+    await world.ledger.deduct(batch);
+    const channel = world.broker.purchaseChannel(async () => 'commit', TOPICS.purchase);
+    await channel.sendHalf(batch);
+    await timers.tickAsync(11_000);
+    await world.broker.runChecks();
+    await world.worker().runOnce();
+    expect(world.checkedBack).to.equal(1);
+  });
+
+  it('goes on after a receive that failed, and does not spin on one that returns at once', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    world.broker.breakNext('receive_fails', 'receive_fails');
+    running = world.worker({ loops: 1 }, 0);
+    await run(10_000);
+    expect(world.books.allOrders).to.have.length(1);
+    const before = world.receives;
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.receives - before).to.be.within(40, 80);
+  });
+
+  it('D2 what is still being written stays ours: a slow MySQL costs no attempt', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    const write = world.book.write.bind(world.book);
+    sinon.stub(world.book, 'write').callsFake(async (plan) => {
+      await new Promise((resolve) => setTimeout(resolve, 2 * MINUTE_MS)); // four times as long as a delivery is ours
+      return write(plan);
+    });
+    await run(3 * MINUTE_MS, { renewMs: 10_000 });
+    expect(world.verdicts).to.deep.equal(['recorded']);
+    expect([world.unfinished, world.worstAttempt]).to.deep.equal([0, 1]);
+  });
+
+  it('our own mistake: reported, nothing acked', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    sinon.stub(world.book, 'write').rejects(new Bug('ours'));
+    await run(1000);
+    expect(world.bugs.map(String)).to.deep.equal(['Bug: ours']);
+    expect(world.unfinished).to.equal(1);
+  });
+
+  it('stop: ends the work in hand and receives no more', async () => {
+    const sale = await world.openSale();
+    const worker = await run(1000);
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    const stopped = worker.stop();
+    await timers.tickAsync(6000); // the open receives come back
+    await stopped;
+    const receives = world.receives;
+    await timers.tickAsync(MINUTE_MS);
+    expect(world.receives).to.equal(receives);
+  });
+
+  it('stop during an outage: what is held is given back soon, not after the hold', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    world.writeFails = mysqlDown('write');
+    world.probeFails = true;
+    const worker = await run(10_000);
+    const stopped = worker.stop();
+    await timers.tickAsync(0);
+    await stopped;
+    await timers.tickAsync(5000);
+    world.writeFails = null;
+    expect(await world.worker().runOnce(), 'another worker has it').to.equal(1);
+    expect(world.books.allOrders).to.have.length(1);
+  });
+
+  it('stop does not wait for ever for a loop that hangs', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    sinon.stub(world.book, 'write').returns(new Promise(() => undefined));
+    const worker = await run(1000, { stopMaxMs: 2000 });
+    const stopped = worker.stop();
+    await timers.tickAsync(2000);
+    await stopped;
+  });
+});

@@ -1,0 +1,155 @@
+import type { Batch } from '../../../src/core/batch.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Sale } from '../../../src/core/sale.js';
+import { GROUPS, TOPICS, WRITER_RETRIES_MAX } from '../../../src/core/topics.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
+import { OutageBreaker } from '../../../src/orders/outage-breaker.js';
+import { WorkerLoop, type WorkerLoopOptions } from '../../../src/orders/worker-loop.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { DeliverySource } from '../../../src/core/ports/delivery-source.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { OrderBook, WritePlan } from '../../../src/core/ports/order-book.js';
+import type { DeliveryVerdict, WorkerMeters } from '../../../src/core/ports/worker-meters.js';
+import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
+import { MemoryDeadLetterBook } from '../../helpers/memory/memory-dead-letter-book.js';
+import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
+import { saleOf } from '../../helpers/sales.js';
+
+/** Longer than any test but the one that waits for its end. */
+export const LEASE_MS = 3 * 60 * 60 * 1000;
+
+/** Time as the faked timers of a test have it. */
+export const timerClock: Clock = {
+  nowMs: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const done = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      signal?.addEventListener('abort', done);
+    }),
+};
+
+/** A worker with everything around it in memory. */
+export class WorkerWorld {
+  readonly broker = new MemoryBroker({ clock: timerClock });
+  readonly books = new MemoryBooks({ clock: timerClock });
+  readonly ledger = new MemoryLedger({ clock: timerClock });
+  readonly letters = new MemoryDeadLetterBook(timerClock);
+  readonly slots = new MemoryWorkerSlots(timerClock);
+  readonly minter: OrderIdMinter = createOrderIdMinter(
+    { slots: this.slots, clock: timerClock, log: silentLog },
+    { owner: 'worker', leaseMs: LEASE_MS },
+  );
+  readonly verdicts: DeliveryVerdict[] = [];
+  readonly bugs: unknown[] = [];
+  /** Purchases of every write that was tried, and when it was tried. */
+  readonly writes: { readonly atMs: number; readonly users: string[] }[] = [];
+  /** While set, every write fails with it. */
+  writeFails: OperationalError | null = null;
+  /** While true, the probe fails too. */
+  probeFails = false;
+  receives = 0;
+  /** Attempts of everything that was received. */
+  readonly attempts: number[] = [];
+  checkedBack = 0;
+  readonly breaker: OutageBreaker;
+  readonly book: OrderBook;
+
+  constructor() {
+    const { books } = this;
+    this.breaker = new OutageBreaker(
+      { probe: () => this.#probe(), clock: timerClock, meters: this.meters, log: silentLog },
+      { probeEveryMs: 1000 },
+    );
+    this.book = {
+      termsOf: (saleIds) => books.termsOf(saleIds),
+      findByPurchases: (saleId, purchases) => books.findByPurchases(saleId, purchases),
+      liveBuyers: (saleId, userIds) => books.liveBuyers(saleId, userIds),
+      findOrder: (orderId) => books.findOrder(orderId),
+      write: (plan) => this.#write(plan),
+    };
+  }
+
+  readonly meters: WorkerMeters = {
+    received: () => undefined,
+    checkedBack: () => void this.checkedBack++,
+    delivered: (verdict) => void this.verdicts.push(verdict),
+    retried: () => undefined,
+    batchesWritten: () => undefined,
+    settled: () => undefined,
+    breaker: () => undefined,
+  };
+
+  /** An open sale, in the books and in the ledger. */
+  async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
+    const sale = saleOf({ stock: 1000, ...parts }, timerClock.nowMs());
+    this.books.putSale(sale);
+    await this.ledger.warm(sale);
+    await this.ledger.gate(sale, 'open');
+    return sale;
+  }
+
+  /** Holds the units of a batch and publishes it, as an api process does. */
+  async place(batch: Batch): Promise<void> {
+    await this.ledger.deduct(batch);
+    const { saleId, batchId, body } = batch;
+    this.broker.publishRaw(TOPICS.purchase, body, { topic: TOPICS.purchase, saleId, batchId });
+  }
+
+  /** @param awaitMs how long an empty receive takes */
+  worker(parts: Partial<WorkerLoopOptions> = {}, awaitMs = 5000): WorkerLoop {
+    const inner = this.broker.source(TOPICS.purchase, GROUPS.writer, 30_000, awaitMs);
+    const source: DeliverySource = {
+      receive: async (max) => {
+        this.receives++;
+        const deliveries = await inner.receive(max);
+        this.attempts.push(...deliveries.map(({ attempt }) => attempt));
+        return deliveries;
+      },
+    };
+    const { book, ledger, letters, minter, breaker, meters } = this;
+    const onBug = (error: unknown): void => void this.bugs.push(error);
+    return new WorkerLoop(
+      { source, book, ledger, letters, minter, breaker, meters, clock: timerClock, log: silentLog, onBug },
+      {
+        ...{ loops: 2, receiveMax: 16, paymentWindowMs: 900_000 },
+        ...{ group: GROUPS.writer, topic: TOPICS.purchase, ...parts },
+      },
+    );
+  }
+
+  /** Messages that are neither acked nor dead. */
+  get unfinished(): number {
+    return this.broker.unfinished(TOPICS.purchase, GROUPS.writer);
+  }
+
+  get deadLetters(): readonly string[] {
+    return this.broker.published(`%DLQ%${GROUPS.writer}`);
+  }
+
+  /** More redeliveries than this and the broker gives a message up. */
+  get worstAttempt(): number {
+    return Math.max(0, ...this.attempts);
+  }
+
+  async #probe(): Promise<void> {
+    if (this.probeFails) throw mysqlDown('probe');
+  }
+
+  #write(plan: WritePlan): ReturnType<OrderBook['write']> {
+    this.writes.push({ atMs: timerClock.nowMs(), users: plan.orders.map(({ purchase }) => purchase.userId) });
+    return this.writeFails === null ? this.books.write(plan) : Promise.reject(this.writeFails);
+  }
+}
+
+export const mysqlDown = (what: string, retryable = true): OperationalError =>
+  new OperationalError('mysql', `${what}, ordered by the test`, { retryable });
+
+export const ATTEMPTS_BEFORE_DEAD = WRITER_RETRIES_MAX + 1;

@@ -1,0 +1,276 @@
+import { expect } from 'chai';
+import {
+  API_FAIL_POINTS,
+  apiFailPoints,
+  KEEPER_FAIL_POINTS,
+  keeperFailPoints,
+  WORKER_FAIL_POINTS,
+  workerFailPoints,
+} from '../../../src/programs/fail-points.js';
+import { ConfigError, loadConfig } from '../../../src/core/config/load.js';
+import type { Section } from '../../../src/core/config/schema.js';
+import type { MysqlPool } from '../../../src/mysql/pool.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { OrderBook } from '../../../src/core/ports/order-book.js';
+import type { Outbox } from '../../../src/core/ports/outbox.js';
+import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
+import type { RepairBook } from '../../../src/core/ports/repair-book.js';
+import type { RepairLedger } from '../../../src/core/ports/repair-ledger.js';
+import type { SettlementLedger } from '../../../src/core/ports/settlement-ledger.js';
+import type { StockLedger } from '../../../src/core/ports/stock-ledger.js';
+import type { TransferLedger } from '../../../src/core/ports/transfer-ledger.js';
+
+const settings = (point: string): Section<'failPoint'> => ({ point, act: 'throw', environment: 'test' });
+
+/** What happened, in order; every part of a program writes here what it did. */
+function parts(done: string[]) {
+  const did = (word: string) => async (): Promise<never> => (done.push(word), undefined as never);
+  const tx = { query: did('query'), execute: did('execute'), rollback: did('rollback') };
+  return {
+    ledger: { precheck: did('precheck'), deduct: did('deduct'), decide: did('decide') } as unknown as StockLedger,
+    channel: {
+      sendHalf: async () => (
+        done.push('half'),
+        { commit: did('commit'), rollback: async () => (done.push('rollback'), true) }
+      ),
+    } as unknown as PurchaseChannel,
+    gate: { refuseEarly: () => null, enter: did('answer') },
+    pool: {
+      transaction: async (work: (given: typeof tx) => Promise<unknown>) => (await work(tx), done.push('COMMIT')),
+    } as unknown as MysqlPool,
+    book: {
+      write: async () => (done.push('write'), { outcome: 'written', surplus: new Set() }),
+    } as unknown as OrderBook,
+    settlement: { settle: did('settle') } as unknown as SettlementLedger,
+    source: { receive: async () => (done.push('receive'), [{}] as never) },
+    outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
+    repairLedger: { shut: did('shut'), stage: did('stage'), reopen: did('reopen') } as unknown as RepairLedger,
+    repairBook: { raiseEpoch: did('raise') } as unknown as RepairBook,
+    moves: {
+      expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length),
+      expireDue: async (max: number) => (done.push('sweep'), max),
+    },
+  };
+}
+
+async function takeApiThrough(point: string, done: string[]): Promise<void> {
+  const points = apiFailPoints(settings(point), silentLog);
+  const { ledger, channel, gate, repairLedger, repairBook } = parts(done);
+  await points.ledger(ledger).precheck({ saleId: '1', bucket: 0 }, []);
+  const half = await points.channel(channel).sendHalf({} as never);
+  await points.ledger(ledger).deduct({} as never);
+  if (typeof half !== 'string') {
+    await half.commit();
+    await half.rollback();
+  }
+  await points.gate(gate).enter({} as never);
+  await points.checked(ledger).decide({} as never);
+  const transfers = points.transfers(movingUnits(done));
+  await transfers.lend({} as never, 1, 1, 1);
+  await transfers.borrow('7', {} as never, 1);
+  await points.rebuilt(repairLedger).shut({} as never, 'token', 1);
+  await points.raised(repairBook).raiseEpoch('1', 1, 'boss');
+  await points.rebuilt(repairLedger).reopen({} as never, 'token', {} as never);
+  done.push('end');
+}
+
+/** Only steps that move units are passed. */
+function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferLedger {
+  return {
+    survey: async () => null,
+    lend: async () => {
+      done.push('lend');
+      return said === 'moved' ? { outcome: 'lent', seq: 1, units: 1 } : { outcome: 'empty' };
+    },
+    borrow: async () => {
+      done.push('borrow');
+      return { outcome: said === 'moved' ? 'borrowed' : 'already_borrowed', unitsLeft: 1 };
+    },
+    confirm: async () => 'confirmed',
+  };
+}
+
+async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
+  const points = workerFailPoints(settings(point), silentLog);
+  const { pool, book, settlement, source } = parts(done);
+  await points.source(source).receive(1);
+  await points.pool(pool).transaction(async (tx) => {
+    await tx.execute('INSERT INTO orders …');
+    await tx.execute('UPDATE sales …');
+  });
+  await points.book(book).write({} as never);
+  await points.ledger(settlement).settle([]);
+  done.push('end');
+}
+
+async function stoppedAt(run: Promise<unknown>, done: readonly string[]): Promise<string | undefined> {
+  const error = await run.then(
+    () => null,
+    (cause: Error) => cause.message,
+  );
+  expect(error).to.match(/^fail point/);
+  return done.at(-1);
+}
+
+describe('fail points', () => {
+  it('are no part of a program without the variable: each port stays the very object it was', () => {
+    const given = parts([]);
+    const api = apiFailPoints(settings(''), silentLog);
+    expect(api.ledger(given.ledger)).to.equal(given.ledger);
+    expect(api.channel(given.channel)).to.equal(given.channel);
+    expect(api.checked(given.ledger)).to.equal(given.ledger);
+    expect(api.gate(given.gate)).to.equal(given.gate);
+    const transfers = movingUnits([]);
+    expect(api.transfers(transfers)).to.equal(transfers);
+    const worker = workerFailPoints(settings(''), silentLog);
+    expect(worker.pool(given.pool)).to.equal(given.pool);
+    expect(worker.book(given.book)).to.equal(given.book);
+    expect(worker.ledger(given.settlement)).to.equal(given.settlement);
+    expect(worker.source(given.source)).to.equal(given.source);
+    const keeper = keeperFailPoints(settings(''), silentLog);
+    expect(keeper.published(given.outbox)).to.equal(given.outbox);
+    expect(keeper.released(given.outbox)).to.equal(given.outbox);
+    expect(keeper.moves(given.moves)).to.equal(given.moves);
+  });
+
+  it('stop the keeper after a sweep that ended orders, too', async () => {
+    const done: string[] = [];
+    const { moves } = parts(done);
+    const points = keeperFailPoints(settings('expire_after_commit'), silentLog);
+    await points.moves(moves).expireDue(0);
+    await stoppedAt(
+      points
+        .moves(moves)
+        .expireDue(1)
+        .then(() => undefined),
+      done,
+    );
+    expect(done).to.deep.equal(['sweep', 'sweep']);
+  });
+
+  it('R12 let an api go on whose transfer found nothing to move', async () => {
+    const done: string[] = [];
+    for (const point of ['after_lend', 'after_borrow']) {
+      const transfers = apiFailPoints(settings(point), silentLog).transfers(movingUnits(done, 'not'));
+      await transfers.lend({} as never, 1, 1, 1);
+      await transfers.borrow('7', {} as never, 1);
+    }
+    expect(done).to.deep.equal(['lend', 'borrow', 'lend', 'borrow']);
+  });
+
+  it('stop the api after the step that names them', async () => {
+    const last = {
+      ...{ after_precheck: 'precheck', after_half: 'half', after_deduct: 'deduct' },
+      ...{ after_commit: 'commit', before_resubmit: 'rollback', before_answer: 'answer' },
+      ...{ check_before_decide: 'answer', check_after_decide: 'decide' },
+      ...{ after_lend: 'lend', after_borrow: 'borrow' },
+      ...{ repair_after_gate: 'shut', repair_after_epoch: 'raise', repair_after_stock: 'raise' }, // and not reopened
+    };
+    const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
+    expect(Object.keys(last)).to.have.members(stopping);
+    for (const point of stopping) {
+      const done: string[] = [];
+      expect(await stoppedAt(takeApiThrough(point, done), done), point).to.equal(last[point]);
+    }
+  });
+
+  it('T4 T5 T6 lose a call of the api, or its reply, and stop nobody', async () => {
+    for (const [point, lost] of [
+      ['drop_commit', ['commit']],
+      ['drop_rollback', ['rollback']],
+    ] as const) {
+      const [whole, done]: [string[], string[]] = [[], []];
+      await takeApiThrough('after_commit:9', whole);
+      await takeApiThrough(point, done);
+      expect(done, point).to.deep.equal(whole.filter((step) => !(lost as readonly string[]).includes(step)));
+    }
+    const done: string[] = [];
+    const { channel } = parts(done);
+    const lossy = (point: string) => apiFailPoints(settings(point), silentLog).channel(channel);
+    expect(await lossy('drop_half_reply').sendHalf({} as never), 'the broker has it').to.equal('outcome_unknown');
+    expect(done).to.deep.equal(['half']);
+    const half = await lossy('drop_rollback').sendHalf({} as never);
+    expect(typeof half === 'string' || (await half.rollback()), 'not confirmed').to.equal(false);
+    expect(typeof half === 'string' || (await half.rollback()), 'only the first is lost').to.equal(true);
+  });
+
+  it('stop the worker after the step that names them, inside the transaction before its COMMIT', async () => {
+    const last: Record<(typeof WORKER_FAIL_POINTS)[number], string> = {
+      ...{ worker_after_receive: 'receive', worker_after_insert: 'execute', worker_before_commit: 'execute' },
+      ...{ worker_after_commit: 'write', worker_after_settle: 'settle' },
+    };
+    for (const point of WORKER_FAIL_POINTS) {
+      const done: string[] = [];
+      expect(await stoppedAt(takeWorkerThrough(point, done), done), point).to.equal(last[point]);
+      const committed = point === 'worker_after_commit' || point === 'worker_after_settle';
+      expect(done.includes('COMMIT'), point).to.equal(committed);
+    }
+  });
+
+  it('let a worker go on whose rows were there already: nothing was committed', async () => {
+    const points = workerFailPoints(settings('worker_after_commit'), silentLog);
+    const write = async () => ({ outcome: 'row_exists' }) as const;
+    const book = points.book({ write } as unknown as OrderBook);
+    expect(await book.write({} as never)).to.deep.equal({ outcome: 'row_exists' });
+  });
+
+  it('C3 R10 stop the keeper before a row is marked done, after orders have ended or were given up, amid a repair', async () => {
+    const STEPS = ['lease', 'mark', 'mark', 'mark', 'expire', 'expire', 'write'];
+    const before: Record<(typeof KEEPER_FAIL_POINTS)[number], string[]> = {
+      outbox_after_publish: ['lease', 'mark'], // that of nothing, which is no step
+      release_before_done: ['lease', 'mark', 'mark'],
+      expire_after_commit: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire'],
+      compensate_after_row: STEPS,
+      repair_after_gate: [...STEPS, 'shut'],
+      repair_after_epoch: [...STEPS, 'shut', 'raise'],
+      repair_after_stock: [...STEPS, 'shut', 'raise', 'stage'], // staged, and not reopened
+    };
+    for (const point of KEEPER_FAIL_POINTS) {
+      const done: string[] = [];
+      const points = keeperFailPoints(settings(point), silentLog);
+      const given = parts(done);
+      const through = async (): Promise<void> => {
+        const [published, released] = [points.published(given.outbox), points.released(given.outbox)];
+        await published.lease('batch_recorded', 1, 1);
+        await published.markDone([]);
+        await published.markDone(['1']);
+        await released.markDone(['2']);
+        await points.moves(given.moves).expire([]);
+        await points.moves(given.moves).expire(['1']);
+        await points.compensated(given.book).write({} as never);
+        const rebuilt = points.rebuilt(given.repairLedger);
+        await rebuilt.shut({} as never, 'token', 1);
+        await points.raised(given.repairBook).raiseEpoch('1', 1, 'keeper');
+        await rebuilt.stage({} as never, 'token', []);
+        await rebuilt.reopen({} as never, 'token', {} as never);
+      };
+      await stoppedAt(through(), done);
+      expect(done, point).to.deep.equal(before[point]);
+    }
+  });
+
+  it('act at the pass that is asked for, once', async () => {
+    const done: string[] = [];
+    const points = apiFailPoints(settings('after_deduct:3'), silentLog);
+    const ledger = points.ledger(parts(done).ledger);
+    await ledger.deduct({} as never);
+    await ledger.deduct({} as never);
+    expect(await stoppedAt(ledger.deduct({} as never), done)).to.equal('deduct');
+    await ledger.deduct({} as never);
+    expect(done).to.have.length(4);
+  });
+
+  it('refuse a name that the program does not have, and a pass that is none', () => {
+    for (const point of ['after_lunch', 'worker_after_commit', 'after_half:0', 'after_half:x', ':1']) {
+      expect(() => apiFailPoints(settings(point), silentLog), point).to.throw(ConfigError, 'FAILPOINT must be');
+    }
+    expect(() => workerFailPoints(settings('after_half'), silentLog)).to.throw(ConfigError);
+  });
+
+  it('are refused in production', () => {
+    const load = (env: Record<string, string>) => () => loadConfig(['failPoint'], env);
+    expect(load({ FAILPOINT: 'after_half', NODE_ENV: 'production' })).to.throw(ConfigError, 'NODE_ENV is production');
+    expect(load({ NODE_ENV: 'production' })).not.to.throw();
+    expect(load({ FAILPOINT: 'after_half' })().failPoint).to.include({ point: 'after_half', act: 'kill' });
+  });
+});

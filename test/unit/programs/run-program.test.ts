@@ -1,0 +1,25 @@
+import { expect } from 'chai';
+import { spawn } from 'node:child_process';
+
+const START_TIMEOUT_MS = 15_000;
+
+/** A program that opened something, heard no from the next part, and has a supervisor. */
+const CODE = `
+  import { runProgram } from './src/programs/run-program.ts';
+  import { silentLog } from './src/core/ports/log.ts';
+  setInterval(() => undefined, 1000);
+  runProgram(silentLog, () => Promise.reject(new Error('refused'))).catch(() => (process.exitCode = 3));
+`;
+
+describe('run-program', () => {
+  it('R9 ends when its start fails, whatever was opened before and whoever supervises it', async function () {
+    this.timeout(START_TIMEOUT_MS);
+    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', CODE], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS - 2_000);
+    const code = await new Promise((resolve) => child.once('exit', resolve));
+    clearTimeout(timer);
+    expect(code).to.equal(3);
+  });
+});

@@ -1,0 +1,195 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../../src/core/sale.js';
+import { encodeOrderEvents } from '../../../../src/core/order-event.js';
+import { encodePaymentDeadline } from '../../../../src/core/payment-deadline.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, TOPICS } from '../../../../src/core/topics.js';
+import { collectDeadLetters, type CollectDeadLettersPorts } from '../../../../src/recovery/dead-letters/collect-dead-letters.js';
+import type { Job } from '../../../../src/core/job.js';
+import { KeeperWorld } from '../../orders/keeper-world.js';
+
+const { topic: DEAD_TOPIC, collector: COLLECTOR } = DEAD_LETTERS[GROUPS.writer];
+
+describe('keeper: collect-dead-letters', () => {
+  let world: KeeperWorld;
+  let sale: Sale;
+
+  beforeEach(async () => {
+    world = new KeeperWorld();
+    sale = await world.openSale();
+  });
+
+  const create = (parts: Partial<CollectDeadLettersPorts> = {}): Job => {
+    const { letters, ledger, books, log, meters } = world;
+    const source = world.broker.source(DEAD_TOPIC, COLLECTOR, 30_000);
+    const ports = { source, letters, ledger, book: books, log, meters, ...parts };
+    return collectDeadLetters(ports, { group: GROUPS.writer, topic: TOPICS.purchase });
+  };
+  const bury = (body: string, properties: Record<string, string> = {}): void =>
+    world.broker.publishRaw(DEAD_TOPIC, body, properties);
+  const unfinished = (): number => world.broker.unfinished(DEAD_TOPIC, COLLECTOR);
+  const pending = async (): Promise<number> =>
+    (await world.ledger.pendingSummary({ saleId: sale.saleId, bucket: 0 })).batches;
+
+  it('(P4 C4 MQ_DLQ) parks what the group gave up on, with its origin; the units stay held', async () => {
+    const batch = await world.deducted(sale, ['u1*2']);
+    bury(batch.body, { topic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId });
+    await create().runOnce();
+    expect(world.letters.letters).to.have.length(1);
+    expect(world.letters.letters[0]).to.deep.include({
+      ...{ group: GROUPS.writer, originTopic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId },
+      ...{ body: batch.body, reason: 'retries_exhausted' },
+    });
+    expect([await pending(), unfinished(), world.counts.parked]).to.deep.equal([0, 0, 1]);
+    expect(world.ledger.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);
+  });
+
+  it('M8 the row comes before the leave from pending, and that before the ack', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    bury(batch.body);
+    const order: string[] = [];
+    const inner = world.broker.source(DEAD_TOPIC, COLLECTOR, 30_000);
+    await create({
+      letters: {
+        park: async (letter) => {
+          order.push('row');
+          return world.letters.park(letter);
+        },
+      },
+      ledger: {
+        settle: (of) => world.ledger.settle(of),
+        park: async (of) => {
+          order.push('park');
+          await world.ledger.park(of);
+        },
+      },
+      source: {
+        receive: async (max) =>
+          (await inner.receive(max)).map((delivery) => ({
+            ...delivery,
+            ack: () => {
+              order.push('ack');
+              return delivery.ack();
+            },
+          })),
+      },
+    }).runOnce();
+    expect(order).to.deep.equal(['row', 'park', 'ack']);
+  });
+
+  it('M8 a lost ack brings it again: one row, and nothing is counted twice', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    bury(batch.body);
+    world.broker.breakNext('ack_lost');
+    const job = create();
+    await job.runOnce();
+    expect(unfinished(), 'the fault happened').to.equal(1);
+    world.clock.advance(30_000);
+    await job.runOnce();
+    expect([world.letters.letters.length, unfinished(), world.counts.parked]).to.deep.equal([1, 0, 1]);
+  });
+
+  it('M8 a book or a ledger that is away keeps the letter with the broker', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    bury(batch.body);
+    const away = async (): Promise<never> => {
+      throw new Error('away');
+    };
+    expect(
+      await create({ letters: { park: away } })
+        .runOnce()
+        .catch((error: Error) => error.message),
+    ).to.equal('away');
+    expect([await pending(), unfinished()]).to.deep.equal([1, 1]);
+    world.clock.advance(30_000);
+    await create({ ledger: { park: away, settle: away } })
+      .runOnce()
+      .catch(() => undefined);
+    expect([await pending(), unfinished(), world.letters.letters.length]).to.deep.equal([1, 1, 1]);
+    world.clock.advance(30_000);
+    await create().runOnce();
+    expect([await pending(), unfinished(), world.letters.letters.length]).to.deep.equal([0, 0, 1]);
+  });
+
+  it('M7 what cannot be read is parked as such, under the names its properties give', async () => {
+    bury('{not json', { topic: TOPICS.redrive, saleId: '7', batchId: 'b1' });
+    bury('{"v":2}');
+    await create().runOnce();
+    const [bad, later] = world.letters.letters;
+    expect(bad).to.include({ reason: 'undecodable', saleId: '7', batchId: 'b1', originTopic: TOPICS.redrive });
+    expect(later).to.include({ reason: 'unknown_version', saleId: null, batchId: null, originTopic: TOPICS.purchase });
+    expect(unfinished()).to.equal(0);
+  });
+
+  it('M9 what was recorded after all is settled and acked, and is no dead letter', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2']);
+    const orderIds = await world.recorded(batch, ['u2']);
+    bury(batch.body);
+    await create().runOnce();
+    expect([world.letters.letters.length, await pending(), unfinished()]).to.deep.equal([0, 0, 0]);
+    const { requests } = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    expect(requests.get('u1/k1')).to.deep.include({ state: 'ordered', orderId: orderIds[0] });
+    expect(world.counts.settledLate).to.equal(1);
+  });
+
+  it('M8 a batch recorded in part, or under another batch, is parked', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2']);
+    await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
+    bury(batch.body);
+    await create().runOnce();
+    expect(world.letters.letters).to.have.length(1);
+  });
+
+  it('one letter that fails holds up neither those before it nor those behind it', async () => {
+    for (const user of ['u1', 'u2', 'u3']) bury((await world.deducted(sale, [user])).body);
+    let parked = 0;
+    const letters: CollectDeadLettersPorts['letters'] = {
+      park: async (letter) => {
+        if (++parked === 2) throw new Error('away');
+        return world.letters.park(letter);
+      },
+    };
+    await create({ letters })
+      .runOnce()
+      .catch(() => undefined);
+    expect([world.letters.letters.length, unfinished()]).to.deep.equal([2, 1]);
+    world.clock.advance(30_000);
+    await create().runOnce();
+    expect([world.letters.letters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
+  });
+
+  it('M7 whatever a group works on: deadlines and events are parked as what they are, and touch no batch', async () => {
+    const { letters, log, meters, broker } = world;
+    const fail = (): never => expect.fail('it is no batch');
+    const never = { ledger: { park: fail, settle: fail }, book: { findByPurchases: fail } };
+    const deadline = encodePaymentDeadline({ batchId: 'b7', saleId: '7', deadlineAtMs: 1, orders: ['11'] });
+    const events = encodeOrderEvents([{ eventId: '1-paid', type: 'order.paid', saleId: '8', orders: ['11'], atMs: 1 }]);
+    for (const [group, body] of [
+      [GROUPS.expirer, deadline],
+      [GROUPS.coupon, events],
+      [GROUPS.notifier, events],
+    ] as const) {
+      const { topic, collector } = DEAD_LETTERS[group];
+      broker.publishRaw(topic, body);
+      broker.publishRaw(topic, '{');
+      const ports = { source: broker.source(topic, collector, 30_000), letters, ...never, log, meters };
+      await collectDeadLetters(ports, { group, topic: GROUP_TOPICS[group] }).runOnce();
+      expect(broker.unfinished(topic, collector), group).to.equal(0);
+    }
+    const found = letters.letters.map(({ group, originTopic, saleId, batchId, reason }) =>
+      [group, originTopic, saleId, batchId, reason].join(' '),
+    );
+    const { paymentDeadline, orderEvent } = TOPICS;
+    expect(found).to.deep.equal([
+      `${GROUPS.expirer} ${paymentDeadline} 7 b7 retries_exhausted`,
+      `${GROUPS.expirer} ${paymentDeadline}   undecodable`,
+      `${GROUPS.coupon} ${orderEvent} 8  retries_exhausted`,
+      `${GROUPS.coupon} ${orderEvent}   undecodable`,
+      `${GROUPS.notifier} ${orderEvent} 8  retries_exhausted`,
+      `${GROUPS.notifier} ${orderEvent}   undecodable`,
+    ]);
+  });
+
+  it('is named after its group, so that its failures can be told apart', () => {
+    expect(create().name).to.equal(`collect-dead-letters:${GROUPS.writer}`);
+  });
+});

@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto';
+import type { Batch } from '../../../../src/core/batch.js';
+import { decodeBatch } from '../../../../src/core/batch.js';
+import type { Order } from '../../../../src/core/order.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
+import { DeadLetterDesk } from '../../../../src/recovery/dead-letters/dead-letter-desk.js';
+import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
+import type { DeadLetter, StoredDeadLetter } from '../../../../src/core/ports/dead-letters.js';
+import { silentLog } from '../../../../src/core/ports/log.js';
+import type { RedriveChannel } from '../../../../src/core/ports/purchase-channel.js';
+import { memoryOrderChannels } from '../../../helpers/memory/memory-order-channels.js';
+import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
+import { KeeperWorld } from '../../orders/keeper-world.js';
+
+/** A desk with everything around it in memory, and a worker that records what is published, when told to. */
+export class DeadLetterWorld extends KeeperWorld {
+  /** What the worker does with a batch as it is published. */
+  onPublish: (batch: Batch) => Promise<void> = async () => undefined;
+  /** Orders that have one. */
+  readonly coupons = new Set<string>();
+  readonly minter = createOrderIdMinter(
+    { slots: new MemoryWorkerSlots(this.clock), clock: this.clock, log: silentLog },
+    { owner: 'desk', leaseMs: 60_000 },
+  );
+  readonly desk = new DeadLetterDesk({
+    ...{ letters: this.letters, ledger: this.ledger, book: this.books, channel: this.#channel() },
+    ...{ minter: this.minter, clock: this.clock },
+    ...memoryOrderChannels(this.broker),
+    states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
+    coupons: { withoutCoupon: async (orderIds) => this.withoutCoupon(orderIds) },
+  });
+
+  withoutCoupon(orderIds: readonly string[]): string[] {
+    return orderIds.filter((orderId) => !this.coupons.has(orderId));
+  }
+
+  /** Unpaid orders past their deadline. */
+  dueOf(orderIds: readonly string[]): string[] {
+    const nowMs = this.clock.nowMs();
+    const due = this.books.allOrders.filter((order) => {
+      return order.state === 'pending_payment' && Number(order.expiresAtMs) <= nowMs;
+    });
+    return due.map(({ orderId }) => orderId).filter((orderId) => orderIds.includes(orderId));
+  }
+
+  /** Deducts a batch and parks it, as a collector does. */
+  async parkedBatch(sale: Sale, texts: readonly string[]): Promise<{ batch: Batch; letterId: string }> {
+    const batch = await this.deducted(sale, texts);
+    const letterId = await this.parkLetter(batch);
+    await this.ledger.park(batch);
+    return { batch, letterId };
+  }
+
+  async parkLetter({ saleId, batchId, body }: Batch, parts: Partial<DeadLetter> = {}): Promise<string> {
+    await this.letters.park({
+      ...{ messageId: randomBytes(8).toString('hex'), group: GROUPS.writer, originTopic: TOPICS.purchase },
+      ...{ saleId, batchId, body, reason: 'retries_exhausted', detail: 'given up', attempts: 8 },
+      ...parts,
+    });
+    return this.letters.letters.at(-1)?.letterId ?? '';
+  }
+
+  /** Writes the rows of a batch and settles it, as a worker does. */
+  async work(batch: Batch): Promise<void> {
+    const orderIds = await this.recorded(batch);
+    const orders = batch.purchases.map(({ userId, requestId }, index) => {
+      return { userId, requestId, orderId: orderIds[index] as string };
+    });
+    await this.ledger.settle([{ batch, orders }]);
+  }
+
+  /** The keeper gives back what the outbox promises. */
+  async releaseUnits(): Promise<void> {
+    for (const { outboxId, payload } of await this.books.outbox.lease('release', 100, 1000)) {
+      await this.ledger.release(payload ?? []);
+      await this.books.outbox.markDone([outboxId]);
+    }
+  }
+
+  letter(letterId: string): StoredDeadLetter {
+    const found = this.letters.letters.find((letter) => letter.letterId === letterId);
+    if (found === undefined) throw new Error(`no letter ${letterId}`);
+    return found;
+  }
+
+  rowsOf(batch: Batch): Order[] {
+    return this.books.allOrders.filter((row) => row.batchId === batch.batchId);
+  }
+
+  /** What was published on the re-drive topic, by batch id. */
+  get publishedIds(): string[] {
+    return this.broker.published(TOPICS.redrive).map((body) => {
+      const decoded = decodeBatch(body);
+      return decoded.outcome === 'decoded' ? decoded.batch.batchId : '';
+    });
+  }
+
+  #channel(): RedriveChannel {
+    const inner = this.broker.redriveChannel();
+    return {
+      publish: async (batch) => {
+        await inner.publish(batch);
+        await this.onPublish(batch);
+      },
+    };
+  }
+}

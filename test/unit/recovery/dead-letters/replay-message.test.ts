@@ -1,0 +1,136 @@
+import { expect } from 'chai';
+import { encodeOrderEvents, type OrderEvent } from '../../../../src/core/order-event.js';
+import { encodePaymentDeadline } from '../../../../src/core/payment-deadline.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
+import type { ReplayAnswer } from '../../../../src/recovery/dead-letters/replay-answer.js';
+import { DeadLetterWorld } from './dead-letter-world.js';
+
+const WAIT_MS = 10_000;
+const WINDOW_MS = 900_000;
+const EVENT: OrderEvent = { eventId: '1-paid', type: 'order.paid', saleId: '7', orders: ['1', '2'], atMs: 1 };
+
+describe('replay-message', () => {
+  let world: DeadLetterWorld;
+  let sale: Sale;
+  beforeEach(async () => {
+    world = new DeadLetterWorld();
+    sale = await world.openSale();
+  });
+
+  const park = async (group: string, body: string): Promise<string> => {
+    const messageId = `m${world.letters.letters.length}`;
+    await world.letters.park({
+      ...{ messageId, group, originTopic: 'whatever', saleId: sale.saleId, batchId: null, body },
+      ...{ reason: 'retries_exhausted', detail: 'given up', attempts: 17 },
+    });
+    return world.letters.letters.at(-1)?.letterId ?? '';
+  };
+  const replay = (letterId: string): Promise<ReplayAnswer> =>
+    world.desk.replay(letterId, { actor: 'ann', waitMs: WAIT_MS });
+  const actions = (): string[] => world.letters.audited.map(({ action }) => action);
+
+  /** Orders of one batch and the deadline that speaks of them. */
+  async function deadlineOf(...users: string[]): Promise<{ orders: string[]; body: string; deadlineAtMs: number }> {
+    const batch = await world.deducted(sale, users);
+    const orders = await world.recorded(batch);
+    const deadlineAtMs = world.clock.nowMs() + WINDOW_MS;
+    const { batchId, saleId } = batch;
+    return { orders, deadlineAtMs, body: encodePaymentDeadline({ batchId, saleId, orders, deadlineAtMs }) };
+  }
+
+  const failed: OrderEvent = { ...EVENT, eventId: '2-failed', type: 'order.failed', orders: ['3'] };
+
+  for (const [group, came] of [
+    [GROUPS.coupon, 'each of 2 paid orders has its coupon'],
+    [GROUPS.notifier, '2 events; what comes of news is not followed'],
+  ] as const) {
+    it(`M8 events that ${group} gave up are published again, and the letter has its end`, async () => {
+      const body = encodeOrderEvents([EVENT, failed]);
+      const letterId = await park(group, body);
+      if (group === GROUPS.coupon) for (const orderId of EVENT.orders) world.coupons.add(orderId);
+      expect(await replay(letterId)).to.deep.equal({ outcome: 'replayed', note: `published again: ${came}` });
+      expect(world.broker.published(TOPICS.orderEvent)).to.deep.equal([body]);
+      expect(world.letter(letterId)).to.include({ state: 'replayed', replays: 1 });
+      expect(actions()).to.deep.equal(['dead_letter.replay_begun', 'dead_letter.replayed']);
+      expect(await replay(letterId)).to.deep.equal({ outcome: 'already_closed', state: 'replayed' });
+      expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
+    });
+  }
+
+  it('M8 events of payments are followed until each order has its coupon; the others need none', async () => {
+    const letterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
+    const withoutCoupon = world.withoutCoupon.bind(world);
+    const looks: string[][] = [];
+    world.withoutCoupon = (orderIds) => {
+      looks.push([...orderIds]);
+      expect(world.letter(letterId).state, 'not before').to.equal('parked');
+      if (looks.length === 3) for (const orderId of orderIds) world.coupons.add(orderId);
+      return withoutCoupon(orderIds);
+    };
+    expect((await replay(letterId)).outcome).to.equal('replayed');
+    expect(looks).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
+  });
+
+  it('when a coupon does not come within the wait, then the letter stays parked and may be replayed', async () => {
+    const letterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
+    world.coupons.add('1');
+    const note = 'published again, 1 of 2 paid orders have no coupon';
+    expect(await replay(letterId)).to.deep.equal({ outcome: 'unfinished', note });
+    expect(world.letter(letterId)).to.include({ state: 'parked', replays: 1, note });
+    world.coupons.add('2');
+    expect((await replay(letterId)).outcome).to.equal('replayed');
+  });
+
+  it('M8 a deadline is published for now and followed until none of its orders is overdue', async () => {
+    const { orders, body } = await deadlineOf('u1', 'u2');
+    const letterId = await park(GROUPS.expirer, body);
+    world.clock.advance(WINDOW_MS + 1);
+    const dueOf = world.dueOf.bind(world);
+    let looks = 0;
+    world.dueOf = (orderIds) => {
+      if (++looks === 3) for (const orderId of orders) world.books.endOrder(orderId, 'expired');
+      return dueOf(orderIds);
+    };
+    const publishedAtMs = world.clock.nowMs();
+    expect(await replay(letterId)).to.deep.equal({
+      ...{ outcome: 'replayed', note: 'published again: none of 2 orders is overdue' },
+    });
+    expect(looks).to.equal(3);
+    const [published = ''] = world.broker.published(TOPICS.paymentDeadline);
+    expect(JSON.parse(published)).to.deep.equal({ ...JSON.parse(body), deadlineAt: publishedAtMs });
+    expect(world.letter(letterId).state).to.equal('replayed');
+  });
+
+  it('when nobody ends its orders within the wait, then it stays parked and may be replayed', async () => {
+    const { body } = await deadlineOf('u1', 'u2');
+    const letterId = await park(GROUPS.expirer, body);
+    world.clock.advance(WINDOW_MS + 1);
+    const beforeMs = world.clock.nowMs();
+    expect((await replay(letterId)).outcome).to.equal('unfinished');
+    expect(world.clock.nowMs() - beforeMs).to.equal(WAIT_MS);
+    expect(world.letter(letterId)).to.include({ state: 'parked', replays: 1 });
+    expect(world.letter(letterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
+  });
+
+  it('a deadline whose time has not come keeps it: before it would only be a dead letter once more', async () => {
+    const { body, deadlineAtMs } = await deadlineOf('u1');
+    expect((await replay(await park(GROUPS.expirer, body))).outcome).to.equal('replayed');
+    const expirer = world.broker.source(TOPICS.paymentDeadline, GROUPS.expirer);
+    expect(await expirer.receive(1), 'not yet').to.deep.equal([]);
+    world.clock.advance(WINDOW_MS);
+    const [delivery] = await expirer.receive(1);
+    expect(JSON.parse(delivery?.body ?? '')).to.include({ deadlineAt: deadlineAtMs });
+  });
+
+  it('M7 what nobody can read is not published, and the letter says why', async () => {
+    for (const group of [GROUPS.expirer, GROUPS.coupon]) {
+      const letterId = await park(group, '{"v":99}');
+      expect((await replay(letterId)).outcome).to.equal('unreadable');
+      expect(world.letter(letterId)).to.include({ state: 'parked', replays: 0 });
+      expect(world.letter(letterId).note).to.contain('version 99');
+    }
+    expect(world.broker.published(TOPICS.orderEvent)).to.deep.equal([]);
+    expect(world.broker.published(TOPICS.paymentDeadline)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,127 @@
+import { expect } from 'chai';
+import type { SaleState } from '../../../src/core/sale.js';
+import { keepRunning, type Job } from '../../../src/core/job.js';
+import { pendingBuckets } from '../../../src/recovery/pending-buckets.js';
+import { watchPending } from '../../../src/recovery/watch-pending.js';
+import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
+import { saleOf } from '../../helpers/sales.js';
+import { KeeperWorld } from '../orders/keeper-world.js';
+
+describe('keeper: the loop of a job', () => {
+  let world: KeeperWorld;
+  beforeEach(() => {
+    world = new KeeperWorld();
+  });
+
+  /** Runs a job until it has run so often. */
+  const run = async (times: number, runOnce: (run: number) => Promise<void>): Promise<void> => {
+    const stopping = new AbortController();
+    let runs = 0;
+    const job: Job = {
+      name: 'a-job',
+      runOnce: async () => {
+        runs++;
+        if (runs === times) stopping.abort();
+        await runOnce(runs);
+      },
+    };
+    const { clock, log, meters } = world;
+    await keepRunning(job, 2000, stopping.signal, { clock, log, meters });
+    expect(runs).to.equal(times);
+  };
+
+  it('runs again and again, a pause apart, until it is told to stop', async () => {
+    const atMs: number[] = [];
+    const startedMs = world.clock.nowMs();
+    await run(3, async () => {
+      atMs.push(world.clock.nowMs() - startedMs);
+      world.clock.advance(500);
+    });
+    expect(atMs).to.deep.equal([0, 2500, 5000]);
+    expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
+  });
+
+  it('a run that fails is counted, told, and followed by the next', async () => {
+    await run(3, async (number) => {
+      if (number === 2) throw new Error('away');
+    });
+    expect(world.runs.map(([, result]) => result)).to.deep.equal(['done', 'failed', 'done']);
+    expect(world.warnings).to.deep.equal(['a keeper job failed and will run again']);
+  });
+
+  it('one that fails on and on is told now and then, and every time that it fails anew', async () => {
+    await run(14, async (number) => {
+      if (number !== 12 && number !== 14) throw new Error('away');
+    });
+    expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(12);
+    expect(world.warnings, 'at 0, 10 and 20 s, and after it had run again').to.have.length(4);
+  });
+
+  it('T13 ends after the run that is under way, and not before', async () => {
+    let ended = false;
+    await run(1, async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      ended = true;
+    });
+    expect(ended).to.equal(true);
+  });
+
+  it('does not begin when it was told to stop before', async () => {
+    const { clock, log, meters } = world;
+    const job: Job = { name: 'a-job', runOnce: () => expect.fail('it ran') };
+    await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, meters });
+    expect(world.runs).to.deep.equal([]);
+  });
+});
+
+describe('keeper: the buckets it looks into', () => {
+  it('every bucket with a batch pending, of every sale that may hold units; a draft has none', async () => {
+    const world = new KeeperWorld();
+    const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
+    const sales = states.map((state) => saleOf({ state, buckets: 2 }));
+    for (const sale of sales) world.books.putSale(sale);
+    const asked: BucketRef[] = [];
+    const withPending = async (refs: readonly BucketRef[]): Promise<BucketRef[]> => {
+      asked.push(...refs);
+      return refs.filter(({ bucket }) => bucket === 1);
+    };
+    const found = await pendingBuckets({ sales: world.books, ledger: { withPending } });
+    const expected = [0, 1].map((bucket) => sales.slice(1).map(({ saleId }) => ({ saleId, bucket })));
+    expect(asked).to.have.deep.members(expected.flat());
+    expect(found).to.have.deep.members(expected[1] ?? []);
+  });
+
+  it('of those that are over, the ones that ended last, however early they were made', async () => {
+    const world = new KeeperWorld();
+    const nowMs = world.clock.nowMs();
+    const state = 'closed';
+    world.books.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long one
+    for (let id = 2; id <= 10_001; id++) {
+      world.books.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
+    }
+    const ledger = { withPending: async (refs: readonly BucketRef[]) => [...refs] };
+    const saleIds = (await pendingBuckets({ sales: world.books, ledger })).map(({ saleId }) => saleId);
+    expect(saleIds).to.include('1').and.not.include('10001');
+  });
+});
+
+describe('keeper: watch-pending', () => {
+  it('publishes how much is deducted and not settled, all sales together, and the oldest age', async () => {
+    const world = new KeeperWorld();
+    const job = watchPending({ sales: world.books, ledger: world.ledger, meters: world.meters });
+    await job.runOnce();
+    expect(world.pending).to.deep.equal([0, 0]);
+
+    const [one, two] = [await world.openSale(), await world.openSale({ buckets: 2 })];
+    await world.deducted(two, ['u1'], 0);
+    world.clock.advance(300);
+    const settled = await world.deducted(one, ['u1']);
+    await world.deducted(two, ['u2'], 1);
+    world.clock.advance(200);
+    await job.runOnce();
+    expect(world.pending).to.deep.equal([3, 500]);
+    await world.ledger.settle([{ batch: settled, orders: [] }]);
+    await job.runOnce();
+    expect(world.pending).to.deep.equal([2, 500]);
+  });
+});

@@ -1,0 +1,271 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { Order } from '../../../../src/core/order.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { batchOf, purchasesOf } from '../../../helpers/sales.js';
+import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
+
+describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
+  let world: ReconcileWorld;
+  let sale: Sale;
+  beforeEach(async () => {
+    world = new ReconcileWorld();
+    sale = await world.openSale({ stock: 100, limitPerBuyer: 5 });
+  });
+  const bucket = () => world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+  const age = (ms = OPTIONS.safeAgeMs): void => world.clock.advance(ms);
+  const found = (): Promise<string[]> => world.found(sale.saleId);
+
+  it('C5 a batch is judged when it is old: then it is a leak', async () => {
+    const { batchId } = await world.deducted(sale, ['u1', 'u2*2']);
+    expect(await found()).to.deep.equal([]);
+    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'match' });
+    expect(world.runsBook.runs[0]?.figures).to.include({ requests: 2, young: 2 });
+    age();
+    expect(await found(), 'the re-drive serves it').to.deep.equal([]);
+    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'match' });
+    expect(world.runsBook.runs.at(-1)?.figures).to.include({ young: 0, waiting: 2 });
+    age(OPTIONS.waitingMaxMs);
+    expect(await found()).to.deep.equal(['overdue 2']);
+    expect(world.jobs.jobs).to.deep.equal([]);
+    bucket().markers.delete(batchId); // now no re-drive can
+    expect(await found()).to.deep.equal(['leak u1', 'leak u2']);
+  });
+
+  it('C5 in a rush nobody on his way is looked at alone; more candidates than a run may look at are left', async () => {
+    for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
+    let looks = 0;
+    world.read.onLook = () => void looks++;
+    expect(await found()).to.deep.equal([]);
+    expect([looks, world.runsBook.runs[0]?.figures.young]).to.deep.equal([0, 50]);
+
+    const other = await world.openSale({ stock: 1000 });
+    for (let user = 0; user < OPTIONS.looksMax + 7; user++) {
+      await world.stray(other, [`u${user}`]);
+    }
+    looks = 0;
+    const left = await world.found(other.saleId);
+    expect([left.length, world.runsBook.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.looksMax, 7]);
+    expect(looks).to.equal(3 * OPTIONS.looksMax);
+  });
+
+  it('R5 a sale that Redis has lost is never a match', async () => {
+    await world.work(await world.deducted(sale, ['u1']));
+    bucket().sale = null;
+    expect(await found()).to.deep.equal(['not_loaded']);
+    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'findings' });
+    for (const state of ['warm', 'paused', 'closed'] as const) {
+      world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
+      expect(await found(), state).to.deep.equal(['not_loaded']);
+    }
+  });
+
+  it('D6 a count of orders that stands still and is wrong is told, in either direction', async () => {
+    await world.work(await world.deducted(sale, ['u1*2']));
+    await world.publishNews();
+    const counted = world.books.saleOf(sale.saleId) as Sale;
+    world.books.putSale({ ...counted, sold: 3 });
+    expect(await found()).to.deep.equal(['miscount 1']);
+    world.books.putSale({ ...counted, sold: 1 });
+    expect(await found()).to.deep.equal(['miscount -1']);
+    world.books.putSale(counted);
+    expect(await found()).to.deep.equal([]);
+  });
+
+  it('D6 buyers that do not agree with their requests are told, and make no drift', async () => {
+    await world.work(await world.deducted(sale, ['u1*2']));
+    await world.publishNews();
+    world.read.buyersAstray = -2;
+    expect(await found()).to.deep.equal(['miscount -2']);
+    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'findings' });
+    await world.found(sale.saleId, true);
+    expect(world.jobs.jobs).to.deep.equal([]);
+  });
+
+  it('D6 purchases that the last guard refused are told for a day, and longer while the stock does not agree', async () => {
+    const batch = await world.deducted(sale, ['u1*2']);
+    const [orderId = ''] = await world.recorded(batch, ['u1']);
+    const row = world.books.allOrders.find((order) => order.orderId === orderId) as Order;
+    world.books.putOrder({ ...row, reason: 'oversold_guard' });
+    const release = { saleId: sale.saleId, bucket: 0, userId: 'u1', requestId: 'k1', orderId, batchId: batch.batchId };
+    await world.ledger.release([{ ...release, withUnits: true }]);
+    await world.ledger.settle([{ batch, orders: [] }]);
+    await world.books.outbox.markDone(world.books.outboxRows.map(({ id }) => id));
+    expect(await found()).to.deep.equal(['oversell 2']);
+    age(24 * 3_600_000);
+    expect(await found()).to.deep.equal([]);
+    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'match' });
+    bucket().unitsLeft++;
+    expect(await found()).to.have.members(['drift -1', 'oversell 2']);
+  });
+
+  it('rows that were written long after a sale has closed are found all the same', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    world.books.putSale({ ...sale, state: 'closed' });
+    world.clock.advance(sale.closesAtMs - world.clock.nowMs() + 30 * 3_600_000);
+    await world.work(batch); // a replay by hand
+    await world.publishNews();
+    bucket().requests.delete('u1/k1');
+    bucket().unitsLeft++;
+    age();
+    expect(await found()).to.deep.equal(['unheld u1']);
+  });
+
+  it('a batch that nobody can find in pending is a leak at once, but not one whose letter is parked', async () => {
+    const gone = await world.deducted(sale, ['u1']);
+    await world.ledger.park(gone);
+    await world.parkedBatch(sale, ['u2']);
+    expect(await found()).to.deep.equal(['leak u1']);
+    expect(world.runsBook.runs[0]?.figures).to.include({ parked: 1 });
+  });
+
+  for (const look of [2, 3]) {
+    it(`C5 what look ${look} explains is no finding`, async () => {
+      const batch = await world.stray(sale, ['u1']);
+      let looks = 0;
+      world.read.onLook = async () => {
+        if (++looks === look) await world.work(batch); // a worker, between our looks
+      };
+      expect(await found()).to.deep.equal([]);
+      expect(looks, 'the fault happened').to.be.at.least(look);
+    });
+  }
+
+  it('unsettled and unreleased are judged by the age of the row', async () => {
+    const [live, ended] = [await world.deducted(sale, ['u1']), await world.deducted(sale, ['u2'])];
+    await world.recorded(live);
+    await world.recorded(ended, ['u2']);
+    expect(await found()).to.deep.equal([]);
+    age();
+    expect(await found()).to.have.members(['unsettled u1', 'unreleased u2']);
+  });
+
+  it('D5 an order without a row, and a live row that Redis knows nothing of, are told', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2']);
+    await world.work(batch);
+    bucket().requests.delete('u1/k1');
+    bucket().unitsLeft++;
+    bucket().requests.set('u3/k1', { state: 'ordered', orderId: '99', quantity: 1 });
+    bucket().unitsLeft--;
+    age();
+    expect(await found()).to.have.members(['unheld u1', 'order_lost u3']);
+  });
+
+  it('R3 what a late claim refused is served until its row is there: by its batch, then by the dead letter', async () => {
+    sale = await world.openSale({ stock: 1 });
+    const late = batchOf(sale, purchasesOf('u9'));
+    await world.deducted(sale, ['u1']);
+    expect(await world.ledger.claim(late, 1, new Set())).to.deep.equal({
+      outcome: 'claimed',
+      lost: new Set(['u9/k1']),
+      elsewhere: new Set(),
+    });
+    expect(await found(), 'young').to.deep.equal([]);
+    age();
+    expect(await found(), 'the re-drive serves it').to.deep.equal([]);
+    await world.parkLetter(late);
+    await world.ledger.park(late);
+    expect(await found(), 'a letter').to.deep.equal([]);
+    world.letters.letters.length = 0;
+    expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
+  });
+
+  it('D6 drift is told when nothing is on its way, else the sale is moving', async () => {
+    bucket().unitsLeft += 2;
+    expect(await found()).to.deep.equal(['drift -2']);
+    bucket().unitsLeft -= 5;
+    expect(await found()).to.deep.equal(['drift 3']);
+    const batch = await world.deducted(sale, ['u1']);
+    expect(await found()).to.deep.equal([]);
+    expect(world.runsBook.runs.at(-1)?.figures).to.include({ moving: 1 });
+    await world.work(batch);
+    world.books.outbox.add('release', 'b', [
+      ...[
+        { saleId: sale.saleId, bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true },
+      ],
+    ]);
+    expect(await found(), 'a release is on its way').to.deep.equal([]);
+  });
+
+  it('D6 oversell: rows that the last guard refused, and a count above the stock', async () => {
+    world.books.putSale({ ...sale, sold: 101 });
+    expect(await found()).to.deep.equal(['oversell 1']);
+  });
+
+  it('C7 markers of a closed sale are stale when their rows are old, and never while it may sell', async () => {
+    await world.work(await world.deducted(sale, ['u1']));
+    await world.publishNews();
+    age(OPTIONS.markerAgeMs);
+    expect(await found()).to.deep.equal([]);
+    world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state: 'closed' });
+    await world.ledger.gate(sale, 'closed');
+    expect(await found()).to.deep.equal(['stale_marker']);
+  });
+
+  it('C1 a sale that somebody else reconciles is left alone', async () => {
+    await world.runsBook.lease(sale.saleId, 'bob', 60_000);
+    const results: string[] = [];
+    const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
+    const run = await world.reconcile.run(request, ({ outcome }) => results.push(outcome));
+    expect([results, run.salesTaken, run.outcome]).to.deep.equal([['taken'], 1, 'none']);
+    await world.openSale();
+    const all = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann' });
+    expect([all.salesCompared, all.outcome, world.runsBook.runs.at(-1)?.outcome]).to.deep.equal([
+      ...[1, 'partly', 'partly'],
+    ]);
+  });
+
+  it('a long sale that closed after many newer ones is not forgotten', async () => {
+    for (let sales = 0; sales < 501; sales++) {
+      world.books.putSale({ ...sale, saleId: `9${sale.saleId}${sales}`, state: 'closed', closesAtMs: 1 });
+    }
+    world.books.putSale({ ...sale, state: 'closed' });
+    const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    expect(run.salesCompared).to.equal(1);
+  });
+
+  it('C1 who was too slow to keep the right to a sale stops, and says that it is taken', async () => {
+    const { lease } = world.runsBook;
+    let asked = 0;
+    world.runsBook.lease = (saleId, owner, leaseMs) =>
+      lease.call(world.runsBook, saleId, ++asked === 1 ? 'bob' : owner, leaseMs);
+    await world.work(await world.deducted(sale, ['u1']));
+    const results: string[] = [];
+    const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
+    const run = await world.reconcile.run(request, ({ outcome }) => results.push(outcome));
+    expect([results, run.outcome]).to.deep.equal([['taken'], 'none']);
+  });
+
+  it('a run that compared nothing, or not everything, does not say that the books match', async () => {
+    const run = async (parts: { saleId?: string; signal?: AbortSignal }) =>
+      (await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann', ...parts })).outcome;
+    expect(await run({ saleId: '999' })).to.equal('none');
+    expect(await run({ signal: AbortSignal.abort() })).to.equal('none');
+    expect(await run({})).to.equal('match');
+  });
+
+  it('a sale that cannot be compared keeps no other from it; an outage ends the run', async () => {
+    for (let sales = 0; sales < 5; sales++) await world.openSale();
+    const away = (): never => {
+      throw new OperationalError('redis', 'away', { retryable: true });
+    };
+    let measures = 0;
+    world.read.onMeasure = () => (++measures === 2 ? away() : undefined);
+    const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    expect(run).to.include({ salesCompared: 5, salesFailed: 1, outcome: 'partly' });
+    world.read.onMeasure = away;
+    const request = { apply: false, waitMs: 0, actor: 'keeper' };
+    expect(await world.reconcile.run(request).catch((error: Error) => error.message)).to.equal('away');
+    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'failed' });
+    expect(world.runsBook.runs.at(-1)?.figures).to.include({ salesFailed: 2 });
+    const one = { ...request, saleId: sale.saleId };
+    expect(await world.reconcile.run(one).catch((error: Error) => error.message)).to.equal('away');
+  });
+
+  it('without a sale, it takes those that may sell and those that closed lately', async () => {
+    const old = await world.openSale({ closesAtMs: 1 });
+    world.books.putSale({ ...old, state: 'closed' });
+    const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    expect(run).to.include({ salesCompared: 1, outcome: 'match' });
+  });
+});

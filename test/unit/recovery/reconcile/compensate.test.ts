@@ -1,0 +1,286 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { RequestEntry } from '../../../../src/core/outcome.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { ATTEMPTS_MAX } from '../../../../src/recovery/reconcile/compensate.js';
+import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
+
+const entryOf = (quantity: number): RequestEntry => ({ state: 'ordered', orderId: '9', quantity });
+
+describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
+  let world: ReconcileWorld;
+  let sale: Sale;
+  beforeEach(async () => {
+    world = new ReconcileWorld();
+    sale = await world.openSale({ stock: 100, limitPerBuyer: 5 });
+  });
+  const bucket = () => world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+  const age = (): void => world.clock.advance(OPTIONS.safeAgeMs);
+  const states = (): string[] => world.jobs.jobs.map(({ kind, state }) => `${kind} ${state}`);
+  /** Time until the next attempt, and the attempt. */
+  const attempt = async (): Promise<void> => {
+    world.clock.advance(OPTIONS.retryFirstMs * 2 ** ATTEMPTS_MAX);
+    await world.compensate();
+  };
+  const setState = async (state: 'paused' | 'closed'): Promise<void> => {
+    world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
+    await world.ledger.gate(sale, state);
+  };
+
+  it('a leak is published again, once for its batch, and is compensated when the worker has made rows of it', async () => {
+    const batch = await world.stray(sale, ['u1', 'u2']);
+    world.onPublish = (again) => world.work(again);
+    await world.found(sale.saleId, true);
+    await world.compensate();
+    expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
+    expect(world.publishedIds).to.deep.equal([batch.batchId]);
+    expect(await world.found(sale.saleId)).to.deep.equal([]);
+  });
+
+  it('a batch whose body is gone is rebuilt of the one purchase, and the others of it keep theirs', async () => {
+    const { batchId } = await world.deducted(sale, ['u1*2', 'u2']);
+    bucket().markers.delete(batchId);
+    world.onPublish = (again) => world.work(again);
+    age();
+    await world.found(sale.saleId, true);
+    await world.compensate();
+    expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
+    expect(world.publishedIds).to.deep.equal([batchId, batchId]);
+    expect(world.books.allOrders.map(({ userId, quantity }) => `${userId} ${quantity}`)).to.have.members([
+      'u1 2',
+      'u2 1',
+    ]);
+    expect(await world.found(sale.saleId)).to.deep.equal([]);
+  });
+
+  it('five attempts at growing intervals, then a failed row, and its units go back once', async () => {
+    const batch = await world.stray(sale, ['u1']);
+    await world.found(sale.saleId, true);
+    const dueMs: number[] = [];
+    for (let n = 1; n <= ATTEMPTS_MAX; n++) {
+      await attempt();
+      dueMs.push(Number(world.jobs.jobs[0]?.availableAtMs) - world.clock.nowMs());
+    }
+    expect(dueMs).to.deep.equal([1, 2, 4, 8, 16].map((factor) => factor * OPTIONS.retryFirstMs));
+    expect(states()).to.deep.equal(['leak pending']);
+    await attempt();
+    expect(states()).to.deep.equal(['leak failed_final']);
+    expect(world.publishedIds).to.have.length(ATTEMPTS_MAX);
+    expect(world.rowsOf(batch).map(({ reason }) => reason)).to.deep.equal(['compensation_failed']);
+    await world.releaseUnits();
+    expect([bucket().unitsLeft, bucket().pending.size]).to.deep.equal([100, 0]);
+    expect(await world.found(sale.saleId, true)).to.deep.equal([]);
+  });
+
+  it('C2 a worker that comes late wins or loses purchase by purchase; where its order won nothing is released', async () => {
+    const batch = await world.stray(sale, ['u1', 'u2']);
+    await world.found(sale.saleId, true);
+    for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
+    expect(world.publishedIds, 'one message for both').to.have.length(ATTEMPTS_MAX);
+    const look = world.books.findByPurchases.bind(world.books);
+    let late = true;
+    world.books.findByPurchases = async (saleId, purchases) => {
+      const rows = await look(saleId, purchases);
+      if (late) {
+        late = false; // between the look of the compensation and its write
+        await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
+      }
+      return rows;
+    };
+    await attempt();
+    const rows = world.rowsOf(batch).map(({ userId, state }) => `${userId} ${state}`);
+    expect(rows).to.have.members(['u1 pending_payment', 'u2 failed']);
+    expect(states()).to.deep.equal(['leak compensated', 'leak failed_final']);
+    await world.releaseUnits();
+    expect(bucket().unitsLeft).to.equal(99);
+  });
+
+  it('C3 who died between the failed row and the mark: the next one gives the units back once and marks it', async () => {
+    await world.stray(sale, ['u1']);
+    await world.found(sale.saleId, true);
+    for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
+    const { failed } = world.jobs;
+    world.jobs.failed = () => Promise.reject(new OperationalError('mysql', 'dies here', { retryable: true }));
+    await attempt().catch(() => undefined);
+    world.jobs.failed = failed;
+    expect(states()).to.deep.equal(['leak pending']);
+    await world.releaseUnits();
+    await attempt();
+    expect(states()).to.deep.equal(['leak failed_final']);
+    await world.releaseUnits();
+    expect(bucket().unitsLeft).to.equal(100);
+  });
+
+  it('an outage costs no attempt, and is met once in a pass', async () => {
+    for (const user of ['u1', 'u2']) await world.stray(sale, [user]);
+    let met = 0;
+    world.onPublish = () => {
+      met++;
+      return Promise.reject(new OperationalError('rocketmq', 'away', { retryable: true }));
+    };
+    await world.found(sale.saleId, true);
+    for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
+    for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0, lastError: 'away' });
+    expect(met).to.equal(2 * ATTEMPTS_MAX);
+  });
+
+  it('unsettled and unreleased: the ledger is told what the row says', async () => {
+    const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
+    await world.recorded(live);
+    const [endedId] = await world.recorded(ended, ['u3']);
+    for (const row of world.books.outbox.undone('release')) await world.books.outbox.markDone([row.id]);
+    age();
+    await world.found(sale.saleId, true);
+    await world.compensate();
+    expect(new Set(states())).to.deep.equal(new Set(['unsettled compensated', 'unreleased compensated']));
+    expect(bucket().requests.get('u1/k1')?.state).to.equal('ordered');
+    expect(bucket().requests.get('u3/k1')).to.deep.equal({ state: 'released', orderId: endedId, quantity: 1 });
+    expect(bucket().unitsLeft).to.equal(98);
+    expect(await world.found(sale.saleId)).to.deep.equal([]);
+  });
+
+  it('a batch is not settled over the heads of those that have no row yet: it is published again', async () => {
+    const batch = await world.stray(sale, ['u1', 'u2']);
+    await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
+    age();
+    expect(await world.found(sale.saleId, true)).to.have.members(['unsettled u1', 'leak u2']);
+    world.onPublish = async () => undefined;
+    await world.compensate();
+    expect(bucket().marker(batch.batchId, world.clock.nowMs())).to.deep.include({ body: batch.body });
+    await world.recorded({ ...batch, purchases: batch.purchases.slice(1) });
+    await world.publishNews();
+    await attempt();
+    expect(states()).to.have.members(['unsettled compensated', 'leak compensated']);
+    expect(await world.found(sale.saleId)).to.deep.equal([]);
+  });
+
+  it('C5 no job sets the stock of an open sale; a paused one is adjusted, and the audit log says so first', async () => {
+    bucket().unitsLeft += 2;
+    expect(await world.found(sale.saleId, true)).to.deep.equal(['drift -2']);
+    expect(states()).to.deep.equal([]);
+    await setState('paused');
+    await world.found(sale.saleId, true);
+    await world.compensate();
+    expect([states(), bucket().unitsLeft]).to.deep.equal([['drift compensated'], 100]);
+    expect(world.jobs.audited.map(({ action, before, after }) => [action, before, after])[1]).to.deep.equal([
+      ...['ledger.adjust', { bucket: 0, unitsLeft: 102 }, { bucket: 0, unitsLeft: 100 }],
+    ]);
+  });
+
+  it('C5 a sale that was opened again meanwhile is left alone, and that costs no attempt', async () => {
+    bucket().unitsLeft += 2;
+    await setState('paused');
+    await world.found(sale.saleId, true);
+    world.books.putSale({ ...sale, state: 'open' });
+    for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
+    expect([states(), bucket().unitsLeft]).to.deep.equal([['drift pending'], 102]);
+  });
+
+  it('a stuck promise is made due at once, and is done when it is kept', async () => {
+    const { saleId } = sale;
+    const units = { bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    const outboxId = world.books.outbox.add('release', 'b', [{ saleId, ...units }]);
+    await world.books.outbox.postpone([outboxId], 1e12);
+    world.clock.advance(OPTIONS.outboxAgeMs);
+    expect(await world.found(saleId, true)).to.deep.equal(['stuck_outbox']);
+    await world.compensate();
+    expect(await world.books.outbox.lease('release', 1, 1)).to.have.length(1);
+    await world.books.outbox.markDone([outboxId]);
+    await attempt();
+    expect(states()).to.deep.equal(['stuck_outbox compensated']);
+  });
+
+  it('C7 stale markers go', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    await world.work(batch);
+    await setState('closed');
+    await world.publishNews();
+    world.clock.advance(OPTIONS.markerAgeMs);
+    await world.found(sale.saleId, true);
+    await world.compensate();
+    expect([states(), bucket().markers.size]).to.deep.equal([['stale_marker compensated'], 0]);
+    expect(await world.found(sale.saleId)).to.deep.equal([]);
+  });
+
+  it('M8 a batch that the re-drive serves is never published or given up, however long no worker comes', async () => {
+    const batch = await world.stray(sale, ['u1', 'u2']);
+    await world.found(sale.saleId, true);
+    await world.ledger.unpark(batch); // somebody replays it
+    for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
+    for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0 });
+    expect([world.publishedIds, world.rowsOf(batch)]).to.deep.equal([[], []]);
+    await world.work(batch);
+    await attempt();
+    expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
+  });
+
+  it('M8 a letter that is parked meanwhile wins: nothing is published or given up until somebody decides', async () => {
+    const batch = await world.stray(sale, ['u1']);
+    await world.found(sale.saleId, true);
+    for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
+    await world.parkLetter(batch); // its last attempt at the worker
+    for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
+    expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: ATTEMPTS_MAX });
+    expect(world.jobs.jobs[0]?.lastError).to.contain('parked');
+    expect([world.publishedIds.length, world.rowsOf(batch)]).to.deep.equal([ATTEMPTS_MAX, []]);
+  });
+
+  it('M8 nor is a batch with others that have no row yet published past a parked letter', async () => {
+    const batch = await world.stray(sale, ['u1', 'u2']);
+    await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
+    await world.parkLetter(batch);
+    age();
+    expect(await world.found(sale.saleId, true)).to.deep.equal(['unsettled u1']);
+    for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
+    expect([states(), world.publishedIds]).to.deep.equal([['unsettled pending'], []]);
+  });
+
+  it('C3 a keeper that dies takes one job with it and no attempt; a bug in one job holds up no other', async () => {
+    for (const user of ['u1', 'u2', 'u3']) await world.stray(sale, [user]);
+    await world.found(sale.saleId, true);
+    const { done, postpone } = world.jobs;
+    world.jobs.postpone = () => Promise.reject(new OperationalError('mysql', 'dies here', { retryable: true }));
+    await world.compensate().catch(() => undefined);
+    world.jobs.postpone = postpone;
+    expect(world.jobs.jobs.map(({ attempts }) => attempts)).to.deep.equal([0, 0, 0]);
+    expect(await world.jobs.claim({ max: 9, leaseMs: 0 }), 'the others are due').to.have.length(2);
+
+    world.onPublish = (batch) => world.work(batch);
+    world.jobs.done = (jobId, ...rest) => {
+      return jobId === '2' ? Promise.reject(new Error('a bug')) : done.call(world.jobs, jobId, ...rest);
+    };
+    const error = await attempt().catch((caught: Error) => caught.message);
+    expect(error).to.equal('a bug');
+    world.jobs.done = done;
+    expect(states()).to.deep.equal(['leak compensated', 'leak pending', 'leak compensated']);
+    expect(world.jobs.jobs[1]).to.include({ attempts: 0, lastError: 'Error: a bug' });
+  });
+
+  it('D6 the stock is not adjusted in part, nor by buyers whose requests do not agree with them', async () => {
+    await setState('paused');
+    bucket().unitsLeft = 3;
+    await world.found(sale.saleId, true); // 97 too few
+    world.read.buyersAstray = 7;
+    await world.compensate();
+    expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
+      ...[3, 'the buyers do not agree with their requests: a person has to look'],
+    ]);
+    world.read.buyersAstray = 0;
+    for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
+    await attempt();
+    expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
+    expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: 2 });
+    expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has so many left');
+  });
+
+  it('a job that was given up can be tried again, unless the row of its purchase says so for good', async () => {
+    const batch = await world.stray(sale, ['u1']);
+    await world.found(sale.saleId, true);
+    await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, and there is no row');
+    expect(await world.reconcile.retry('1', 'ann')).to.equal('retried');
+    for (let n = 1; n <= ATTEMPTS_MAX + 1; n++) await attempt();
+    expect(world.rowsOf(batch)).to.have.length(1);
+    expect(await world.reconcile.retry('1', 'ann')).to.equal('not_retryable');
+    expect(await world.reconcile.retry('2', 'ann')).to.equal('not_found');
+  });
+});

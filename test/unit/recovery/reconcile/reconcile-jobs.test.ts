@@ -1,0 +1,67 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { ReconcileMeters } from '../../../../src/core/ports/reconcile-meters.js';
+import { compensateJob, reconcileJob, tidyRuns } from '../../../../src/recovery/reconcile/reconcile-jobs.js';
+import { ReconcileWorld } from './reconcile-world.js';
+
+/** Redis is away once. */
+function failingOnce(): () => void {
+  let failed = false;
+  return () => {
+    if (failed) return;
+    failed = true;
+    throw new OperationalError('redis', 'away', { retryable: true });
+  };
+}
+
+describe('the keeper jobs of reconcile', () => {
+  it('compare every sale and count what was found; only where told so they order and do repairs', async () => {
+    const world = new ReconcileWorld();
+    const sale = await world.openSale();
+    const told: unknown[] = [];
+    const meters: ReconcileMeters = {
+      reconciled: (findings) => told.push(findings),
+      jobs: (counts) => told.push(counts),
+    };
+    const parts = { desk: world.reconcile, meters };
+    await world.stray(sale, ['u1']);
+    world.onPublish = (batch) => world.work(batch);
+    await reconcileJob(parts, { apply: false }).runOnce();
+    await compensateJob(parts).runOnce();
+    await reconcileJob(parts, { apply: true }).runOnce();
+    await compensateJob(parts).runOnce();
+    await reconcileJob(parts, { apply: true }).runOnce();
+    expect(told).to.deep.equal([
+      { leak: 1 },
+      { pending: 0, compensated: 0, failed_final: 0 },
+      { leak: 1 },
+      { pending: 0, compensated: 1, failed_final: 0 },
+      {},
+    ]);
+    expect(new Set(world.runsBook.runs.map(({ actor, saleId }) => `${actor} ${saleId}`))).to.deep.equal(
+      new Set(['keeper null']),
+    );
+  });
+
+  it('a run that could not compare every sale counts what it found, and has failed', async () => {
+    const world = new ReconcileWorld();
+    for (let sales = 0; sales < 2; sales++) await world.openSale();
+    world.read.onMeasure = failingOnce();
+    const told: unknown[] = [];
+    const meters: ReconcileMeters = { reconciled: (findings) => told.push(findings), jobs: () => undefined };
+    const ran = await reconcileJob({ desk: world.reconcile, meters }, { apply: false })
+      .runOnce()
+      .catch((error: Error) => error.message);
+    expect([told, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
+  });
+
+  it('records of runs are kept for a while', async () => {
+    const world = new ReconcileWorld();
+    const run = () => world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
+    for (let runs = 0; runs < 250; runs++) await run();
+    world.clock.advance(1001);
+    await run();
+    await tidyRuns(world.reconcile, { keepMs: 1000 }).runOnce();
+    expect(world.runsBook.runs).to.have.length(1);
+  });
+});

@@ -1,0 +1,95 @@
+import type { Batch } from '../../../../src/core/batch.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
+import { silentLog } from '../../../../src/core/ports/log.js';
+import { ReconcileDesk, type ReconcileOptions } from '../../../../src/recovery/reconcile/reconcile-desk.js';
+import type { SaleResult } from '../../../../src/recovery/reconcile/run-tally.js';
+import { MemoryCompensationBook } from '../../../helpers/memory/memory-compensation-book.js';
+import { MemoryReconcileBook, MemoryReconcileLedger } from '../../../helpers/memory/memory-reconcile.js';
+import { MemoryReconcileRuns } from '../../../helpers/memory/memory-reconcile-runs.js';
+import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
+import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
+
+export const OPTIONS: ReconcileOptions = {
+  ...{ safeAgeMs: 120_000, waitingMaxMs: 3_600_000, looksMax: 100, markerAgeMs: 86_400_000, outboxAgeMs: 600_000 },
+  ...{ retryFirstMs: 60_000, leaseMs: 60_000 },
+};
+
+/** Reconcile with everything around it in memory, and a worker that does what a test says. */
+export class ReconcileWorld extends DeadLetterWorld {
+  readonly jobs = new MemoryCompensationBook(this.clock);
+  readonly runsBook = new MemoryReconcileRuns(this.clock);
+  readonly read = new MemoryReconcileLedger(this.ledger);
+  readonly reconcile: ReconcileDesk;
+
+  constructor() {
+    super();
+    const { ledger, read } = this;
+    const slots = new MemoryWorkerSlots(this.clock);
+    const minter = createOrderIdMinter({ slots, clock: this.clock, log: silentLog }, { owner: 'r', leaseMs: 60_000 });
+    const both = {
+      settle: ledger.settle.bind(ledger),
+      release: ledger.release.bind(ledger),
+      requests: read.requests.bind(read),
+      entriesOf: read.entriesOf.bind(read),
+      batch: read.batch.bind(read),
+      pendingAmong: read.pendingAmong.bind(read),
+      units: read.units.bind(read),
+      adjust: read.adjust.bind(read),
+      settledMarkers: read.settledMarkers.bind(read),
+      removeMarkers: read.removeMarkers.bind(read),
+      standing: read.standing.bind(read),
+    };
+    const inner = this.broker.redriveChannel();
+    this.reconcile = new ReconcileDesk(
+      {
+        ...{ ledger: both, book: new MemoryReconcileBook(this.books, this.letters), jobs: this.jobs },
+        ...{ runs: this.runsBook, sales: this.books, outbox: this.books.outbox, clock: this.clock, log: silentLog },
+        fail: { book: this.books, minter, clock: this.clock },
+        channel: {
+          publish: async (batch) => {
+            await inner.publish(batch);
+            await this.onPublish(batch);
+          },
+        },
+      },
+      OPTIONS,
+    );
+  }
+
+  /** Units are held for these buyers, and nothing will end that: no letter, and the re-drive does not see the batch. */
+  async stray(sale: Sale, texts: readonly string[]): Promise<Batch> {
+    const batch = await this.deducted(sale, texts);
+    await this.ledger.park(batch);
+    return batch;
+  }
+
+  /** @returns what was found, as `kind user` or `kind units` */
+  async found(saleId: string, apply = false): Promise<string[]> {
+    const results: SaleResult[] = [];
+    await this.reconcile.run({ saleId, apply, waitMs: 0, actor: 'ann' }, (result) => results.push(result));
+    const [result] = results;
+    if (result?.outcome !== 'compared') throw new Error(`not compared: ${result?.outcome}`);
+    return result.report.findings.map((one) => {
+      const detail =
+        'userId' in one
+          ? one.userId
+          : 'units' in one
+            ? String(one.units)
+            : 'requests' in one
+              ? String(one.requests)
+              : '';
+      return `${one.kind} ${detail}`.trimEnd();
+    });
+  }
+
+  /** News of orders were published, so that only what a test leaves in the outbox is stuck. */
+  async publishNews(): Promise<void> {
+    await this.books.outbox.markDone(this.books.outbox.undone('batch_recorded').map(({ id }) => id));
+  }
+
+  /** Works off what is due, as a keeper does. */
+  async compensate(): Promise<void> {
+    await this.reconcile.compensate('keeper');
+  }
+}

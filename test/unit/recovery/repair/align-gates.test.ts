@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../../src/core/sale.js';
+import { alignGates } from '../../../../src/recovery/repair/align-gates.js';
+import { RepairWorld } from './repair-world.js';
+
+describe('align-gates', () => {
+  let world: RepairWorld;
+  beforeEach(() => (world = new RepairWorld()));
+
+  const job = () => alignGates({ ledger: world.ports().ledger, sales: world.books });
+  const stateOf = ({ saleId }: Sale): string | undefined => world.ledger.bucket({ saleId, bucket: 0 }).sale?.state;
+
+  it('a sale that its owner closed and Redis never heard of is closed, once that was seen twice', async () => {
+    const [closed, open] = [await world.openSale(), await world.openSale()];
+    world.books.putSale({ ...closed, state: 'closed' });
+    const align = job();
+    await align.runOnce();
+    expect(stateOf(closed), 'its owner may be about to say so').to.equal('open');
+    await align.runOnce();
+    expect([stateOf(closed), stateOf(open)]).to.deep.equal(['closed', 'open']);
+  });
+
+  it('a difference that has gone, or is another one, is not the one that was seen', async () => {
+    const sale = await world.openSale();
+    const align = job();
+    world.books.putSale({ ...sale, state: 'paused' });
+    await align.runOnce();
+    world.books.putSale({ ...sale, state: 'open' });
+    await align.runOnce();
+    world.books.putSale({ ...sale, state: 'paused' });
+    await align.runOnce();
+    expect(stateOf(sale)).to.equal('open');
+    await align.runOnce();
+    expect(stateOf(sale)).to.equal('paused');
+  });
+
+  it('one that waits for a repair is left to it', async () => {
+    const sale = await world.openSale();
+    world.books.putSale({ ...sale, state: 'paused' });
+    world.ledger.restart();
+    const align = job();
+    await align.runOnce();
+    await align.runOnce();
+    expect(stateOf(sale)).to.equal('open');
+  });
+});

@@ -1,0 +1,128 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../../src/core/sale.js';
+import { repairClosedSales, repairSales, watchShut, type RepairJobPorts } from '../../../../src/recovery/repair/repair-jobs.js';
+import { OPTIONS, RepairWorld } from './repair-world.js';
+
+const DAY_MS = 24 * 3_600_000;
+
+describe('repair-jobs', () => {
+  let world: RepairWorld;
+  beforeEach(() => (world = new RepairWorld()));
+
+  const ports = (): RepairJobPorts => ({ ...world.ports(), sales: world.books, meters: world.repairMeters });
+  const epochs = (...sales: Sale[]): (number | undefined)[] =>
+    sales.map(({ saleId }) => world.ledger.bucket({ saleId, bucket: 0 }).sale?.epoch);
+  const close = async (sale: Sale, closesAtMs = sale.closesAtMs): Promise<Sale> => {
+    const closed = { ...sale, state: 'closed' as const, closesAtMs };
+    world.books.putSale(closed);
+    await world.ledger.gate(closed, 'closed');
+    return closed;
+  };
+
+  it('R1 R7 another server: every live sale is repaired; those of a healthy one are left alone', async () => {
+    const [one, two] = [await world.openSale(), await world.openSale()];
+    const job = repairSales(ports(), OPTIONS);
+    await job.runOnce();
+    expect(epochs(one, two)).to.deep.equal([1, 1]);
+    world.ledger.restart();
+    await job.runOnce();
+    expect(epochs(one, two)).to.deep.equal([2, 2]);
+    expect(world.results).to.deep.equal(['repaired', 'repaired']);
+    await job.runOnce();
+    expect(world.results).to.have.length(2);
+  });
+
+  it('R5 a sale that Redis does not have is missed twice before it is loaded, and a draft never', async () => {
+    const sale = await world.openSale();
+    const draft = await world.books.create({ ...sale, sku: 'draft' });
+    world.ledger.restart({ empty: true });
+    const job = repairSales(ports(), OPTIONS);
+    await job.runOnce();
+    expect(epochs(sale)).to.deep.equal([undefined]);
+    await job.runOnce();
+    expect(epochs(sale, draft)).to.deep.equal([2, undefined]);
+  });
+
+  it('R2 MySQL ahead of Redis: a bucket of an earlier epoch is rebuilt', async () => {
+    const sale = await world.openSale();
+    world.books.putSale({ ...sale, epoch: 4 });
+    await repairSales(ports(), OPTIONS).runOnce();
+    expect(epochs(sale)).to.deep.equal([5]);
+  });
+
+  it('R10 one that fails fails the run, and not the others; those that had no turn come first the next time', async () => {
+    const sales: Sale[] = [];
+    for (let i = 0; i < 32; i++) sales.push(await world.openSale());
+    world.ledger.restart();
+    const whole = ports();
+    const broken: RepairJobPorts = {
+      ...whole,
+      ledger: {
+        ...whole.ledger,
+        requestsWithUnits: (ref) => (world.ledger.breakNext('read_fails'), whole.ledger.requestsWithUnits(ref)),
+      },
+    };
+    const job = repairSales(broken, OPTIONS);
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(world.results).to.deep.equal(Array.from({ length: 32 }, () => 'failed'));
+    expect(world.warnings).to.have.length(32);
+    world.clock.advance(OPTIONS.leaseMs);
+    const healthy = repairSales(whole, OPTIONS);
+    await healthy.runOnce();
+    await healthy.runOnce();
+    expect(new Set(epochs(...sales))).to.deep.equal(new Set([3]));
+  });
+
+  it('R10 busy elsewhere is no failure', async () => {
+    const sale = await world.openSale();
+    await world.ports().ledger.shut({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
+    await repairSales(ports(), OPTIONS).runOnce();
+    expect(world.results).to.deep.equal(['busy']);
+  });
+
+  it('closed sales: one a run, those first that ended last; what is gone and long over is left alone', async () => {
+    const [old, late, gone] = [await world.openSale(), await world.openSale(), await world.openSale()];
+    const nowMs = world.clock.nowMs();
+    await close(old, nowMs - 9 * DAY_MS);
+    await close(late, nowMs - DAY_MS / 2);
+    await close(gone, nowMs - 9 * DAY_MS);
+    world.ledger.restart();
+    world.ledger.bucket({ saleId: gone.saleId, bucket: 0 }).sale = null;
+    const live = repairSales(ports(), OPTIONS);
+    await live.runOnce();
+    expect(epochs(old, late)).to.deep.equal([1, 1]);
+    const job = repairClosedSales(ports(), OPTIONS);
+    await job.runOnce();
+    expect(epochs(old, late)).to.deep.equal([1, 2]);
+    await job.runOnce();
+    await job.runOnce();
+    expect(epochs(old, late, gone)).to.deep.equal([2, 2, undefined]);
+    expect(world.ledger.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
+  });
+
+  it('watch-shut: how many wait, and since when a live one waits for too long', async () => {
+    const [live, closed] = [await world.openSale(), await world.openSale()];
+    await close(closed);
+    const meters = { ...world.meters, ...world.repairMeters };
+    const watch = watchShut({ ...ports(), meters }, { afterMs: 60_000 });
+    await watch.runOnce();
+    expect([world.shut, world.overdue.sale_shut]).to.deep.equal([
+      [0, 0],
+      [0, 0],
+    ]);
+    world.ledger.restart();
+    world.clock.advance(30_000);
+    await watch.runOnce();
+    expect(world.shut).to.deep.equal([1, 1]);
+    world.clock.advance(61_000);
+    await watch.runOnce();
+    expect(world.overdue.sale_shut).to.deep.equal([1, 1000]);
+    await world.repair(live);
+    await watch.runOnce();
+    expect([world.shut, world.overdue.sale_shut]).to.deep.equal([
+      [0, 1],
+      [0, 0],
+    ]);
+  });
+});

@@ -1,0 +1,239 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { repairAsked } from '../../../../src/recovery/repair/repair-asked.js';
+import type { RepairPorts, RepairStep } from '../../../../src/recovery/repair/repair-sale.js';
+import { OPTIONS, RepairWorld } from './repair-world.js';
+
+describe('repair-sale', () => {
+  let world: RepairWorld;
+  let sale: Sale;
+  beforeEach(async () => {
+    world = new RepairWorld();
+    sale = await world.openSale({ stock: 10, limitPerBuyer: 2 });
+  });
+
+  /** Two orders, one that has ended and is released, and a batch that no worker has recorded. */
+  async function busySale(): Promise<{ readonly heldId: string }> {
+    await world.work(await world.deducted(sale, ['ann*2', 'bob']));
+    const ended = await world.deducted(sale, ['cid']);
+    await world.work(ended);
+    world.books.endOrder('3', 'cancelled');
+    const release = { saleId: sale.saleId, bucket: 0, userId: 'cid', requestId: 'k1', orderId: '3', withUnits: true };
+    await world.ledger.release([{ ...release, batchId: ended.batchId }]);
+    const { batchId } = await world.deducted(sale, ['dan']);
+    return { heldId: batchId };
+  }
+  const BOOKS = { 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' };
+  const epochInBook = (): number | undefined => world.books.saleOf(sale.saleId)?.epoch;
+
+  it('R5 everything lost: rebuilt from the rows, open again in a new epoch, on record', async () => {
+    await busySale();
+    world.ledger.restart({ empty: true });
+    const result = await world.repair(sale);
+    expect(result).to.include({ outcome: 'repaired', epoch: 2, unitsLeft: 7, rows: 3, held: 0 });
+    expect(world.bucketOf(sale)).to.deep.equal({ state: 'open', epoch: 2, unitsLeft: 7, requests: BOOKS });
+    expect(epochInBook()).to.equal(2);
+    expect(world.books.audited.at(-1)).to.include({ actor: 'keeper', action: 'sale.repaired' });
+    expect((await world.deducted({ ...sale, epoch: 2 }, ['eve'])).purchases).to.have.length(1);
+  });
+
+  it('R1 nothing lost: the same numbers, but for the epoch; what is held and has no row stays held', async () => {
+    const { heldId } = await busySale();
+    world.ledger.restart();
+    expect(await world.repair(sale)).to.include({ outcome: 'repaired', unitsLeft: 6, rows: 3, held: 1 });
+    const requests = { ...BOOKS, 'dan/k1': `held:${heldId}:1` };
+    expect(world.bucketOf(sale)).to.deep.equal({ state: 'open', epoch: 2, unitsLeft: 6, requests });
+    const { pending, markers } = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    expect([...pending.keys()]).to.deep.equal([heldId]);
+    expect(markers.get(heldId)).to.include({ kind: 'deducted' });
+  });
+
+  it('R2 R11 the tail lost: what was recorded is there, whether its deduct, settle or release was lost', async () => {
+    const batch = await world.deducted(sale, ['ann*2', 'bob']);
+    await world.work(batch);
+    world.ledger.restart({ lose: 1 }); // the settle
+    expect(await world.repair(sale)).to.include({ unitsLeft: 7, held: 0 });
+    const two = { 'ann/k1': BOOKS['ann/k1'], 'bob/k1': BOOKS['bob/k1'] };
+    expect(world.bucketOf(sale).requests).to.deep.equal(two);
+
+    const next = { ...sale, epoch: 2 };
+    await world.work(await world.deducted(next, ['cid']));
+    world.books.endOrder('3', 'cancelled');
+    world.ledger.restart({ lose: 2 }); // deduct and settle
+    expect(await world.repair(next)).to.include({ epoch: 3, unitsLeft: 7 });
+    expect(world.bucketOf(sale).requests).to.deep.equal(BOOKS);
+  });
+
+  it('D5 an epoch that was in use never comes again, also where MySQL was restored from an older copy', async () => {
+    const bucket = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    if (bucket.sale !== null) bucket.sale.epoch = 5;
+    world.ledger.restart();
+    expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 6 });
+    expect(epochInBook()).to.equal(6);
+  });
+
+  it('D5 orders that MySQL lost stay in Redis, with their units, and are told; the next repair keeps them too', async () => {
+    await busySale();
+    world.books.loseOrder('1');
+    const told: object[] = [];
+    const ports = { ...world.ports(), log: { ...world.log, warn: (fields: object) => void told.push(fields) } };
+    for (const epoch of [2, 3]) {
+      const { tookMs, ...result } = { tookMs: 0, ...(await world.repair(sale, ports)) };
+      expect(tookMs).to.be.greaterThan(0);
+      expect(result).to.deep.equal({ outcome: 'repaired', epoch, unitsLeft: 6, rows: 2, held: 1, ordersLost: 1 });
+      expect(world.bucketOf(sale)).to.include({ epoch, unitsLeft: 6 });
+      expect(world.bucketOf(sale).requests).to.include(BOOKS);
+    }
+    const { saleId } = sale;
+    expect(told).to.deep.equal([2, 3].map((epoch) => ({ saleId, epoch, ordersLost: 1 })));
+  });
+
+  it('D5 a lost order without room is written down in the log, with all that is known of it', async () => {
+    await busySale();
+    world.books.loseOrder('1');
+    world.books.putSale({ ...(await world.books.find(sale.saleId))!, stock: 2 });
+    const told: object[] = [];
+    const ports = { ...world.ports(), log: { ...world.log, error: (fields: object) => void told.push(fields) } };
+    expect(await world.repair(sale, ports)).to.include({ rows: 2, ordersLost: 0 });
+    expect(told).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
+  });
+
+  it('R6 a parked batch keeps its units and gets its marker back, so that its letter can be replayed', async () => {
+    const { batch, letterId } = await world.parkedBatch(sale, ['ann', 'bob']);
+    world.ledger.restart({ empty: true });
+    expect(await world.repair(sale)).to.include({ unitsLeft: 8, held: 2, rows: 0 });
+    expect(await world.ledger.unpark(batch)).to.equal('unparked');
+    expect(world.letter(letterId).state).to.equal('parked');
+  });
+
+  it('R3 waits for the workers, and not for ever; nobody buys and nothing settles meanwhile', async () => {
+    const batch = await world.deducted(sale, ['ann']);
+    world.ledger.restart();
+    const startedMs = world.clock.nowMs();
+    let looks = 0;
+    const ports = world.ports();
+    const sales = {
+      find: async (saleId: string) => {
+        if (looks++ === 2) {
+          await world.recorded(batch);
+          const settled = await world.ledger.settle([{ batch, orders: [] }]).catch((error: Error) => error);
+          expect(settled).to.be.instanceOf(OperationalError);
+          expect((await world.ledger.deduct(batch)).outcome).to.equal('already_deducted');
+        }
+        return world.books.find(saleId);
+      },
+    };
+    expect(await world.repair(sale, { ...ports, sales })).to.include({ rows: 1, held: 0, unitsLeft: 9 });
+    expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
+  });
+
+  it('R10 one repair at a time; one that stands for longer than its lease is taken over, and does nothing more', async () => {
+    await busySale();
+    world.ledger.restart();
+    const ports = world.ports();
+    let second: unknown;
+    const slow: RepairPorts = {
+      ...ports,
+      book: {
+        ...ports.book,
+        raiseEpoch: async (...args) => {
+          expect(await world.repair(sale), 'while the lease is kept').to.deep.equal({ outcome: 'busy' });
+          world.clock.advance(OPTIONS.leaseMs);
+          second = await world.repair(sale);
+          return ports.book.raiseEpoch(...args);
+        },
+      },
+    };
+    expect(await world.repair(sale, slow)).to.deep.equal({ outcome: 'superseded' });
+    expect(second).to.include({ outcome: 'repaired', epoch: 2 });
+    expect(world.bucketOf(sale)).to.include({ epoch: 2, unitsLeft: 6 });
+    // MySQL is an epoch ahead now: the next look mends that.
+    expect(epochInBook()).to.equal(3);
+    expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
+  });
+
+  it('R10 R7 a server that is replaced amid a repair knows nothing of it', async () => {
+    await busySale();
+    world.ledger.restart();
+    const ports = world.ports();
+    const reopen: RepairPorts['ledger']['reopen'] = (...args) => {
+      world.ledger.restart();
+      return ports.ledger.reopen(...args);
+    };
+    expect(await world.repair(sale, world.ports({ reopen }))).to.deep.equal({ outcome: 'superseded' });
+    expect(world.bucketOf(sale).state).to.equal('repair');
+    expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
+  });
+
+  it('R10 a death at any point leaves the sale shut, and the next repair ends with the same numbers', async () => {
+    await busySale();
+    world.ledger.restart();
+    const died = new OperationalError('redis', 'died here', { retryable: true });
+    const die = async (): Promise<never> => Promise.reject(died);
+    const ports = world.ports();
+    const deaths: RepairPorts[] = [
+      world.ports({ standing: die }), // after the gate
+      { ...ports, book: { ...ports.book, raiseEpoch: (...args) => ports.book.raiseEpoch(...args).then(die) } },
+      world.ports({ reopen: die }), // after the stock
+    ];
+    for (const dead of deaths) {
+      expect(await world.repair(sale, dead).catch((error: unknown) => error)).to.equal(died);
+      expect(world.bucketOf(sale).state).to.equal('repair');
+      expect(await world.repair(sale)).to.deep.equal({ outcome: 'busy' });
+      world.clock.advance(OPTIONS.leaseMs);
+    }
+    expect(await world.repair(sale)).to.include({ outcome: 'repaired', unitsLeft: 6, rows: 3, held: 1 });
+    expect(world.bucketOf(sale).requests).to.include(BOOKS);
+  });
+
+  it('opens into the state that the owner has given meanwhile, also when he was between its last two steps', async () => {
+    world.ledger.restart({ empty: true });
+    const ports = world.ports();
+    const reopen: RepairPorts['ledger']['reopen'] = async (...args) => {
+      const word = await ports.ledger.reopen(...args);
+      await world.books.move(sale.saleId, 'closed', 'ann'); // and he heard `repairing` before
+      return word;
+    };
+    const raiseEpoch: RepairPorts['book']['raiseEpoch'] = async (...args) => {
+      await world.books.move(sale.saleId, 'paused', 'ann');
+      return ports.book.raiseEpoch(...args);
+    };
+    const seen: string[] = [];
+    const spying = { ...ports, book: { ...ports.book, raiseEpoch } };
+    const result = await world.repair(sale, {
+      ...spying,
+      ledger: {
+        ...ports.ledger,
+        reopen: async (ref, token, rebuilt) => (seen.push(rebuilt.state), reopen(ref, token, rebuilt)),
+      },
+    });
+    expect(result.outcome).to.equal('repaired');
+    expect(seen).to.deep.equal(['paused']);
+    expect(world.bucketOf(sale).state).to.equal('closed');
+  });
+
+  it('asked by a person: without need nothing changes, unless he insists; then only the epoch does', async () => {
+    await busySale();
+    const before = world.bucketOf(sale);
+    const ask = (force: boolean, onStep?: (step: RepairStep) => void) =>
+      repairAsked(sale.saleId, force, world.ports(), OPTIONS, { actor: 'ann', ...(onStep ? { onStep } : {}) });
+    expect(await ask(false)).to.deep.equal({ outcome: 'not_needed' });
+    expect(world.bucketOf(sale)).to.deep.equal(before);
+    const steps: string[] = [];
+    expect(await ask(true, ({ step }) => steps.push(step))).to.include({ outcome: 'repaired', epoch: 2 });
+    expect(steps).to.deep.equal(['shut', 'quiet', 'epoch', 'staged']);
+    expect(world.bucketOf(sale)).to.deep.equal({ ...before, epoch: 2 });
+    expect(world.books.audited.at(-1)).to.include({ actor: 'ann' });
+  });
+
+  it('there is nothing to repair of a draft, or of a sale that nobody has made', async () => {
+    const draft = await world.books.create({ ...sale, sku: 'draft' });
+    for (const [saleId, outcome] of [
+      [draft.saleId, 'draft'],
+      ['999', 'not_found'],
+    ] as const) {
+      expect(await repairAsked(saleId, true, world.ports(), OPTIONS, { actor: 'ann' })).to.deep.equal({ outcome });
+    }
+  });
+});

@@ -1,0 +1,87 @@
+import { sealBatch } from '../../../../src/core/batch.js';
+import type { Order, OrderState } from '../../../../src/core/order.js';
+import type { CompensationJob } from '../../../../src/core/ports/compensation-book.js';
+import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letters.js';
+import type { BookTrace } from '../../../../src/core/ports/trace-book.js';
+import type { LedgerEvidence, PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
+import { purchasesOf, saleOf } from '../../../helpers/sales.js';
+
+export const START_MS = Date.UTC(2030, 0, 1);
+export const SALE = saleOf({ saleId: '7' }, START_MS);
+/** Formed 50 ms before it was deducted. */
+export const BATCH = sealBatch({
+  ...{ batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAtMs: START_MS - 50, trace: '' },
+  purchases: purchasesOf('u1', 'u2'),
+});
+
+/** A purchase deducted at the start whose batch waits, as the stores show it 12 s later. */
+export function pendingEvidence(parts: {
+  readonly ledger?: Partial<LedgerEvidence>;
+  readonly book?: Partial<BookTrace>;
+  readonly letters?: readonly DeadLetterSummary[];
+  readonly jobs?: readonly CompensationJob[];
+  readonly broker?: PurchaseEvidence['broker'];
+}): PurchaseEvidence {
+  const nowMs = START_MS + 12_000;
+  const { state, epoch, opensAtMs, closesAtMs } = SALE;
+  return {
+    request: { userId: 'u1', saleId: '7', requestId: 'k1' },
+    sale: SALE,
+    ledger: {
+      sale: { state: state === 'draft' ? 'warm' : state, epoch, unitsLeft: 8, opensAtMs, closesAtMs, nowMs },
+      buyerUnits: 1,
+      entry: { state: 'held', batchId: 'batch-1', quantity: 1 },
+      unsure: false,
+      batch: { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: START_MS },
+      ...parts.ledger,
+    },
+    book: { order: null, payments: [], refunds: [], couponAtMs: null, promises: [], nowMs, ...parts.book },
+    ...{ letters: parts.letters ?? [], jobs: parts.jobs ?? [], audit: [], broker: parts.broker ?? 'no way there' },
+  };
+}
+
+/** The same once its order is in MySQL and Redis knows. */
+export function recordedEvidence(
+  state: OrderState,
+  parts: {
+    readonly order?: Partial<Order>;
+    readonly book?: Partial<BookTrace>;
+    readonly ledger?: Partial<LedgerEvidence>;
+  },
+): PurchaseEvidence {
+  const order: BookTrace['order'] = {
+    ...{
+      orderId: '42',
+      userId: 'u1',
+      saleId: '7',
+      requestId: 'k1',
+      batchId: 'batch-1',
+      quantity: 1,
+      amountCents: 1999,
+    },
+    ...{ state, reason: null, createdAtMs: START_MS + 100, expiresAtMs: START_MS + 900_100, paidAtMs: null },
+    updatedAtMs: START_MS + 5000,
+    ...parts.order,
+  };
+  const entry = { state: 'ordered', orderId: '42', quantity: 1 } as const;
+  const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
+  return pendingEvidence({ ledger: { entry, batch, ...parts.ledger }, book: { order, ...parts.book } });
+}
+
+export function letterOf(parts: Partial<DeadLetterSummary> = {}): DeadLetterSummary {
+  return {
+    ...{ letterId: '17', messageId: 'm1', group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId: '7' },
+    ...{ batchId: 'batch-1', reason: 'retries_exhausted', detail: 'given up', attempts: 8, state: 'parked' },
+    ...{ parkedAtMs: START_MS + 8000, replays: 0, replayStartedAtMs: null, note: null },
+    ...parts,
+  };
+}
+
+export function jobOf(parts: Partial<CompensationJob> = {}): CompensationJob {
+  return {
+    ...{ jobId: '3', kind: 'leak', saleId: '7', subject: '7/u1/k1', batchId: 'batch-1', userId: 'u1', requestId: 'k1' },
+    ...{ detail: 'held for long', state: 'pending', attempts: 1, availableAtMs: START_MS + 60_000, lastError: null },
+    ...{ createdAtMs: START_MS + 10_000, updatedAtMs: START_MS + 10_000 },
+    ...parts,
+  };
+}

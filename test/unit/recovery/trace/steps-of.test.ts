@@ -1,0 +1,110 @@
+import { expect } from 'chai';
+import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
+import { stepsOf } from '../../../../src/recovery/trace/steps-of.js';
+import { jobOf, letterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
+
+/** `<seconds from the start, or now> <source> <what>` of every step. */
+const lines = (evidence: PurchaseEvidence): string[] =>
+  stepsOf(evidence).map(({ atMs, source, what }) => {
+    const when = atMs === null ? 'now' : String((atMs - START_MS) / 1000);
+    return `${when} ${source} ${what}`;
+  });
+
+describe('trace: the time line', () => {
+  it('a pending purchase: when it was formed and deducted, then what stands now', () => {
+    expect(lines(pendingEvidence({}))).to.deep.equal([
+      ...['-0.05 redis batch_formed', '0 redis deducted'],
+      ...['now redis marker', 'now redis request', 'now redis sale', 'now mysql order', 'now broker not_asked'],
+    ]);
+    const sale = stepsOf(pendingEvidence({})).find(({ what }) => what === 'sale');
+    expect(sale?.detail).to.equal('open, epoch 1, 8 units left; the buyer has 1');
+  });
+
+  it('a paid order with its payment, its promises and its coupon, in the order of time', () => {
+    const promise = (
+      outboxId: string,
+      atMs: number,
+      doneAtMs: number | null,
+      kind: 'batch_recorded' | 'orders_moved',
+    ) => ({
+      ...{ outboxId, kind, attempts: 1, atMs, availableAtMs: atMs, doneAtMs },
+    });
+    const evidence = recordedEvidence('paid', {
+      order: { paidAtMs: START_MS + 5000 },
+      book: {
+        payments: [{ paymentId: 'p1', amountCents: 1999, atMs: START_MS + 4990 }],
+        couponAtMs: START_MS + 6000,
+        promises: [
+          promise('1', START_MS + 100, START_MS + 600, 'batch_recorded'),
+          promise('2', START_MS + 5000, null, 'orders_moved'),
+        ],
+      },
+    });
+    expect(lines(evidence)).to.deep.equal([
+      ...['0.1 mysql recorded', '0.1 mysql promised', '0.6 mysql kept', '4.99 mysql payment', '5 mysql paid'],
+      ...['5 mysql promised', '6 mysql coupon'],
+      ...['now redis marker', 'now redis settled', 'now redis request', 'now redis sale', 'now mysql promised'],
+      'now broker not_asked',
+    ]);
+  });
+
+  it('an end has its own step: expired with the time of its last change, failed with its reason', () => {
+    expect(lines(recordedEvidence('expired', {}))).to.include('5 mysql expired');
+    expect(lines(recordedEvidence('pending_payment', {}))).to.include('900.1 mysql payment_deadline');
+    const failed = stepsOf(recordedEvidence('failed', { order: { reason: 'oversold_guard', expiresAtMs: null } }));
+    expect(failed.find(({ what }) => what === 'failed')?.detail).to.match(
+      /order 42: 1 for 1999 cents.*oversold_guard$/,
+    );
+  });
+
+  it('R4 a batch of an earlier epoch was claimed, not deducted, and is settled like any other', () => {
+    const { batch } = pendingEvidence({}).ledger;
+    const claimed = {
+      batchId: 'batch-1',
+      marker: 'claimed',
+      pendingSinceMs: START_MS,
+      body: batch?.body ?? null,
+    } as const;
+    expect(lines(pendingEvidence({ ledger: { batch: claimed } }))).to.include('0 redis claimed');
+    const settled = { ...claimed, body: null, pendingSinceMs: null };
+    expect(lines(pendingEvidence({ ledger: { batch: settled } }))).to.include('now redis settled');
+  });
+
+  it('what the broker stores of the batch, or that it stores nothing', () => {
+    const broker = [
+      { kind: 'half', storedAtMs: START_MS - 20 },
+      { kind: 'committed', storedAtMs: START_MS + 10 },
+      { kind: 'redriven', storedAtMs: START_MS + 60_000 },
+    ] as const;
+    expect(lines(pendingEvidence({ broker })).slice(0, 5)).to.deep.equal([
+      ...['-0.05 redis batch_formed', '-0.02 broker half_stored', '0 redis deducted', '0.01 broker committed'],
+      '60 broker redriven',
+    ]);
+    expect(lines(pendingEvidence({ broker: [] }))).to.include('now broker messages');
+  });
+
+  it('money owed back, dead letters, jobs and who did what', () => {
+    const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
+    const evidence: PurchaseEvidence = {
+      ...pendingEvidence({
+        letters: [letterOf({ replays: 1, replayStartedAtMs: START_MS + 9000, note: 'lost' })],
+        jobs: [jobOf(), jobOf({ jobId: '4', state: 'compensated', updatedAtMs: START_MS + 11_000 })],
+        book: { refunds: [{ ...refund, atMs: START_MS + 6000, updatedAtMs: START_MS + 7000 }] },
+      }),
+      audit: [
+        {
+          ...{ auditId: '1', actor: 'ann', action: 'dead_letter.replay_begun', subject: 'dead_letter:17' },
+          ...{ before: {}, after: {}, atMs: START_MS + 9001 },
+        },
+      ],
+    };
+    const found = lines(evidence);
+    expect(found).to.include.members([
+      ...['6 mysql refund_due', '7 mysql refunded', '8 mysql parked', '9 mysql replay_begun', '9.001 mysql audit'],
+      ...['10 mysql compensation', '11 mysql compensation', 'now mysql dead_letter', 'now mysql compensation'],
+    ]);
+    const details = stepsOf(evidence).map(({ detail }) => detail);
+    expect(details).to.include('ann: dead_letter.replay_begun dead_letter:17');
+    expect(details).to.include('dead letter 17: parked, lost');
+  });
+});

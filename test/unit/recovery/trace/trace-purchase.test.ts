@@ -1,0 +1,122 @@
+import { expect } from 'chai';
+import { purchaseKey } from '../../../../src/core/purchase.js';
+import type { RequestRef } from '../../../../src/core/request.js';
+import type { BookTrace, TraceBook } from '../../../../src/core/ports/trace-book.js';
+import type { TraceLedger, TracedBatch } from '../../../../src/core/ports/trace-ledger.js';
+import type { TraceQuery } from '../../../../src/recovery/trace/trace-ports.js';
+import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
+import { MemoryDeadLetterBook } from '../../../helpers/memory/memory-dead-letter-book.js';
+import { batchOf, purchasesOf } from '../../../helpers/sales.js';
+import { KeeperWorld } from '../../orders/keeper-world.js';
+
+const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
+
+describe('trace: which purchases an id means', () => {
+  let world: KeeperWorld;
+  let letters: MemoryDeadLetterBook;
+  /** What the indexes of the book and a walk through it find. */
+  let indexed: RequestRef[];
+  let walked: RequestRef[] | null;
+  let inRedis: Map<string, string[]>;
+  let batches: Map<string, TracedBatch>;
+  beforeEach(() => {
+    world = new KeeperWorld();
+    letters = new MemoryDeadLetterBook(world.clock);
+    [indexed, walked, inRedis, batches] = [[], null, new Map(), new Map()];
+  });
+
+  const trace = async (query: TraceQuery) => {
+    const empty = { order: null, payments: [], refunds: [], couponAtMs: null, promises: [] };
+    const book: TraceBook = {
+      findRequests: async () => indexed,
+      walkForRequest: async () => walked ?? expect.fail('the whole table was read'),
+      read: async (): Promise<BookTrace> => ({ ...empty, nowMs: world.clock.nowMs() }),
+    };
+    const ledger: TraceLedger = {
+      buyersOf: async ({ saleId }, requestId) => inRedis.get(`${saleId}/${requestId}`) ?? [],
+      entryOf: async (ref, userId, requestId) =>
+        world.ledger.bucket(ref).requests.get(purchaseKey({ userId, requestId })) ?? null,
+      unitsOf: async () => 0,
+      readBatch: async ({ saleId }, batchId) => batches.get(`${saleId}/${batchId}`) ?? NONE,
+    };
+    const ports = { sales: world.books, stock: world.ledger, ledger, book, letters, audit: { list: async () => [] } };
+    const jobs = { byRequest: async () => [], byBatch: async () => [] };
+    return new TracePurchase({ ...ports, jobs, broker: null }, { redriveAfterMs: 60_000 }).trace(query);
+  };
+  const found = async (query: TraceQuery): Promise<string[]> => {
+    const answer = await trace(query);
+    if (answer.outcome === 'not_found') return [answer.why];
+    return answer.traces.map(({ request: { saleId, userId, requestId } }) => `${saleId}/${userId}/${requestId}`);
+  };
+
+  it('an order or a batch that MySQL knows: nothing else is searched', async () => {
+    const { saleId } = await world.openSale();
+    indexed = [{ userId: 'u1', saleId, requestId: 'k1' }];
+    inRedis.set(`${saleId}/42`, ['other']);
+    expect(await found({ id: '42' })).to.deep.equal([`${saleId}/u1/k1`]);
+  });
+
+  it('a request id: every buyer in every sale, in Redis and in MySQL, each once; a buyer or a sale narrows it', async () => {
+    const [one, two] = [await world.openSale(), await world.openSale()];
+    inRedis.set(`${one.saleId}/k1`, ['u1', 'u2']).set(`${two.saleId}/k1`, ['u1']);
+    const all = [`${one.saleId}/u1/k1`, `${one.saleId}/u2/k1`, `${two.saleId}/u1/k1`];
+    expect(await found({ id: 'k1' })).to.have.members(all);
+    expect(await found({ id: 'k1', saleId: one.saleId })).to.have.members(all.slice(0, 2));
+    await world.deducted(two, ['u9/k1']);
+    indexed = [{ userId: 'u9', saleId: '7', requestId: 'k1' }]; // a sale that Redis has forgotten
+    expect(await found({ id: 'k1', userId: 'u9' })).to.have.members(['7/u9/k1', `${two.saleId}/u9/k1`]);
+  });
+
+  it('a batch that is not recorded: by the body of its marker', async () => {
+    const sale = await world.openSale();
+    const { batchId, body } = batchOf(sale, purchasesOf('u1', 'u2'));
+    batches.set(`${sale.saleId}/${batchId}`, { marker: 'deducted', body, pendingSinceMs: 0 });
+    const { saleId } = sale;
+    expect(await found({ id: batchId })).to.deep.equal([`${saleId}/u1/k1`, `${saleId}/u2/k1`]);
+    expect(await found({ id: batchId, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k1`]);
+  });
+
+  it('what only a dead letter knows: by its batch all, by a request that one', async () => {
+    const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
+    await letters.park({
+      ...{ messageId: 'm1', group: 'g', originTopic: 't', saleId: '7', batchId: batch.batchId, body: batch.body },
+      ...{ reason: 'unknown_sale', detail: '', attempts: 1 },
+    });
+    expect(await found({ id: batch.batchId })).to.deep.equal(['7/u1/k1', '7/u2/k2']);
+    expect(await found({ id: 'k2' })).to.deep.equal(['7/u2/k2']);
+  });
+
+  it('what nothing else knows is looked for in the whole table', async () => {
+    walked = [{ userId: 'u1', saleId: '7', requestId: 'k1' }];
+    expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
+  });
+
+  it('shows so many and says that there are more', async () => {
+    const sale = await world.openSale();
+    const users = Array.from({ length: TRACES_MAX + 1 }, (_, index) => `u${index}`);
+    inRedis.set(`${sale.saleId}/k1`, users);
+    const answer = await trace({ id: 'k1' });
+    expect(answer).to.include({ outcome: 'found', more: true });
+    expect(answer.outcome === 'found' && answer.traces).to.have.length(TRACES_MAX);
+    inRedis.set(`${sale.saleId}/k1`, users.slice(1));
+    expect(await trace({ id: 'k1' })).to.include({ more: false });
+  });
+
+  it('not found: what its marker, or the sale as it is now, can still say', async () => {
+    walked = [];
+    const sale = await world.openSale({ stock: 1 });
+    const { saleId } = sale;
+    await world.deducted(sale, ['u1']);
+    expect((await found({ id: 'k9' }))[0]).to.match(/^Neither Redis nor MySQL knows k9: .*With --sale and --user/);
+    expect((await found({ id: 'k9', saleId, userId: 'u2' }))[0]).to.match(
+      /knows k9 of buyer u2 in sale \d+: .*it would hear sold_out\.$/,
+    );
+    expect(await found({ id: 'k9', saleId: '404' })).to.deep.equal(['There is no sale 404.']);
+    batches.set(`${saleId}/b1`, { marker: 'aborted', body: null, pendingSinceMs: null });
+    expect(await found({ id: 'b1' })).to.deep.equal([
+      `Batch b1 of sale ${saleId} was rolled back: no unit was held for it.`,
+    ]);
+    const free = await world.openSale();
+    expect((await found({ id: 'k9', saleId: free.saleId, userId: 'u2' }))[0]).to.match(/it would be let in\.$/);
+  });
+});

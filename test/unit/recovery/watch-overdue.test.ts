@@ -1,0 +1,68 @@
+import { expect } from 'chai';
+import { WATCHED_STATES } from '../../../src/core/waiting-states.js';
+import { watchOverdue } from '../../../src/recovery/watch-overdue.js';
+import type { AgedState, OverdueBook } from '../../../src/core/ports/overdue-book.js';
+import { KeeperWorld } from '../orders/keeper-world.js';
+
+const DEADLINES = {
+  ...{ batch_pending: 60_000, outbox: 1, dead_letter: 2, refund: 3, compensation: 4, sale_over: 5 },
+} as const;
+
+/** The others are published by watch-shut and finish-transfers. */
+const STATES = WATCHED_STATES.filter((state) => state !== 'sale_shut' && state !== 'units_lent');
+
+describe('keeper: watch-overdue', () => {
+  let world: KeeperWorld;
+  let asked: [AgedState, number][];
+  let book: OverdueBook;
+  beforeEach(() => {
+    world = new KeeperWorld();
+    asked = [];
+    book = {
+      overdue: async (state, afterMs) => {
+        asked.push([state, afterMs]);
+        return { count: 7, oldestMs: 700 };
+      },
+    };
+  });
+  const run = (): Promise<void> => {
+    const { books: sales, ledger, moves, meters } = world;
+    return watchOverdue({ sales, ledger, moves, meters, book }, DEADLINES).runOnce();
+  };
+
+  it('publishes every state that is watched, each against its own deadline', async () => {
+    const sale = await world.openSale();
+    const other = await world.openSale();
+    const recorded = await world.deducted(sale, ['u1', 'u2']);
+    await world.recorded(recorded); // unpaid for 900 s
+    world.clock.advance(10_000);
+    await world.deducted(other, ['u3']);
+    world.clock.advance(895_000);
+    await world.deducted(other, ['u4']);
+    await run();
+    expect(Object.keys(world.overdue)).to.have.members(STATES);
+    expect(world.overdue.batch_pending, 'all sales together').to.deep.equal([2, 845_000]);
+    expect(world.overdue.pending_payment).to.deep.equal([2, 5000]);
+    expect(world.overdue.refund).to.deep.equal([7, 700]);
+    expect(asked).to.have.deep.members([
+      ...[['outbox', 1] as const, ['dead_letter', 2] as const, ['refund', 3] as const],
+      ...[['compensation', 4] as const, ['sale_over', 5] as const],
+    ]);
+  });
+
+  it('nothing is overdue at rest', async () => {
+    book = { overdue: async () => ({ count: 0, oldestMs: 0 }) };
+    await run();
+    for (const state of STATES) expect(world.overdue[state], state).to.deep.equal([0, 0]);
+  });
+
+  it('a store that is away hides only what it holds, and the run fails', async () => {
+    world.moves.breakNext('overdue_fails');
+    const error = await run().then(
+      () => null,
+      (caught: Error) => caught.name,
+    );
+    expect(error).to.equal('OperationalError');
+    expect(Object.keys(world.overdue)).to.have.members(STATES.filter((state) => state !== 'pending_payment'));
+  });
+});

@@ -1,0 +1,87 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { isBrokerActive, parseAddress, parseMasters } from '../../../../src/rocketmq/admin/broker-state.js';
+import { probePort, probeRedis } from '../../../../deploy/local/stack/probes.js';
+import { decodeFrame, encodeRequest, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
+
+/** Runs `use` against a server that treats every connection with `serve`. */
+async function withServer<T>(serve: (socket: Socket) => void, use: (port: number) => Promise<T>): Promise<T> {
+  const server = createServer((socket) => serve(socket.on('error', () => undefined))).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    return await use((server.address() as AddressInfo).port);
+  } finally {
+    server.close();
+  }
+}
+
+/** A frame as RocketMQ answers it. */
+function answer(header: object, body: string): Buffer {
+  const head = Buffer.from(JSON.stringify(header));
+  const lengths = Buffer.alloc(8);
+  lengths.writeInt32BE(4 + head.length + Buffer.byteLength(body), 0);
+  lengths.writeInt32BE(head.length, 4);
+  return Buffer.concat([lengths, head, Buffer.from(body)]);
+}
+
+describe('remoting protocol of RocketMQ', () => {
+  it('reads its own frames, whole and in parts', () => {
+    const frame = encodeRequest(REQUEST.updateBrokerConfig, 'a=1\n');
+    expect(decodeFrame(frame)).to.include({ code: 25, body: 'a=1\n' });
+    for (let length = 0; length < frame.length; length++) expect(decodeFrame(frame.subarray(0, length))).to.equal(null);
+  });
+
+  it('knows when the other side speaks something else', () => {
+    expect(() => decodeFrame(Buffer.from('HTTP/1.1 400 Bad Request'))).to.throw(/not RocketMQ/);
+  });
+
+  it('finds the masters of one cluster, though the broker ids are no JSON', () => {
+    const body =
+      '{"brokerAddrTable":{"a":{"brokerAddrs":{0:"127.0.0.1:1",1:"127.0.0.1:2"},"cluster":"C"},' +
+      '"b":{"brokerAddrs":{1:"127.0.0.1:3"},"cluster":"C"},"c":{"brokerAddrs":{0:"127.0.0.1:4"},"cluster":"D"}}}';
+    expect(parseMasters(body, 'C')).to.deep.equal([{ host: '127.0.0.1', port: 1 }]);
+    expect(parseMasters('{}', 'C')).to.deep.equal([]);
+  });
+
+  it('takes addresses as host:port only', () => {
+    expect(parseAddress(' h:1 ')).to.deep.equal({ host: 'h', port: 1 });
+    for (const text of ['h', 'h:', ':1', 'h:x', 'a:b:1']) expect(() => parseAddress(text)).to.throw(/host:port/);
+  });
+
+  it('asks a broker whether it serves', async () => {
+    for (const active of ['true', 'false']) {
+      const serve = (socket: Socket): void =>
+        void socket.once('data', () => socket.write(answer({ code: 0 }, `{"table":{"brokerActive":"${active}"}}`)));
+      const result = await withServer(serve, (port) => isBrokerActive({ host: '127.0.0.1', port }));
+      expect(result).to.equal(active === 'true');
+    }
+  });
+
+  it('throws the remark of a refusal', async () => {
+    const serve = (socket: Socket): void =>
+      void socket.once('data', () => socket.write(answer({ code: 1, remark: 'no' }, '')));
+    const error = await withServer(serve, (port) =>
+      isBrokerActive({ host: '127.0.0.1', port }).catch((reason: Error) => reason),
+    );
+    expect(error).to.have.property('message', 'no');
+  });
+});
+
+describe('probes', () => {
+  const redisSaying = (reply: string) => (socket: Socket) => void socket.once('data', () => socket.write(reply));
+
+  it('take Redis as ready when it says PONG, not while it loads', async () => {
+    expect(await withServer(redisSaying('+PONG\r\n'), probeRedis)).to.equal(null);
+    expect(await withServer(redisSaying('-LOADING wait\r\n'), probeRedis)).to.equal('-LOADING wait');
+  });
+
+  it('say why nobody answers', async () => {
+    expect(await withServer((socket) => void socket.destroy(), probeRedis)).to.be.a('string');
+    const closed = await withServer(
+      () => undefined,
+      async (port) => port,
+    );
+    expect(await probePort(closed)).to.match(/ECONNREFUSED/);
+  });
+});

@@ -1,0 +1,89 @@
+import { expect } from 'chai';
+import { missingFrom, type StoredLists } from '../../../../src/rocketmq/admin/topic-check.js';
+import { assertTopicLists, readTopicLists, type TopicLists } from '../../../../src/rocketmq/admin/topic-lists.js';
+
+describe('config/topics.json and config/groups.json', () => {
+  const lists = readTopicLists();
+  const topic = (name: string) => lists.topics.find(({ topicName }) => topicName === name);
+  const consumers = lists.groups.filter(({ groupName }) => !groupName.startsWith('seckill-dlq-collector'));
+  const collectors = lists.groups.filter(({ groupName }) => groupName.startsWith('seckill-dlq-collector'));
+
+  it('hold the topics of the design with their types', () => {
+    const types = ['purchase', 'purchase-redrive', 'payment-deadline', 'order-event'].map(
+      (name) => topic(`seckill-${name}`)?.attributes['+message.type'],
+    );
+    expect(types).to.deep.equal(['TRANSACTION', 'NORMAL', 'DELAY', 'NORMAL']);
+  });
+
+  it('give every entry its message type: one without would make RocketMQ skip the list', () => {
+    expect(() => assertTopicLists(lists)).to.not.throw();
+    const [first] = lists.topics;
+    const bare = { topics: [{ ...first, attributes: {} }], groups: [] } as unknown as TopicLists;
+    expect(() => assertTopicLists(bare)).to.throw(/\+message\.type/);
+  });
+
+  it('have no name twice, and only names that RocketMQ takes', () => {
+    const names = [...lists.topics.map((t) => t.topicName), ...lists.groups.map((g) => g.groupName)];
+    expect(new Set(names).size).to.equal(names.length);
+    for (const { topicName } of lists.topics) expect(topicName).to.match(/^[%|a-zA-Z0-9_-]{1,127}$/);
+    for (const { groupName } of lists.groups) expect(groupName).to.match(/^[%|a-zA-Z0-9_-]{1,120}$/);
+  });
+
+  it('have a retry topic for each group and no retry or dead letter topic without its group', () => {
+    for (const { groupName } of lists.groups) {
+      expect(topic(`%RETRY%${groupName}`), groupName).to.include({ readQueueNums: 1, writeQueueNums: 1, perm: 6 });
+    }
+    const groups = lists.groups.map(({ groupName }) => groupName);
+    for (const { topicName } of lists.topics.filter((t) => t.topicName.startsWith('%'))) {
+      expect(groups).to.include(topicName.replace(/^%(RETRY|DLQ)%/, ''));
+    }
+  });
+
+  it('have a dead letter topic and a collector for each group that consumes', () => {
+    for (const { groupName } of consumers) {
+      expect(topic(`%DLQ%${groupName}`), groupName).to.include({ readQueueNums: 1, writeQueueNums: 1, perm: 6 });
+    }
+    expect(collectors.length).to.equal(consumers.length);
+  });
+
+  it('let no collector give up: nobody reads the dead letters of dead letters', () => {
+    for (const { retryMaxTimes } of collectors) expect(retryMaxTimes).to.be.at.least(1_000);
+  });
+});
+
+describe('read-back of topics', () => {
+  const wanted: TopicLists = {
+    topics: [
+      { topicName: 't', readQueueNums: 4, writeQueueNums: 4, perm: 6, attributes: { '+message.type': 'DELAY' } },
+    ],
+    groups: [{ groupName: 'g', retryMaxTimes: 5 }],
+  };
+  const topic = {
+    topicName: 't',
+    readQueueNums: 4,
+    writeQueueNums: 4,
+    perm: 6,
+    attributes: { 'message.type': 'DELAY' },
+  };
+  const stored = (change: object): StoredLists => ({
+    topics: { t: { ...topic, ...change } },
+    groups: { g: { groupName: 'g', retryMaxTimes: 5 } },
+  });
+
+  it('finds nothing missing when all is there, whatever else is', () => {
+    const { topics, groups } = stored({});
+    expect(missingFrom({ topics: { ...topics, other: topic }, groups }, wanted)).to.deep.equal([]);
+  });
+
+  for (const change of [{ readQueueNums: 8 }, { writeQueueNums: 8 }, { perm: 4 }, { attributes: {} }]) {
+    it(`notices a topic with ${JSON.stringify(change)}`, () => {
+      expect(missingFrom(stored(change), wanted)).to.deep.equal(['topic t']);
+    });
+  }
+
+  it('names what is not there at all, and a group with another number of retries', () => {
+    expect(missingFrom({ topics: {}, groups: {} }, wanted)).to.deep.equal(['topic t', 'group g']);
+    const groups = { g: { groupName: 'g', retryMaxTimes: 16 } };
+    expect(missingFrom({ ...stored({}), groups }, wanted)).to.deep.equal(['group g']);
+  });
+});

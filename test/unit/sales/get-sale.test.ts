@@ -1,0 +1,133 @@
+import { expect } from 'chai';
+import type { LedgerSaleState, Sale } from '../../../src/core/sale.js';
+import { GetSale, type SaleView } from '../../../src/sales/get-sale.js';
+import { SaleCards } from '../../../src/sales/sale-cards.js';
+import { UnitFetcher } from '../../../src/sales/stock/unit-fetcher.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
+import { saleOf } from '../../helpers/sales.js';
+
+describe('get-sale', () => {
+  let clock: ManualClock;
+  let ledger: MemoryLedger;
+  let books: MemoryBooks;
+  let reads: number;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    ledger = new MemoryLedger({ clock });
+    books = new MemoryBooks({ clock });
+    reads = 0;
+  });
+
+  const create = (ttlMs = 60_000): GetSale => {
+    const cache = new MemorySaleCardCache(clock, { ttlMs: 60_000 });
+    const cards = new SaleCards({ book: books, cache, clock }, { memoryTtlMs: 60_000, memoryMax: 10, lockMs: 1000 });
+    const readSale: MemoryLedger['readSale'] = (ref) => {
+      reads++;
+      return ledger.readSale(ref);
+    };
+    const units = new UnitFetcher(new MemoryTransfers(ledger));
+    return new GetSale({ cards, ledger: { readSale }, units }, { ttlMs, max: 10 });
+  };
+  const loaded = async (parts: Partial<Sale> = {}, state: LedgerSaleState = 'open'): Promise<Sale> => {
+    const sale = saleOf(parts, clock.nowMs());
+    books.putSale(sale);
+    await ledger.warm(sale);
+    for (let bucket = 0; bucket < sale.buckets; bucket++) ledger.bucket({ ...sale, bucket }).sale!.state = state;
+    return sale;
+  };
+  it('R12 units between two buckets are there; of buckets that cannot be counted nobody says none', async () => {
+    const sale = await loaded({ stock: 2, buckets: 2 });
+    const transfers = new MemoryTransfers(ledger);
+    ledger.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
+    expect(await transfers.lend({ ...sale, bucket: 0 }, 1, 1, 1)).to.include({ outcome: 'lent', units: 1 });
+    expect((await viewOf(sale)).stock).to.equal('plenty');
+    expect(ledger.bucket({ ...sale, bucket: 1 }).unitsLeft, 'they have arrived').to.equal(1);
+
+    const sold = await loaded({ stock: 2, buckets: 2 });
+    for (const bucket of [0, 1]) ledger.bucket({ ...sold, bucket }).unitsLeft = 0;
+    ledger.bucket({ ...sold, bucket: 1 }).sale!.epoch = 2;
+    expect((await viewOf(sold)).stock).to.equal('unknown');
+    ledger.bucket({ ...sold, bucket: 1 }).sale!.epoch = 1;
+    expect((await viewOf(sold)).stock).to.equal('none');
+  });
+  const viewOf = async ({ saleId }: Sale): Promise<SaleView> => {
+    const answer = await create().get(saleId);
+    if (answer.outcome !== 'found') throw new Error(answer.outcome);
+    return answer.view;
+  };
+
+  it('shows what anybody may see, with the time of the ledger', async () => {
+    const sale = await loaded();
+    const { saleId, sku, title, priceCents, limitPerBuyer, opensAtMs, closesAtMs } = sale;
+    expect(await viewOf(sale)).to.deep.equal({
+      ...{ saleId, sku, title, priceCents, limitPerBuyer, opensAtMs, closesAtMs, nowMs: clock.nowMs() },
+      ...{ state: 'open', stock: 'plenty' },
+    });
+  });
+
+  for (const [units, word] of [
+    [100, 'plenty'],
+    [10, 'plenty'],
+    [9, 'few'],
+    [1, 'few'],
+    [0, 'none'],
+  ] as const) {
+    it(`shows ${units} of 100 units as ${word}`, async () => {
+      const sale = await loaded({ stock: 100, buckets: 2 });
+      ledger.bucket({ ...sale, bucket: 0 }).unitsLeft = units;
+      ledger.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
+      expect((await viewOf(sale)).stock).to.equal(word);
+    });
+  }
+
+  for (const [state, shown] of [
+    ['warm', 'not_open'],
+    ['open', 'open'],
+    ['paused', 'paused'],
+    ['closed', 'closed'],
+    ['repair', 'loading'],
+  ] as const) {
+    it(`shows a sale that is ${state} as ${shown}`, async () => {
+      expect((await viewOf(await loaded({}, state))).state).to.equal(shown);
+    });
+  }
+
+  it('S8 before and after its window an open sale is not open', async () => {
+    const nowMs = clock.nowMs();
+    const early = await loaded({ opensAtMs: nowMs + 1, closesAtMs: nowMs + 100 });
+    expect((await viewOf(early)).state).to.equal('not_open');
+    const late = await loaded({ opensAtMs: nowMs - 100, closesAtMs: nowMs });
+    expect((await viewOf(late)).state).to.equal('closed');
+  });
+
+  it('(P1) not_found and loading are told apart', async () => {
+    expect(await create().get('404')).to.deep.equal({ outcome: 'not_found' });
+    const sale = saleOf();
+    books.putSale(sale);
+    expect(await create().get(sale.saleId), 'no bucket is loaded').to.deep.equal({ outcome: 'loading' });
+    await ledger.warm({ ...sale, buckets: 1 });
+    books.putSale({ ...sale, buckets: 2 });
+    expect(await create().get(sale.saleId), 'half of the buckets').to.deep.equal({ outcome: 'loading' });
+  });
+
+  it('a crowd costs one read', async () => {
+    const sale = await loaded();
+    const get = create();
+    await Promise.all(Array.from({ length: 100 }, () => get.get(sale.saleId)));
+    await get.get(sale.saleId);
+    expect(reads).to.equal(1);
+  });
+
+  it('R8 a fault is not remembered', async () => {
+    const sale = await loaded();
+    const get = create();
+    ledger.breakNext('read_fails');
+    expect(await get.get(sale.saleId).catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect((await get.get(sale.saleId)).outcome).to.equal('found');
+  });
+});

@@ -1,0 +1,105 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../../src/core/sale.js';
+import { openTransfers } from '../../../../src/core/unit-transfer.js';
+import { finishTransfers } from '../../../../src/sales/stock/finish-transfers.js';
+import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { KeeperWorld } from '../../orders/keeper-world.js';
+
+const AFTER_MS = 3000;
+const OVERDUE_MS = 60_000;
+
+describe('keeper: finish-transfers', () => {
+  let world: KeeperWorld;
+  let transfers: MemoryTransfers;
+  beforeEach(() => {
+    world = new KeeperWorld();
+    transfers = new MemoryTransfers(world.ledger);
+  });
+  const run = (): Promise<void> =>
+    finishTransfers(
+      { sales: world.books, ledger: transfers, meters: world.meters },
+      { afterMs: AFTER_MS, overdueMs: OVERDUE_MS },
+    ).runOnce();
+  const bucketsOf = (sale: Sale) =>
+    Array.from({ length: sale.buckets }, (_, bucket) => world.ledger.bucket({ ...sale, bucket }));
+  const unitsOf = (sale: Sale): number[] => bucketsOf(sale).map(({ unitsLeft }) => unitsLeft);
+  const openOf = (sale: Sale): number => openTransfers(bucketsOf(sale).map((bucket) => bucket.transfers())).length;
+  const lend = async (sale: Sale, from = 0, to = 1): Promise<void> => {
+    expect(await transfers.lend({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'lent' });
+  };
+
+  it('R12 units that a dead process left between two buckets arrive; young ones are left to whoever moves them', async () => {
+    const sale = await world.openSale({ stock: 12, buckets: 3 });
+    await lend(sale);
+    world.clock.advance(AFTER_MS - 1);
+    await lend(sale, 2, 0);
+    await run();
+    expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 4, 2], 2]);
+    world.clock.advance(1);
+    await run();
+    expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6, 2], 1]);
+    world.clock.advance(AFTER_MS);
+    await Promise.all([run(), run()]); // two keepers
+    expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[4, 6, 2], 0]);
+    expect(world.overdue.units_lent).to.deep.equal([0, 0]);
+  });
+
+  it('a transfer that lacks only the word of its arrival gets that, and no units', async () => {
+    const sale = await world.openSale({ stock: 8, buckets: 2 });
+    await lend(sale);
+    await transfers.borrow(sale.saleId, { from: 0, to: 1, seq: 1, units: 2 }, 1);
+    world.clock.advance(AFTER_MS);
+    await run();
+    expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
+  });
+
+  it('also of a sale that is closed', async () => {
+    const sale = await world.openSale({ stock: 8, buckets: 2 });
+    await lend(sale);
+    await world.ledger.gate(sale, 'closed');
+    world.books.putSale({ ...sale, state: 'closed' });
+    world.clock.advance(AFTER_MS);
+    await run();
+    expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
+  });
+
+  it('leaves alone what its repair counts anew, and asks nothing of sales with one bucket', async () => {
+    const sale = await world.openSale({ stock: 8, buckets: 2 });
+    await lend(sale);
+    world.ledger.bucket({ ...sale, bucket: 1 }).sale!.state = 'repair';
+    world.clock.advance(AFTER_MS + OVERDUE_MS + 5);
+    await run();
+    expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 4], 1]);
+    world.books.putSale({ ...sale, buckets: 1 });
+    transfers.survey = () => Promise.reject(new Error('it was asked'));
+    await run();
+  });
+
+  it('one sale that is out of reach does not strand the units of the next, and the run counts as failed', async () => {
+    const [away, near] = [
+      await world.openSale({ stock: 8, buckets: 2 }),
+      await world.openSale({ stock: 8, buckets: 2 }),
+    ];
+    await lend(away);
+    await lend(near);
+    world.clock.advance(AFTER_MS);
+    const { survey } = transfers;
+    transfers.survey = (ref, buckets) =>
+      ref.saleId === away.saleId ? Promise.reject(new Error('a master is away')) : survey.call(transfers, ref, buckets);
+    expect(await run().catch(({ message }: Error) => message)).to.equal('a master is away');
+    expect([openOf(away), openOf(near)]).to.deep.equal([1, 0]);
+  });
+
+  it('tells of units that do not arrive', async () => {
+    const sale = await world.openSale({ stock: 8, buckets: 2 });
+    await lend(sale);
+    world.clock.advance(OVERDUE_MS + 5);
+    const { borrow } = transfers;
+    transfers.borrow = async () => ({ outcome: 'shut' });
+    await run();
+    expect(world.overdue.units_lent).to.deep.equal([1, 5]);
+    transfers.borrow = borrow;
+    await run();
+    expect(world.overdue.units_lent).to.deep.equal([0, 0]);
+  });
+});

@@ -1,0 +1,239 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { TransferLedger } from '../../../../src/core/ports/transfer-ledger.js';
+import { gatherUnits } from '../../../../src/sales/stock/gather-units.js';
+import { countUnitsLeft, finishAll, lookAtSale } from '../../../../src/sales/stock/look-at-sale.js';
+import { UnitFetcher } from '../../../../src/sales/stock/unit-fetcher.js';
+import { Death, TransferWorld } from './transfer-world.js';
+
+const ONE = { least: 1, all: 1 };
+
+/** Its methods by themselves: a class instance cannot be spread. */
+const stepsOf = ({ transfers }: TransferWorld): TransferLedger => ({
+  survey: (...args) => transfers.survey(...args),
+  lend: (...args) => transfers.lend(...args),
+  borrow: (...args) => transfers.borrow(...args),
+  confirm: (...args) => transfers.confirm(...args),
+});
+
+describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
+  it('R12 half of the bucket that has most comes, and nothing is left open', async () => {
+    const world = await TransferWorld.of(0, 3, 8);
+    expect(await gatherUnits(world.home(0), ONE, world.transfers)).to.deep.equal({ outcome: 'gathered' });
+    expect([world.units, world.open]).to.deep.equal([[4, 3, 4], 0]);
+  });
+
+  it('from one after the other, until there are enough for all who ask', async () => {
+    const world = await TransferWorld.of(0, 4, 4, 4);
+    await gatherUnits(world.home(0), { least: 1, all: 4 }, world.transfers);
+    expect(world.units).to.deep.equal([4, 2, 2, 4]);
+  });
+
+  it('a large purchase gathers the last units of several buckets, and they stay where they are then', async () => {
+    const world = await TransferWorld.of(1, 1, 1, 1);
+    const large = { least: 4, all: 4 };
+    expect(await gatherUnits(world.home(0), large, world.transfers)).to.deep.equal({ outcome: 'gathered' });
+    expect(world.units).to.deep.equal([4, 0, 0, 0]);
+    const larger = await gatherUnits(world.home(3), { least: 5, all: 5 }, world.transfers);
+    expect(larger).to.deep.equal({ outcome: 'counted', unitsLeft: 4 });
+  });
+
+  it('a purchase that is larger than what all buckets have moves nothing', async () => {
+    const world = await TransferWorld.of(0, 3, 2);
+    const gathered = await gatherUnits(world.home(0), { least: 6, all: 6 }, world.transfers);
+    expect(gathered).to.deep.equal({ outcome: 'counted', unitsLeft: 5 });
+    expect(world.units).to.deep.equal([0, 3, 2]);
+  });
+
+  it('counted: all buckets are empty', async () => {
+    const world = await TransferWorld.of(0, 0, 0);
+    const gathered = await gatherUnits(world.home(1), ONE, world.transfers);
+    expect(gathered).to.deep.equal({ outcome: 'counted', unitsLeft: 0 });
+  });
+
+  it('units between two buckets are no sold_out: they are brought to their end first, to whomever they go', async () => {
+    for (const home of [0, 1, 2]) {
+      const world = await TransferWorld.of(0, 1, 0);
+      await world.transfers.lend(world.home(1), 0, 1, 1);
+      expect(await gatherUnits(world.home(home), ONE, world.transfers), `${home}`).to.deep.equal({
+        outcome: 'gathered',
+      });
+      expect(world.total).to.equal(1);
+    }
+  });
+
+  it('unsure: a bucket is in repair, on another server or of another epoch', async () => {
+    for (const spoil of [
+      (world: TransferWorld) => void (world.bucket(2).sale!.state = 'repair'),
+      (world: TransferWorld) => void (world.bucket(2).sale!.stamp = -1),
+      (world: TransferWorld) => void (world.bucket(2).sale!.epoch = 2),
+      (world: TransferWorld) => void (world.bucket(0).sale = null),
+    ]) {
+      const world = await TransferWorld.of(0, 5, 0);
+      spoil(world);
+      expect(await gatherUnits(world.home(0), ONE, world.transfers)).to.deep.equal({ outcome: 'unsure' });
+    }
+  });
+
+  it('moving: units that move between every two looks are never counted as none', async () => {
+    const world = await TransferWorld.of(0, 0, 1, 0);
+    let at = 2;
+    const survey: TransferLedger['survey'] = async (ref, buckets) => {
+      const seen = await world.transfers.survey(ref, buckets);
+      if (ref.bucket !== 3) return seen;
+      // Behind the look at the last bucket the unit goes to one that was looked at, and before the next look back.
+      const to = at === 2 ? 0 : 2;
+      const lent = await world.transfers.lend(world.home(at), to, 1, 1);
+      if (lent.outcome !== 'lent') throw new Error(lent.outcome);
+      const transfer = { from: at, to, seq: lent.seq, units: lent.units };
+      await world.transfers.borrow(world.sale.saleId, transfer, 1);
+      await world.transfers.confirm(world.sale.saleId, transfer, 1);
+      at = to;
+      return seen;
+    };
+    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), survey })).to.equal('moving');
+  });
+
+  it('one look is not enough: a unit that moves past it would not be seen', async () => {
+    const world = await TransferWorld.of(0, 0, 1);
+    let looks = 0;
+    const survey: TransferLedger['survey'] = async (ref, buckets) => {
+      if (++looks === 3) {
+        // Bucket 0 was seen empty; bucket 2 will be.
+        const transfer = { from: 2, to: 0, seq: 1, units: 1 };
+        await world.transfers.lend(world.home(2), 0, 1, 1);
+        await world.transfers.borrow(world.sale.saleId, transfer, 1);
+        await world.transfers.confirm(world.sale.saleId, transfer, 1);
+      }
+      return world.transfers.survey(ref, buckets);
+    };
+    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), survey })).to.equal(1);
+    expect(looks).to.be.greaterThan(6);
+  });
+
+  it('a process that dies behind any step leaves units that anybody finds', async () => {
+    for (const steps of [1, 2, 3]) {
+      const world = await TransferWorld.of(0, 2);
+      const death = await gatherUnits(world.home(0), { least: 1, all: 2 }, world.dyingAfter(steps)).catch(
+        (error: unknown) => error,
+      );
+      expect(death).to.be.instanceOf(Death);
+      expect(world.total, `${steps} steps`).to.equal(2);
+      const look = await lookAtSale(world.home(0), world.transfers);
+      if (look === null) throw new Error('no look');
+      await finishAll(world.sale.saleId, look, world.transfers);
+      await finishAll(world.sale.saleId, look, world.transfers); // late, by another
+      expect([world.units, world.open], `${steps} steps`).to.deep.equal([[1, 1], 0]);
+    }
+  });
+});
+
+/** What somebody does who may die at it. */
+interface Visit {
+  readonly home: number;
+  readonly least: number;
+  readonly more: number;
+  /** Steps until he dies; more than any visit takes: he does not. */
+  readonly steps: number;
+  /** Units that he buys if he can. */
+  readonly buys: boolean;
+}
+
+const visit: fc.Arbitrary<Visit> = fc.record({
+  home: fc.nat(4),
+  least: fc.integer({ min: 1, max: 4 }),
+  more: fc.nat(6),
+  steps: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constant(1000)),
+  buys: fc.boolean(),
+});
+
+describe('gather-units against plain counters', () => {
+  it('no unit is made or lost, whoever dies at which step, and none is refused that is there', async () => {
+    const met = { gathered: 0, counted: 0, died: 0 };
+    const units = fc.array(fc.nat(6), { minLength: 2, maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(units, fc.array(visit, { minLength: 1, maxLength: 30 }), async (counts, visits) => {
+        const world = await TransferWorld.of(...counts);
+        let total = counts.reduce((sum, count) => sum + count, 0);
+        for (const { home, least, more, steps, buys } of visits) {
+          const ref = world.home(home % counts.length);
+          const wanted = { least, all: least + more };
+          const gathered = await gatherUnits(ref, wanted, world.dyingAfter(steps)).catch((error: unknown) => {
+            if (!(error instanceof Death)) throw error;
+            return null;
+          });
+          expect(world.total).to.equal(total);
+          if (gathered === null) met.died++;
+          else if (gathered.outcome === 'counted') {
+            met.counted++;
+            expect(gathered.unitsLeft).to.equal(total);
+            expect(total).to.be.lessThan(least);
+          } else {
+            met.gathered++;
+            expect(gathered.outcome).to.equal('gathered');
+            expect(world.bucket(ref.bucket).unitsLeft, 'nobody else took them').to.be.at.least(least);
+            if (buys) {
+              world.bucket(ref.bucket).unitsLeft -= least;
+              total -= least;
+            }
+          }
+        }
+        const look = await lookAtSale(world.home(0), world.transfers);
+        if (look !== null) await finishAll(world.sale.saleId, look, world.transfers);
+        expect([world.units.reduce((sum, count) => sum + count, 0), world.open]).to.deep.equal([total, 0]);
+      }),
+      { numRuns: 500 },
+    );
+    for (const [word, count] of Object.entries(met)) expect(count, word).to.be.greaterThan(20);
+  });
+});
+
+describe('unit-fetcher', () => {
+  it('one fetch per bucket is under way, and whoever comes meanwhile has its units', async () => {
+    const world = await TransferWorld.of(0, 64, 0);
+    let lends = 0;
+    const fetcher = new UnitFetcher({
+      ...stepsOf(world),
+      lend: (...args) => (lends++, world.transfers.lend(...args)),
+    });
+    const fetches = Array.from({ length: 20 }, () => fetcher.fetch(world.home(0), ONE));
+    expect(new Set((await Promise.all(fetches)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['gathered']));
+    expect(lends).to.equal(1);
+    await Promise.all([fetcher.fetch(world.home(0), { least: 50, all: 50 }), fetcher.fetch(world.home(2), ONE)]);
+    expect(lends, 'other buckets do not wait').to.be.at.least(3);
+  });
+
+  it('that there is nothing is believed only of a fetch that began later; those who waited share one', async () => {
+    const world = await TransferWorld.of(0, 0);
+    let surveys = 0;
+    const fetcher = new UnitFetcher({
+      ...stepsOf(world),
+      survey: async (ref, buckets) => {
+        const look = await world.transfers.survey(ref, buckets);
+        surveys++;
+        return look;
+      },
+    });
+    const first = fetcher.fetch(world.home(0), ONE);
+    const later = [fetcher.fetch(world.home(0), ONE), fetcher.fetch(world.home(0), ONE)];
+    expect(await first).to.deep.equal({ outcome: 'counted', unitsLeft: 0 });
+    const perFetch = surveys;
+    world.bucket(1).unitsLeft = 1; // comes back behind the first count
+    const words = (await Promise.all(later)).map(({ outcome }) => outcome);
+    expect(words).to.deep.equal(['gathered', 'gathered']);
+    expect(surveys, 'each of them alone would take twice as many').to.be.lessThan(3 * perFetch);
+  });
+
+  it('R8 a fetch that fails tells who began it; who waited tries for himself', async () => {
+    const world = await TransferWorld.of(0, 4);
+    world.ledger.breakNext('read_fails');
+    const fetcher = new UnitFetcher(world.transfers);
+    const [first, second] = [fetcher.fetch(world.home(0), ONE), fetcher.fetch(world.home(0), ONE)];
+    expect(await first.catch((error: unknown) => error)).to.be.instanceOf(OperationalError);
+    expect(await second).to.deep.equal({ outcome: 'gathered' });
+    expect(await fetcher.count(world.home(0))).to.equal(4);
+    world.bucket(1).sale!.state = 'repair';
+    expect(await fetcher.count(world.home(0))).to.equal(null);
+  });
+});

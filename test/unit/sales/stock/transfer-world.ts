@@ -1,0 +1,75 @@
+import type { Sale } from '../../../../src/core/sale.js';
+import { openTransfers, unitsInTransit } from '../../../../src/core/unit-transfer.js';
+import type { TransferLedger } from '../../../../src/core/ports/transfer-ledger.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { MemoryLedger } from '../../../helpers/memory/memory-ledger.js';
+import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { saleOf } from '../../../helpers/sales.js';
+
+/** What a process that dies throws in these tests. */
+export class Death extends Error {}
+
+/** A sale of several buckets in memory, and processes that move its units. */
+export class TransferWorld {
+  readonly clock = new ManualClock();
+  readonly ledger = new MemoryLedger({ clock: this.clock });
+  readonly transfers = new MemoryTransfers(this.ledger);
+  readonly sale: Sale;
+
+  private constructor(buckets: number) {
+    this.sale = saleOf({ stock: 0, buckets, limitPerBuyer: 1000 }, this.clock.nowMs());
+  }
+
+  /** @param units that each bucket has at first */
+  static async of(...units: readonly number[]): Promise<TransferWorld> {
+    const world = new TransferWorld(units.length);
+    await world.ledger.warm(world.sale);
+    await world.ledger.gate(world.sale, 'open');
+    units.forEach((count, bucket) => (world.bucket(bucket).unitsLeft = count));
+    return world;
+  }
+
+  bucket(bucket: number) {
+    return this.ledger.bucket({ saleId: this.sale.saleId, bucket });
+  }
+
+  home(bucket: number) {
+    return { saleId: this.sale.saleId, bucket, buckets: this.sale.buckets };
+  }
+
+  get all() {
+    return Array.from({ length: this.sale.buckets }, (_, bucket) => this.bucket(bucket));
+  }
+
+  get units(): number[] {
+    return this.all.map(({ unitsLeft }) => unitsLeft);
+  }
+
+  /** Units in a bucket or between two. */
+  get total(): number {
+    const left = this.units.reduce((sum, units) => sum + units, 0);
+    return left + unitsInTransit(this.all.map((bucket) => bucket.transfers()));
+  }
+
+  get open(): number {
+    return openTransfers(this.all.map((bucket) => bucket.transfers())).length;
+  }
+
+  /** A process that dies behind one of its steps: the step acts, and nothing after it. @param steps it takes */
+  dyingAfter(steps: number): TransferLedger {
+    let left = steps;
+    const step = async <T>(act: () => Promise<T>): Promise<T> => {
+      if (left <= 0) throw new Death();
+      const said = await act();
+      if (--left <= 0) throw new Death();
+      return said;
+    };
+    const { transfers } = this;
+    return {
+      survey: (...args) => transfers.survey(...args),
+      lend: (...args) => step(() => transfers.lend(...args)),
+      borrow: (...args) => step(() => transfers.borrow(...args)),
+      confirm: (...args) => step(() => transfers.confirm(...args)),
+    };
+  }
+}
