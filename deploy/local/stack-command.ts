@@ -16,7 +16,7 @@ interface StackFlags {
 
 const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 
-/** `seckill stack up|down|status|env`: the servers of the local stack. */
+/** `npm run -s stack -- up|down|status|env`: the servers of the local stack. */
 export function stackCommand(): Command {
   const stack = new Command('stack').description('RocketMQ, MariaDB and Redis on this machine, without root');
   const withFlags = (command: Command): Command =>
@@ -52,7 +52,7 @@ async function stackUp(flags: StackFlags): Promise<void> {
     const elapsedMs = Math.round(performance.now() - begunAtMs);
     if (flags.json) print({ result: 'up', ...result, elapsedMs });
     else if (result.started.length === 0) console.log('The stack is already running; nothing was started.');
-    else console.log(`The stack is up (${seconds(elapsedMs)}). Its settings: seckill stack env`);
+    else console.log(`The stack is up (${seconds(elapsedMs)}). Its settings: npm run -s stack -- env`);
   });
 }
 

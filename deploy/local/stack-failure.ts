@@ -21,7 +21,7 @@ export async function reportStackError(
     interruptedAtMs ??= performance.now();
     controller.abort(new StackError('Interrupted; what had been started is stopped again.'));
     if (performance.now() - interruptedAtMs <= SAME_INTERRUPT_MS) return;
-    console.error('seckill: left at once. Servers may still run: npm run seckill -- stack down stops them.');
+    console.error('seckill: left at once. Servers may still run: npm run stack -- down stops them.');
     process.exit(INTERRUPTED);
   };
   for (const signal of SIGNALS) process.on(signal, interrupt);

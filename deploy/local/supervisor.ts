@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { CliError } from '../../src/cli/cli-error.js';
-import { PROGRAM_NODE_FLAGS } from '../../src/programs/node-flags.js';
+import { PROGRAM_NODE_FLAGS } from './node-flags.js';
 
 /** What a program tells its supervisor once it serves; see src/programs/run-program.ts. */
 export interface ReadyMessage {
@@ -21,17 +21,12 @@ export interface SupervisorEvents {
   readonly onRestart: (name: string, why: string) => void;
 }
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url).href.replace(/main\.ts$/, mainFile()));
+const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** A client of the broker may need several tries to start. */
 const READY_TIMEOUT_MS = 60_000;
 const RESTART_PAUSE_MS = 1000;
 /** Longer than the drain of any program. */
 const STOP_TIMEOUT_MS = 25_000;
-
-/** From sources (tsx) this module ends in .ts, from a build in .js; the program beside it does too. */
-function mainFile(): string {
-  return import.meta.url.endsWith('.ts') ? 'main.ts' : 'main.js';
-}
 
 /** Keeps one program running: starts it, starts it again when it dies, stops it when asked. */
 export class SupervisedProgram {
@@ -53,7 +48,7 @@ export class SupervisedProgram {
   async start(): Promise<ReadyMessage> {
     const child = fork(MAIN, [...this.#spec.args], {
       env: this.#spec.env,
-      execArgv: [...PROGRAM_NODE_FLAGS, ...(MAIN.endsWith('.ts') ? ['--import', 'tsx'] : [])],
+      execArgv: [...PROGRAM_NODE_FLAGS, '--import', 'tsx'],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     this.#child = child;

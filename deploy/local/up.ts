@@ -44,7 +44,7 @@ const DEMO = { sku: 'demo', title: 'Demo: a very limited edition', priceCents: 1
 const DEMO_OPEN_DAYS = 30;
 const DAY_MS = 86_400_000;
 const DATA_KEPT = 'The data is kept; npm start goes on from here.';
-const SERVERS_RUN = 'The servers still run; npm run seckill -- stack down stops them.';
+const SERVERS_RUN = 'The servers still run; npm run stack -- down stops them.';
 
 export function upCommand(): Command {
   return new Command('up')

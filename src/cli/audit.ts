@@ -3,7 +3,6 @@ import { withAuditLog } from '../programs/audit-session.js';
 import { loadConfig } from '../core/config/load.js';
 import { auditBody } from '../http/audit-body.js';
 import type { AuditFilter, StoredAuditEntry } from '../core/ports/audit-log.js';
-import { environment } from './environment.js';
 import { parseTime, parseWhole } from './options.js';
 import { printable } from './printable.js';
 
@@ -52,7 +51,7 @@ async function list({ json, limit, since, before, subject, actor, action }: List
     ...(since === undefined ? {} : { sinceMs: since }),
   };
   const page = { max: limit, ...(before === undefined ? {} : { beforeId: String(before) }) };
-  const config = loadConfig(['mysql'], environment());
+  const config = loadConfig(['mysql'], process.env);
   const entries = await withAuditLog(config.mysql, (log) => log.list(filter, page));
   if (!json) console.log(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
   for (const entry of entries) console.log(json ? JSON.stringify(auditBody(entry)) : lineOf(entry));

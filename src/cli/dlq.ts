@@ -9,7 +9,6 @@ import { CliError } from './cli-error.js';
 import { addFilters, filterOf, operatorName, parseLetterId, parseLetterIds, type FilterFlags } from './dlq-options.js';
 import { printHeading, printLetter, printSummary } from './dlq-print.js';
 import { workThroughLetters, type WorkOrder } from './dlq-work.js';
-import { environment } from './environment.js';
 import { parseWhole } from './options.js';
 
 interface ListFlags extends FilterFlags {
@@ -104,7 +103,7 @@ function addWork(command: Command): Command {
 }
 
 async function run(task: (desk: DeadLetterDesk) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'log'], environment());
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'log'], process.env);
   await withDeadLetterDesk(config, createLog('dlq', 'error'), task);
 }
 

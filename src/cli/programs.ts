@@ -6,14 +6,13 @@ import { startWorker } from '../programs/worker.js';
 import { loadConfig, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { createLog } from '../programs/log.js';
-import { environment } from './environment.js';
 
 export function apiCommand(): Command {
   return new Command('api')
     .description('serve the HTTP API until SIGTERM or Ctrl-C')
     .option('--port <port>', 'port to listen on; 0 picks a free one (default: PORT or 8080)', parsePort)
     .action(async ({ port }: { port?: string }) => {
-      const env = withValue(environment(), 'PORT', port);
+      const env = withValue(process.env, 'PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.api, env);
       const log = createLog('api', config.log.level);
       await runProgram(log, (fail) => startApi(config, log, fail));
@@ -25,7 +24,7 @@ export function workerCommand(): Command {
     .description('write won purchases to MySQL until SIGTERM or Ctrl-C')
     .option('--metrics-port <port>', 'port of /metrics and /readyz (default: METRICS_PORT or a free one)', parsePort)
     .action(async ({ metricsPort }: { metricsPort?: string }) => {
-      const env = withValue(environment(), 'METRICS_PORT', metricsPort);
+      const env = withValue(process.env, 'METRICS_PORT', metricsPort);
       const config = loadConfig(PROGRAM_SECTIONS.worker, env);
       const log = createLog('worker', config.log.level);
       await runProgram(log, (fail): Promise<Running> => startWorker(config, log, fail));
@@ -39,7 +38,7 @@ export function keeperCommand(): Command {
     )
     .option('--metrics-port <port>', 'port of /metrics and /readyz (default: METRICS_PORT or a free one)', parsePort)
     .action(async ({ metricsPort }: { metricsPort?: string }) => {
-      const env = withValue(environment(), 'METRICS_PORT', metricsPort);
+      const env = withValue(process.env, 'METRICS_PORT', metricsPort);
       const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
       const log = createLog('keeper', config.log.level);
       await runProgram(log, () => startKeeper(config, log));

@@ -10,7 +10,6 @@ import type { ReconcileDesk } from '../recovery/reconcile/reconcile-desk.js';
 import type { SaleResult } from '../recovery/reconcile/run-tally.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
-import { environment } from './environment.js';
 import { parseWhole } from './options.js';
 import {
   printJob,
@@ -101,7 +100,7 @@ function parseJobId(text: string): string {
 }
 
 async function run(task: (desk: ReconcileDesk) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'reconcile', 'log'], environment());
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'reconcile', 'log'], process.env);
   await withReconcileDesk(config, createLog('reconcile', 'error'), task);
 }
 

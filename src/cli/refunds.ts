@@ -7,7 +7,6 @@ import { refundBody } from '../http/refund-body.js';
 import { REFUND_STATES, type RefundBook, type RefundState, type StoredRefund } from '../core/ports/refund-book.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
-import { environment } from './environment.js';
 import { parseWhole } from './options.js';
 import { printable } from './printable.js';
 
@@ -57,7 +56,7 @@ function parsePaymentId(text: string): string {
 }
 
 async function run(task: (book: RefundBook) => Promise<void>): Promise<void> {
-  await withRefundBook(loadConfig(['mysql'], environment()).mysql, task);
+  await withRefundBook(loadConfig(['mysql'], process.env).mysql, task);
 }
 
 async function list(book: RefundBook, { state, after, limit, json }: ListFlags): Promise<void> {

@@ -10,7 +10,6 @@ import { readRulesDocument, type RulesDocument } from '../http/routes/rules-docu
 import { createLog } from '../programs/log.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
-import { environment } from './environment.js';
 import { parseWhole } from './options.js';
 import { printable } from './printable.js';
 
@@ -64,7 +63,7 @@ export function rulesCommand(): Command {
 }
 
 async function run(task: (desk: RuleDesk) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'log'], environment());
+  const config = loadConfig(['mysql', 'redis', 'log'], process.env);
   await withRuleDesk(config, createLog('rules', 'error'), task);
 }
 

@@ -7,7 +7,6 @@ import type { OrderedRepair } from '../recovery/repair/repair-asked.js';
 import type { RepairStep } from '../recovery/repair/repair-sale.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
-import { environment } from './environment.js';
 
 interface RepairFlags {
   readonly force?: boolean;
@@ -35,7 +34,7 @@ export function saleRepairCommand(): Command {
 }
 
 async function repair(saleId: string, { force = false, json = false }: RepairFlags): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'log'], environment());
+  const config = loadConfig(['mysql', 'redis', 'repair', 'log'], process.env);
   const onStep = (step: RepairStep): void =>
     json ? console.log(JSON.stringify({ saleId, ...step })) : console.error(sentenceOf(step));
   const order = { saleId, force, actor: operatorName(), onStep };

@@ -6,7 +6,6 @@ import { BUCKETS_MAX } from '../core/unit-transfer.js';
 import { createLog } from '../programs/log.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
-import { environment } from './environment.js';
 import { parseWhole } from './options.js';
 
 interface ScatterFlags {
@@ -34,7 +33,7 @@ export function saleScatterCommand(): Command {
 }
 
 async function scatter(saleId: string, { buckets, json = false }: ScatterFlags): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'gate', 'log'], environment());
+  const config = loadConfig(['mysql', 'redis', 'repair', 'gate', 'log'], process.env);
   const end = await scatterOnce(config, createLog('sale', 'warn'), { saleId, buckets, actor: operatorName() });
   if (end.outcome !== 'scattered') throw new CliError(SCATTER_SENTENCES[end.outcome]);
   console.log(json ? JSON.stringify({ saleId, ...end }) : sentenceOf(saleId, end));

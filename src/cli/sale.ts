@@ -7,7 +7,6 @@ import { createLog } from '../programs/log.js';
 import type { DeskAnswer, SaleDesk } from '../sales/sale-desk.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
-import { environment } from './environment.js';
 import { parseTime, parseWhole } from './options.js';
 import { saleRepairCommand } from './sale-repair.js';
 import { saleScatterCommand } from './sale-scatter.js';
@@ -68,7 +67,7 @@ export function saleCommand(): Command {
 }
 
 async function run(json: boolean | undefined, work: (desk: SaleDesk) => Promise<Sale>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'gate', 'log'], environment());
+  const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
   const sale = await withSaleDesk(config, createLog('sale', 'warn'), work);
   if (json) console.log(JSON.stringify(sale));
   else printSale(sale);

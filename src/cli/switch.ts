@@ -8,7 +8,6 @@ import { switchedBody, switchesBody } from '../http/switch-bodies.js';
 import { createLog } from '../programs/log.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
-import { environment } from './environment.js';
 import { printable } from './printable.js';
 
 interface Flags {
@@ -64,7 +63,7 @@ async function act(
 }
 
 async function run(task: (desk: SwitchDesk) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'log'], environment());
+  const config = loadConfig(['mysql', 'redis', 'log'], process.env);
   await withRuleDesk(config, createLog('switch', 'error'), (rules) => task(new SwitchDesk(rules)));
 }
 

@@ -6,8 +6,7 @@ import { traceBody } from '../http/trace-body.js';
 import { createLog } from '../programs/log.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
-import { environment } from './environment.js';
-import { LOCAL_CLUSTER } from '../../deploy/local/stack/servers/proxy.js';
+import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { printable } from './printable.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 
@@ -35,14 +34,14 @@ export function traceCommand(): Command {
     .argument('<id>', 'request id (Idempotency-Key), batch id or order id', parseId)
     .option('--sale <saleId>', 'of this sale only', parseSaleId)
     .option('--user <userId>', 'of this buyer only', parseId)
-    .option('--cluster <name>', 'broker cluster behind NAMESRV_ADDR', LOCAL_CLUSTER)
+    .option('--cluster <name>', 'broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
     .option('--json', 'one JSON line per purchase')
     .addHelpText('after', EXAMPLES)
     .action(trace);
 }
 
 async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Promise<void> {
-  const env = environment();
+  const env = process.env;
   const config = loadConfig(['mysql', 'redis', 'keeper'], env);
   const broker = env.NAMESRV_ADDR ? createTraceBroker(env.NAMESRV_ADDR, cluster) : null;
   const query = {

@@ -15,12 +15,7 @@ import { createOrderMoves } from '../mysql/order-moves.js';
 import { createOverdueBook } from '../mysql/overdue-book.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createSaleBook } from '../mysql/sale-book.js';
-import {
-  createKeeperMeters,
-  createReconcileMeters,
-  createRegistry,
-  createRepairMeters,
-} from './metrics.js';
+import { createKeeperMeters, createReconcileMeters, createRegistry, createRepairMeters } from './metrics.js';
 import type { KeeperMeters } from '../core/ports/keeper-meters.js';
 import type { Log } from '../core/ports/log.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/reconcile-jobs.js';

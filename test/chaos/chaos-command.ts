@@ -15,30 +15,25 @@ const FAULT_EVERY_S_DEFAULT = 20;
 
 const EXIT_USAGE = 2;
 
-const EXAMPLES = `
+export const EXAMPLES = `
 Examples:
-  seckill chaos list                 every fault, with what must hold then
-  seckill chaos run                  all of them, once; writes bench/chaos-report.md
-  seckill chaos run T3 R             row T3 and every row of group R
-  seckill chaos run T3 --seeds 20    with twenty seeds
-  seckill chaos run T3 --seed 7      the same victim, moment and load again
-  seckill chaos soak                 15 minutes of mixed load, a random fault every 20 s
+  npm run chaos -- list                 every fault, with what must hold then
+  npm run chaos -- run                  all of them, once; writes bench/chaos-report.md
+  npm run chaos -- run T3 R             row T3 and every row of group R
+  npm run chaos -- run T3 --seeds 20    with twenty seeds
+  npm run chaos -- run T3 --seed 7      the same victim, moment and load again
+  npm run chaos -- soak                 15 minutes of mixed load, a random fault every 20 s
 
 It boots servers of its own in .stack-chaos, on free ports, and stops them at the end.
 Exit codes: 0 every row, or the soak, is green, 1 something is red, 2 used wrongly.`;
 
-/** `seckill chaos`: the fault matrix as a command. */
-export function chaosCommand(): Command {
-  const chaos = new Command('chaos')
-    .description('break servers and programs on purpose, and check that no purchase is lost or sold twice')
-    .addHelpText('after', EXAMPLES);
-  chaos
-    .command('list')
+/** Commands of `npm run chaos`: the fault matrix, and faults by chance. */
+export function chaosCommands(): Command[] {
+  const listCommand = new Command('list')
     .description('the rows of the fault matrix that this command can break')
     .option('--json', 'one JSON line per row')
     .action(list);
-  chaos
-    .command('run')
+  const runCommand = new Command('run')
     .description('break them, on servers of its own')
     .argument('[ids...]', 'rows (T3), one fault of a row (T3/after_deduct) or groups (T); default all')
     .option('--seeds <count>', 'how often each row runs, each time with the next seed', parseWhole(1, SEEDS_MAX), 1)
@@ -48,8 +43,7 @@ export function chaosCommand(): Command {
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
     .option('--json', 'one JSON line per row and seed, and one for the run')
     .action(run);
-  chaos
-    .command('soak')
+  const soakCommand = new Command('soak')
     .description('mixed load and random faults for minutes: memory, handles and connections stay flat, the books exact')
     .option('--minutes <count>', 'how long', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
     .option('--fault-every-s <seconds>', 'pause between two faults', parseWhole(5, 600), FAULT_EVERY_S_DEFAULT)
@@ -58,7 +52,7 @@ export function chaosCommand(): Command {
     .option('--report <file>', 'write the figures as a page of Markdown')
     .option('--json', 'one JSON line per fault, and one for the soak')
     .action(soak);
-  return chaos;
+  return [listCommand, runCommand, soakCommand];
 }
 
 // The rows are imported when they are wanted: every other command starts without them.
@@ -81,7 +75,7 @@ async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?:
   ]);
   const { chosen, unknown } = chooseRows(ROWS, ids);
   if (unknown.length > 0) {
-    console.error(`seckill: no row is called ${unknown.join(', ')}; seckill chaos list shows them.`);
+    console.error(`chaos: no row is called ${unknown.join(', ')}; npm run chaos -- list shows them.`);
     process.exitCode = EXIT_USAGE;
     return;
   }

@@ -77,7 +77,7 @@ function lineOf({ row, seed, outcome, reason, recoveryMs, tookMs, bites, finding
       return (
         `✗ ${name} ${seconds(tookMs).padStart(7)}  ${reason}\n` +
         findings.map((finding) => `  the books: ${finding}\n`).join('') +
-        `  again: npm run seckill -- chaos run ${row} --seed ${seed}`
+        `  again: npm run chaos -- run ${row} --seed ${seed}`
       );
     case 'skipped':
       return `- ${name} skipped: ${reason}`;

@@ -69,7 +69,7 @@ export async function runSoak(flags: SoakFlags): Promise<void> {
     if (flags.report === undefined) return;
     const file = resolve(flags.report);
     const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
-    const again = `npm run seckill -- chaos soak --minutes ${minutes} --fault-every-s ${faultEveryS} --seed ${seed}`;
+    const again = `npm run chaos -- soak --minutes ${minutes} --fault-every-s ${faultEveryS} --seed ${seed}`;
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, soakPage({ soak, result, minutes, facts, date, again }));
     say(`Written: ${file}`);

@@ -89,7 +89,7 @@ export function reportPage({ summaries, seeds, facts, date, tookMs }: ReportPart
     `**${totalLine(summaries, seeds.length)}**`,
     '',
     `${date}, ${Math.round(tookMs / 1000)} s in all. ${versions.join(', ')}. ${facts.machine}.`,
-    `Seeds: ${seeds.join(' ')}. Again: \`npm run seckill -- chaos run --seed ${seeds[0]} --seeds ${seeds.length}\`.`,
+    `Seeds: ${seeds.join(' ')}. Again: \`npm run chaos -- run --seed ${seeds[0]} --seeds ${seeds.length}\`.`,
     'What each column means: [docs/chaos.md](../docs/chaos.md#the-table).',
     '',
     line(HEADER),

@@ -37,7 +37,7 @@ export interface Row {
   run(arena: Arena): Promise<void>;
 }
 
-/** `T3/after_deduct`, or `M1`: one row, and what `seckill chaos run` takes. */
+/** `T3/after_deduct`, or `M1`: one row, and what `npm run chaos -- run` takes. */
 export const nameOf = ({ id, variant }: Row): string => (variant === undefined ? id : `${id}/${variant}`);
 
 /** Every id of the fault matrix that a row stands for. */

@@ -2,13 +2,7 @@ import { expect } from 'chai';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  fillVolume,
-  freeVolume,
-  mountRefusal,
-  mountVolume,
-  unmountBelow,
-} from '../chaos/harness/small-volume.js';
+import { fillVolume, freeVolume, mountRefusal, mountVolume, unmountBelow } from '../chaos/harness/small-volume.js';
 import { until } from '../chaos/harness/until.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';

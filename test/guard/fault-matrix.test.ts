@@ -21,7 +21,7 @@ describe('guard: the fault matrix', () => {
   const titles = new Map([
     ...FOLDERS.map((folder) => [folder, titlesOf(folder)] as const),
     ['scenario', ROWS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/matrix.test.ts runs them
-    ['chaos', ROWS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `seckill chaos run` does
+    ['chaos', ROWS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `npm run chaos -- run` does
   ]);
   const places = ['unit', 'contract', 'lua', 'integration', 'scenario', 'chaos', 'newcomer', 'hostile'];
 

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { until } from '../chaos/harness/until.js';
 
 const run = promisify(execFile);
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
 const UP_TIMEOUT_MS = 240_000;
 const STOP_TIMEOUT_MS = 90_000;
 
@@ -19,7 +19,7 @@ describe('the first steps of a newcomer', function () {
   let system: ChildProcess | undefined;
   let output = '';
 
-  const seckill = (...args: string[]): string[] => ['--import', 'tsx', MAIN, ...args];
+  const seckill = (...args: string[]): string[] => [MAIN, ...args];
   const up = (): string[] => seckill('up', '--dir', dir, '--free-ports', '--port', '0');
   /** Programs whose command line names our folder, and the system itself. */
   const alive = (): string[] =>

@@ -61,7 +61,7 @@ describe('the fault matrix', () => {
     const told = figures === null ? 'its books could not be read' : sentenceOf(figures);
     const seconds = (ms: number | null): string => ((ms ?? Number.NaN) / 1000).toFixed(1);
     console.log(`      · ${told}; took ${seconds(tookMs)} s, at rest after ${seconds(recoveryMs)} s`);
-    const again = `npm run seckill -- chaos run ${row} --seed ${SEED}`;
+    const again = `npm run chaos -- run ${row} --seed ${SEED}`;
     expect(outcome, `${reason}; again: ${again}`).to.equal('green');
   }
 

@@ -37,7 +37,7 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
 const madeOf = (secret: string, purpose: string): string =>
   createHmac('sha256', secret).update(`seckill entry ${purpose}`).digest('base64url');
 
-/** Lines for a shell: `eval "$(seckill stack env)"`, or a file for `--env-file`. */
+/** Lines for a shell: `eval "$(npm run -s stack -- env)"`, or a file for `--env-file`. */
 export function envLines(env: StackEnv): string {
   return Object.entries(env)
     .map(([key, value]) => `export ${key}=${value as string}\n`)

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The checkout: the same two steps up from `src/stack` and from `dist/stack`. */
-export const REPO_DIR = resolve(fileURLToPath(new URL('../../', import.meta.url)));
+/** The checkout. */
+export const REPO_DIR = resolve(fileURLToPath(new URL('../../../', import.meta.url)));
 /** The pom and the templates of the server files. */
-export const TEMPLATES_DIR = join(REPO_DIR, 'deploy', 'local');
+export const TEMPLATES_DIR = join(REPO_DIR, 'deploy', 'local', 'templates');
 export const DEFAULT_DIR = join(REPO_DIR, '.stack');
 /** Shared by all instances, so that tests download nothing that `npm start` has. */
 export const DEFAULT_ARTIFACTS_DIR = join(DEFAULT_DIR, 'artifacts');

@@ -1,8 +1,10 @@
+import { CliError } from '../../../src/cli/cli-error.js';
+
 /**
  * The local stack cannot do what was asked. The message is one sentence for a person: what is wrong and what to do.
  * It carries no stack trace worth showing; a command prints the message and exits 1.
  */
-export class StackError extends Error {
+export class StackError extends CliError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.name = 'StackError';

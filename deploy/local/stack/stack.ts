@@ -1,16 +1,17 @@
 import { applyTopics, type ApplyOutcome } from '../../../src/rocketmq/admin/apply-topics.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { DEFAULT_CLUSTER } from '../../../src/rocketmq/admin/broker-state.js';
 import { down, type DownOptions } from './down.js';
 import { stackEnv, type StackEnv } from './env.js';
 import { loadPorts, rememberPorts, type PortChoice } from './instance.js';
 import { ManagedServer, type ServerStatus, type StackServer } from './managed-server.js';
-import type { AdminSite } from './mqadmin.js';
 import { DEFAULT_ARTIFACTS_DIR, DEFAULT_DIR, stackPaths } from './paths.js';
 import type { StackPorts } from './ports.js';
 import type { OnProgress } from './progress.js';
 import { ensureSecrets, readSecrets } from './secrets.js';
 import { mariadbSpec } from './servers/mariadb.js';
 import { namesrvSpec } from './servers/namesrv.js';
-import { LOCAL_CLUSTER, proxySpec } from './servers/proxy.js';
+import { proxySpec } from './servers/proxy.js';
 import { redisSpec } from './servers/redis.js';
 import type { Durability, ServerName } from './servers/server-spec.js';
 import { explainFileError, StackError } from './stack-error.js';
@@ -70,14 +71,15 @@ export function openStack(options: StackOptions = {}): Stack {
     (spec) => new ManagedServer(spec, { ...site, tools }),
   );
 
-  const admin = async (): Promise<AdminSite> => {
-    const { java, artifacts } = await tools();
-    const [workDir, logFile] = [paths.tmp('mqadmin'), paths.log('mqadmin.log')];
-    return { java, rocketmqLib: artifacts.rocketmqLib, workDir, logFile };
+  const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER };
+  const apply = async (lists: TopicLists, signal?: AbortSignal): Promise<ApplyOutcome> => {
+    try {
+      return await applyTopics(target, lists, signal);
+    } catch (error) {
+      if (error instanceof OperationalError) throw new StackError(error.message, { cause: error });
+      throw error;
+    }
   };
-  const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: LOCAL_CLUSTER };
-  const apply = (lists: TopicLists, signal?: AbortSignal): Promise<ApplyOutcome> =>
-    applyTopics(target, lists, admin, signal);
 
   return {
     dir: paths.dir,

@@ -1,4 +1,5 @@
-import { askRemoting, encodeRequest, exchange, REQUEST, type RemotingAddress } from './remoting.js';
+import { askRemoting, encodeRequest, exchange, REQUEST, type RemotingAddress, type RequestFields } from './remoting.js';
+import type { GroupEntry, TopicEntry } from './topic-lists.js';
 
 export interface TopicConfig {
   readonly topicName: string;
@@ -13,6 +14,9 @@ export interface GroupConfig {
   readonly groupName: string;
   readonly retryMaxTimes: number;
 }
+
+/** Name of a cluster in a broker's own default configuration, and in ours. */
+export const DEFAULT_CLUSTER = 'DefaultCluster';
 
 /** `host:port`. @throws Error for anything else */
 export function parseAddress(text: string): RemotingAddress {
@@ -63,6 +67,32 @@ export async function readGroups(broker: RemotingAddress): Promise<Record<string
     subscriptionGroupTable?: Record<string, GroupConfig>;
   };
   return body.subscriptionGroupTable ?? {};
+}
+
+/** Creates a topic or changes it to this. @throws Error when the broker does not answer or refuses */
+export async function createTopic(broker: RemotingAddress, topic: TopicEntry): Promise<void> {
+  const attributes = Object.entries(topic.attributes).map(([key, value]) => `${key}=${value}`);
+  await order(broker, REQUEST.updateTopic, '', {
+    topic: topic.topicName,
+    defaultTopic: 'TBW102', // the field is required, its value is not used
+    readQueueNums: String(topic.readQueueNums),
+    writeQueueNums: String(topic.writeQueueNums),
+    perm: String(topic.perm),
+    topicFilterType: 'SINGLE_TAG',
+    topicSysFlag: '0',
+    order: 'false',
+    attributes: attributes.join(','),
+  });
+}
+
+/** Creates a consumer group or changes it to this. @throws Error when the broker does not answer or refuses */
+export async function createGroup(broker: RemotingAddress, group: GroupEntry): Promise<void> {
+  await order(broker, REQUEST.updateGroup, JSON.stringify(group));
+}
+
+async function order(broker: RemotingAddress, code: number, body: string, fields: RequestFields = {}): Promise<void> {
+  const frame = await exchange(broker, encodeRequest(code, body, fields));
+  if (frame.code !== 0) throw new Error(frame.remark ?? `the broker refused with code ${frame.code}`);
 }
 
 /** What a broker answers for a group that has no producer. */

@@ -1,5 +1,7 @@
 import { connect } from 'node:net';
-import { PROBE_TIMEOUT_MS } from '../../../deploy/local/stack/probes.js';
+
+/** A broker near us answers in milliseconds; one that is stopped or hangs never does. */
+const ANSWER_TIMEOUT_MS = 2_000;
 
 /**
  * The few things we ask RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool could do it
@@ -8,11 +10,15 @@ import { PROBE_TIMEOUT_MS } from '../../../deploy/local/stack/probes.js';
 export const REQUEST = {
   /** Fields: topic, key, maxNum, beginTimestamp, endTimestamp. */
   queryMessage: 12,
+  /** Fields: topic, defaultTopic, readQueueNums, writeQueueNums, perm, topicFilterType, order, attributes. */
+  updateTopic: 17,
   allTopicConfigs: 21,
   /** Body: lines of key=value. */
   updateBrokerConfig: 25,
   brokerRuntimeInfo: 28,
   clusterInfo: 106,
+  /** Body: the group as JSON. */
+  updateGroup: 200,
   allGroupConfigs: 201,
   /** Field: topic. */
   topicStats: 202,
@@ -69,7 +75,7 @@ export function decodeFrame(bytes: Buffer): Frame | null {
 /**
  * Asks one question over a connection of its own.
  * @returns the body of the answer
- * @throws Error when nobody answers within PROBE_TIMEOUT_MS, or the answer is a refusal
+ * @throws Error when nobody answers within 2 s, or the answer is a refusal
  */
 export async function askRemoting(address: RemotingAddress, code: number, request = ''): Promise<string> {
   const { host, port } = address;
@@ -81,7 +87,7 @@ export async function askRemoting(address: RemotingAddress, code: number, reques
 /**
  * Sends one frame over a connection of its own.
  * @returns the answer, which may be a refusal
- * @throws Error when nobody answers within PROBE_TIMEOUT_MS
+ * @throws Error when nobody answers within 2 s
  */
 export function exchange({ host, port }: RemotingAddress, request: Buffer): Promise<Frame> {
   return new Promise((resolve, reject) => {
@@ -91,7 +97,7 @@ export function exchange({ host, port }: RemotingAddress, request: Buffer): Prom
       socket.destroy();
       reject(error);
     };
-    socket.setTimeout(PROBE_TIMEOUT_MS, () => fail(new Error(`${host}:${port} does not answer`)));
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () => fail(new Error(`${host}:${port} does not answer`)));
     socket.on('error', fail);
     socket.on('close', () => fail(new Error(`${host}:${port} closed the connection`)));
     socket.on('connect', () => socket.write(request));

@@ -7,22 +7,20 @@ export interface StoredLists {
   readonly groups: Readonly<Record<string, GroupConfig>>;
 }
 
-/** Says in short what a broker lacks or has differently; empty when all is as wanted. Other topics do not matter. */
-export function missingFrom(stored: StoredLists, wanted: TopicLists): string[] {
-  const topics = wanted.topics
-    .filter((topic) => {
-      const found = stored.topics[topic.topicName];
-      return (
-        found === undefined ||
-        found.readQueueNums !== topic.readQueueNums ||
-        found.writeQueueNums !== topic.writeQueueNums ||
-        found.perm !== topic.perm ||
-        found.attributes?.['message.type'] !== topic.attributes['+message.type']
-      );
-    })
-    .map(({ topicName }) => `topic ${topicName}`);
-  const groups = wanted.groups
-    .filter(({ groupName, retryMaxTimes }) => stored.groups[groupName]?.retryMaxTimes !== retryMaxTimes)
-    .map(({ groupName }) => `group ${groupName}`);
-  return [...topics, ...groups];
+/** What a broker lacks or has differently. Other topics and groups do not matter. */
+export function missingFrom(stored: StoredLists, wanted: TopicLists): TopicLists {
+  const topics = wanted.topics.filter((topic) => {
+    const found = stored.topics[topic.topicName];
+    return (
+      found === undefined ||
+      found.readQueueNums !== topic.readQueueNums ||
+      found.writeQueueNums !== topic.writeQueueNums ||
+      found.perm !== topic.perm ||
+      found.attributes?.['message.type'] !== topic.attributes['+message.type']
+    );
+  });
+  const groups = wanted.groups.filter(
+    ({ groupName, retryMaxTimes }) => stored.groups[groupName]?.retryMaxTimes !== retryMaxTimes,
+  );
+  return { topics, groups };
 }

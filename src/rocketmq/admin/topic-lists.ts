@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Bug } from '../../core/errors.js';
-import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
 
-/** One topic as the RocketMQ admin tool takes it. */
+/** One topic as config/topics.json lists it. */
 export interface TopicEntry {
   readonly topicName: string;
   readonly readQueueNums: number;
@@ -12,7 +12,7 @@ export interface TopicEntry {
   readonly attributes: { readonly '+message.type': 'NORMAL' | 'DELAY' | 'TRANSACTION' | 'FIFO' };
 }
 
-/** One consumer group as the RocketMQ admin tool takes it. A message is tried `retryMaxTimes` + 1 times. */
+/** One consumer group as config/groups.json lists it. A message is tried `retryMaxTimes` + 1 times. */
 export interface GroupEntry {
   readonly groupName: string;
   readonly retryMaxTimes: number;
@@ -23,8 +23,11 @@ export interface TopicLists {
   readonly groups: readonly GroupEntry[];
 }
 
+/** `config/` of the package: as many steps up from `src` as from `dist`. */
+const CONFIG_DIR = fileURLToPath(new URL('../../../config/', import.meta.url));
+
 /** Reads config/topics.json and config/groups.json. */
-export function readTopicLists(configDir = join(REPO_DIR, 'config')): TopicLists {
+export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
   const read = (file: string): unknown => JSON.parse(readFileSync(join(configDir, file), 'utf8'));
   const lists = { topics: read('topics.json') as TopicEntry[], groups: read('groups.json') as GroupEntry[] };
   assertTopicLists(lists);
@@ -32,8 +35,8 @@ export function readTopicLists(configDir = join(REPO_DIR, 'config')): TopicLists
 }
 
 /**
- * RocketMQ skips a whole list, and reports success, when one entry equals the stored topic; an entry with
- * `+message.type` never does. So an entry without it would let other topics silently go missing.
+ * A topic without a type takes NORMAL messages only. And the admin tool of RocketMQ, which others may use on these files,
+ * skips a whole list, and reports success, when one entry equals the stored topic; an entry with `+message.type` never does.
  */
 export function assertTopicLists({ topics }: TopicLists): void {
   for (const { topicName, attributes } of topics) {

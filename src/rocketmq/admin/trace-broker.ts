@@ -1,8 +1,7 @@
 import { TOPICS } from '../../core/topics.js';
 import type { TraceBroker, TracedMessage } from '../../core/ports/trace-broker.js';
-import { parseAddress, masterBrokers } from './broker-state.js';
+import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from './broker-state.js';
 import { findMessages } from './find-messages.js';
-import { LOCAL_CLUSTER } from '../../../deploy/local/stack/servers/proxy.js';
 
 /** Where each kind of message of a batch is stored; half messages in a topic of the broker's own. */
 const PLACES = [
@@ -12,7 +11,7 @@ const PLACES = [
 ] as const;
 
 /** Asks every broker of the cluster over its admin protocol, which a gRPC endpoint does not speak. */
-export function createTraceBroker(namesrvAddr: string, cluster: string = LOCAL_CLUSTER): TraceBroker {
+export function createTraceBroker(namesrvAddr: string, cluster: string = DEFAULT_CLUSTER): TraceBroker {
   return {
     async messagesOf(batchId): Promise<TracedMessage[]> {
       const brokers = await masterBrokers(parseAddress(namesrvAddr), cluster);

@@ -22,8 +22,8 @@ export class RunningCommand {
   #stdout = '';
   #stderr = '';
 
-  constructor(args: readonly string[], env: Environment) {
-    this.#child = spawn(process.execPath, [BUILT_MAIN, ...args], {
+  constructor(args: readonly string[], env: Environment, main = BUILT_MAIN) {
+    this.#child = spawn(process.execPath, [main, ...args], {
       env: { ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: TIMEOUT_MS,

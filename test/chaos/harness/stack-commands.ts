@@ -1,9 +1,12 @@
-import { stackPaths, type StackPaths } from '../../../deploy/local/stack/paths.js';
+import { join } from 'node:path';
+import { REPO_DIR, stackPaths, type StackPaths } from '../../../deploy/local/stack/paths.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import type { Arena } from '../arena.js';
 import { RunningCommand, type CommandEnd } from './command.js';
 
-/** `seckill stack <verb>` on one folder; its last line is its result. */
+const LOCAL_MAIN = join(REPO_DIR, 'deploy/local/main.mjs');
+
+/** `npm run stack -- <verb>` on one folder; its last line is its result. */
 export class StackCommands {
   readonly paths: StackPaths;
   readonly #env: Arena['env'];
@@ -14,7 +17,7 @@ export class StackCommands {
   }
 
   begin(verb: 'up' | 'down' | 'status'): RunningCommand {
-    return new RunningCommand(['stack', verb, '--dir', this.paths.dir, '--json'], this.#env);
+    return new RunningCommand(['stack', verb, '--dir', this.paths.dir, '--json'], this.#env, LOCAL_MAIN);
   }
 
   async run(verb: 'up' | 'down'): Promise<Readonly<Record<string, unknown>>> {

@@ -1,7 +1,13 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import { mayMove, type Order } from '../../../src/core/order.js';
 import { homeBucket, type Sale } from '../../../src/core/sale.js';
-import type { CancelOutcome, OrderMoves, OverdueOrders, Payment, PayOutcome } from '../../../src/core/ports/order-moves.js';
+import type {
+  CancelOutcome,
+  OrderMoves,
+  OverdueOrders,
+  Payment,
+  PayOutcome,
+} from '../../../src/core/ports/order-moves.js';
 import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
 import type { MemoryBooks } from './memory-books.js';
 

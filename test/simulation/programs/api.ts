@@ -5,7 +5,12 @@ import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.
 import { cancelOrder, type CancelAnswer } from '../../../src/orders/cancel.js';
 import { payOrder, type PayAnswer } from '../../../src/orders/pay.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
-import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
+import type {
+  CheckBack,
+  CheckBackAnswer,
+  HalfMessage,
+  PurchaseChannel,
+} from '../../../src/core/ports/purchase-channel.js';
 import type { FoundBy } from '../../../src/core/ports/news-meters.js';
 import type { StockLedger } from '../../../src/core/ports/stock-ledger.js';
 import { Batcher } from '../../../src/purchase/batcher.js';

@@ -1,14 +1,11 @@
 import { mkdirSync } from 'node:fs';
-import { isBrokerActive, masterBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
+import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
 import type { StackPorts } from '../ports.js';
 import { askRemoting, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
 import { probePort, reasonOf, type ProbeResult } from '../probes.js';
 import { escapeProperty, writeConf } from '../template.js';
 import { javaArgs } from './java-args.js';
 import type { ServerSite, ServerSpec } from './server-spec.js';
-
-/** `brokerClusterName` in deploy/local/templates/broker.conf. */
-export const LOCAL_CLUSTER = 'DefaultCluster';
 
 /** Said by the probe and understood by `hasten`. */
 const UNREGISTERED = 'the name server does not know the broker yet';
@@ -74,7 +71,7 @@ async function probeProxy(ports: StackPorts): Promise<ProbeResult> {
   const broker = { host: '127.0.0.1', port: ports.broker };
   try {
     if (!(await isBrokerActive(broker))) return 'the broker is not activated yet';
-    const known = await masterBrokers({ host: '127.0.0.1', port: ports.namesrv }, LOCAL_CLUSTER);
+    const known = await masterBrokers({ host: '127.0.0.1', port: ports.namesrv }, DEFAULT_CLUSTER);
     if (!known.some(({ port }) => port === ports.broker)) return UNREGISTERED;
   } catch (error) {
     return reasonOf(error);

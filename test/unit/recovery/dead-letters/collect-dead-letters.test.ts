@@ -3,7 +3,10 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { encodeOrderEvents } from '../../../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../../../src/core/payment-deadline.js';
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, TOPICS } from '../../../../src/core/topics.js';
-import { collectDeadLetters, type CollectDeadLettersPorts } from '../../../../src/recovery/dead-letters/collect-dead-letters.js';
+import {
+  collectDeadLetters,
+  type CollectDeadLettersPorts,
+} from '../../../../src/recovery/dead-letters/collect-dead-letters.js';
 import type { Job } from '../../../../src/core/job.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
-import { repairClosedSales, repairSales, watchShut, type RepairJobPorts } from '../../../../src/recovery/repair/repair-jobs.js';
+import {
+  repairClosedSales,
+  repairSales,
+  watchShut,
+  type RepairJobPorts,
+} from '../../../../src/recovery/repair/repair-jobs.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const DAY_MS = 24 * 3_600_000;
