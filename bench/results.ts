@@ -1,5 +1,5 @@
 import type { LayerCost } from './layers/cost.js';
-import type { LedgerVerdict } from './ledger-verdict.js';
+import type { StoreVerdict } from './store-verdict.js';
 import type { Latency } from './load/load.js';
 import type { CpuUser, Measured } from './measure.js';
 import type { ScenarioName } from './options.js';
@@ -29,7 +29,7 @@ export interface LoadFigures {
   readonly ranOutOfBuyers: boolean;
   /** Figures that only this scenario has, by their name in the table. */
   readonly extra: Readonly<Record<string, number | string>>;
-  readonly books: LedgerVerdict;
+  readonly books: StoreVerdict;
 }
 
 /** One part alone. */
@@ -66,7 +66,7 @@ export type ScenarioResult = LoadFigures | LimitFigures | LayersFigures | Paired
 export function loadFigures(
   scenario: ScenarioName,
   about: string,
-  { measured, books, per }: { measured: Measured; books: LedgerVerdict; per: 'accepted' | 'answered' },
+  { measured, books, per }: { measured: Measured; books: StoreVerdict; per: 'accepted' | 'answered' },
   extra: LoadFigures['extra'] = {},
 ): LoadFigures {
   const { load, landed, landedSeconds, answeredSeconds, cpuSeconds } = measured;

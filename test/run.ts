@@ -80,7 +80,7 @@ async function runOnStack(folders: readonly string[], before: Promise<void>): Pr
     addFailure('npm test', `Process ${lock.heldBy} runs these tests already; wait for its end.`);
     return;
   }
-  const news = holdNews(before);
+  const news = holdNotifications(before);
   // what an earlier run left is removed, so that no test depends on it
   await openStack({ dir: STACK_DIR, ports: 'free' }).down({ signal: 'SIGKILL' });
   rmSync(STACK_DIR, { recursive: true, force: true });
@@ -112,7 +112,7 @@ async function boot(stack: Stack): Promise<void> {
 }
 
 /** Prints lines at once, but those of a time when something else prints only afterwards. */
-function holdNews(busy: Promise<void>): (line: string) => void {
+function holdNotifications(busy: Promise<void>): (line: string) => void {
   let held: string[] | null = [];
   void busy.then(() => {
     for (const line of held ?? []) console.log(line);

@@ -5,13 +5,13 @@ import { randomBytes } from 'node:crypto';
 import { steadyClock } from '../../src/programs/system-clock.js';
 import { loadConfig } from '../../src/core/config/load.js';
 import { limitsRules, type LimitsRules } from '../../src/admission/limits/limits-rules.js';
-import type { Visit } from '../../src/admission/visit.js';
+import type { Caller } from '../../src/admission/caller.js';
 import { Limits } from '../../src/admission/limits/limits.js';
-import type { LimitLedger } from '../../src/core/ports/limit-ledger.js';
-import { noLimitMeters, type LimitMeters } from '../../src/core/ports/limit-meters.js';
+import type { LimitStore } from '../../src/core/ports/limit-store.js';
+import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createLimitLedger } from '../../src/redis/limit-ledger.js';
+import { createLimitStore } from '../../src/redis/limit-store.js';
 
 const REQUESTS_UNDER_WAY = 1000;
 const WARM_MS = 1000;
@@ -63,15 +63,15 @@ const percentile = (sorted: readonly number[], share: number): number =>
 
 async function measure(connection: RedisConnection, [name, rules]: (typeof CASES)[number], ms: number): Promise<Cost> {
   const run = randomBytes(4).toString('hex');
-  const shared = createLimitLedger(connection);
+  const shared = createLimitStore(connection);
   let calls = 0;
-  const ledger: LimitLedger = {
+  const store: LimitStore = {
     take: (call) => {
       calls++;
       return shared.take({ ...call, endpoint: `bench-${run}` });
     },
   };
-  const parts = { rules: () => rules, ledger, clock: steadyClock, meters: onlyRedis, log: silentLog };
+  const parts = { rules: () => rules, store, clock: steadyClock, metrics: onlyRedis, log: silentLog };
   const limits = new Limits(parts);
   let done = 0;
   let waits: number[] = [];
@@ -80,11 +80,11 @@ async function measure(connection: RedisConnection, [name, rules]: (typeof CASES
     for (let step = place; performance.now() < endMs; step += REQUESTS_UNDER_WAY) {
       const user = step % BUYERS;
       const address = Math.floor(user / BUYERS_PER_ADDRESS);
-      const visit: Visit = { endpoint: 'purchase', address: `10.0.${address >> 8}.${address & 255}`, agent: '' };
+      const caller: Caller = { endpoint: 'purchase', address: `10.0.${address >> 8}.${address & 255}`, agent: '' };
       const askedMs = performance.now();
       if (limits.mode === 'off') done += callOften(limits);
       else {
-        if ((await limits.stranger(visit)) === null) await limits.buyer(visit, `u${user}`);
+        if ((await limits.anonymous(caller)) === null) await limits.buyer(caller, `u${user}`);
         done++;
       }
       waits.push(performance.now() - askedMs);
@@ -107,8 +107,8 @@ async function measure(connection: RedisConnection, [name, rules]: (typeof CASES
   };
 }
 
-const onlyRedis: LimitMeters = {
-  ...noLimitMeters,
+const onlyRedis: LimitMetrics = {
+  ...noLimitMetrics,
   counted: (by) => {
     if (by === 'local') throw new Error(`Redis did not answer within ${REPLY_TIMEOUT_MS} ms`);
   },

@@ -1,15 +1,15 @@
 import { steadyClock } from '../../src/programs/system-clock.js';
-import { Entry } from '../../src/admission/entry.js';
+import { Admission } from '../../src/admission/admission.js';
 import type { Layer } from '../../src/admission/layer.js';
 import { limitsRules, type LimitsRules } from '../../src/admission/limits/limits-rules.js';
 import { Limits } from '../../src/admission/limits/limits.js';
 import { listsRules, type ListsRules } from '../../src/admission/lists/lists-rules.js';
 import { Lists } from '../../src/admission/lists/lists.js';
-import type { Visit } from '../../src/admission/visit.js';
+import type { Caller } from '../../src/admission/caller.js';
 import type { Clock } from '../../src/core/ports/clock.js';
-import { noEntryMeters } from '../../src/core/ports/entry-meters.js';
-import { noLimitMeters, type LimitMeters } from '../../src/core/ports/limit-meters.js';
-import type { LimitLedger } from '../../src/core/ports/limit-ledger.js';
+import { noAdmissionMetrics } from '../../src/core/ports/admission-metrics.js';
+import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
+import type { LimitStore } from '../../src/core/ports/limit-store.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 
@@ -22,26 +22,27 @@ const addressOf = (buyer: number): string => {
   const address = Math.floor(buyer / BUYERS_PER_ADDRESS);
   return `10.0.${address >> 8}.${address & 255}`;
 };
-const VISITS: readonly Visit[] = Array.from({ length: BUYERS }, (_, buyer) => ({
+const CALLERS: readonly Caller[] = Array.from({ length: BUYERS }, (_, buyer) => ({
   ...{ endpoint: 'purchase', address: addressOf(buyer), agent: AGENT },
 }));
 const USERS: readonly string[] = Array.from({ length: BUYERS }, (_, buyer) => `u${buyer}`);
 
 /** The way of one visit through the door, as the fast lane goes it. */
 function visitor(layer: Layer): (place: number) => unknown {
-  const book = {
+  const repository = {
     get isAnyOn(): boolean {
       return layer.mode !== 'off';
     },
   };
-  const entry = new Entry(book, [layer], { meters: noEntryMeters });
+  const entry = new Admission(repository, [layer], { metrics: noAdmissionMetrics });
   return (place) => {
     if (!entry.isOn) return null;
     const buyer = place & (BUYERS - 1);
-    const visit = VISITS[buyer] as Visit;
-    const stranger = entry.stranger(visit);
-    if (stranger instanceof Promise) return stranger.then((said) => said ?? entry.buyer(visit, USERS[buyer] as string));
-    return stranger ?? entry.buyer(visit, USERS[buyer] as string);
+    const caller = CALLERS[buyer] as Caller;
+    const anonymous = entry.anonymous(caller);
+    if (anonymous instanceof Promise)
+      return anonymous.then((said) => said ?? entry.buyer(caller, USERS[buyer] as string));
+    return anonymous ?? entry.buyer(caller, USERS[buyer] as string);
   };
 }
 
@@ -87,7 +88,7 @@ const LIMITS: readonly (readonly [name: string, wide: object, narrow: object])[]
 ];
 
 export interface LimitCostParts {
-  readonly ledger: LimitLedger;
+  readonly store: LimitStore;
   readonly redisCpu: RedisCpu;
   readonly ms: number;
   /** Sets the counts of this run apart from all others. */
@@ -95,12 +96,12 @@ export interface LimitCostParts {
 }
 
 /** Each limit alone, and all of them, counted in Redis. */
-export async function limitCosts({ ledger, redisCpu, ms, run }: LimitCostParts): Promise<LayerCost[]> {
+export async function limitCosts({ store, redisCpu, ms, run }: LimitCostParts): Promise<LayerCost[]> {
   const layer = (rules: LimitsRules, name: string): Limits =>
     new Limits({
       rules: () => rules,
-      ledger: { take: (call) => ledger.take({ ...call, endpoint: `bench-${run}-${name}` }) },
-      ...{ clock: steadyClock, meters: redisOnly, log: silentLog },
+      store: { take: (call) => store.take({ ...call, endpoint: `bench-${run}-${name}` }) },
+      ...{ clock: steadyClock, metrics: redisOnly, log: silentLog },
     });
   const rulesOf = (purchase: object): LimitsRules =>
     limitsRules.parse({ mode: 'on', replyTimeoutMs: REPLY_TIMEOUT_MS, purchase });
@@ -108,8 +109,8 @@ export async function limitCosts({ ledger, redisCpu, ms, run }: LimitCostParts):
   const costs: LayerCost[] = [];
   for (const [index, [name, wide, narrow]] of LIMITS.entries()) {
     const ask = (purchase: object, kind: string) => {
-      const visit = visitor(layer(rulesOf(purchase), `${index}-${kind}`));
-      return costOfCrowd(async (place) => await visit(place), { ms, redisCpu });
+      const caller = visitor(layer(rulesOf(purchase), `${index}-${kind}`));
+      return costOfCrowd(async (place) => await caller(place), { ms, redisCpu });
     };
     const [within, beyond] = [await ask(wide, 'wide'), await ask(narrow, 'narrow')];
     costs.push({ name, offUs, inUs: within.ownUs, refusedUs: beyond.ownUs, redisUs: within.redisUs });
@@ -117,8 +118,8 @@ export async function limitCosts({ ledger, redisCpu, ms, run }: LimitCostParts):
   return costs;
 }
 
-const redisOnly: LimitMeters = {
-  ...noLimitMeters,
+const redisOnly: LimitMetrics = {
+  ...noLimitMetrics,
   counted: (by) => {
     if (by === 'local') throw new Error(`Redis did not answer within ${REPLY_TIMEOUT_MS} ms`);
   },
@@ -135,10 +136,10 @@ function seldom(): Clock {
 
 /** The even stream: nobody waits, everybody waits, nobody may wait. */
 export async function evenStreamCosts({ ms }: Pick<LimitCostParts, 'ms'>): Promise<LayerCost[]> {
-  const nobody: LimitLedger = { take: () => Promise.reject(new Error('no limit is set')) };
+  const nobody: LimitStore = { take: () => Promise.reject(new Error('no limit is set')) };
   const stream = (leaky: object | null, clock: Clock = steadyClock): Limits => {
     const rules = limitsRules.parse({ mode: leaky === null ? 'off' : 'on', leaky });
-    return new Limits({ rules: () => rules, ledger: nobody, clock, meters: noLimitMeters, log: silentLog });
+    return new Limits({ rules: () => rules, store: nobody, clock, metrics: noLimitMetrics, log: silentLog });
   };
   const calls = (limits: Limits): number => costOfCall(() => limits.smooth());
   const offUs = calls(stream(null));

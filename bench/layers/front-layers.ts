@@ -9,9 +9,9 @@ import { RequestSignatures, type SignatureHeaders } from '../../src/admission/si
 import { SEALED_BYTES_MAX, Seals, type SealOf } from '../../src/admission/sign/seals.js';
 import { signRequest } from '../../src/admission/sign/sign-request.js';
 import { signRules, type SignRules } from '../../src/admission/sign/sign-rules.js';
-import { noEntryMeters as meters } from '../../src/core/ports/entry-meters.js';
+import { noAdmissionMetrics as metrics } from '../../src/core/ports/admission-metrics.js';
 import type { NonceStore } from '../../src/core/ports/nonce-store.js';
-import type { PurchaseTokenLedger } from '../../src/core/ports/purchase-token-ledger.js';
+import type { PurchaseTokenStore } from '../../src/core/ports/purchase-token-store.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 
 const KEYS = 'bench:a-secret-of-the-bench-with-40-bytes-or-so';
@@ -23,7 +23,7 @@ const PREPARED = 1 << 16;
 
 export interface FrontCostParts {
   readonly nonces: NonceStore;
-  readonly tokens: PurchaseTokenLedger;
+  readonly tokens: PurchaseTokenStore;
   readonly redisCpu: RedisCpu;
   readonly ms: number;
 }
@@ -40,7 +40,7 @@ export async function signCosts({ nonces, redisCpu, ms }: FrontCostParts): Promi
   };
   const layer = (mode: SignRules['mode'], store: NonceStore): RequestSignatures => {
     const rules = signRules.parse({ mode, keys: ['bench'] });
-    return new RequestSignatures({ rules: () => rules, keys, nonces: store, clock: systemClock, meters });
+    return new RequestSignatures({ rules: () => rules, keys, nonces: store, clock: systemClock, metrics });
   };
   const check = async (signatures: RequestSignatures, headers: SignatureHeaders): Promise<unknown> => {
     const head = signatures.begin(SALE_ID, headers);
@@ -66,13 +66,13 @@ export async function signCosts({ nonces, redisCpu, ms }: FrontCostParts): Promi
 }
 
 /** One-time purchase tokens: a true one is spent in Redis. */
-export async function tokenCosts({ tokens: ledger, redisCpu, ms }: FrontCostParts): Promise<LayerCost[]> {
+export async function tokenCosts({ tokens: store, redisCpu, ms }: FrontCostParts): Promise<LayerCost[]> {
   const seals = sealsOfBench();
   const saleId = `9${Date.now()}`; // spent tokens of an earlier run are none of this one
   const untilMs = Date.now() + DAY_MS;
   const layer = (mode: SignRules['mode']): PurchaseTokens => {
     const rules = signRules.parse({ tokens: { mode } }).tokens;
-    return new PurchaseTokens({ rules: () => rules, seals, ledger, clock: systemClock, meters });
+    return new PurchaseTokens({ rules: () => rules, seals, store, clock: systemClock, metrics });
   };
   const buyers = Array.from({ length: PREPARED }, (_, place) => {
     const purchase = { saleId, userId: `u${place}`, requestId: `r${place}` };
@@ -93,7 +93,7 @@ export function passCost(): LayerCost {
   const untilMs = Date.now() + DAY_MS;
   const layer = (mode: QueueRules['mode']): QueuePasses => {
     const rules = queueRules.parse({ mode });
-    return new QueuePasses({ rules: () => rules, seals, clock: systemClock, meters });
+    return new QueuePasses({ rules: () => rules, seals, clock: systemClock, metrics });
   };
   const passes = Array.from({ length: PREPARED }, (_, place) => {
     const pass: SealOf = { kind: 'queue-pass', saleId: SALE_ID, userId: `u${place}` };

@@ -4,20 +4,20 @@ import { BOARD_TIMES, SharedBreakers } from '../../src/admission/breaker/shared-
 import { DEPENDENCIES } from '../../src/admission/dependencies.js';
 import { Degrade } from '../../src/admission/degrade/degrade.js';
 import { degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade-rules.js';
-import type { BreakerBoard } from '../../src/core/ports/breaker-board.js';
-import type { BreakerMeters } from '../../src/core/ports/breaker-meters.js';
+import type { BreakerStore } from '../../src/core/ports/breaker-store.js';
+import type { BreakerMetrics } from '../../src/core/ports/breaker-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost } from './cost.js';
 
-const NO_BOARD: BreakerBoard = { exchange: () => Promise.resolve([]), withdraw: () => Promise.resolve() };
-const NO_METERS: BreakerMeters = {
+const NO_BOARD: BreakerStore = { exchange: () => Promise.resolve([]), withdraw: () => Promise.resolve() };
+const NO_METRICS: BreakerMetrics = {
   breakerMoved: () => undefined,
   breakerRefused: () => undefined,
   breakerQuorum: () => undefined,
 };
 
 function breakers(rules: BreakerRules): SharedBreakers {
-  const ports = { board: NO_BOARD, clock: steadyClock, random: Math.random, meters: NO_METERS, log: silentLog };
+  const ports = { board: NO_BOARD, clock: steadyClock, random: Math.random, metrics: NO_METRICS, log: silentLog };
   return new SharedBreakers({ rules: () => rules, ...ports }, { processId: 'bench', ...BOARD_TIMES });
 }
 
@@ -44,7 +44,7 @@ export function degradeCost(): LayerCost {
   const closed = breakers(rulesOf('on'));
   const levels = (rules: DegradeRules) => {
     const refuses = closed.refuses.bind(closed);
-    const degrade = new Degrade({ rules: () => rules, refuses, meters: { degraded: () => undefined } });
+    const degrade = new Degrade({ rules: () => rules, refuses, metrics: { degraded: () => undefined } });
     return (place: number) => degrade.rulingOf('purchase', USERS[place & (USERS.length - 1)] as string);
   };
   const switched = { purchase: { level: 'L4', percent: 50 } };

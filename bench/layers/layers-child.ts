@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { loadConfig } from '../../src/core/config/load.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createLimitLedger } from '../../src/redis/limit-ledger.js';
+import { createLimitStore } from '../../src/redis/limit-store.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
-import { createPurchaseTokenLedger } from '../../src/redis/purchase-token-ledger.js';
+import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
 import { serveChild } from '../load/child.js';
 import type { LayerCost } from './cost.js';
 import { evenStreamCosts, limitCosts, listsCost } from './entry-layers.js';
@@ -27,11 +27,11 @@ serveChild<LayersTask, LayerCost[]>(async ({ redisUrl, ms }) => {
   try {
     const redisCpu = (): Promise<number> => redisSeconds(connection);
     const shared = { redisCpu, ms };
-    const front = { nonces: createNonceStore(connection), tokens: createPurchaseTokenLedger(connection), ...shared };
+    const front = { nonces: createNonceStore(connection), tokens: createPurchaseTokenStore(connection), ...shared };
     const run = randomBytes(4).toString('hex');
     return [
       listsCost(),
-      ...(await limitCosts({ ledger: createLimitLedger(connection), run, ...shared })),
+      ...(await limitCosts({ store: createLimitStore(connection), run, ...shared })),
       ...(await evenStreamCosts({ ms })),
       ...(await signCosts(front)),
       ...(await tokenCosts(front)),

@@ -1,8 +1,8 @@
 import type { Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { createSaleLedger } from '../../src/redis/sale-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { BenchError } from '../bench-error.js';
 import type { Session } from '../session/session.js';
 import { freshBatch } from './batches.js';
@@ -23,12 +23,12 @@ export async function deductLimit({ books }: Session, size: number, options: Thr
     closesAtMs: Date.now() + DAY_MS,
   };
   await forget(redis.redis);
-  const desk = createSaleLedger(redis);
-  await desk.warm(sale);
-  await desk.gate(sale, 'open');
-  const ledger = createStockLedger(redis, silentLog);
+  const admin = createSaleStore(redis);
+  await admin.warm(sale);
+  await admin.gate(sale, 'open');
+  const store = createStockStore(redis, silentLog);
   const perSecond = await throughput(options, async (place) => {
-    const { outcome } = await ledger.deduct(freshBatch(SALE_ID, place, size));
+    const { outcome } = await store.deduct(freshBatch(SALE_ID, place, size));
     if (outcome !== 'deducted') throw new BenchError(`deduct said ${outcome}`);
     return size;
   });

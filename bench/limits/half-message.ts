@@ -1,4 +1,4 @@
-import type { ChannelMeters } from '../../src/core/ports/channel-meters.js';
+import type { ChannelMetrics } from '../../src/core/ports/channel-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { BenchError } from '../bench-error.js';
@@ -8,7 +8,7 @@ import { throughput, type ThroughputOptions } from './throughput.js';
 
 /** Nobody consumes it. */
 const TOPIC = 'seckill-bench-half';
-const NO_METERS: ChannelMeters = {
+const NO_METRICS: ChannelMetrics = {
   halfSent: () => undefined,
   checkedBack: () => undefined,
   endFailed: () => undefined,
@@ -28,7 +28,7 @@ export async function halfMessageLimit(session: Session, size: number, options: 
     checkBack: () => Promise.resolve('commit'),
     checksInParallel: 8,
     log: silentLog,
-    meters: NO_METERS,
+    metrics: NO_METRICS,
   });
   try {
     return await throughput(options, async (place) => {

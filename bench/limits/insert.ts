@@ -1,6 +1,6 @@
 import { composeOrderId, SEQUENCE_PER_MS } from '../../src/core/order-id.js';
-import { createOrderBook } from '../../src/mysql/order-book.js';
-import type { NewOrder } from '../../src/core/ports/order-book.js';
+import { createOrderRepository } from '../../src/mysql/order-repository.js';
+import type { NewOrder } from '../../src/core/ports/order-repository.js';
 import { BenchError } from '../bench-error.js';
 import type { Session } from '../session/session.js';
 import { freshBatch } from './batches.js';
@@ -22,8 +22,8 @@ export async function insertLimit(
   options: ThroughputOptions,
 ): Promise<number> {
   const { saleId } = await books.openSale('insert', STOCK);
-  const book = createOrderBook(books.mysql);
-  const terms = await book.termsOf([saleId]);
+  const repository = createOrderRepository(books.mysql);
+  const terms = await repository.termsOf([saleId]);
   return throughput(options, async (place) => {
     const orders = Array.from({ length: batches }, (_, index) =>
       freshBatch(saleId, place * batches + index, size),
@@ -33,7 +33,7 @@ export async function insertLimit(
       }),
     );
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
-    const written = await book.write(plan);
+    const written = await repository.write(plan);
     if (written.outcome === 'again') return 0;
     if (written.outcome !== 'written') throw new BenchError(`the order book said ${written.outcome}`);
     return orders.length;

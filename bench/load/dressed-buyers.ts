@@ -9,7 +9,7 @@ import { readRecords, userIdOf, type BuyerSlice } from './buyers.js';
 import { PURCHASE_BODY } from './load.js';
 
 /** Keys of the instance, as its configuration has them: `id:secret,id:secret`. */
-export interface EntryKeys {
+export interface AdmissionKeys {
   readonly sign: string;
   readonly seal: string;
 }
@@ -32,7 +32,11 @@ const CHUNK = 20_000;
 export type Dresser = (userId: string) => string;
 
 /** @param path of the purchases of this sale @throws RangeError without a key that is needed */
-export function dresserOf(dress: Dress, keys: EntryKeys, { saleId, path }: { saleId: string; path: string }): Dresser {
+export function dresserOf(
+  dress: Dress,
+  keys: AdmissionKeys,
+  { saleId, path }: { saleId: string; path: string },
+): Dresser {
   const untilMs = Date.now() + SEAL_LIFE_MS;
   const signed = dress.signed ? signer(keys.sign, path) : () => ({});
   const seals = dress.purchaseToken || dress.queuePass ? new Seals(readKeyring(keys.seal, SEALED_BYTES_MAX)) : null;

@@ -10,7 +10,7 @@ import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import type { OpenLoopResult } from '../load/open-loop.js';
 import { growthBy, scrape } from '../session/metrics.js';
-import { checkBooks, dueRateOf, opLogOf, rulesDeskOf, secondsOf, type Context } from './context.js';
+import { checkBooks, dueRateOf, opLogOf, rulesAdminOf, secondsOf, type Context } from './context.js';
 
 /**
  * Honest buyers at a fixed rate, first alone, then among attackers who ask four times as often, under the same rules.
@@ -19,8 +19,8 @@ import { checkBooks, dueRateOf, opLogOf, rulesDeskOf, secondsOf, type Context } 
 export async function attack(context: Context): Promise<LoadFigures> {
   const { session } = context;
   const seconds = secondsOf(context, 'attack');
-  const desk = rulesDeskOf(session);
-  const signed = await desk.knows('sign');
+  const admin = rulesAdminOf(session);
+  const signed = await admin.knows('sign');
   if (!signed) session.say('attack: this api knows no signed requests, so none is replayed');
   const rates = splitRate(dueRateOf(context, 'attack'), signed);
   const siege: Siege = { session, seconds, rates, signed, crowds: takeCrowds(context.buyers, { rates, seconds }) };
@@ -28,7 +28,7 @@ export async function attack(context: Context): Promise<LoadFigures> {
   const quiet = await session.books.openSale('attack-calm', units);
   const loud = await session.books.openSale('attack', units);
   const sign = { keys: session.entryKeys.sign, saleIds: [quiet.saleId, loud.saleId] };
-  return desk.during(attackRules(signed ? sign : null), async () => {
+  return admin.during(attackRules(signed ? sign : null), async () => {
     const calm = await withoutAttack(context, siege, quiet);
     return withAttack(context, siege, loud, calm);
   });

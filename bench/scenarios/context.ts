@@ -1,12 +1,12 @@
 import type { Sale } from '../../src/core/sale.js';
 import type { Heard, OpLog } from '../../test/invariants/check-sale.js';
-import { judgeBooks, type LedgerVerdict } from '../ledger-verdict.js';
+import { judgeBooks, type StoreVerdict } from '../store-verdict.js';
 import { purchaseKeyAt, readRecords, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
 import type { LoadGenerator, LoadResult } from '../load/load.js';
 import { HEARD } from '../load/open-loop.js';
 import { measure, type Measured } from '../measure.js';
 import type { BenchOptions, ScenarioName } from '../options.js';
-import { RulesDesk } from '../session/rules.js';
+import { RulesAdmin } from '../session/rules.js';
 import type { Session } from '../session/session.js';
 
 /** What a scenario works with. */
@@ -60,8 +60,8 @@ export function closedLoop(
 }
 
 /** The rules of the entry of the api that is measured. */
-export const rulesDeskOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesDesk =>
-  new RulesDesk({ secret: stack.env().JWT_SECRET, port: () => program('api').port });
+export const rulesAdminOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesAdmin =>
+  new RulesAdmin({ secret: stack.env().JWT_SECRET, port: () => program('api').port });
 
 /** Waits until the sale is at rest and compares what its buyers heard with the books. */
 export async function checkBooks(
@@ -69,7 +69,7 @@ export async function checkBooks(
   sale: Sale,
   loads: readonly Pick<LoadResult, 'accepted' | 'sent' | 'answered'>[],
   opLog?: OpLog,
-): Promise<LedgerVerdict> {
+): Promise<StoreVerdict> {
   session.say('waiting until the sale is at rest, comparing the books');
   const sum = (read: (load: (typeof loads)[number]) => number): number =>
     loads.reduce((total, load) => total + read(load), 0);

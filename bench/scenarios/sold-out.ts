@@ -8,7 +8,7 @@ import { PURCHASE_BODY, type LoadResult } from '../load/load.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import { cpuTimes } from '../session/cpu.js';
 import { dressFor, everythingOn, layersKnown, type MoreLayer } from '../session/everything-on.js';
-import { BUYERS_PER_SECOND, checkBooks, closedLoop, rulesDeskOf, secondsOf, type Context } from './context.js';
+import { BUYERS_PER_SECOND, checkBooks, closedLoop, rulesAdminOf, secondsOf, type Context } from './context.js';
 
 const STOCK = 100;
 /** Sells the stock, and warms the path of a refusal; the bare server gets as long. */
@@ -24,11 +24,11 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
   const all = context.buyers.take(1 + (FIRST_SECONDS + seconds) * BUYERS_PER_SECOND.soldOut);
   const sale = await session.books.openSale('sold-out', STOCK);
   if (options.entry === 'off') return refusals(context, sale, all, 'every layer of the entry is off');
-  const desk = rulesDeskOf(session);
-  const known = await layersKnown(desk);
+  const admin = rulesAdminOf(session);
+  const known = await layersKnown(admin);
   const buyers = await showing(context, sale, all, known);
   const about = `lists, limits${known.map((layer) => `, ${layer}`).join('')} on`;
-  return desk.during(everythingOn(known, session.entryKeys), () => refusals(context, sale, buyers, about));
+  return admin.during(everythingOn(known, session.entryKeys), () => refusals(context, sale, buyers, about));
 }
 
 /** The same buyers with all that the layers ask for. */

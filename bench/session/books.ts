@@ -1,13 +1,13 @@
-import { withSaleDesk } from '../../src/programs/sale-desk-session.js';
+import { withSaleAdmin } from '../../src/programs/sale-admin-session.js';
 import { systemClock as clock } from '../../src/programs/system-clock.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
-import { createBookAudit } from '../../src/mysql/book-audit.js';
+import { createOrderAudit } from '../../src/mysql/order-audit.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createLog } from '../../src/programs/log.js';
 import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createLedgerAudit } from '../../test/invariants/redis-snapshot.js';
+import { createBucketAudit } from '../../test/invariants/redis-snapshot.js';
 import { BenchError } from '../bench-error.js';
 
 const DAY_MS = 86_400_000;
@@ -52,10 +52,10 @@ export class Books {
       buckets,
       ...window,
     };
-    return withSaleDesk(config, createLog('bench', 'error'), async (desk) => {
-      const { saleId } = await desk.create(sale, 'bench');
-      await desk.warm(saleId, 'bench');
-      const opened = await desk.open(saleId, 'bench');
+    return withSaleAdmin(config, createLog('bench', 'error'), async (admin) => {
+      const { saleId } = await admin.create(sale, 'bench');
+      await admin.warm(saleId, 'bench');
+      const opened = await admin.open(saleId, 'bench');
       if (opened.outcome !== 'done') throw new BenchError(`sale ${saleId} could not be opened: ${opened.outcome}`);
       return opened.sale;
     });
@@ -80,7 +80,7 @@ export class Books {
 
   /** @throws BenchError when the sale does not come to rest: something is still pending after two minutes */
   async check(saleId: string, opLog?: OpLog): Promise<SaleCheck> {
-    const ports = { ledger: createLedgerAudit(this.redis), book: createBookAudit(this.mysql), clock };
+    const ports = { store: createBucketAudit(this.redis), repository: createOrderAudit(this.mysql), clock };
     const atRest = await waitUntilAtRest(saleId, ports, REST_TIMEOUT_MS);
     if (!atRest) throw new BenchError(`sale ${saleId} is not at rest after ${REST_TIMEOUT_MS / 1000} s: data is kept`);
     return checkSale(saleId, ports, opLog);

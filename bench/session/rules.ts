@@ -15,7 +15,7 @@ interface Stored {
   readonly rules: unknown;
 }
 
-export interface RulesDeskOptions {
+export interface RulesAdminOptions {
   /** What the tokens of the instance are signed with. */
   readonly secret: string;
   /** Of the running api. */
@@ -23,11 +23,11 @@ export interface RulesDeskOptions {
 }
 
 /** The rules of the entry, through the admin address of the running api. */
-export class RulesDesk {
+export class RulesAdmin {
   readonly #port: () => number;
   readonly #token: string;
 
-  constructor({ secret, port }: RulesDeskOptions) {
+  constructor({ secret, port }: RulesAdminOptions) {
     this.#port = port;
     this.#token = createTokenSigner(secret)({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });
   }

@@ -5,7 +5,7 @@ import type { OnProgress } from '../../deploy/local/stack/progress.js';
 import { tryLock } from '../../deploy/local/stack/lock.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 import { BenchError } from '../bench-error.js';
-import type { EntryKeys } from '../load/dressed-buyers.js';
+import type { AdmissionKeys } from '../load/dressed-buyers.js';
 import type { BenchOptions } from '../options.js';
 import { Books } from './books.js';
 import { build } from './build.js';
@@ -35,7 +35,7 @@ export interface Session {
   /** Environment of the programs, without what single scenarios change. */
   readonly env: NodeJS.ProcessEnv;
   /** What the api signs and seals with. */
-  readonly entryKeys: EntryKeys;
+  readonly entryKeys: AdmissionKeys;
   /** Folder for what the bench itself keeps in the instance. */
   readonly dir: string;
   /** This run started the broker: its JIT has everything before it. */

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import { randomBytes } from 'node:crypto';
-import { withSaleDesk } from '../../src/programs/sale-desk-session.js';
+import { withSaleAdmin } from '../../src/programs/sale-admin-session.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { signToken } from '../../src/http/token.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createLog } from '../../src/programs/log.js';
-import type { SaleDesk } from '../../src/sales/sale-desk.js';
+import type { SaleAdmin } from '../../src/sales/sale-admin.js';
 import type { StackStep } from './stack/progress.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
 import { tryLock } from './stack/lock.js';
@@ -111,21 +111,21 @@ function startStack(flags: UpFlags, signal: AbortSignal): Promise<{ stack: Stack
 async function prepare(env: Environment): Promise<Sale> {
   const config = loadConfig(['mysql', 'redis', 'gate'], env);
   await migrate(config.mysql);
-  return withSaleDesk(config, createLog('up', 'warn'), demoSale);
+  return withSaleAdmin(config, createLog('up', 'warn'), demoSale);
 }
 
 /** The open demo sale that still has units, or a new one. */
-async function demoSale(desk: SaleDesk): Promise<Sale> {
+async function demoSale(admin: SaleAdmin): Promise<Sale> {
   const nowMs = Date.now();
-  const known = (await desk.list(100)).find(
+  const known = (await admin.list(100)).find(
     (sale) => sale.sku === DEMO.sku && sale.state === 'open' && sale.sold < sale.stock && sale.closesAtMs > nowMs,
   );
   if (known) return known;
   const actor = operatorName();
   const window = { opensAtMs: nowMs - 1000, closesAtMs: nowMs + DEMO_OPEN_DAYS * DAY_MS };
-  const { saleId } = await desk.create({ ...DEMO, ...window, buckets: 1 }, actor);
-  await desk.warm(saleId, actor);
-  const opened = await desk.open(saleId, actor);
+  const { saleId } = await admin.create({ ...DEMO, ...window, buckets: 1 }, actor);
+  await admin.warm(saleId, actor);
+  const opened = await admin.open(saleId, actor);
   if (opened.outcome !== 'done') throw new CliError(`the demo sale ${saleId} could not be opened: ${opened.outcome}.`);
   return opened.sale;
 }

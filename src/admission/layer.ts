@@ -1,16 +1,16 @@
 import type { Mode } from './mode.js';
-import type { Visit } from './visit.js';
+import type { Caller } from './caller.js';
 
 /** Names of the layers, as rules and metrics say them. */
 export const LAYERS = ['lists', 'limits', 'breaker', 'degrade', 'sign', 'queue'] as const;
 export type LayerName = (typeof LAYERS)[number];
 
 /** Why a layer refuses: the `code` of the answer. */
-export type EntryWord = 'forbidden' | 'rate_limited' | 'degraded';
+export type AdmissionCode = 'forbidden' | 'rate_limited' | 'degraded';
 
 /** A no, as the buyer hears it. */
 export interface Refused {
-  readonly word: EntryWord;
+  readonly word: AdmissionCode;
   /** When the same request may do better, in ms; null: the word says it, or never. */
   readonly retryAfterMs: number | null;
   /** More for the answer: a flat list of names and values. */
@@ -26,7 +26,7 @@ export interface Layer {
   /** As the rules in force say. */
   readonly mode: Mode;
   /** Before anybody knows who asks. */
-  stranger(visit: Visit): Verdict;
+  anonymous(caller: Caller): Verdict;
   /** The token is valid, and this is whom it names. */
-  buyer(visit: Visit, userId: string): Verdict;
+  buyer(caller: Caller, userId: string): Verdict;
 }

@@ -2,7 +2,11 @@ import { userInfo } from 'node:os';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { isId, isSaleId } from '../core/ids.js';
 import { GROUPS } from '../core/topics.js';
-import { DEAD_LETTER_REASONS, type DeadLetterFilter, type DeadLetterReason } from '../core/ports/dead-letters.js';
+import {
+  DEAD_LETTER_REASONS,
+  type DeadLetterFilter,
+  type DeadLetterReason,
+} from '../core/ports/dead-letter-repository.js';
 import { parseTime, parseWhole } from './options.js';
 
 export interface FilterFlags {
@@ -15,11 +19,11 @@ export interface FilterFlags {
   readonly limit: number;
 }
 
-const LETTERS_MAX = 10_000_000;
-const LETTER_ID = /^[1-9][0-9]{0,17}$/;
+const DEAD_LETTERS_MAX = 10_000_000;
+const DEAD_LETTER_ID = /^[1-9][0-9]{0,17}$/;
 
 /** The conditions that every `dlq` command takes; all of those given must hold. */
-export function addFilters(command: Command, limit = LETTERS_MAX): Command {
+export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
   return command
     .addOption(new Option('--group <group>', 'consumer group that gave up').choices(Object.values(GROUPS)))
     .option('--since <time>', 'parked at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
@@ -27,7 +31,7 @@ export function addFilters(command: Command, limit = LETTERS_MAX): Command {
     .option('--sale <saleId>', 'of this sale', parseSaleId)
     .option('--key <id>', 'batch id, or request id (Idempotency-Key) of one of its purchases', parseKey)
     .addOption(new Option('--reason <reason>', 'why it was parked').choices(DEAD_LETTER_REASONS))
-    .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, LETTERS_MAX), limit);
+    .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
 }
 
 export function filterOf({ group, since, until, sale, key, reason }: FilterFlags): DeadLetterFilter {
@@ -41,15 +45,16 @@ export function filterOf({ group, since, until, sale, key, reason }: FilterFlags
   };
 }
 
-export function parseLetterId(text: string): string {
-  if (!LETTER_ID.test(text)) throw new InvalidArgumentError('must be the number of a letter, as `dlq list` shows it.');
+export function parseDeadLetterId(text: string): string {
+  if (!DEAD_LETTER_ID.test(text))
+    throw new InvalidArgumentError('must be the number of a letter, as `dlq list` shows it.');
   return text;
 }
 
 /** For a list of arguments: commander hands over what it has read so far. */
-export const parseLetterIds = (text: string, before: readonly string[] = []): readonly string[] => [
+export const parseDeadLetterIds = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
-  parseLetterId(text),
+  parseDeadLetterId(text),
 ];
 
 function parseSaleId(text: string): string {

@@ -1,7 +1,7 @@
 import { decodeBatch } from '../core/batch.js';
 import { summaryBody } from '../http/dead-letter-bodies.js';
 import { printable } from './printable.js';
-import type { DeadLetterSummary, StoredDeadLetter } from '../core/ports/dead-letters.js';
+import type { DeadLetterSummary, StoredDeadLetter } from '../core/ports/dead-letter-repository.js';
 
 const PURCHASES_SHOWN = 20;
 
@@ -9,15 +9,24 @@ export function printHeading(): void {
   console.log(line(['letter', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note']));
 }
 
-export function printSummary(letter: DeadLetterSummary): void {
-  const { letterId, parkedAtMs, state, reason, saleId, batchId, replays, note } = letter;
+export function printSummary(deadLetter: DeadLetterSummary): void {
+  const { deadLetterId, parkedAtMs, state, reason, saleId, batchId, replays, note } = deadLetter;
   const when = new Date(parkedAtMs).toISOString();
-  const cells = [letterId, when, state, reason, saleId ?? '-', batchId ?? '-', String(replays), note ?? letter.detail];
+  const cells = [
+    deadLetterId,
+    when,
+    state,
+    reason,
+    saleId ?? '-',
+    batchId ?? '-',
+    String(replays),
+    note ?? deadLetter.detail,
+  ];
   console.log(line(cells.map(printable)));
 }
 
-export function printLetter(letter: StoredDeadLetter): void {
-  const { body, ...summary } = letter;
+export function printDeadLetter(deadLetter: StoredDeadLetter): void {
+  const { body, ...summary } = deadLetter;
   for (const [name, value] of Object.entries(summaryBody(summary))) {
     console.log(`${name.padEnd(16)} ${printable(String(value ?? '-'))}`);
   }

@@ -1,18 +1,18 @@
 import { SingleBar } from 'cli-progress';
-import type { DeadLetterDesk, LetterResult, Pace } from '../recovery/dead-letters/dead-letter-desk.js';
-import type { DiscardAnswer } from '../recovery/dead-letters/discard-letter.js';
+import type { DeadLetterAdmin, DeadLetterResult, Pace } from '../recovery/dead-letters/dead-letter-admin.js';
+import type { DiscardAnswer } from '../recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../recovery/dead-letters/replay-answer.js';
 import { assertNever } from '../core/errors.js';
 
 export interface WorkOrder {
-  readonly letterIds: AsyncIterable<string> | Iterable<string>;
+  readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;
   /** How many there are. */
   readonly total: number;
   readonly pace: Pace;
   readonly json: boolean;
   /** What a letter is called that came to the end that was asked for. */
   readonly end: 'replayed' | 'discarded';
-  readonly work: (letterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
+  readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface WorkOrder {
  * and waits for nothing; a second one ends at once. Either way the same command goes on where this one stopped.
  * @returns true when every letter came to the end that was asked for
  */
-export async function workThroughLetters(desk: DeadLetterDesk, order: WorkOrder): Promise<boolean> {
+export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
@@ -28,17 +28,18 @@ export async function workThroughLetters(desk: DeadLetterDesk, order: WorkOrder)
   const bar = !json && process.stderr.isTTY ? startBar(total) : null;
   const counts = new Map<string, number>();
   let done = 0;
-  const onResult = (result: LetterResult): void => {
+  const onResult = (result: DeadLetterResult): void => {
     const { word, note, isEnd } = read(result, end);
     counts.set(word, (counts.get(word) ?? 0) + 1);
     if (isEnd) done++;
-    if (json) console.log(JSON.stringify({ letterId: result.letterId, outcome: word, note }));
-    else if (bar === null) console.log(`${result.letterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd());
+    if (json) console.log(JSON.stringify({ deadLetterId: result.deadLetterId, outcome: word, note }));
+    else if (bar === null) console.log(`${result.deadLetterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd());
     bar?.increment();
   };
   try {
-    const work = (letterId: string): Promise<ReplayAnswer | DiscardAnswer> => order.work(letterId, stopping.signal);
-    await desk.workThrough(order.letterIds, work, order.pace, onResult, stopping.signal);
+    const work = (deadLetterId: string): Promise<ReplayAnswer | DiscardAnswer> =>
+      order.work(deadLetterId, stopping.signal);
+    await admin.workThrough(order.deadLetterIds, work, order.pace, onResult, stopping.signal);
   } finally {
     bar?.stop();
     process.off('SIGINT', stop).off('SIGTERM', stop);
@@ -63,7 +64,7 @@ interface ReadResult {
   readonly isEnd: boolean;
 }
 
-function read(result: LetterResult, end: WorkOrder['end']): ReadResult {
+function read(result: DeadLetterResult, end: WorkOrder['end']): ReadResult {
   if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
   const { answer } = result;
   switch (answer.outcome) {

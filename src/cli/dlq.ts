@@ -1,14 +1,25 @@
 import { Command, Option } from 'commander';
-import { withDeadLetterDesk } from '../programs/dead-letter-desk.js';
+import { withDeadLetterAdmin } from '../programs/dead-letter-admin.js';
 import { loadConfig } from '../core/config/load.js';
-import { letterBody, summaryBody } from '../http/dead-letter-bodies.js';
+import { deadLetterBody, summaryBody } from '../http/dead-letter-bodies.js';
 import { createLog } from '../programs/log.js';
-import type { DeadLetterDesk } from '../recovery/dead-letters/dead-letter-desk.js';
-import { DEAD_LETTER_STATES, type DeadLetterState, type DeadLetterSummary } from '../core/ports/dead-letters.js';
+import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
+import {
+  DEAD_LETTER_STATES,
+  type DeadLetterState,
+  type DeadLetterSummary,
+} from '../core/ports/dead-letter-repository.js';
 import { CliError } from './cli-error.js';
-import { addFilters, filterOf, operatorName, parseLetterId, parseLetterIds, type FilterFlags } from './dlq-options.js';
-import { printHeading, printLetter, printSummary } from './dlq-print.js';
-import { workThroughLetters, type WorkOrder } from './dlq-work.js';
+import {
+  addFilters,
+  filterOf,
+  operatorName,
+  parseDeadLetterId,
+  parseDeadLetterIds,
+  type FilterFlags,
+} from './dlq-options.js';
+import { printHeading, printDeadLetter, printSummary } from './dlq-print.js';
+import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
 import { parseWhole } from './options.js';
 
 interface ListFlags extends FilterFlags {
@@ -57,20 +68,20 @@ export function dlqCommand(): Command {
 
   addFilters(dlq.command('list').description('one line per letter, oldest first'), LIST_DEFAULT)
     .addOption(state())
-    .option('--after <letterId>', 'go on behind this letter', parseLetterId)
+    .option('--after <letterId>', 'go on behind this letter', parseDeadLetterId)
     .option('--json', 'one JSON line per letter')
-    .action((flags: ListFlags) => run((desk) => list(desk, flags)));
+    .action((flags: ListFlags) => run((admin) => list(admin, flags)));
 
   dlq
     .command('show')
     .description('everything about one letter, its body decoded')
-    .argument('<letterId>', 'as `dlq list` shows it', parseLetterId)
+    .argument('<letterId>', 'as `dlq list` shows it', parseDeadLetterId)
     .option('--json', 'print one JSON line')
-    .action((letterId: string, { json }: { json?: boolean }) => run((desk) => show(desk, letterId, json)));
+    .action((deadLetterId: string, { json }: { json?: boolean }) => run((admin) => show(admin, deadLetterId, json)));
 
   addFilters(dlq.command('export').description('letters with their bodies, one JSON line each, to stdout'))
     .addOption(state())
-    .action((flags: ListFlags) => run((desk) => exportLetters(desk, flags)));
+    .action((flags: ListFlags) => run((admin) => exportDeadLetters(admin, flags)));
 
   addWork(
     dlq
@@ -80,20 +91,20 @@ export function dlqCommand(): Command {
     .option('--wait <seconds>', 'how long each is followed', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
     .action((ids: readonly string[], flags: WorkFlags, command: Command) => {
       const options = { actor: operatorName(), waitMs: flags.wait * 1000 };
-      return work(ids, flags, command, 'replayed', (desk) => (id, signal) => desk.replay(id, { ...options, signal }));
+      return work(ids, flags, command, 'replayed', (admin) => (id, signal) => admin.replay(id, { ...options, signal }));
     });
 
   addWork(dlq.command('discard').description('give batches up: failed orders, and their units go back')).action(
     (ids: readonly string[], flags: WorkFlags, command: Command) => {
       const actor = operatorName();
-      return work(ids, flags, command, 'discarded', (desk) => (id) => desk.discard(id, actor));
+      return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
     },
   );
   return dlq;
 }
 
 function addWork(command: Command): Command {
-  command.argument('[letterIds...]', 'as `dlq list` shows them', parseLetterIds);
+  command.argument('[letterIds...]', 'as `dlq list` shows them', parseDeadLetterIds);
   return addFilters(command)
     .option('--all-matching', 'every parked letter that the filters let through, instead of ids')
     .option('--dry-run', `only show them (done without asking when more than ${ASK_ABOVE} match)`)
@@ -102,37 +113,37 @@ function addWork(command: Command): Command {
     .option('--json', 'one JSON line per letter');
 }
 
-async function run(task: (desk: DeadLetterDesk) => Promise<void>): Promise<void> {
+async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'log'], process.env);
-  await withDeadLetterDesk(config, createLog('dlq', 'error'), task);
+  await withDeadLetterAdmin(config, createLog('dlq', 'error'), task);
 }
 
-async function list(desk: DeadLetterDesk, { json, state, after, limit, ...flags }: ListFlags): Promise<void> {
+async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flags }: ListFlags): Promise<void> {
   const filter = { ...filterOf({ ...flags, limit }), ...(state === undefined ? {} : { state }) };
   if (!json) printHeading();
   let last: DeadLetterSummary | null = null;
   let shown = 0;
-  for await (const letter of desk.matching(filter, limit, after)) {
-    if (json) console.log(JSON.stringify(summaryBody(letter)));
-    else printSummary(letter);
-    last = letter;
+  for await (const deadLetter of admin.matching(filter, limit, after)) {
+    if (json) console.log(JSON.stringify(summaryBody(deadLetter)));
+    else printSummary(deadLetter);
+    last = deadLetter;
     shown++;
   }
-  if (!json && shown === limit && last !== null) console.error(`There may be more: add --after ${last.letterId}.`);
+  if (!json && shown === limit && last !== null) console.error(`There may be more: add --after ${last.deadLetterId}.`);
 }
 
-async function show(desk: DeadLetterDesk, letterId: string, json: boolean | undefined): Promise<void> {
-  const letter = await desk.find(letterId);
-  if (letter === null) throw new CliError(`there is no dead letter ${letterId}.`);
-  if (json) console.log(JSON.stringify(letterBody(letter)));
-  else printLetter(letter);
+async function show(admin: DeadLetterAdmin, deadLetterId: string, json: boolean | undefined): Promise<void> {
+  const deadLetter = await admin.find(deadLetterId);
+  if (deadLetter === null) throw new CliError(`there is no dead letter ${deadLetterId}.`);
+  if (json) console.log(JSON.stringify(deadLetterBody(deadLetter)));
+  else printDeadLetter(deadLetter);
 }
 
-async function exportLetters(desk: DeadLetterDesk, { state, limit, ...flags }: ListFlags): Promise<void> {
+async function exportDeadLetters(admin: DeadLetterAdmin, { state, limit, ...flags }: ListFlags): Promise<void> {
   const filter = { ...filterOf({ ...flags, limit }), ...(state === undefined ? {} : { state }) };
-  for await (const { letterId } of desk.matching(filter, limit)) {
-    const letter = await desk.find(letterId);
-    if (letter === null || process.stdout.write(`${JSON.stringify(letterBody(letter))}\n`)) continue;
+  for await (const { deadLetterId } of admin.matching(filter, limit)) {
+    const deadLetter = await admin.find(deadLetterId);
+    if (deadLetter === null || process.stdout.write(`${JSON.stringify(deadLetterBody(deadLetter))}\n`)) continue;
     await new Promise((resolve) => process.stdout.once('drain', resolve));
   }
 }
@@ -142,25 +153,25 @@ async function work(
   flags: WorkFlags,
   command: Command,
   end: WorkOrder['end'],
-  workOn: (desk: DeadLetterDesk) => WorkOrder['work'],
+  workOn: (admin: DeadLetterAdmin) => WorkOrder['work'],
 ): Promise<void> {
   const { allMatching = false, yes = false, json = false, limit, rate } = flags;
   if (allMatching === ids.length > 0) command.error('error: name letters by their ids, or give --all-matching');
   const filter = filterOf(flags);
-  await run(async (desk) => {
-    const matching = (max: number): AsyncIterable<DeadLetterSummary> => desk.parkedMatching(filter, max);
-    const total = allMatching ? Math.min(limit, await desk.count({ ...filter, state: 'parked' })) : ids.length;
+  await run(async (admin) => {
+    const matching = (max: number): AsyncIterable<DeadLetterSummary> => admin.parkedMatching(filter, max);
+    const total = allMatching ? Math.min(limit, await admin.count({ ...filter, state: 'parked' })) : ids.length;
     const mustAsk = allMatching && total > ASK_ABOVE && !yes;
     if (flags.dryRun || mustAsk) {
-      await dryRun(allMatching ? matching(limit) : lettersOf(desk, ids), total, json);
+      await dryRun(allMatching ? matching(limit) : deadLettersOf(admin, ids), total, json);
       if (flags.dryRun) return;
       console.error(`More than ${ASK_ABOVE} letters match. Add --yes to go on.`);
       process.exitCode = EXIT_USAGE;
       return;
     }
-    const letterIds = allMatching ? idsOf(matching(limit)) : ids;
+    const deadLetterIds = allMatching ? idsOf(matching(limit)) : ids;
     const pace = { perSecond: rate, inFlightMax: IN_FLIGHT_MAX };
-    if (!(await workThroughLetters(desk, { letterIds, total, pace, json, end, work: workOn(desk) }))) {
+    if (!(await workThroughDeadLetters(admin, { deadLetterIds, total, pace, json, end, work: workOn(admin) }))) {
       process.exitCode = EXIT_PARTLY;
     }
   });
@@ -168,12 +179,12 @@ async function work(
 
 const DRY_RUN_SHOWN = 20;
 
-async function dryRun(letters: AsyncIterable<DeadLetterSummary>, total: number, json: boolean): Promise<void> {
+async function dryRun(deadLetters: AsyncIterable<DeadLetterSummary>, total: number, json: boolean): Promise<void> {
   let shown = 0;
   if (!json) printHeading();
-  for await (const letter of letters) {
-    if (json) console.log(JSON.stringify(summaryBody(letter)));
-    else printSummary(letter);
+  for await (const deadLetter of deadLetters) {
+    if (json) console.log(JSON.stringify(summaryBody(deadLetter)));
+    else printSummary(deadLetter);
     if (!json && ++shown === DRY_RUN_SHOWN && total > shown) {
       console.log(`… and ${total - shown} more`);
       break;
@@ -182,14 +193,14 @@ async function dryRun(letters: AsyncIterable<DeadLetterSummary>, total: number, 
   if (!json) console.log(`${total} would be worked on; nothing was done.`);
 }
 
-async function* idsOf(letters: AsyncIterable<DeadLetterSummary>): AsyncGenerator<string> {
-  for await (const { letterId } of letters) yield letterId;
+async function* idsOf(deadLetters: AsyncIterable<DeadLetterSummary>): AsyncGenerator<string> {
+  for await (const { deadLetterId } of deadLetters) yield deadLetterId;
 }
 
-async function* lettersOf(desk: DeadLetterDesk, ids: readonly string[]): AsyncGenerator<DeadLetterSummary> {
-  for (const letterId of ids) {
-    const letter = await desk.find(letterId);
-    if (letter === null) throw new CliError(`there is no dead letter ${letterId}.`);
-    yield letter;
+async function* deadLettersOf(admin: DeadLetterAdmin, ids: readonly string[]): AsyncGenerator<DeadLetterSummary> {
+  for (const deadLetterId of ids) {
+    const deadLetter = await admin.find(deadLetterId);
+    if (deadLetter === null) throw new CliError(`there is no dead letter ${deadLetterId}.`);
+    yield deadLetter;
   }
 }

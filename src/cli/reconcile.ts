@@ -1,12 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withReconcileDesk } from '../programs/reconcile-desk.js';
+import { withReconcileAdmin } from '../programs/reconcile-admin.js';
 import { loadConfig } from '../core/config/load.js';
 import { isSaleId } from '../core/ids.js';
 import { COMPENSATED_KINDS, type CompensatedKind } from '../core/sale-finding.js';
 import { jobBody, runBody, saleResultBody } from '../http/reconcile-bodies.js';
 import { createLog } from '../programs/log.js';
-import { JOB_STATES, type JobState } from '../core/ports/compensation-book.js';
-import type { ReconcileDesk } from '../recovery/reconcile/reconcile-desk.js';
+import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
+import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../recovery/reconcile/run-tally.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
@@ -63,24 +63,24 @@ export function reconcileCommand(): Command {
     .option('--apply', 'make compensation jobs of what is found, and work them off')
     .option('--wait <seconds>', 'how long repairs are followed', parseWhole(0, 3600), WAIT_SECONDS_DEFAULT)
     .option('--json', 'one JSON line per sale, and one for the run')
-    .action((flags: RunFlags) => run((desk) => reconcileSales(desk, flags)));
+    .action((flags: RunFlags) => run((admin) => reconcileSales(admin, flags)));
 
   addLimits(reconcile.command('jobs').description('compensation jobs, oldest first'))
     .addOption(new Option('--state <state>', 'where they stand').choices(JOB_STATES))
     .addOption(new Option('--kind <kind>', 'what was found').choices(COMPENSATED_KINDS))
     .option('--after <jobId>', 'go on behind this job', parseJobId)
-    .action((_flags: unknown, command: Command) => run((desk) => listJobs(desk, command.optsWithGlobals())));
+    .action((_flags: unknown, command: Command) => run((admin) => listJobs(admin, command.optsWithGlobals())));
 
   reconcile
     .command('retry')
     .description('give a job a new run of attempts, from now on')
     .argument('<jobId>', 'as `reconcile jobs` shows it', parseJobId)
     .action((jobId: string, _flags: unknown, command: Command) =>
-      run((desk) => retry(desk, jobId, command.optsWithGlobals<{ json?: boolean }>().json)),
+      run((admin) => retry(admin, jobId, command.optsWithGlobals<{ json?: boolean }>().json)),
     );
 
   addLimits(reconcile.command('runs').description('runs, newest first')).action((_flags: unknown, command: Command) =>
-    run((desk) => listRuns(desk, command.optsWithGlobals())),
+    run((admin) => listRuns(admin, command.optsWithGlobals())),
   );
   return reconcile;
 }
@@ -99,12 +99,12 @@ function parseJobId(text: string): string {
   return text;
 }
 
-async function run(task: (desk: ReconcileDesk) => Promise<void>): Promise<void> {
+async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'reconcile', 'log'], process.env);
-  await withReconcileDesk(config, createLog('reconcile', 'error'), task);
+  await withReconcileAdmin(config, createLog('reconcile', 'error'), task);
 }
 
-async function reconcileSales(desk: ReconcileDesk, { sale, apply = false, wait, json }: RunFlags): Promise<void> {
+async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait, json }: RunFlags): Promise<void> {
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   process.once('SIGINT', stop).once('SIGTERM', stop);
@@ -114,20 +114,20 @@ async function reconcileSales(desk: ReconcileDesk, { sale, apply = false, wait, 
   };
   if (!json) printSaleHeading();
   const request = { apply, waitMs: wait * 1000, actor: operatorName(), signal: stopping.signal };
-  const result = await desk.run(sale === undefined ? request : { ...request, saleId: sale }, show);
+  const result = await admin.run(sale === undefined ? request : { ...request, saleId: sale }, show);
   process.off('SIGINT', stop).off('SIGTERM', stop);
   if (json) console.log(JSON.stringify(result));
   else console.error(`Sales compared: ${result.salesCompared}; ${result.outcome}.`);
   if (result.outcome !== 'match') process.exitCode = EXIT_PARTLY;
 }
 
-async function listJobs(desk: ReconcileDesk, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
+async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
   const filter = {
     ...(sale === undefined ? {} : { saleId: sale }),
     ...(state === undefined ? {} : { state }),
     ...(kind === undefined ? {} : { kind }),
   };
-  const jobs = await desk.jobs(filter, { max: limit, ...(after === undefined ? {} : { afterId: after }) });
+  const jobs = await admin.jobs(filter, { max: limit, ...(after === undefined ? {} : { afterId: after }) });
   if (!json) printJobHeading();
   for (const job of jobs) {
     if (json) console.log(JSON.stringify(jobBody(job)));
@@ -136,16 +136,16 @@ async function listJobs(desk: ReconcileDesk, { sale, state, kind, after, limit, 
   if (!json && jobs.length === limit) console.error(`There may be more: add --after ${jobs.at(-1)?.jobId}.`);
 }
 
-async function retry(desk: ReconcileDesk, jobId: string, json: boolean | undefined): Promise<void> {
-  const outcome = await desk.retry(jobId, operatorName());
+async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undefined): Promise<void> {
+  const outcome = await admin.retry(jobId, operatorName());
   if (outcome === 'not_found') throw new CliError(`there is no compensation job ${jobId}.`);
   if (outcome === 'not_retryable') throw new CliError(`job ${jobId} was given up: the row of its purchase is failed.`);
   if (json) console.log(JSON.stringify({ jobId, outcome }));
   else console.log(outcome === 'retried' ? 'The keeper tries it again now.' : 'It was compensated before.');
 }
 
-async function listRuns(desk: ReconcileDesk, { sale, limit, json }: ListFlags): Promise<void> {
-  const runs = await desk.runs(sale === undefined ? {} : { saleId: sale }, limit);
+async function listRuns(admin: ReconcileAdmin, { sale, limit, json }: ListFlags): Promise<void> {
+  const runs = await admin.runs(sale === undefined ? {} : { saleId: sale }, limit);
   if (!json) printRunHeading();
   for (const one of runs) {
     if (json) console.log(JSON.stringify(runBody(one)));

@@ -1,10 +1,15 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withRefundBook } from '../programs/refund-session.js';
+import { withRefundRepository } from '../programs/refund-session.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
 import { refundBody } from '../http/refund-body.js';
-import { REFUND_STATES, type RefundBook, type RefundState, type StoredRefund } from '../core/ports/refund-book.js';
+import {
+  REFUND_STATES,
+  type RefundRepository,
+  type RefundState,
+  type StoredRefund,
+} from '../core/ports/refund-repository.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { parseWhole } from './options.js';
@@ -40,13 +45,15 @@ export function refundsCommand(): Command {
     .option('--after <paymentId>', 'go on behind this one', parsePaymentId)
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per refund')
-    .action((flags: ListFlags) => run((book) => list(book, flags)));
+    .action((flags: ListFlags) => run((repository) => list(repository, flags)));
   refunds
     .command('done')
     .description('take a refund on, to pay it by hand')
     .argument('<paymentId>', 'as `refunds list` shows it', parsePaymentId)
     .option('--json', 'print one JSON line')
-    .action((paymentId: string, { json }: { json?: boolean }) => run((book) => takeOn(book, paymentId, json)));
+    .action((paymentId: string, { json }: { json?: boolean }) =>
+      run((repository) => takeOn(repository, paymentId, json)),
+    );
   return refunds;
 }
 
@@ -55,20 +62,20 @@ function parsePaymentId(text: string): string {
   return text;
 }
 
-async function run(task: (book: RefundBook) => Promise<void>): Promise<void> {
-  await withRefundBook(loadConfig(['mysql'], process.env).mysql, task);
+async function run(task: (repository: RefundRepository) => Promise<void>): Promise<void> {
+  await withRefundRepository(loadConfig(['mysql'], process.env).mysql, task);
 }
 
-async function list(book: RefundBook, { state, after, limit, json }: ListFlags): Promise<void> {
+async function list(repository: RefundRepository, { state, after, limit, json }: ListFlags): Promise<void> {
   const page = { max: limit, ...(after === undefined ? {} : { afterPaymentId: after }) };
-  const found = await book.list(state === 'all' ? {} : { state }, page);
+  const found = await repository.list(state === 'all' ? {} : { state }, page);
   if (!json) console.log(line('payment', 'since', 'state', 'order', 'cents', 'tries', 'reason', 'last error'));
   for (const refund of found) console.log(json ? JSON.stringify(refundBody(refund)) : lineOf(refund));
   if (!json && found.length === limit) console.error(`There may be more: add --after ${found.at(-1)?.paymentId}.`);
 }
 
-async function takeOn(book: RefundBook, paymentId: string, json: boolean | undefined): Promise<void> {
-  const answer = await book.takeOn(paymentId, operatorName());
+async function takeOn(repository: RefundRepository, paymentId: string, json: boolean | undefined): Promise<void> {
+  const answer = await repository.takeOn(paymentId, operatorName());
   switch (answer.outcome) {
     case 'done': {
       const { amountCents, orderId } = answer.refund;

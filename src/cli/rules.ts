@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
-import { withRuleDesk } from '../programs/rule-desk-session.js';
+import { withRuleAdmin } from '../programs/rule-admin-session.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import type { RuleDesk } from '../admission/rules/rule-desk.js';
+import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { parseRules, type RuleReason } from '../admission/rules/rule-set.js';
 import { checkedRulesBody, ruleChangeBody } from '../http/rule-bodies.js';
 import { readRulesDocument, type RulesDocument } from '../http/routes/rules-document.js';
@@ -40,7 +40,7 @@ export function rulesCommand(): Command {
     .description('the newest rules, with every default filled in')
     .argument('[version]', 'an older version, as it was published', parseWhole(1, VERSION_MAX))
     .option('--json', 'print one JSON line')
-    .action((version: number | undefined, flags: Flags) => run((desk) => show(desk, version, flags)));
+    .action((version: number | undefined, flags: Flags) => run((admin) => show(admin, version, flags)));
   rules
     .command('check')
     .description('say what is wrong with a file of rules')
@@ -58,17 +58,17 @@ export function rulesCommand(): Command {
     .description('who published rules, the newest first')
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per version')
-    .action((flags: Flags & { limit: number }) => run((desk) => history(desk, flags)));
+    .action((flags: Flags & { limit: number }) => run((admin) => history(admin, flags)));
   return rules;
 }
 
-async function run(task: (desk: RuleDesk) => Promise<void>): Promise<void> {
+async function run(task: (admin: RuleAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'log'], process.env);
-  await withRuleDesk(config, createLog('rules', 'error'), task);
+  await withRuleAdmin(config, createLog('rules', 'error'), task);
 }
 
-async function show(desk: RuleDesk, version: number | undefined, { json }: Flags): Promise<void> {
-  const stored = version === undefined ? await desk.show() : await desk.find(version);
+async function show(admin: RuleAdmin, version: number | undefined, { json }: Flags): Promise<void> {
+  const stored = version === undefined ? await admin.show() : await admin.find(version);
   if (stored === null) throw new CliError(`there is no version ${version} of the rules.`);
   console.log(JSON.stringify(stored, null, json ? 0 : 2));
 }
@@ -86,8 +86,8 @@ async function check(file: string, { json }: Flags): Promise<void> {
 async function set(file: string, { json }: Flags): Promise<void> {
   const { version, rules } = await documentIn(file);
   if (version === undefined) throw new CliError(`${file}: version must say which version these rules were made from.`);
-  await run(async (desk) => {
-    const answer = await desk.publish(rules, version, operatorName());
+  await run(async (admin) => {
+    const answer = await admin.publish(rules, version, operatorName());
     switch (answer.outcome) {
       case 'published': {
         if (json) return console.log(JSON.stringify(answer));
@@ -106,8 +106,8 @@ async function set(file: string, { json }: Flags): Promise<void> {
   });
 }
 
-async function history(desk: RuleDesk, { limit, json }: Flags & { limit: number }): Promise<void> {
-  const changes = await desk.history(limit);
+async function history(admin: RuleAdmin, { limit, json }: Flags & { limit: number }): Promise<void> {
+  const changes = await admin.history(limit);
   if (!json) console.log(line('version', 'at', 'by'));
   for (const change of changes) {
     const { version, atMs, actor } = change;

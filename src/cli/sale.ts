@@ -1,15 +1,15 @@
 import { Command } from 'commander';
-import { withSaleDesk } from '../programs/sale-desk-session.js';
+import { withSaleAdmin } from '../programs/sale-admin-session.js';
 import { loadConfig } from '../core/config/load.js';
 import type { Sale } from '../core/sale.js';
 import { BUCKETS_MAX } from '../core/unit-transfer.js';
 import { createLog } from '../programs/log.js';
-import type { DeskAnswer, SaleDesk } from '../sales/sale-desk.js';
+import type { SaleAdminAnswer, SaleAdmin } from '../sales/sale-admin.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { parseTime, parseWhole } from './options.js';
 import { saleRepairCommand } from './sale-repair.js';
-import { saleScatterCommand } from './sale-scatter.js';
+import { saleReshardCommand } from './sale-reshard.js';
 
 interface CreateOptions {
   sku: string;
@@ -37,7 +37,7 @@ export function saleCommand(): Command {
     .option('--opens-at <time>', 'ISO 8601, now, or +10m', parseTime, Date.now())
     .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)', parseTime)
     .option('--json', 'print one JSON line')
-    .action((options: CreateOptions) => run(options.json, (desk) => create(desk, options)));
+    .action((options: CreateOptions) => run(options.json, (admin) => create(admin, options)));
 
   const moves = {
     warm: 'load the stock into Redis',
@@ -52,7 +52,7 @@ export function saleCommand(): Command {
       .argument('<saleId>')
       .option('--json', 'print one JSON line')
       .action((saleId: string, options: { json?: boolean }) =>
-        run(options.json, async (desk) => saleOf(saleId, await desk[verb](saleId, operatorName()))),
+        run(options.json, async (admin) => saleOf(saleId, await admin[verb](saleId, operatorName()))),
       );
   }
   sale
@@ -61,29 +61,29 @@ export function saleCommand(): Command {
     .argument('<saleId>')
     .option('--json', 'print one JSON line')
     .action((saleId: string, options: { json?: boolean }) =>
-      run(options.json, async (desk) => saleOf(saleId, found(await desk.show(saleId)))),
+      run(options.json, async (admin) => saleOf(saleId, found(await admin.show(saleId)))),
     );
-  return sale.addCommand(saleRepairCommand()).addCommand(saleScatterCommand());
+  return sale.addCommand(saleRepairCommand()).addCommand(saleReshardCommand());
 }
 
-async function run(json: boolean | undefined, work: (desk: SaleDesk) => Promise<Sale>): Promise<void> {
+async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
-  const sale = await withSaleDesk(config, createLog('sale', 'warn'), work);
+  const sale = await withSaleAdmin(config, createLog('sale', 'warn'), work);
   if (json) console.log(JSON.stringify(sale));
   else printSale(sale);
 }
 
-const create = (desk: SaleDesk, options: CreateOptions): Promise<Sale> => {
+const create = (admin: SaleAdmin, options: CreateOptions): Promise<Sale> => {
   const { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAt } = options;
   const closesAtMs = options.closesAt ?? opensAt + 86_400_000;
   if (closesAtMs <= opensAt) throw new CliError('--closes-at must be after --opens-at.');
   const sale = { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs: opensAt, closesAtMs };
-  return desk.create(sale, operatorName());
+  return admin.create(sale, operatorName());
 };
 
-const found = (sale: Sale | null): DeskAnswer => (sale ? { outcome: 'done', sale } : { outcome: 'not_found' });
+const found = (sale: Sale | null): SaleAdminAnswer => (sale ? { outcome: 'done', sale } : { outcome: 'not_found' });
 
-function saleOf(saleId: string, answer: DeskAnswer): Sale {
+function saleOf(saleId: string, answer: SaleAdminAnswer): Sale {
   switch (answer.outcome) {
     case 'done':
       return answer.sale;

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { withRuleDesk } from '../programs/rule-desk-session.js';
+import { withRuleAdmin } from '../programs/rule-admin-session.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import { SwitchDesk, type SwitchAnswer, type Unfit } from '../admission/degrade/switch-desk.js';
+import { SwitchAdmin, type SwitchAnswer, type Unfit } from '../admission/degrade/switch-admin.js';
 import { readSwitchArguments, type SwitchChange, type SwitchRow } from '../admission/degrade/switches.js';
 import { switchedBody, switchesBody } from '../http/switch-bodies.js';
 import { createLog } from '../programs/log.js';
@@ -51,7 +51,7 @@ async function act(
 ): Promise<void> {
   if (endpoint === undefined) {
     if (flags.percent !== undefined) command.error('error: --percent needs an endpoint and a level');
-    return run((desk) => show(desk, flags));
+    return run((admin) => show(admin, flags));
   }
   if (level === undefined) return command.error(`error: which level for ${printable(endpoint)}? L0 to L4`);
   const read = readSwitchArguments(endpoint, level, flags.percent);
@@ -59,17 +59,17 @@ async function act(
     const wrong = read.errors.map(({ field, message }) => `${field}: ${message}`).join('; ');
     return command.error(`error: ${printable(wrong)}`);
   }
-  await run((desk) => set(desk, read.change, flags));
+  await run((admin) => set(admin, read.change, flags));
 }
 
-async function run(task: (desk: SwitchDesk) => Promise<void>): Promise<void> {
+async function run(task: (admin: SwitchAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'log'], process.env);
-  await withRuleDesk(config, createLog('switch', 'error'), (rules) => task(new SwitchDesk(rules)));
+  await withRuleAdmin(config, createLog('switch', 'error'), (rules) => task(new SwitchAdmin(rules)));
 }
 
 /** @throws CliError when the rules cannot be read */
-export async function show(desk: Pick<SwitchDesk, 'show'>, { json }: Flags): Promise<void> {
-  const found = await desk.show();
+export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Flags): Promise<void> {
+  const found = await admin.show();
   if (found.outcome === 'rules_unfit') throw unfit(found);
   if (json) return console.log(JSON.stringify(switchesBody(found)));
   console.log(line('endpoint', 'level', 'percent', 'in force'));
@@ -77,8 +77,8 @@ export async function show(desk: Pick<SwitchDesk, 'show'>, { json }: Flags): Pro
 }
 
 /** @throws CliError when it was not set */
-export async function set(desk: Pick<SwitchDesk, 'set'>, change: SwitchChange, { json }: Flags): Promise<void> {
-  const answer = await desk.set(change, operatorName());
+export async function set(admin: Pick<SwitchAdmin, 'set'>, change: SwitchChange, { json }: Flags): Promise<void> {
+  const answer = await admin.set(change, operatorName());
   switch (answer.outcome) {
     case 'switched':
       return console.log(json ? JSON.stringify(switchedBody(answer)) : told(answer));

@@ -1,5 +1,5 @@
 import type { Clock } from './ports/clock.js';
-import type { KeeperMeters } from './ports/keeper-meters.js';
+import type { KeeperMetrics } from './ports/keeper-metrics.js';
 import type { Log } from './ports/log.js';
 
 /** Periodic work. One run does a bounded amount and may be repeated, by two keepers at once too. */
@@ -12,7 +12,7 @@ export interface Job {
 export interface LoopPorts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly meters: KeeperMeters;
+  readonly metrics: KeeperMetrics;
 }
 
 /** A job that runs five times a second and fails each time is told so often: an outage must not fill the disk. */
@@ -20,18 +20,18 @@ const TOLD_AGAIN_MS = 10_000;
 
 /** Runs a job again and again, `everyMs` apart, until the signal aborts; resolves when the last run has ended. */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
-  const { clock, log, meters } = ports;
+  const { clock, log, metrics } = ports;
   let failures = 0;
   let toldMs = -Infinity;
   while (!signal.aborted) {
     const startedMs = clock.nowMs();
     try {
       await job.runOnce();
-      meters.jobRan(job.name, 'done', clock.nowMs() - startedMs);
+      metrics.jobRan(job.name, 'done', clock.nowMs() - startedMs);
       if (failures > 1) log.info({ job: job.name, failures }, 'a keeper job runs again');
       failures = 0;
     } catch (err) {
-      meters.jobRan(job.name, 'failed', clock.nowMs() - startedMs);
+      metrics.jobRan(job.name, 'failed', clock.nowMs() - startedMs);
       failures++;
       if (failures === 1 || clock.nowMs() - toldMs >= TOLD_AGAIN_MS) {
         toldMs = clock.nowMs();

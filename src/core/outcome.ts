@@ -34,7 +34,7 @@ export const REFUSALS = [
 export type Refusal = (typeof REFUSALS)[number];
 
 /** What a script says of one purchase that it did not let through. */
-export type LedgerAnswer =
+export type StoreAnswer =
   | { readonly outcome: 'replayed'; readonly entry: RequestEntry }
   | {
       readonly outcome: Extract<

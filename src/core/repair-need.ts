@@ -1,9 +1,9 @@
-import type { LedgerSaleState, Sale } from './sale.js';
+import type { StoredSaleState, Sale } from './sale.js';
 
 /** What must be known of a bucket to tell whether it can be trusted. */
 export interface StandingOfBucket {
   /** Null: not loaded. */
-  readonly state: LedgerSaleState | null;
+  readonly state: StoredSaleState | null;
   readonly epoch: number;
   /** Whether its server is the one that it was loaded or rebuilt on. */
   readonly stamped: boolean;

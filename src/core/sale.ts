@@ -2,7 +2,7 @@ export const SALE_STATES = ['draft', 'warm', 'open', 'paused', 'closed'] as cons
 export type SaleState = (typeof SALE_STATES)[number];
 
 /** The state that only Redis knows: books are being rebuilt, nobody may buy. */
-export type LedgerSaleState = Exclude<SaleState, 'draft'> | 'repair';
+export type StoredSaleState = Exclude<SaleState, 'draft'> | 'repair';
 
 /** Every move a sale may make. Nothing else changes `sales.state`. */
 export const SALE_TRANSITIONS: Record<SaleState, readonly SaleState[]> = {
@@ -52,7 +52,8 @@ export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch'>;
  * What the gate knows of a sale (P1 READY / NOT_FOUND / LOADING; SOLD_OUT is the local flag).
  * `loading`: another process is reading it right now, ask again.
  */
-export type SaleCard = { readonly card: 'ready'; readonly sale: Sale } | { readonly card: 'not_found' | 'loading' };
+export type SaleSnapshot =
+  { readonly snapshot: 'ready'; readonly sale: Sale } | { readonly snapshot: 'not_found' | 'loading' };
 
 /**
  * The bucket a buyer belongs to while the sale has so many. FNV-1a over the user id. Units move between buckets; buyers

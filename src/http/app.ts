@@ -2,7 +2,7 @@ import express, { type Express } from 'express';
 import { createFastLane } from './fast-lane.js';
 import { type Lifecycle, Replies } from './respond.js';
 import { mountAdminSales } from './routes/admin-sales.js';
-import { mountScatter } from './routes/scatter.js';
+import { mountReshard } from './routes/reshard.js';
 import { mountAudit } from './routes/audit.js';
 import { mountDeadLetters } from './routes/dead-letters.js';
 import { createErrorHandler } from './routes/errors.js';
@@ -49,7 +49,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountOrderMoves(router, services);
   mountPaymentWebhook(router, services);
   mountAdminSales(router, services);
-  mountScatter(router, services);
+  mountReshard(router, services);
   mountDeadLetters(router, services);
   mountReconcile(router, services);
   mountRefunds(router, services);
@@ -59,7 +59,7 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   mountTraces(router, services);
   mountProbes(router, services, lifecycle);
 
-  const other = new Replies('other', { meters: services.meters, lifecycle });
+  const other = new Replies('other', { metrics: services.metrics, lifecycle });
   app.use((req, res) => other.problem(req, res, 'route_not_found'));
   app.use(createErrorHandler(services, other));
   return app;

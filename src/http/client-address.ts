@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { readAddress } from '../core/address.js';
+import { readAddress } from '../core/ip-address.js';
 import type { NetworkSet } from '../admission/lists/network-set.js';
 
 /** The IP address of the client as text; empty when its connection is gone. */

@@ -3,10 +3,10 @@ import { OperationalError } from '../core/errors.js';
 import { isId, isSaleId } from '../core/ids.js';
 import type { Verdict } from '../admission/layer.js';
 import type { SignatureHead } from '../admission/sign/request-signatures.js';
-import type { Visit } from '../admission/visit.js';
+import type { Caller } from '../admission/caller.js';
 import { collectBody, hasLongBody } from './body.js';
 import { Denied } from './denied.js';
-import { entryAnswer } from './entry-answers.js';
+import { admissionAnswer } from './admission-answers.js';
 import { unavailableDetail, type ProblemCode, type ProblemParts } from './problem.js';
 import { refusalAnswer } from './purchase-answers.js';
 import { beginSignature, checkPass, vouch } from './purchase-door.js';
@@ -15,7 +15,7 @@ import { promisesJson, readQuantity, saleIdOf, traceOf } from './purchase-reques
 import { AnswerCounter, AnswersTogether, problemAnswer, send, type Answer, type Lifecycle } from './respond.js';
 import type { HttpServices } from './services.js';
 import { unauthorizedParts } from './unauthorized.js';
-import { visitOf } from './visit.js';
+import { callerOf } from './caller.js';
 
 export type FastLaneServices = Pick<
   HttpServices,
@@ -27,7 +27,7 @@ export type FastLaneServices = Pick<
   | 'tokens'
   | 'gate'
   | 'getPurchase'
-  | 'meters'
+  | 'metrics'
   | 'log'
   | 'onBug'
 >;
@@ -43,7 +43,7 @@ interface Asked {
 
 /** What the entry has to do with a request. */
 interface Guest {
-  readonly visit: Visit;
+  readonly caller: Caller;
   /** Null: this sale asks for none. */
   readonly signature: SignatureHead | null;
 }
@@ -85,7 +85,7 @@ class PurchaseLane {
     this.#services = services;
     this.#lifecycle = lifecycle;
     this.#refusals = new AnswersTogether(lifecycle);
-    this.#counter = new AnswerCounter(services.meters, 'purchase');
+    this.#counter = new AnswerCounter(services.metrics, 'purchase');
   }
 
   serve(req: IncomingMessage, res: ServerResponse, saleId: string): void {
@@ -98,8 +98,8 @@ class PurchaseLane {
       if (!entry.isOn) return this.#identify(asked, null);
       const signature = beginSignature(req, saleId, this.#services);
       if (signature instanceof Denied) return this.#deny(asked, signature);
-      const visit = visitOf(req, 'purchase', this.#services);
-      this.#after(entry.stranger(visit), asked, () => this.#identify(asked, { visit, signature }));
+      const caller = callerOf(req, 'purchase', this.#services);
+      this.#after(entry.anonymous(caller), asked, () => this.#identify(asked, { caller, signature }));
     } catch (error) {
       this.#fail(req, res, requestId, error);
     }
@@ -120,14 +120,14 @@ class PurchaseLane {
     const early = hasLongBody(req) ? null : gate.refuseEarly(saleId, who.userId, requestId);
     if (early !== null) return this.#refuse(call, early, refusalAnswer(early, requestId));
     if (guest === null) return this.#read(call);
-    this.#after(entry.buyer(guest.visit, who.userId), call, () => this.#read(call));
+    this.#after(entry.buyer(guest.caller, who.userId), call, () => this.#read(call));
   }
 
   /** Goes on if the entry lets it: at once, unless the entry itself must ask somebody. */
   #after(verdict: Verdict, asked: Asked, next: () => void): void {
     if (verdict === null) return next();
     const { req, res, requestId } = asked;
-    if (!(verdict instanceof Promise)) return this.#refuse(asked, verdict.word, entryAnswer(verdict, requestId));
+    if (!(verdict instanceof Promise)) return this.#refuse(asked, verdict.word, admissionAnswer(verdict, requestId));
     verdict
       .then((late) => this.#after(late, asked, next))
       .catch((error: unknown) => this.#fail(req, res, requestId, error));

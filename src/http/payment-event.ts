@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isOrderId, isPaymentId } from '../core/ids.js';
-import type { Payment } from '../core/ports/order-moves.js';
+import type { Payment } from '../core/ports/order-transitions.js';
 
 /** The one event that moves an order. Others are taken and left: a provider sends what it likes. */
 export const PAYMENT_SUCCEEDED = 'payment.succeeded';

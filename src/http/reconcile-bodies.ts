@@ -1,4 +1,4 @@
-import type { CompensationJob } from '../core/ports/compensation-book.js';
+import type { CompensationJob } from '../core/ports/compensation-repository.js';
 import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
 import type { SaleResult } from '../recovery/reconcile/run-tally.js';
 

@@ -1,4 +1,4 @@
-import type { StoredRefund } from '../core/ports/refund-book.js';
+import type { StoredRefund } from '../core/ports/refund-repository.js';
 
 /** A refund as a program reads it: times in ISO 8601. */
 export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund): object => ({

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpMeters, HttpRoute } from '../core/ports/http-meters.js';
+import type { HttpMetrics, HttpRoute } from '../core/ports/http-metrics.js';
 import { hasLongBody } from './body.js';
 import { problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
 
@@ -18,19 +18,19 @@ export const newLifecycle = (): Lifecycle => ({ draining: false, polls: new Set(
 
 /** Counters of one route, each bound when its code is first answered. */
 export class AnswerCounter {
-  readonly #meters: HttpMeters;
+  readonly #metrics: HttpMetrics;
   readonly #route: HttpRoute;
   readonly #bound = new Map<string, () => void>();
 
-  constructor(meters: HttpMeters, route: HttpRoute) {
-    this.#meters = meters;
+  constructor(metrics: HttpMetrics, route: HttpRoute) {
+    this.#metrics = metrics;
     this.#route = route;
   }
 
   count(code: string): void {
     let add = this.#bound.get(code);
     if (!add) {
-      add = this.#meters.answered(this.#route, code);
+      add = this.#metrics.answered(this.#route, code);
       this.#bound.set(code, add);
     }
     add();
@@ -109,9 +109,9 @@ export class Replies {
   readonly #lifecycle: Lifecycle;
   readonly #counter: AnswerCounter;
 
-  constructor(route: HttpRoute, shared: { readonly meters: HttpMeters; readonly lifecycle: Lifecycle }) {
+  constructor(route: HttpRoute, shared: { readonly metrics: HttpMetrics; readonly lifecycle: Lifecycle }) {
     this.#lifecycle = shared.lifecycle;
-    this.#counter = new AnswerCounter(shared.meters, route);
+    this.#counter = new AnswerCounter(shared.metrics, route);
   }
 
   /** @param word what the counter is labelled with: a status or outcome word */

@@ -62,8 +62,8 @@ export function createHttpServer(services: HttpServices, options: HttpServerOpti
   server.timeout = options.stalledTimeoutMs ?? STALLED_TIMEOUT_MS;
   server.maxConnections = options.maxConnections;
   const sockets = trackSockets(server);
-  const other = new AnswerCounter(services.meters, 'other');
-  server.on('drop', () => services.meters.connectionDropped());
+  const other = new AnswerCounter(services.metrics, 'other');
+  server.on('drop', () => services.metrics.connectionDropped());
   server.on('clientError', (error, socket) => {
     const code = answerClientError(error, socket);
     if (code !== null) other.count(code);

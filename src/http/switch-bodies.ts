@@ -1,4 +1,4 @@
-import type { FoundSwitches, SwitchAnswer } from '../admission/degrade/switch-desk.js';
+import type { FoundSwitches, SwitchAnswer } from '../admission/degrade/switch-admin.js';
 
 type Switched = Extract<SwitchAnswer, { outcome: 'switched' }>;
 

@@ -1,6 +1,6 @@
 import { escape } from 'mysql2';
 import { Bug } from '../core/errors.js';
-import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-book.js';
+import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-repository.js';
 import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
 

@@ -3,7 +3,7 @@ import { assert, OperationalError } from '../core/errors.js';
 import { statesBefore, type OrderState } from '../core/order.js';
 import { homeBucket } from '../core/sale.js';
 import type { OrdersMoved } from '../core/ports/outbox.js';
-import type { Release } from '../core/ports/settlement-ledger.js';
+import type { Release } from '../core/ports/batch-store.js';
 import type { Transaction } from './pool.js';
 
 /** What a move needs of an order whose row this transaction has locked. BIGINT comes as a string. */

@@ -1,5 +1,5 @@
 import { mayMove } from '../core/order.js';
-import type { Payment, PayOutcome } from '../core/ports/order-moves.js';
+import type { Payment, PayOutcome } from '../core/ports/order-transitions.js';
 import { MysqlError } from './errors.js';
 import { LOCKED_COLUMNS, moveOrders, type LockedOrder } from './move-orders.js';
 import type { MysqlPool } from './pool.js';

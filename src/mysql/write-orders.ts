@@ -1,8 +1,8 @@
 import { escape } from 'mysql2';
 import type { FailureReason } from '../core/order.js';
-import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../core/ports/order-book.js';
+import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../core/ports/order-repository.js';
 import type { BatchRecorded } from '../core/ports/outbox.js';
-import type { Release } from '../core/ports/settlement-ledger.js';
+import type { Release } from '../core/ports/batch-store.js';
 import { MysqlError } from './errors.js';
 import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';

@@ -1,12 +1,12 @@
 import { assertNever } from '../core/errors.js';
 import type { Order } from '../core/order.js';
-import type { OrderBook } from '../core/ports/order-book.js';
-import type { OrderMoves } from '../core/ports/order-moves.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import { getOrder } from './get-order.js';
 
 export interface CancelPorts {
-  readonly book: Pick<OrderBook, 'findOrder'>;
-  readonly moves: Pick<OrderMoves, 'cancel'>;
+  readonly repository: Pick<OrderRepository, 'findOrder'>;
+  readonly moves: Pick<OrderTransitions, 'cancel'>;
 }
 
 /**
@@ -21,9 +21,9 @@ export type CancelAnswer =
  * @throws OperationalError mysql; it may be cancelled, so ask again
  */
 export async function cancelOrder(orderId: string, userId: string, ports: CancelPorts): Promise<CancelAnswer> {
-  if ((await getOrder(orderId, userId, ports.book)) === null) return { outcome: 'not_found' };
+  if ((await getOrder(orderId, userId, ports.repository)) === null) return { outcome: 'not_found' };
   const outcome = await ports.moves.cancel(orderId);
-  const order = await getOrder(orderId, userId, ports.book);
+  const order = await getOrder(orderId, userId, ports.repository);
   if (order === null) return { outcome: 'not_found' };
   switch (outcome) {
     case 'cancelled':

@@ -1,15 +1,15 @@
 import type { Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { purchaseKey } from '../core/purchase.js';
-import type { OrderBook, SaleTerms } from '../core/ports/order-book.js';
-import type { Claimed, SettlementLedger } from '../core/ports/settlement-ledger.js';
-import type { RetryReason } from '../core/ports/worker-meters.js';
+import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
+import type { Claimed, BatchStore } from '../core/ports/batch-store.js';
+import type { RetryReason } from '../core/ports/worker-metrics.js';
 import { isLate, requestName, type Known } from './draft-rows.js';
 import { lookUpRows } from './look-up.js';
 
 export interface ClaimPorts {
-  readonly book: Pick<OrderBook, 'findByPurchases'>;
-  readonly ledger: Pick<SettlementLedger, 'claim'>;
+  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly store: Pick<BatchStore, 'claim'>;
 }
 
 export interface Claims {
@@ -35,16 +35,16 @@ const NOBODY: Known['liveBuyers'] = new Set();
 export async function claimLate(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
-  { book, ledger }: ClaimPorts,
+  { repository, store }: ClaimPorts,
 ): Promise<Claims> {
-  const rows = await lookUpRows(batches, book);
+  const rows = await lookUpRows(batches, repository);
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
   const kept = new Map<Batch, RetryReason>();
   for (const batch of batches) {
     const { saleId, purchases } = batch;
     const recorded = purchases.filter((purchase) => rows.has(requestName(saleId, purchase))).map(purchaseKey);
     if (!isLate(batch, terms) || recorded.length === purchases.length) continue;
-    const said = await claim(batch, terms.get(saleId)?.epoch ?? 0, new Set(recorded), ledger);
+    const said = await claim(batch, terms.get(saleId)?.epoch ?? 0, new Set(recorded), store);
     if (typeof said === 'string') {
       kept.set(batch, said);
       continue;
@@ -60,10 +60,10 @@ async function claim(
   batch: Batch,
   epoch: number,
   recorded: ReadonlySet<string>,
-  ledger: ClaimPorts['ledger'],
+  store: ClaimPorts['store'],
 ): Promise<Extract<Claimed, { outcome: 'claimed' }> | RetryReason> {
   try {
-    const said = await ledger.claim(batch, epoch, recorded);
+    const said = await store.claim(batch, epoch, recorded);
     switch (said.outcome) {
       case 'claimed':
         return said;

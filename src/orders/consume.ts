@@ -2,9 +2,9 @@ import { OperationalError } from '../core/errors.js';
 import type { Undecodable } from '../core/message-body.js';
 import { retryDelayMs } from '../core/back-off.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { DeadLetterBook } from '../core/ports/dead-letters.js';
+import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
 import type { Delivery, DeliverySource } from '../core/ports/delivery-source.js';
-import type { ConsumeVerdict, KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { ConsumeVerdict, KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { Job } from '../core/job.js';
 
@@ -17,10 +17,10 @@ export interface ConsumePorts {
   readonly ready: () => Promise<void>;
   /** Works on one body. Every message comes at least once, so once more may do nothing. */
   readonly handle: (body: string) => Promise<Consumed>;
-  readonly letters: DeadLetterBook;
+  readonly deadLetters: DeadLetterRepository;
   readonly clock: Clock;
   readonly log: Log;
-  readonly meters: Pick<KeeperMeters, 'consumed'>;
+  readonly metrics: Pick<KeeperMetrics, 'consumed'>;
 }
 
 export interface ConsumeOptions {
@@ -86,7 +86,7 @@ async function takeOrGiveBack(
   try {
     await take(delivery, ports, options);
   } catch (error) {
-    ports.meters.consumed(options.group, 'failed');
+    ports.metrics.consumed(options.group, 'failed');
     // Who comes after it would meet the same outage; but poison, or a mistake of ours, must cost nobody else an attempt.
     const outage = error instanceof OperationalError && error.retryable;
     const back = outage ? [delivery, ...behind] : [delivery];
@@ -101,7 +101,7 @@ async function take(delivery: Delivery, ports: ConsumePorts, options: ConsumeOpt
   const { messageId, attempt } = delivery;
   const consumed = await ports.handle(delivery.body);
   const verdict: ConsumeVerdict = consumed.outcome;
-  ports.meters.consumed(group, verdict);
+  ports.metrics.consumed(group, verdict);
   switch (consumed.outcome) {
     case 'done':
       await delivery.ack();
@@ -119,11 +119,11 @@ async function take(delivery: Delivery, ports: ConsumePorts, options: ConsumeOpt
 async function park(
   delivery: Delivery,
   { outcome: reason, detail }: Undecodable,
-  { letters, log }: ConsumePorts,
+  { deadLetters, log }: ConsumePorts,
   { group, topic }: ConsumeOptions,
 ): Promise<void> {
   const { messageId, body, attempt: attempts, properties } = delivery;
-  await letters.park({
+  await deadLetters.park({
     ...{ messageId, group, originTopic: properties.get('topic') ?? topic, body, reason, detail, attempts },
     saleId: properties.get('saleId') ?? null,
     batchId: properties.get('batchId') ?? null,

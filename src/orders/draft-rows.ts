@@ -1,8 +1,8 @@
 import type { Batch } from '../core/batch.js';
 import { isLive, type FailureReason, type Order } from '../core/order.js';
 import { purchaseKey, type Purchase } from '../core/purchase.js';
-import type { SaleTerms } from '../core/ports/order-book.js';
-import type { Release, Settlement } from '../core/ports/settlement-ledger.js';
+import type { SaleTerms } from '../core/ports/order-repository.js';
+import type { Release, Settlement } from '../core/ports/batch-store.js';
 
 /** What a look-up found in the book. */
 export interface Known {

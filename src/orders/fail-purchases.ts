@@ -1,13 +1,13 @@
 import type { Batch } from '../core/batch.js';
 import type { FailureReason, Order } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { NewOrder, OrderBook, WritePlan } from '../core/ports/order-book.js';
-import type { Settlement } from '../core/ports/settlement-ledger.js';
+import type { NewOrder, OrderRepository, WritePlan } from '../core/ports/order-repository.js';
+import type { Settlement } from '../core/ports/batch-store.js';
 import { draftRows, requestName } from './draft-rows.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 
 export interface FailPorts {
-  readonly book: Pick<OrderBook, 'termsOf' | 'findByPurchases' | 'write'>;
+  readonly repository: Pick<OrderRepository, 'termsOf' | 'findByPurchases' | 'write'>;
   readonly minter: Pick<OrderIdMinter, 'renew' | 'mint'>;
   readonly clock: Clock;
 }
@@ -35,12 +35,12 @@ const NO_IDS_WAIT_MAX_MS = 250;
 export async function failPurchases(
   batch: Batch,
   reason: FailureReason,
-  { book, minter, clock }: FailPorts,
+  { repository, minter, clock }: FailPorts,
 ): Promise<FailedPurchases | 'contended' | 'unknown_sale'> {
-  const terms = await book.termsOf([batch.saleId]);
+  const terms = await repository.termsOf([batch.saleId]);
   if (!terms.has(batch.saleId)) return 'unknown_sale';
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const known = await book.findByPurchases(batch.saleId, batch.purchases);
+    const known = await repository.findByPurchases(batch.saleId, batch.purchases);
     const rows = new Map(known.map((row): [string, Order] => [requestName(batch.saleId, row), row]));
     const draft = draftRows([batch], terms, { rows, liveBuyers: new Set() });
     if (draft.rows.length > 0 || draft.releases.length > 0) {
@@ -53,7 +53,7 @@ export async function failPurchases(
       const orders = draft.rows.map(({ purchase }, index): NewOrder => {
         return { orderId: minted.orderIds[index] as string, batch, purchase, failure: reason };
       });
-      const { outcome } = await book.write(planOf(orders, draft.releases, terms));
+      const { outcome } = await repository.write(planOf(orders, draft.releases, terms));
       if (outcome !== 'written') {
         if (outcome === 'again') await clock.sleep(Math.ceil(AGAIN_MS * attempt * (0.5 + Math.random())));
         continue;

@@ -1,6 +1,6 @@
 import { isOrderId } from '../core/ids.js';
 import type { Order } from '../core/order.js';
-import type { OrderBook } from '../core/ports/order-book.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 
 /**
  * Reads one order of a buyer; null when there is none. The order of somebody else does not exist for him either, so
@@ -10,9 +10,9 @@ import type { OrderBook } from '../core/ports/order-book.js';
 export async function getOrder(
   orderId: string,
   userId: string,
-  book: Pick<OrderBook, 'findOrder'>,
+  repository: Pick<OrderRepository, 'findOrder'>,
 ): Promise<Order | null> {
   if (!isOrderId(orderId)) return null;
-  const order = await book.findOrder(orderId);
+  const order = await repository.findOrder(orderId);
   return order?.userId === userId ? order : null;
 }

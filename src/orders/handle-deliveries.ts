@@ -1,18 +1,18 @@
 import { decodeBatch, type Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { WRITER_RETRIES_MAX } from '../core/topics.js';
-import type { DeadLetterBook, DeadLetterReason } from '../core/ports/dead-letters.js';
+import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-letter-repository.js';
 import type { Delivery } from '../core/ports/delivery-source.js';
 import type { Log } from '../core/ports/log.js';
-import type { Settlement, SettlementLedger } from '../core/ports/settlement-ledger.js';
-import type { RetryReason, WorkerMeters } from '../core/ports/worker-meters.js';
+import type { Settlement, BatchStore } from '../core/ports/batch-store.js';
+import type { RetryReason, WorkerMetrics } from '../core/ports/worker-metrics.js';
 import { retryDelayMs } from '../core/back-off.js';
 import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
-  readonly ledger: Pick<SettlementLedger, 'settle' | 'park' | 'claim'>;
-  readonly letters: Pick<DeadLetterBook, 'park'>;
-  readonly meters: WorkerMeters;
+  readonly store: Pick<BatchStore, 'settle' | 'park' | 'claim'>;
+  readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
+  readonly metrics: WorkerMetrics;
   readonly log: Log;
 }
 
@@ -48,7 +48,7 @@ export async function openDeliveries(
 ): Promise<Held[]> {
   const held: Held[] = [];
   for (const delivery of deliveries) {
-    if (delivery.checkedBack) ports.meters.checkedBack();
+    if (delivery.checkedBack) ports.metrics.checkedBack();
     const decoded = decodeBatch(delivery.body);
     if (decoded.outcome === 'decoded') held.push({ delivery, batch: decoded.batch });
     else await park(delivery, null, decoded.outcome, decoded.detail, ports, options);
@@ -65,12 +65,12 @@ export async function handleDeliveries(
   ports: HandlePorts,
   options: HandleOptions,
 ): Promise<Postponed> {
-  const { meters, clock, log } = ports;
+  const { metrics, clock, log } = ports;
   const startedMs = clock.nowMs();
   const batches = held.map(({ batch }) => batch);
   const results = await recordBatches(batches, ports, options);
   const purchases = batches.reduce((sum, batch) => sum + batch.purchases.length, 0);
-  meters.batchesWritten(batches.length, purchases, clock.nowMs() - startedMs);
+  metrics.batchesWritten(batches.length, purchases, clock.nowMs() - startedMs);
 
   const recorded: Recorded[] = [];
   const postponed: Held[] = [];
@@ -81,20 +81,20 @@ export async function handleDeliveries(
       case 'recorded':
       case 'refused':
       case 'already_recorded':
-        meters.delivered(result.outcome, batch.purchases.length);
+        metrics.delivered(result.outcome, batch.purchases.length);
         recorded.push({ delivery, batch, orders: result.orders });
         break;
       case 'unknown_sale':
         await park(delivery, batch, 'unknown_sale', `there is no sale ${batch.saleId}`, ports, options);
         break;
       case 'retry': {
-        meters.retried(result.reason);
+        metrics.retried(result.reason);
         if (isPassing(result.reason)) {
           postponed.push({ delivery, batch });
           outage ??= result.error;
           break;
         }
-        meters.delivered('retry', batch.purchases.length);
+        metrics.delivered('retry', batch.purchases.length);
         const { reason, error } = result;
         log.warn({ batchId: batch.batchId, attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
         await delivery.retryAfter(retryDelayMs(delivery.attempt, options.retryFirstMs));
@@ -117,8 +117,8 @@ async function settleAndAck(recorded: readonly Recorded[], ports: HandlePorts): 
   if (recorded.length === 0) return;
   const startedMs = ports.clock.nowMs();
   try {
-    await ports.ledger.settle(recorded);
-    ports.meters.settled(ports.clock.nowMs() - startedMs);
+    await ports.store.settle(recorded);
+    ports.metrics.settled(ports.clock.nowMs() - startedMs);
     await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
@@ -140,7 +140,7 @@ async function settleAndAck(recorded: readonly Recorded[], ports: HandlePorts): 
  */
 async function unsettled({ delivery, batch }: Held, error: OperationalError, ports: HandlePorts): Promise<void> {
   const { batchId } = batch;
-  ports.meters.delivered('settle_failed', batch.purchases.length);
+  ports.metrics.delivered('settle_failed', batch.purchases.length);
   ports.log.warn({ batchId, attempt: delivery.attempt, error: error.message }, 'recorded, but not settled');
   if (delivery.attempt > WRITER_RETRIES_MAX) await delivery.ack();
   else await delivery.retryAfter(retryDelayMs(delivery.attempt));
@@ -152,13 +152,13 @@ async function park(
   batch: Batch | null,
   reason: DeadLetterReason & ('undecodable' | 'unknown_version' | 'unknown_sale'),
   detail: string,
-  { letters, ledger, meters, log }: HandlePorts,
+  { deadLetters, store, metrics, log }: HandlePorts,
   { group, topic, retryFirstMs }: HandleOptions,
 ): Promise<void> {
   const { messageId, body, attempt, properties } = delivery;
-  meters.delivered(reason, batch?.purchases.length ?? 0);
+  metrics.delivered(reason, batch?.purchases.length ?? 0);
   try {
-    await letters.park({
+    await deadLetters.park({
       messageId,
       group,
       originTopic: properties.get('topic') ?? topic,
@@ -169,7 +169,7 @@ async function park(
       detail,
       attempts: attempt,
     });
-    if (batch !== null) await ledger.park(batch);
+    if (batch !== null) await store.park(batch);
     await delivery.ack();
     log.error({ messageId, batchId: batch?.batchId, reason, detail }, 'message parked as a dead letter');
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Batch } from '../core/batch.js';
 import type { Order } from '../core/order.js';
 import type { Purchase } from '../core/purchase.js';
-import type { OrderBook, SaleTerms } from '../core/ports/order-book.js';
+import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import { buyerName, requestName, type Known } from './draft-rows.js';
 
 /**
@@ -11,14 +11,14 @@ import { buyerName, requestName, type Known } from './draft-rows.js';
 export async function lookUp(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
-  book: Pick<OrderBook, 'findByPurchases' | 'liveBuyers'>,
+  repository: Pick<OrderRepository, 'findByPurchases' | 'liveBuyers'>,
 ): Promise<Known> {
-  const rows = await lookUpRows(batches, book);
+  const rows = await lookUpRows(batches, repository);
   const liveBuyers = new Set<string>();
   for (const [saleId, purchases] of purchasesBySale(batches)) {
     if (terms.get(saleId)?.limitPerBuyer !== 1) continue;
     const users = [...new Set(purchases.map(({ userId }) => userId))];
-    for (const userId of await book.liveBuyers(saleId, users)) liveBuyers.add(buyerName(saleId, userId));
+    for (const userId of await repository.liveBuyers(saleId, users)) liveBuyers.add(buyerName(saleId, userId));
   }
   return { rows, liveBuyers };
 }
@@ -29,11 +29,11 @@ export async function lookUp(
  */
 export async function lookUpRows(
   batches: readonly Batch[],
-  book: Pick<OrderBook, 'findByPurchases'>,
+  repository: Pick<OrderRepository, 'findByPurchases'>,
 ): Promise<Map<string, Order>> {
   const rows = new Map<string, Order>();
   for (const [saleId, purchases] of purchasesBySale(batches)) {
-    for (const row of await book.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);
+    for (const row of await repository.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);
   }
   return rows;
 }

@@ -2,13 +2,13 @@ import CircuitBreaker from 'opossum';
 import type { OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type { WorkerMeters } from '../core/ports/worker-meters.js';
+import type { WorkerMetrics } from '../core/ports/worker-metrics.js';
 
 export interface OutageBreakerPorts {
   /** Resolves when MySQL works. Best a small write: a full disk or a read-only server still answers SELECT 1. */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;
-  readonly meters: Pick<WorkerMeters, 'breaker'>;
+  readonly metrics: Pick<WorkerMetrics, 'breaker'>;
   readonly log: Log;
 }
 
@@ -22,18 +22,18 @@ export class OutageBreaker {
   readonly #clock: Clock;
   readonly #log: Log;
 
-  constructor({ probe, clock, meters, log }: OutageBreakerPorts, { probeEveryMs }: { readonly probeEveryMs: number }) {
+  constructor({ probe, clock, metrics, log }: OutageBreakerPorts, { probeEveryMs }: { readonly probeEveryMs: number }) {
     this.#clock = clock;
     this.#log = log;
     // The driver has its own time-outs; a second one here would only hide what went wrong.
     this.#circuit = new CircuitBreaker(probe, { timeout: false, resetTimeout: probeEveryMs, volumeThreshold: 0 });
-    this.#circuit.on('open', () => meters.breaker('open'));
+    this.#circuit.on('open', () => metrics.breaker('open'));
     this.#circuit.on('close', () => {
-      meters.breaker('closed');
+      metrics.breaker('closed');
       log.info({ dependency: 'mysql' }, 'back again, receiving');
     });
     this.#circuit.on('halfOpen', () => {
-      meters.breaker('half_open');
+      metrics.breaker('half_open');
       this.#circuit.fire().catch((error: unknown) => {
         log.debug({ dependency: 'mysql', error: String(error) }, 'probe failed');
       });

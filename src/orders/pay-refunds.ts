@@ -1,15 +1,15 @@
 import { assertNever } from '../core/errors.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
-import type { LeasedRefund, RefundBook } from '../core/ports/refund-book.js';
+import type { LeasedRefund, RefundRepository } from '../core/ports/refund-repository.js';
 import type { Job } from '../core/job.js';
 
 export interface PayRefundsPorts {
-  readonly refunds: Pick<RefundBook, 'lease' | 'markRefunded' | 'postpone'>;
+  readonly refunds: Pick<RefundRepository, 'lease' | 'markRefunded' | 'postpone'>;
   readonly provider: Pick<PaymentProvider, 'refund'>;
   readonly log: Log;
-  readonly meters: Pick<KeeperMeters, 'refundTried'>;
+  readonly metrics: Pick<KeeperMetrics, 'refundTried'>;
 }
 
 export interface PayRefundsOptions {
@@ -45,10 +45,10 @@ export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsO
 }
 
 /** @throws OperationalError mysql; it is due again when the lease is over */
-async function pay(refund: LeasedRefund, { refunds, provider, log, meters }: PayRefundsPorts): Promise<void> {
+async function pay(refund: LeasedRefund, { refunds, provider, log, metrics }: PayRefundsPorts): Promise<void> {
   const { paymentId, orderId, amountCents, attempts } = refund;
   const answer = await provider.refund(paymentId, amountCents, paymentId);
-  meters.refundTried(answer.outcome);
+  metrics.refundTried(answer.outcome);
   switch (answer.outcome) {
     case 'refunded':
       if (await refunds.markRefunded(paymentId)) return;

@@ -1,14 +1,14 @@
 import { assertNever, OperationalError } from '../core/errors.js';
 import { mayMove, type Order } from '../core/order.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderBook } from '../core/ports/order-book.js';
-import type { OrderMoves } from '../core/ports/order-moves.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import { getOrder } from './get-order.js';
 
 export interface PayPorts {
-  readonly book: Pick<OrderBook, 'findOrder'>;
-  readonly moves: Pick<OrderMoves, 'pay'>;
+  readonly repository: Pick<OrderRepository, 'findOrder'>;
+  readonly moves: Pick<OrderTransitions, 'pay'>;
   /** Null where none is configured: payments are only told, by webhook. */
   readonly provider: PaymentProvider | null;
   readonly log: Log;
@@ -42,7 +42,7 @@ const DEFAULT_KEY = 'order';
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
   const { orderId, userId } = request;
-  const order = await getOrder(orderId, userId, ports.book);
+  const order = await getOrder(orderId, userId, ports.repository);
   if (order === null) return { outcome: 'not_found' };
   if (order.state === 'paid') return { outcome: 'paid', order };
   if (!mayMove(order.state, 'paid')) return { outcome: 'wrong_state', order };
@@ -53,7 +53,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
   if (charge.outcome === 'unknown') return { outcome: 'outcome_unknown' };
   try {
     const told = await ports.moves.pay(orderId, charge.payment);
-    const now = await getOrder(orderId, userId, ports.book);
+    const now = await getOrder(orderId, userId, ports.repository);
     if (told === 'not_found' || told === 'payment_conflict' || now === null) {
       ports.log.error({ orderId, told, ...charge.payment }, 'money was taken that cannot be booked: ask the provider');
       return { outcome: 'outcome_unknown' };

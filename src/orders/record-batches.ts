@@ -1,19 +1,19 @@
 import type { Batch } from '../core/batch.js';
 import { assert, assertNever, OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { NewOrder, OrderBook, SaleTerms, WriteOutcome } from '../core/ports/order-book.js';
-import type { Settlement } from '../core/ports/settlement-ledger.js';
-import type { RetryReason } from '../core/ports/worker-meters.js';
+import type { NewOrder, OrderRepository, SaleTerms, WriteOutcome } from '../core/ports/order-repository.js';
+import type { Settlement } from '../core/ports/batch-store.js';
+import type { RetryReason } from '../core/ports/worker-metrics.js';
 import { claimLate, type ClaimPorts } from './claim-late.js';
 import { draftRows, isLate, requestName, type Draft, type Known } from './draft-rows.js';
 import { lookUp } from './look-up.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 
 export interface RecordPorts {
-  readonly book: OrderBook;
+  readonly repository: OrderRepository;
   readonly minter: Pick<OrderIdMinter, 'mint'>;
   readonly clock: Clock;
-  readonly ledger: ClaimPorts['ledger'];
+  readonly store: ClaimPorts['store'];
 }
 
 export interface RecordOptions {
@@ -112,14 +112,14 @@ async function recordTogether(
   ports: RecordPorts,
   { paymentWindowMs }: RecordOptions,
 ): Promise<BatchResult[] | 'twins'> {
-  const { book, minter, clock } = ports;
+  const { repository, minter, clock } = ports;
   const saleIds = [...new Set(batches.map(({ saleId }) => saleId))];
   const oneByOne = new Set<string>();
   let singleOut = false;
   let ready: Ready | null = null;
   let reason: RetryReason = 'contended';
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const now: Ready | 'twins' = ready ?? (await prepare(batches, await book.termsOf(saleIds), ports));
+    const now: Ready | 'twins' = ready ?? (await prepare(batches, await repository.termsOf(saleIds), ports));
     if (now === 'twins') return now;
     ready = now;
     const { terms, mine, known }: Ready = now;
@@ -134,14 +134,14 @@ async function recordTogether(
     const orders = ordersOf(draft, minted.orderIds);
     const { releases } = draft;
     const plan = { terms, orders, releases, oneByOne: new Set(oneByOne), singleOut, paymentWindowMs };
-    const written = await book.write(plan);
+    const written = await repository.write(plan);
     reason = 'contended';
     switch (written.outcome) {
       case 'written':
         return resultsOf(batches, now, draft, minted.orderIds, failedIn(written));
       case 'row_exists':
         if (known === null && wavesWithoutTwins(batches).length > 1) return 'twins';
-        ready = { ...now, known: { ...(await lookUp(mine, terms, book)), ...claimedOf(known ?? {}) } };
+        ready = { ...now, known: { ...(await lookUp(mine, terms, repository)), ...claimedOf(known ?? {}) } };
         break;
       case 'order_id_taken':
         break; // the next attempt mints new ones

@@ -1,5 +1,5 @@
 import { jittered } from '../core/back-off.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { Outbox, OutboxKind, OutboxPayloads, OutboxRow } from '../core/ports/outbox.js';
 import type { Job } from '../core/job.js';
@@ -19,7 +19,7 @@ export interface RelayOutboxPorts<K extends OutboxKind> {
   /** Which new rows are kept together, since one message carries them all; absent: each is kept alone. */
   readonly gather?: (rows: readonly Promised<K>[]) => readonly (readonly Promised<K>[])[];
   readonly log: Log;
-  readonly meters: Pick<KeeperMeters, 'relayed'>;
+  readonly metrics: Pick<KeeperMetrics, 'relayed'>;
 }
 
 export interface RelayOutboxOptions<K extends OutboxKind> {
@@ -58,7 +58,7 @@ export function relayOutbox<K extends OutboxKind>(ports: RelayOutboxPorts<K>, op
 
 /** @throws the error of the first row that failed, after all of them are marked or given back */
 async function relay<K extends OutboxKind>(rows: readonly OutboxRow<K>[], ports: RelayOutboxPorts<K>): Promise<void> {
-  const { outbox, log, meters, keep } = ports;
+  const { outbox, log, metrics, keep } = ports;
   const [{ kind }] = rows as readonly [OutboxRow<K>];
   const done: string[] = [];
   const failed = new Map<number, string[]>(); // by attempts: they wait equally long
@@ -84,10 +84,10 @@ async function relay<K extends OutboxKind>(rows: readonly OutboxRow<K>[], ports:
   }
 
   await outbox.markDone(done);
-  meters.relayed(kind, 'published', done.length);
+  metrics.relayed(kind, 'published', done.length);
   for (const [attempts, outboxIds] of failed) {
     await outbox.postpone(outboxIds, retryDelayMs(attempts));
-    meters.relayed(kind, 'retried', outboxIds.length);
+    metrics.relayed(kind, 'retried', outboxIds.length);
   }
   if (failed.size > 0) throw firstError;
 }

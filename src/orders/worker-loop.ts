@@ -85,10 +85,10 @@ export class WorkerLoop {
 
   /** One receive and all that follows from it. Resolves to the number of deliveries. */
   async runOnce(): Promise<number> {
-    const { source, meters } = this.#ports;
+    const { source, metrics } = this.#ports;
     const deliveries = await source.receive(this.#options.receiveMax);
     if (deliveries.length === 0) return 0;
-    meters.received(deliveries.length);
+    metrics.received(deliveries.length);
     const held = await openDeliveries(deliveries, this.#ports, this.#options);
     if (held.length > 0) await this.#untilDone(held);
     return deliveries.length;
@@ -171,9 +171,9 @@ export class WorkerLoop {
   }
 
   async #giveBack(held: readonly Held[]): Promise<void> {
-    const { log, meters } = this.#ports;
+    const { log, metrics } = this.#ports;
     log.warn({ deliveries: held.length }, 'given back unrecorded, they come again');
-    for (const { batch } of held) meters.delivered('retry', batch.purchases.length);
+    for (const { batch } of held) metrics.delivered('retry', batch.purchases.length);
     await Promise.all(held.map(({ delivery }) => delivery.retryAfter(retryDelayMs(delivery.attempt))));
   }
 }

@@ -5,34 +5,34 @@ import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createAuditLog } from '../mysql/audit-log.js';
-import { createOrderBook } from '../mysql/order-book.js';
-import { createOrderMoves } from '../mysql/order-moves.js';
+import { createOrderRepository } from '../mysql/order-repository.js';
+import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
-import { createRefundBook } from '../mysql/refund-book.js';
-import { createSaleBook } from '../mysql/sale-book.js';
-import { createHttpMeters, createNewsMeters, createRegistry } from './metrics.js';
+import { createRefundRepository } from '../mysql/refund-repository.js';
+import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createHttpMetrics, createNotificationsMetrics, createRegistry } from './metrics.js';
 import { cancelOrder } from '../orders/cancel.js';
 import { getOrder } from '../orders/get-order.js';
 import { payOrder } from '../orders/pay.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderBook } from '../core/ports/order-book.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
 import type { WatchPorts } from '../purchase/purchase-watch.js';
 import type { ReadPurchasePorts } from '../purchase/read-purchase.js';
-import { openPurchaseNews } from '../redis/purchase-news.js';
-import { createSaleCardCache } from '../redis/sale-card-cache.js';
-import { createSaleLedger } from '../redis/sale-ledger.js';
+import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
+import { createSaleSnapshotCache } from '../redis/sale-snapshot-cache.js';
+import { createSaleStore } from '../redis/sale-store.js';
 import { GetSale } from '../sales/get-sale.js';
-import { SaleDesk } from '../sales/sale-desk.js';
-import { openEntry } from './entry.js';
-import { openGuard } from './entry-guard.js';
-import { openEntryRules } from './entry-rules.js';
+import { SaleAdmin } from '../sales/sale-admin.js';
+import { openAdmission } from './admission.js';
+import { openGuard } from './admission-breakers.js';
+import { openAdmissionRules } from './admission-rules.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
-import { openOperatorDesks } from './operator-desks.js';
-import { createScatter } from './repair.js';
+import { openOperatorServices } from './operator-services.js';
+import { createReshard } from './repair.js';
 import { paymentProviderOf } from './payment-provider.js';
 import { openPurchasePath } from './purchase-path.js';
 import { createReadiness } from './readiness.js';
@@ -59,29 +59,33 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   await mysql.probe();
 
   const common = { redis, registry, log, fail };
-  const rules = await openEntryRules(config.entry, { ...common, mysql });
-  const guard = await openGuard({ ...common, rules: () => rules.book.rules });
+  const rules = await openAdmissionRules(config.entry, { ...common, mysql });
+  const guard = await openGuard({ ...common, rules: () => rules.repository.rules });
   const { watched } = guard;
-  const [sales, orders] = [watched.sales(createSaleBook(mysql)), watched.orders(createOrderBook(mysql))];
-  const cache = createSaleCardCache(redis, { ttlMs: config.gate.cardCacheMs });
+  const [sales, orders] = [watched.sales(createSaleRepository(mysql)), watched.orders(createOrderRepository(mysql))];
+  const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
-  const { ledger, cards, units } = path;
-  const entry = openEntry(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
-  const news = openPurchaseNews(config.redis, log);
-  const desks = openOperatorDesks({ redis, mysql, config, log });
+  const { store, snapshots, units } = path;
+  const entry = openAdmission(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
+  const news = openPurchaseNotifications(config.redis, log);
+  const admins = openOperatorServices({ redis, mysql, config, log });
   const server = createHttpServer(
     {
-      ...{ auth: authenticatorOf(config.auth), ...entry.services, cards },
+      ...{ auth: authenticatorOf(config.auth), ...entry.services, snapshots },
       gate: points.gate(new PurchaseGate({ ...path, smooth: entry.smooth })),
-      ...waitingOf(config.news, { cards, ledger, book: orders, news, clock, random: Math.random }, registry),
-      getSale: new GetSale({ cards, ledger, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+      ...waitingOf(config.news, { snapshots, store, repository: orders, news, clock, random: Math.random }, registry),
+      getSale: new GetSale({ snapshots, store, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, watched, mysql, log }),
-      desk: new SaleDesk({ book: sales, ledger: createSaleLedger(redis), cache }),
-      scatter: createScatter({ redis, mysql, log }, config, points),
-      ...{ letters: desks.letters, reconcile: desks.reconcile, ...inquiriesOf({ redis, mysql, log }, config.keeper) },
+      sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
+      reshard: createReshard({ redis, mysql, log }, config, points),
+      ...{
+        deadLetters: admins.deadLetters,
+        reconcile: admins.reconcile,
+        ...inquiriesOf({ redis, mysql, log }, config.keeper),
+      },
       ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: path.health }),
-      ...{ metrics: () => registry.metrics(), meters: createHttpMeters(registry), log, onBug: fail },
+      ...{ exposition: () => registry.metrics(), metrics: createHttpMetrics(registry), log, onBug: fail },
     },
     config.http,
   );
@@ -92,7 +96,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await Promise.all([desks, news, path, entry].map((one) => one.close()));
+      await Promise.all([admins, news, path, entry].map((one) => one.close()));
       await redis.close();
       await mysql.close();
     },
@@ -105,13 +109,13 @@ function waitingOf(
   parts: ReadPurchasePorts & WatchPorts,
   registry: Registry,
 ): Pick<HttpServices, 'getPurchase' | 'followPurchase' | 'streamTimes'> {
-  const meters = createNewsMeters(registry, () => followPurchase.following);
-  const followPurchase = new FollowPurchase({ ...parts, meters }, { lookMaxMs, followersMax, followersPerBuyerMax });
-  return { getPurchase: new GetPurchase({ ...parts, meters }, { lookMaxMs }), followPurchase, streamTimes };
+  const metrics = createNotificationsMetrics(registry, () => followPurchase.following);
+  const followPurchase = new FollowPurchase({ ...parts, metrics }, { lookMaxMs, followersMax, followersPerBuyerMax });
+  return { getPurchase: new GetPurchase({ ...parts, metrics }, { lookMaxMs }), followPurchase, streamTimes };
 }
 
 interface OrderMovesParts {
-  readonly orders: OrderBook;
+  readonly orders: OrderRepository;
   readonly watched: WatchedPorts;
   readonly mysql: MysqlPool;
   readonly log: Log;
@@ -120,15 +124,15 @@ interface OrderMovesParts {
 /** What buyers and the payment provider do with an order, and operators with what is owed back of it. */
 function orderMovesOf(
   config: ApiConfig['payment'],
-  { orders: book, watched, mysql, log }: OrderMovesParts,
+  { orders: repository, watched, mysql, log }: OrderMovesParts,
 ): Pick<HttpServices, 'payOrder' | 'cancelOrder' | 'refunds' | 'refundsOf' | 'webhook'> {
-  const moves = watched.moves(createOrderMoves(mysql, { clock, log }));
+  const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
   const provider = paymentProviderOf(config, log);
-  const refunds = createRefundBook(mysql);
+  const refunds = createRefundRepository(mysql);
   const { webhookSecret } = config;
   return {
-    payOrder: (request) => payOrder(request, { book, moves, provider, log }),
-    cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book, moves }),
+    payOrder: (request) => payOrder(request, { repository, moves, provider, log }),
+    cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository, moves }),
     refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook:

@@ -3,13 +3,13 @@ import type { Section } from '../core/config/schema.js';
 import type { MysqlPool, SqlValue, Transaction } from '../mysql/pool.js';
 import type { DeliverySource } from '../core/ports/delivery-source.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderBook, WriteOutcome } from '../core/ports/order-book.js';
-import type { OrderMoves } from '../core/ports/order-moves.js';
+import type { OrderRepository, WriteOutcome } from '../core/ports/order-repository.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { Outbox } from '../core/ports/outbox.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
-import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
-import type { StockLedger } from '../core/ports/stock-ledger.js';
-import type { TransferLedger } from '../core/ports/transfer-ledger.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
+import type { StockStore } from '../core/ports/stock-store.js';
+import type { TransferStore } from '../core/ports/transfer-store.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import {
   NO_REBUILD_POINTS,
@@ -65,38 +65,38 @@ interface Armed<P extends string> {
   readonly loses: (point: P) => boolean;
 }
 
-type Decider = Pick<StockLedger, 'decide'>;
+type Decider = Pick<StockStore, 'decide'>;
 type Gate = Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
 
 const same = <T>(part: T): T => part;
 const forever = new Promise<never>(() => undefined);
 
 export interface ApiFailPoints extends RebuildFailPoints {
-  ledger(ledger: StockLedger): StockLedger;
+  store(store: StockStore): StockStore;
   /** What a check-back asks. */
-  checked(ledger: Decider): Decider;
+  checked(store: Decider): Decider;
   channel(channel: PurchaseChannel): PurchaseChannel;
   gate(gate: Gate): Gate;
   /** Units that move between buckets. */
-  transfers(ledger: TransferLedger): TransferLedger;
+  transfers(store: TransferStore): TransferStore;
 }
 
 /** @throws ConfigError for a point that the api does not have */
 export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
   const armed = arm(API_FAIL_POINTS, settings, log);
   if (armed === null)
-    return { ledger: same, checked: same, channel: same, gate: same, transfers: same, ...NO_REBUILD_POINTS };
+    return { store: same, checked: same, channel: same, gate: same, transfers: same, ...NO_REBUILD_POINTS };
   const { pass, loses } = armed;
   return {
-    ledger: (ledger) => ({
-      ...ledger,
-      precheck: (ref, purchases) => passing(ledger.precheck(ref, purchases), 'after_precheck', pass),
-      deduct: (batch) => passing(ledger.deduct(batch), 'after_deduct', pass),
+    store: (store) => ({
+      ...store,
+      precheck: (ref, purchases) => passing(store.precheck(ref, purchases), 'after_precheck', pass),
+      deduct: (batch) => passing(store.deduct(batch), 'after_deduct', pass),
     }),
-    checked: (ledger) => ({
+    checked: (store) => ({
       async decide(batch) {
         await pass('check_before_decide');
-        return passing(ledger.decide(batch), 'check_after_decide', pass);
+        return passing(store.decide(batch), 'check_after_decide', pass);
       },
     }),
     channel: (channel) => ({
@@ -111,15 +111,15 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
       enter: (request) => passing(gate.enter(request), 'before_answer', pass),
     }),
     ...rebuildFailPoints(pass),
-    transfers: (ledger) => ({
-      ...ledger,
+    transfers: (store) => ({
+      ...store,
       async lend(...lend) {
-        const lent = await ledger.lend(...lend);
+        const lent = await store.lend(...lend);
         if (lent.outcome === 'lent') await pass('after_lend');
         return lent;
       },
       async borrow(...borrow) {
-        const borrowed = await ledger.borrow(...borrow);
+        const borrowed = await store.borrow(...borrow);
         if (borrowed.outcome === 'borrowed') await pass('after_borrow');
         return borrowed;
       },
@@ -143,15 +143,15 @@ function halfWith(half: HalfMessage, { pass, loses }: Armed<(typeof API_FAIL_POI
 
 export interface WorkerFailPoints {
   pool(pool: MysqlPool): MysqlPool;
-  book(book: OrderBook): OrderBook;
-  ledger(ledger: SettlementLedger): SettlementLedger;
+  repository(repository: OrderRepository): OrderRepository;
+  store(store: BatchStore): BatchStore;
   source(source: DeliverySource): DeliverySource;
 }
 
 /** @throws ConfigError for a point that the worker does not have */
 export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints {
   const armed = arm(WORKER_FAIL_POINTS, settings, log);
-  if (armed === null) return { pool: same, book: same, ledger: same, source: same };
+  if (armed === null) return { pool: same, repository: same, store: same, source: same };
   const { pass } = armed;
   return {
     pool: (pool) => ({
@@ -162,8 +162,11 @@ export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints
       transaction: (work) =>
         pool.transaction((tx) => passing(work(afterInsert(tx, pass)), 'worker_before_commit', pass)),
     }),
-    book: (book) => ({ ...book, write: (plan) => committed(book.write(plan), 'worker_after_commit', pass) }),
-    ledger: (ledger) => ({ ...ledger, settle: (all) => passing(ledger.settle(all), 'worker_after_settle', pass) }),
+    repository: (repository) => ({
+      ...repository,
+      write: (plan) => committed(repository.write(plan), 'worker_after_commit', pass),
+    }),
+    store: (store) => ({ ...store, settle: (all) => passing(store.settle(all), 'worker_after_settle', pass) }),
     source: (source) => ({
       async receive(max) {
         const deliveries = await source.receive(max);
@@ -190,9 +193,9 @@ export interface KeeperFailPoints extends RebuildFailPoints {
   published(outbox: Outbox): Outbox;
   /** The outbox of rows whose units go back. */
   released(outbox: Outbox): Outbox;
-  moves<M extends Pick<OrderMoves, 'expire' | 'expireDue'>>(moves: M): M;
+  moves<M extends Pick<OrderTransitions, 'expire' | 'expireDue'>>(moves: M): M;
   /** The book that a purchase is given up in. */
-  compensated(book: OrderBook): OrderBook;
+  compensated(repository: OrderRepository): OrderRepository;
 }
 
 /** @throws ConfigError for a point that the keeper does not have */
@@ -212,7 +215,10 @@ export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints
   return {
     published: (outbox) => beforeDone(outbox, 'outbox_after_publish'),
     released: (outbox) => beforeDone(outbox, 'release_before_done'),
-    compensated: (book) => ({ ...book, write: (plan) => committed(book.write(plan), 'compensate_after_row', pass) }),
+    compensated: (repository) => ({
+      ...repository,
+      write: (plan) => committed(repository.write(plan), 'compensate_after_row', pass),
+    }),
     ...rebuildFailPoints(pass),
     moves: (moves) => ({
       ...moves,

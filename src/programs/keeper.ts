@@ -9,26 +9,26 @@ import { redrive } from '../recovery/redrive.js';
 import { settleRecorded } from '../recovery/settle-recorded.js';
 import { watchOverdue, type OverdueDeadlines } from '../recovery/watch-overdue.js';
 import { watchPending } from '../recovery/watch-pending.js';
-import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
-import { createOrderBook } from '../mysql/order-book.js';
-import { createOrderMoves } from '../mysql/order-moves.js';
-import { createOverdueBook } from '../mysql/overdue-book.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createOrderRepository } from '../mysql/order-repository.js';
+import { createOrderTransitions } from '../mysql/order-transitions.js';
+import { createOverdueRepository } from '../mysql/overdue-repository.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
-import { createSaleBook } from '../mysql/sale-book.js';
-import { createKeeperMeters, createReconcileMeters, createRegistry, createRepairMeters } from './metrics.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createKeeperMetrics, createReconcileMetrics, createRegistry, createRepairMetrics } from './metrics.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/reconcile-jobs.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { createSettlementLedger } from '../redis/settlement-ledger.js';
-import { createTransferLedger } from '../redis/transfer-ledger.js';
+import { createBatchStore } from '../redis/batch-store.js';
+import { createTransferStore } from '../redis/transfer-store.js';
 import { keeperFailPoints, type KeeperFailPoints } from './fail-points.js';
 import { openKeeperBroker, type KeeperBroker } from './keeper-broker.js';
 import { openRedis } from './open-redis.js';
 import { consumerJobs, refundJobs, relayJobs, type PlannedJob } from './order-jobs.js';
 import { paymentProviderOf } from './payment-provider.js';
 import { createReadiness } from './readiness.js';
-import { openReconcileDesk } from './reconcile-desk.js';
+import { openReconcileAdmin } from './reconcile-admin.js';
 import { repairJobs } from './repair.js';
 import type { Running } from './run-program.js';
 import { systemClock as clock } from './system-clock.js';
@@ -56,20 +56,20 @@ const TIDY_RUNS_EVERY_MS = 60_000;
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
   const registry = createRegistry('keeper');
   const points = keeperFailPoints(config.failPoint, log);
-  const meters = createKeeperMeters(registry);
+  const metrics = createKeeperMetrics(registry);
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
 
   const broker = await openKeeperBroker(config.rocketmq, log);
-  const reconcile = openReconcileDesk({
+  const reconcile = openReconcileAdmin({
     ...{ redis, mysql, channel: broker.redrives, options: config.reconcile, log },
-    wrapBook: points.compensated,
+    wrapRepository: points.compensated,
   });
   const jobs = [
-    ...planJobs(config, { redis, mysql, broker, points, meters, log }),
-    ...repairJobs(config, { redis, mysql, points, meters: { ...meters, ...createRepairMeters(registry) }, log }),
-    ...planReconcile(config, { desk: reconcile.desk, meters: createReconcileMeters(registry) }),
+    ...planJobs(config, { redis, mysql, broker, points, metrics, log }),
+    ...repairJobs(config, { redis, mysql, points, metrics: { ...metrics, ...createRepairMetrics(registry) }, log }),
+    ...planReconcile(config, { admin: reconcile.admin, metrics: createReconcileMetrics(registry) }),
   ];
 
   const probe = await startProbeServer(
@@ -79,7 +79,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(({ job, everyMs: pauseMs }) =>
-    keepRunning(job, pauseMs, stopping.signal, { clock, log, meters }),
+    keepRunning(job, pauseMs, stopping.signal, { clock, log, metrics }),
   );
 
   return {
@@ -103,10 +103,10 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
 function planReconcile(
   { reconcile: { everyMs, keepMs, apply }, keeper }: KeeperConfig,
   parts: Parameters<typeof reconcileJob>[0] &
-    Parameters<typeof compensateJob>[0] & { desk: Parameters<typeof tidyRuns>[0] },
+    Parameters<typeof compensateJob>[0] & { admin: Parameters<typeof tidyRuns>[0] },
 ): PlannedJob[] {
   const compensations = { everyMs: keeper.everyMs, job: compensateJob(parts) };
-  const tidy = { everyMs: TIDY_RUNS_EVERY_MS, job: tidyRuns(parts.desk, { keepMs }) };
+  const tidy = { everyMs: TIDY_RUNS_EVERY_MS, job: tidyRuns(parts.admin, { keepMs }) };
   if (everyMs === 0) return [compensations, tidy];
   return [compensations, tidy, { everyMs, job: reconcileJob(parts, { apply: apply === 'true' }) }];
 }
@@ -116,39 +116,42 @@ interface JobParts {
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
   readonly points: KeeperFailPoints;
-  readonly meters: KeeperMeters;
+  readonly metrics: KeeperMetrics;
   readonly log: Log;
 }
 
 /** The jobs and the pause between two runs of each. */
 function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
-  const { redis, mysql, broker, meters, log } = parts;
+  const { redis, mysql, broker, metrics, log } = parts;
   const { everyMs, expireSweepEveryMs, redriveAfterMs: afterMs, redriveMax: max } = config.keeper;
-  const ledger = createSettlementLedger(redis);
-  const sales = createSaleBook(mysql);
-  const book = createOrderBook(mysql);
-  const moves = parts.points.moves(createOrderMoves(mysql, { clock, log }));
-  const orderParts = { ...parts, ledger, moves };
-  const collect = { letters: createDeadLetterBook(mysql), ledger, book, log, meters };
+  const store = createBatchStore(redis);
+  const sales = createSaleRepository(mysql);
+  const repository = createOrderRepository(mysql);
+  const moves = parts.points.moves(createOrderTransitions(mysql, { clock, log }));
+  const orderParts = { ...parts, store, moves };
+  const collect = { deadLetters: createDeadLetterRepository(mysql), store, repository, log, metrics };
   return [
     {
       everyMs,
-      job: settleRecorded({ sales, ledger, book, meters }, { afterMs: SETTLE_AFTER_MS, max: BATCHES_PER_RUN }),
+      job: settleRecorded({ sales, store, repository, metrics }, { afterMs: SETTLE_AFTER_MS, max: BATCHES_PER_RUN }),
     },
-    { everyMs, job: redrive({ sales, ledger, channel: broker.redrives, clock, log, meters }, { afterMs, max }) },
-    { everyMs, job: watchPending({ sales, ledger, meters }) },
+    { everyMs, job: redrive({ sales, store, channel: broker.redrives, clock, log, metrics }, { afterMs, max }) },
+    { everyMs, job: watchPending({ sales, store, metrics }) },
     {
       everyMs,
       job: finishTransfers(
-        { sales, ledger: createTransferLedger(redis), meters },
+        { sales, store: createTransferStore(redis), metrics },
         { afterMs: TRANSFER_AFTER_MS, overdueMs: TRANSFER_OVERDUE_MS },
       ),
     },
     {
       everyMs,
-      job: watchOverdue({ sales, ledger, moves, meters, book: createOverdueBook(mysql) }, deadlinesOf(config)),
+      job: watchOverdue(
+        { sales, store, moves, metrics, repository: createOverdueRepository(mysql) },
+        deadlinesOf(config),
+      ),
     },
-    { everyMs: expireSweepEveryMs, job: expireOrders({ moves, meters }, { max: EXPIRED_PER_RUN }) },
+    { everyMs: expireSweepEveryMs, job: expireOrders({ moves, metrics }, { max: EXPIRED_PER_RUN }) },
     ...broker.deadLetters.map(({ group, topic, source }) => ({
       everyMs: COLLECT_EVERY_MS,
       job: collectDeadLetters({ ...collect, source }, { group, topic }),

@@ -1,14 +1,14 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { ChannelMeters } from '../core/ports/channel-meters.js';
-import type { HttpMeters } from '../core/ports/http-meters.js';
-import type { NewsMeters } from '../core/ports/news-meters.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
+import type { HttpMetrics } from '../core/ports/http-metrics.js';
+import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import { FINDING_KINDS } from '../core/sale-finding.js';
-import { JOB_STATES } from '../core/ports/compensation-book.js';
-import type { BatchVerdict, PurchaseMeters } from '../core/ports/purchase-meters.js';
-import type { ReconcileMeters } from '../core/ports/reconcile-meters.js';
-import type { RepairMeters } from '../core/ports/repair-meters.js';
-import type { BreakerState, WorkerMeters } from '../core/ports/worker-meters.js';
+import { JOB_STATES } from '../core/ports/compensation-repository.js';
+import type { BatchVerdict, PurchaseMetrics } from '../core/ports/purchase-metrics.js';
+import type { ReconcileMetrics } from '../core/ports/reconcile-metrics.js';
+import type { RepairMetrics } from '../core/ports/repair-metrics.js';
+import type { BreakerState, WorkerMetrics } from '../core/ports/worker-metrics.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -23,10 +23,10 @@ export function createRegistry(program: string): Registry {
 }
 
 /** The api: group commit. */
-export function createPurchaseMeters(
+export function createPurchaseMetrics(
   registry: Registry,
   queue: () => { readonly waiting: number; readonly inFlight: number },
-): PurchaseMeters {
+): PurchaseMetrics {
   const registers = [registry];
   const verdicts = new Counter({
     ...{ name: 'seckill_batches_total', help: 'Batches by how they ended.', labelNames: ['verdict'], registers },
@@ -62,7 +62,7 @@ export function createPurchaseMeters(
 }
 
 /** The api: the way to the broker. */
-export function createChannelMeters(registry: Registry): ChannelMeters {
+export function createChannelMetrics(registry: Registry): ChannelMetrics {
   const registers = [registry];
   const sends = new Histogram({
     name: 'seckill_half_send_seconds',
@@ -91,7 +91,7 @@ export function createChannelMeters(registry: Registry): ChannelMeters {
 }
 
 /** The api: answers by route and word. */
-export function createHttpMeters(registry: Registry): HttpMeters {
+export function createHttpMetrics(registry: Registry): HttpMetrics {
   const registers = [registry];
   const answers = new Counter({
     name: 'seckill_http_answers_total',
@@ -114,7 +114,7 @@ export function createHttpMeters(registry: Registry): HttpMeters {
 }
 
 /** The api: buyers who wait. */
-export function createNewsMeters(registry: Registry, streams: () => number): NewsMeters {
+export function createNotificationsMetrics(registry: Registry, streams: () => number): NotificationsMetrics {
   const found = new Counter({
     name: 'seckill_awaited_changes_total',
     help: 'Changes that a buyer waited for, by what told of them: news, or a look where none had come.',
@@ -128,7 +128,7 @@ export function createNewsMeters(registry: Registry, streams: () => number): New
 const BREAKER_LEVELS: Record<BreakerState, number> = { closed: 0, half_open: 1, open: 2 };
 
 /** The worker. */
-export function createWorkerMeters(registry: Registry): WorkerMeters {
+export function createWorkerMetrics(registry: Registry): WorkerMetrics {
   const registers = [registry];
   const count = (name: string, help: string, labelNames: string[] = []): Counter =>
     new Counter({ name, help, labelNames, registers });
@@ -169,7 +169,7 @@ export function createWorkerMeters(registry: Registry): WorkerMeters {
 }
 
 /** The keeper. */
-export function createKeeperMeters(registry: Registry): KeeperMeters {
+export function createKeeperMetrics(registry: Registry): KeeperMetrics {
   const registers = [registry];
   const count = (name: string, help: string): Counter => new Counter({ name, help, registers });
   const runs = new Histogram({
@@ -211,14 +211,14 @@ export function createKeeperMeters(registry: Registry): KeeperMeters {
       pendingBatches.set(batches);
       pendingOldest.set(oldestMs / 1000);
     },
-    ...createRelayMeters(registry),
-    overdue: createOverdueMeter(registry),
+    ...createRelayMetrics(registry),
+    overdue: createOverdueMetric(registry),
     refundTried: (outcome) => refundTries.labels(outcome).inc(),
   };
 }
 
 /** The keeper: what waits too long. */
-function createOverdueMeter(registry: Registry): KeeperMeters['overdue'] {
+function createOverdueMetric(registry: Registry): KeeperMetrics['overdue'] {
   const level = (name: string, help: string): Gauge =>
     new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
   const counts = level('seckill_overdue', 'What waits in a state beyond its deadline.');
@@ -229,10 +229,13 @@ function createOverdueMeter(registry: Registry): KeeperMeters['overdue'] {
   };
 }
 
-type RelayMeters = Pick<KeeperMeters, 'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued' | 'newsTold'>;
+type RelayMetrics = Pick<
+  KeeperMetrics,
+  'relayed' | 'backlog' | 'removed' | 'consumed' | 'couponsIssued' | 'notificationsSent'
+>;
 
 /** The keeper: the outbox, and the groups it works for. */
-function createRelayMeters(registry: Registry): RelayMeters {
+function createRelayMetrics(registry: Registry): RelayMetrics {
   const registers = [registry];
   const count = (name: string, help: string, labelNames: string[] = []): Counter =>
     new Counter({ name, help, labelNames, registers });
@@ -251,7 +254,7 @@ function createRelayMeters(registry: Registry): RelayMeters {
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
   const told = count('seckill_news_orders_total', 'Orders whose news were told to buyers who wait.');
   return {
-    newsTold: (number) => told.inc(number),
+    notificationsSent: (number) => told.inc(number),
     relayed: (kind, result, number) => rows[result].labels(kind).inc(number),
     backlog: ({ kind, undone: number, oldestMs }) => {
       undone.labels(kind).set(number);
@@ -264,7 +267,7 @@ function createRelayMeters(registry: Registry): RelayMeters {
 }
 
 /** The keeper: reconcile and compensation. */
-export function createReconcileMeters(registry: Registry): ReconcileMeters {
+export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
   const registers = [registry];
   const found = new Gauge({
     name: 'seckill_reconcile_findings',
@@ -299,7 +302,7 @@ export function createReconcileMeters(registry: Registry): ReconcileMeters {
 }
 
 /** The keeper: repairs of sales that Redis may have lost data of. */
-export function createRepairMeters(registry: Registry): RepairMeters {
+export function createRepairMetrics(registry: Registry): RepairMetrics {
   const registers = [registry];
   const repairs = new Counter({
     name: 'seckill_sale_repairs_total',

@@ -8,23 +8,23 @@ import { payRefunds } from '../orders/pay-refunds.js';
 import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../orders/publish-orders.js';
 import { relayOutbox } from '../orders/relay-outbox.js';
 import { releaseUnits } from '../orders/release-units.js';
-import { tellBuyers } from '../orders/tell-buyers.js';
+import { notifyBuyers } from '../orders/notify-buyers.js';
 import { tidyOutbox } from '../orders/tidy-outbox.js';
 import { watchOutbox } from '../orders/watch-outbox.js';
-import { createCouponBook } from '../mysql/coupon-book.js';
-import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
-import { createNewsRows } from '../mysql/news-rows.js';
+import { createCouponRepository } from '../mysql/coupon-repository.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createNotificationsRows } from '../mysql/notifications-rows.js';
 import { createOrderStates } from '../mysql/order-states.js';
 import { createOutbox } from '../mysql/outbox.js';
-import { createRefundBook } from '../mysql/refund-book.js';
+import { createRefundRepository } from '../mysql/refund-repository.js';
 import type { MysqlPool } from '../mysql/pool.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderMoves } from '../core/ports/order-moves.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
-import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
-import { createPurchaseNewsSender } from '../redis/purchase-news.js';
+import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { systemClock as clock } from './system-clock.js';
@@ -39,10 +39,10 @@ export interface OrderJobParts {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
-  readonly ledger: SettlementLedger;
-  readonly moves: Pick<OrderMoves, 'expire'>;
+  readonly store: BatchStore;
+  readonly moves: Pick<OrderTransitions, 'expire'>;
   readonly points: KeeperFailPoints;
-  readonly meters: KeeperMeters;
+  readonly metrics: KeeperMetrics;
   readonly log: Log;
 }
 
@@ -62,10 +62,10 @@ export function relayJobs(
   { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs }: Config['keeper'],
   parts: OrderJobParts,
 ): PlannedJob[] {
-  const { broker, ledger, points, meters, log } = parts;
+  const { broker, store, points, metrics, log } = parts;
   const outbox = createOutbox(parts.mysql);
-  const published = { outbox: points.published(outbox), log, meters };
-  const released = { outbox: points.released(outbox), log, meters };
+  const published = { outbox: points.published(outbox), log, metrics };
+  const released = { outbox: points.released(outbox), log, metrics };
   const lease = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const relays = [
     relayOutbox(
@@ -73,12 +73,12 @@ export function relayJobs(
       { ...lease, kind: 'batch_recorded' },
     ),
     relayOutbox({ ...published, keep: publishMoved(broker), gather: gatherMoved }, { ...lease, kind: 'orders_moved' }),
-    relayOutbox({ ...released, keep: releaseUnits({ ledger, meters }) }, { ...lease, kind: 'release' }),
+    relayOutbox({ ...released, keep: releaseUnits({ store, metrics }) }, { ...lease, kind: 'release' }),
   ];
   return [
     ...relays.map((job) => ({ everyMs: outboxEveryMs, job })),
-    { everyMs, job: watchOutbox({ outbox, meters }) },
-    { everyMs: TIDY_EVERY_MS, job: tidyOutbox({ outbox, meters }, { keepMs: outboxKeepMs }) },
+    { everyMs, job: watchOutbox({ outbox, metrics }) },
+    { everyMs: TIDY_EVERY_MS, job: tidyOutbox({ outbox, metrics }, { keepMs: outboxKeepMs }) },
   ];
 }
 
@@ -86,25 +86,29 @@ export function relayJobs(
 export function refundJobs(
   { everyMs }: Config['keeper'],
   provider: PaymentProvider | null,
-  { mysql, meters, log }: Pick<OrderJobParts, 'mysql' | 'meters' | 'log'>,
+  { mysql, metrics, log }: Pick<OrderJobParts, 'mysql' | 'metrics' | 'log'>,
 ): PlannedJob[] {
   if (provider === null) return [];
-  const refunds = createRefundBook(mysql);
-  const job = payRefunds({ refunds, provider, meters, log }, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
+  const refunds = createRefundRepository(mysql);
+  const job = payRefunds({ refunds, provider, metrics, log }, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
   return [{ everyMs, job }];
 }
 
 /** The groups that the keeper works for, each in a loop of its own: none waits for another. */
-export function consumerJobs({ redis, mysql, broker, moves, meters, log }: OrderJobParts): PlannedJob[] {
+export function consumerJobs({ redis, mysql, broker, moves, metrics, log }: OrderJobParts): PlannedJob[] {
   const shared: Omit<ConsumePorts, 'source' | 'handle'> = {
     ready: () => mysql.probe(),
-    letters: createDeadLetterBook(mysql),
-    ...{ clock, log, meters },
+    deadLetters: createDeadLetterRepository(mysql),
+    ...{ clock, log, metrics },
   };
   const optionsOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
-  const expire = expireUnpaid({ moves: moves, orders: createOrderStates(mysql), meters });
-  const coupons = issueCoupons({ coupons: createCouponBook(mysql), meters });
-  const tell = tellBuyers({ orders: createNewsRows(mysql), sender: createPurchaseNewsSender(redis), meters });
+  const expire = expireUnpaid({ moves: moves, orders: createOrderStates(mysql), metrics });
+  const coupons = issueCoupons({ coupons: createCouponRepository(mysql), metrics });
+  const tell = notifyBuyers({
+    orders: createNotificationsRows(mysql),
+    sender: createPurchaseNotificationsSender(redis),
+    metrics,
+  });
   const reachable = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
   const jobs = [
     consume({ ...shared, source: broker.expirer, handle: expire }, optionsOf(GROUPS.expirer)),

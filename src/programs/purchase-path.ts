@@ -2,11 +2,11 @@ import type { Registry } from 'prom-client';
 import type { Config } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
 import { showHotSales } from './hot-sales-metrics.js';
-import { createChannelMeters, createPurchaseMeters } from './metrics.js';
+import { createChannelMetrics, createPurchaseMetrics } from './metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { SaleBook } from '../core/ports/sale-book.js';
-import type { SaleCardCache } from '../core/ports/sale-card-cache.js';
-import type { StockLedger } from '../core/ports/stock-ledger.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
+import type { SaleSnapshotCache } from '../core/ports/sale-snapshot-cache.js';
+import type { StockStore } from '../core/ports/stock-store.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { placeAmongBuckets, type AmongBucketsPorts } from '../purchase/place-among-buckets.js';
@@ -14,12 +14,12 @@ import { placeBatch } from '../purchase/place-batch.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../redis/replica-barrier.js';
-import { createStockLedger } from '../redis/stock-ledger.js';
-import { createTransferLedger } from '../redis/transfer-ledger.js';
+import { createStockStore } from '../redis/stock-store.js';
+import { createTransferStore } from '../redis/transfer-store.js';
 import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import type { ChannelHealth } from '../rocketmq/channel-health.js';
 import { HotSales } from '../sales/hot-sales.js';
-import { SaleCards } from '../sales/sale-cards.js';
+import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/unit-fetcher.js';
 import { brokerConnection } from './broker-connection.js';
 import type { ApiFailPoints } from './fail-points.js';
@@ -29,12 +29,12 @@ import type { WatchedPorts } from './watched-ports.js';
 /** Sale cards kept in memory. */
 const SALES_IN_MEMORY = 1000;
 /** How long one process may hold the right to load a sale card. */
-const CARD_LOCK_MS = 3000;
+const SNAPSHOT_LOCK_MS = 3000;
 
 export interface PathParts {
   readonly redis: RedisConnection;
-  readonly sales: SaleBook;
-  readonly cache: SaleCardCache;
+  readonly sales: SaleRepository;
+  readonly cache: SaleSnapshotCache;
   readonly watched: WatchedPorts;
   readonly points: ApiFailPoints;
   readonly registry: Registry;
@@ -45,8 +45,8 @@ export interface PathParts {
 
 /** The main path of an api behind its gate: cards, flags, batches, and the producer that the broker asks. */
 export interface PurchasePath {
-  readonly ledger: StockLedger;
-  readonly cards: SaleCards;
+  readonly store: StockStore;
+  readonly snapshots: SaleSnapshots;
   readonly units: UnitFetcher;
   readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
@@ -62,32 +62,32 @@ export async function openPurchasePath(
   config: Config<'redis' | 'rocketmq' | 'gate' | 'batch'>,
   { redis, sales, cache, watched, points, registry, log, fail }: PathParts,
 ): Promise<PurchasePath> {
-  const ledger = watched.ledger(points.ledger(createStockLedger(redis, log)));
+  const store = watched.store(points.store(createStockStore(redis, log)));
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
     ...brokerConnection(config.rocketmq, log),
-    checkBack: createCheckBack({ ledger: points.checked(ledger), log }),
-    meters: createChannelMeters(registry),
+    checkBack: createCheckBack({ store: points.checked(store), log }),
+    metrics: createChannelMetrics(registry),
   });
-  const cards = new SaleCards(
-    { book: sales, cache, clock: steadyClock },
-    { memoryTtlMs: config.gate.cardMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: CARD_LOCK_MS },
+  const snapshots = new SaleSnapshots(
+    { repository: sales, cache, clock: steadyClock },
+    { memoryTtlMs: config.gate.snapshotMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
   );
-  const units = new UnitFetcher(points.transfers(createTransferLedger(redis)));
+  const units = new UnitFetcher(points.transfers(createTransferStore(redis)));
   const flags = new SoldOutFlags(
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
-    { ledger, units, clock: steadyClock, log },
+    { store, units, clock: steadyClock, log },
   );
   const barrier = await openBarrier(config.redis, log);
   const half = watched.channel(points.channel(channel));
-  const place = { ledger: behindBarrier(ledger, barrier), channel: half, units, clock };
+  const place = { store: behindBarrier(store, barrier), channel: half, units, clock };
   return {
-    ...{ ledger, cards, units, flags, health: channel.health },
-    batcher: createBatcher(config.batch, { place, flags, cards, registry, fail }),
+    ...{ store, snapshots, units, flags, health: channel.health },
+    batcher: createBatcher(config.batch, { place, flags, snapshots, registry, fail }),
     hot: hotSales(config.gate, registry),
     isSoldOut(saleId): boolean {
-      const card = cards.peek(saleId);
-      return card?.card === 'ready' && flags.isSoldOut(card.sale);
+      const snapshot = snapshots.peek(saleId);
+      return snapshot?.snapshot === 'ready' && flags.isSoldOut(snapshot.sale);
     },
     close: async () => void (await Promise.all([channel.close(), barrier?.close()])),
   };
@@ -109,7 +109,7 @@ async function openBarrier(redis: Config<'redis'>['redis'], log: Log): Promise<R
 interface BatcherParts {
   readonly place: AmongBucketsPorts;
   readonly flags: SoldOutFlags;
-  readonly cards: SaleCards;
+  readonly snapshots: SaleSnapshots;
   readonly registry: Registry;
   readonly fail: (error: unknown) => void;
 }
@@ -117,7 +117,7 @@ interface BatcherParts {
 /** The batcher, which shows every batch to the sold-out flags, and forgets a card that a batch has found to be old. */
 function createBatcher(
   options: Config<'batch'>['batch'],
-  { place, flags, cards, registry, fail }: BatcherParts,
+  { place, flags, snapshots, registry, fail }: BatcherParts,
 ): Batcher {
   const batcher: Batcher = new Batcher(options, {
     place: async (ref, purchases, trace, reply) => {
@@ -125,11 +125,11 @@ function createBatcher(
       const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
       const placed = await placeIn(ref, purchases, trace, reply, place);
       flags.observe(ref, placed.unitsLeft, askedMs);
-      if (placed.isScattered) await cards.forget(ref.saleId);
+      if (placed.isResharded) await snapshots.forget(ref.saleId);
       return placed;
     },
     clock: steadyClock,
-    meters: createPurchaseMeters(registry, () => batcher),
+    metrics: createPurchaseMetrics(registry, () => batcher),
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';
       fail(error);

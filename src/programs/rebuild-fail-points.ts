@@ -1,5 +1,5 @@
-import type { RepairBook } from '../core/ports/repair-book.js';
-import type { RepairLedger } from '../core/ports/repair-ledger.js';
+import type { RepairRepository } from '../core/ports/repair-repository.js';
+import type { RepairStore } from '../core/ports/repair-store.js';
 
 /** Places between two steps of a rebuild: of a repair by the keeper, or of a scatter that an api was asked for. */
 export const REBUILD_FAIL_POINTS = ['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'] as const;
@@ -8,30 +8,30 @@ type Pass = (point: (typeof REBUILD_FAIL_POINTS)[number]) => Promise<void>;
 
 /** Around what rebuilds a sale: in Redis, and in MySQL. */
 export interface RebuildFailPoints {
-  rebuilt<L extends RepairLedger>(ledger: L): L;
-  raised<B extends RepairBook>(book: B): B;
+  rebuilt<L extends RepairStore>(store: L): L;
+  raised<B extends RepairRepository>(repository: B): B;
 }
 
 const same = <T>(part: T): T => part;
 export const NO_REBUILD_POINTS: RebuildFailPoints = { rebuilt: same, raised: same };
 
 export const rebuildFailPoints = (pass: Pass): RebuildFailPoints => ({
-  rebuilt: (ledger) => ({
-    ...ledger,
+  rebuilt: (store) => ({
+    ...store,
     async shut(...shut) {
-      const word = await ledger.shut(...shut);
+      const word = await store.shut(...shut);
       await pass('repair_after_gate');
       return word;
     },
     async reopen(...reopen) {
       await pass('repair_after_stock'); // all of it is staged
-      return ledger.reopen(...reopen);
+      return store.reopen(...reopen);
     },
   }),
-  raised: (book) => ({
-    ...book,
+  raised: (repository) => ({
+    ...repository,
     async raiseEpoch(...raise) {
-      const raised = await book.raiseEpoch(...raise);
+      const raised = await repository.raiseEpoch(...raise);
       await pass('repair_after_epoch');
       return raised;
     },

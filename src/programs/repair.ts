@@ -1,21 +1,21 @@
 import type { Config } from '../core/config/schema.js';
-import type { Scattered } from '../core/scattered.js';
-import { createReconcileBook } from '../mysql/reconcile-book.js';
-import { createRepairBook } from '../mysql/repair-book.js';
+import type { Resharded } from '../core/resharded.js';
+import { createReconcileRepository } from '../mysql/reconcile-repository.js';
+import { createRepairRepository } from '../mysql/repair-repository.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
-import { createSaleBook } from '../mysql/sale-book.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import { createSaleRepository } from '../mysql/sale-repository.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { RepairMeters } from '../core/ports/repair-meters.js';
+import type { RepairMetrics } from '../core/ports/repair-metrics.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { createRepairLedger } from '../redis/repair-ledger.js';
-import { createSaleCardCache } from '../redis/sale-card-cache.js';
-import { createSaleLedger } from '../redis/sale-ledger.js';
+import { createRepairStore } from '../redis/repair-store.js';
+import { createSaleSnapshotCache } from '../redis/sale-snapshot-cache.js';
+import { createSaleStore } from '../redis/sale-store.js';
 import { alignGates } from '../recovery/repair/align-gates.js';
 import { repairAsked, type OrderedRepair } from '../recovery/repair/repair-asked.js';
 import { repairClosedSales, repairSales, watchShut, type RepairJobPorts } from '../recovery/repair/repair-jobs.js';
 import type { RepairOrder } from '../recovery/repair/repair-sale.js';
-import { scatterSale, type ScatterOrder } from '../recovery/repair/scatter-sale.js';
+import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { NO_REBUILD_POINTS, type RebuildFailPoints } from './rebuild-fail-points.js';
@@ -30,23 +30,23 @@ interface Stores {
 
 interface RepairJobParts extends Stores {
   readonly points: Pick<KeeperFailPoints, 'rebuilt' | 'raised'>;
-  readonly meters: RepairMeters & Pick<KeeperMeters, 'overdue'>;
+  readonly metrics: RepairMetrics & Pick<KeeperMetrics, 'overdue'>;
 }
 
 /** The jobs of the keeper that rebuild sales, and the one that watches them. */
 export function repairJobs(
   { repair, keeper, overdue }: Config<'repair' | 'keeper' | 'overdue'>,
-  { points, meters, ...stores }: RepairJobParts,
+  { points, metrics, ...stores }: RepairJobParts,
 ): PlannedJob[] {
-  const { ledger, book, sales, log } = portsOf(stores);
+  const { store, repository, sales, log } = portsOf(stores);
   const rebuilding: RepairJobPorts = {
-    ...{ ledger: points.rebuilt(ledger), book: points.raised(book), sales, clock, meters, log },
+    ...{ store: points.rebuilt(store), repository: points.raised(repository), sales, clock, metrics, log },
   };
   return [
     { everyMs: repair.everyMs, job: repairSales(rebuilding, repair) },
     { everyMs: keeper.everyMs, job: repairClosedSales(rebuilding, repair) },
-    { everyMs: keeper.everyMs, job: alignGates({ ledger, sales }) },
-    { everyMs: keeper.everyMs, job: watchShut({ ledger, sales, clock, meters }, { afterMs: overdue.shutMs }) },
+    { everyMs: keeper.everyMs, job: alignGates({ store, sales }) },
+    { everyMs: keeper.everyMs, job: watchShut({ store, sales, clock, metrics }, { afterMs: overdue.shutMs }) },
   ];
 }
 
@@ -67,27 +67,27 @@ export async function repairOnce(
 }
 
 /** Splits sales into more buckets, for whoever asks an api for it. */
-export function createScatter(
+export function createReshard(
   stores: Stores,
   { repair, gate }: Config<'repair' | 'gate'>,
   points: RebuildFailPoints = NO_REBUILD_POINTS,
-): (saleId: string, order: ScatterOrder) => Promise<Scattered> {
-  const { ledger, book, ...others } = portsOf(stores);
-  const cache = createSaleCardCache(stores.redis, { ttlMs: gate.cardCacheMs });
-  const ports = { ...others, ledger: points.rebuilt(ledger), book: points.raised(book), cache };
-  return (saleId, order) => scatterSale(saleId, order, ports, repair);
+): (saleId: string, order: ReshardOrder) => Promise<Resharded> {
+  const { store, repository, ...others } = portsOf(stores);
+  const cache = createSaleSnapshotCache(stores.redis, { ttlMs: gate.snapshotCacheMs });
+  const ports = { ...others, store: points.rebuilt(store), repository: points.raised(repository), cache };
+  return (saleId, order) => reshardSale(saleId, order, ports, repair);
 }
 
 /** Opens what that needs for one piece of work, and closes it again. */
-export async function scatterOnce(
+export async function reshardOnce(
   config: Config<'mysql' | 'redis' | 'repair' | 'gate'>,
   log: Log,
-  { saleId, ...order }: ScatterOrder & { readonly saleId: string },
-): Promise<Scattered> {
+  { saleId, ...order }: ReshardOrder & { readonly saleId: string },
+): Promise<Resharded> {
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
   try {
-    return await createScatter({ redis, mysql, log }, config)(saleId, order);
+    return await createReshard({ redis, mysql, log }, config)(saleId, order);
   } finally {
     await redis.close();
     await mysql.close();
@@ -95,12 +95,12 @@ export async function scatterOnce(
 }
 
 function portsOf({ redis, mysql, log }: Stores) {
-  const { agedOrders } = createReconcileBook(mysql);
-  const { gate } = createSaleLedger(redis);
+  const { agedOrders } = createReconcileRepository(mysql);
+  const { gate } = createSaleStore(redis);
   return {
-    ledger: { ...createRepairLedger(redis), gate },
-    book: { ...createRepairBook(mysql), agedOrders },
-    sales: createSaleBook(mysql),
+    store: { ...createRepairStore(redis), gate },
+    repository: { ...createRepairRepository(mysql), agedOrders },
+    sales: createSaleRepository(mysql),
     ...{ clock, log },
   };
 }

@@ -1,15 +1,15 @@
 import type { Config } from '../core/config/schema.js';
 import { createAuditLog } from '../mysql/audit-log.js';
-import { createCompensationBook } from '../mysql/compensation-book.js';
-import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
+import { createCompensationRepository } from '../mysql/compensation-repository.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
-import { createSaleBook } from '../mysql/sale-book.js';
-import { createTraceBook } from '../mysql/trace-book.js';
+import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createTraceRepository } from '../mysql/trace-repository.js';
 import type { Log } from '../core/ports/log.js';
 import type { TraceBroker } from '../core/ports/trace-broker.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { createStockLedger } from '../redis/stock-ledger.js';
-import { createTraceLedger } from '../redis/trace-ledger.js';
+import { createStockStore } from '../redis/stock-store.js';
+import { createTraceStore } from '../redis/trace-store.js';
 import { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import { openRedis } from './open-redis.js';
 
@@ -25,12 +25,12 @@ export interface TraceParts {
 export function createTrace({ broker, redis, mysql, log }: TraceParts, redriveAfterMs: number): TracePurchase {
   return new TracePurchase(
     {
-      sales: createSaleBook(mysql),
-      stock: createStockLedger(redis, log),
-      ledger: createTraceLedger(redis),
-      book: createTraceBook(mysql),
-      letters: createDeadLetterBook(mysql),
-      jobs: createCompensationBook(mysql),
+      sales: createSaleRepository(mysql),
+      stock: createStockStore(redis, log),
+      store: createTraceStore(redis),
+      repository: createTraceRepository(mysql),
+      deadLetters: createDeadLetterRepository(mysql),
+      jobs: createCompensationRepository(mysql),
       audit: createAuditLog(mysql),
       broker,
     },

@@ -1,10 +1,10 @@
 import type { SharedBreakers } from '../admission/breaker/shared-breakers.js';
 import type { Dependency } from '../core/errors.js';
-import type { OrderBook } from '../core/ports/order-book.js';
-import type { OrderMoves } from '../core/ports/order-moves.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { PurchaseChannel } from '../core/ports/purchase-channel.js';
-import type { SaleBook } from '../core/ports/sale-book.js';
-import type { StockLedger } from '../core/ports/stock-ledger.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
+import type { StockStore } from '../core/ports/stock-store.js';
 
 type Breakers = Pick<SharedBreakers, 'isOn' | 'watch'>;
 
@@ -13,30 +13,30 @@ type Breakers = Pick<SharedBreakers, 'isOn' | 'watch'>;
  * added is per batch: while the breakers are off, one look at their mode for each call.
  */
 export const watchedPorts = (breakers: Breakers) => ({
-  ledger: (ledger: StockLedger): StockLedger => watchedLedger(ledger, breakers),
+  store: (store: StockStore): StockStore => watchedStore(store, breakers),
   channel: (channel: PurchaseChannel): PurchaseChannel => watchedChannel(channel, breakers),
-  orders: (book: OrderBook): OrderBook => watchedOrders(book, breakers),
-  moves: (moves: OrderMoves): OrderMoves => watchedMoves(moves, breakers),
-  sales: (book: SaleBook): SaleBook => watchedSales(book, breakers),
+  orders: (repository: OrderRepository): OrderRepository => watchedOrders(repository, breakers),
+  moves: (moves: OrderTransitions): OrderTransitions => watchedMoves(moves, breakers),
+  sales: (repository: SaleRepository): SaleRepository => watchedSales(repository, breakers),
 });
 export type WatchedPorts = ReturnType<typeof watchedPorts>;
 
 /** Two words stand for a failure where a call never throws. `acceptedKeys` is many calls, and no buyer waits for it. */
-function watchedLedger(ledger: StockLedger, breakers: Breakers): StockLedger {
+function watchedStore(store: StockStore, breakers: Breakers): StockStore {
   const watched = watcher('redis', breakers);
   return {
-    ...ledger,
-    precheck: watched((ref, purchases) => ledger.precheck(ref, purchases)),
+    ...store,
+    precheck: watched((ref, purchases) => store.precheck(ref, purchases)),
     deduct: watched(
-      (batch) => ledger.deduct(batch),
+      (batch) => store.deduct(batch),
       ({ outcome }) => outcome === 'outcome_unknown',
     ),
     decide: watched(
-      (ref) => ledger.decide(ref),
+      (ref) => store.decide(ref),
       (fate) => fate === 'outcome_unknown',
     ),
-    findRequest: watched((ref, userId, requestId) => ledger.findRequest(ref, userId, requestId)),
-    readSale: watched((ref) => ledger.readSale(ref)),
+    findRequest: watched((ref, userId, requestId) => store.findRequest(ref, userId, requestId)),
+    readSale: watched((ref) => store.readSale(ref)),
   };
 }
 
@@ -51,16 +51,16 @@ function watchedChannel(channel: PurchaseChannel, breakers: Breakers): PurchaseC
   };
 }
 
-function watchedOrders(book: OrderBook, breakers: Breakers): OrderBook {
+function watchedOrders(repository: OrderRepository, breakers: Breakers): OrderRepository {
   const watched = watcher('mysql', breakers);
   return {
-    ...book,
-    findByPurchases: watched((saleId, purchases) => book.findByPurchases(saleId, purchases)),
-    findOrder: watched((orderId) => book.findOrder(orderId)),
+    ...repository,
+    findByPurchases: watched((saleId, purchases) => repository.findByPurchases(saleId, purchases)),
+    findOrder: watched((orderId) => repository.findOrder(orderId)),
   };
 }
 
-function watchedMoves(moves: OrderMoves, breakers: Breakers): OrderMoves {
+function watchedMoves(moves: OrderTransitions, breakers: Breakers): OrderTransitions {
   const watched = watcher('mysql', breakers);
   return {
     ...moves,
@@ -69,9 +69,9 @@ function watchedMoves(moves: OrderMoves, breakers: Breakers): OrderMoves {
   };
 }
 
-function watchedSales(book: SaleBook, breakers: Breakers): SaleBook {
+function watchedSales(repository: SaleRepository, breakers: Breakers): SaleRepository {
   const watched = watcher('mysql', breakers);
-  return { ...book, find: watched((saleId) => book.find(saleId)) };
+  return { ...repository, find: watched((saleId) => repository.find(saleId)) };
 }
 
 type Call<A extends unknown[], T> = (...asked: A) => Promise<T>;

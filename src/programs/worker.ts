@@ -3,16 +3,16 @@ import { randomBytes } from 'node:crypto';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 import { startProbeServer } from '../http/probe-server.js';
-import { createDeadLetterBook } from '../mysql/dead-letter-book.js';
-import { createOrderBook } from '../mysql/order-book.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createOrderRepository } from '../mysql/order-repository.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
-import { createRegistry, createWorkerMeters } from './metrics.js';
+import { createRegistry, createWorkerMetrics } from './metrics.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
 import { OutageBreaker } from '../orders/outage-breaker.js';
 import { WorkerLoop } from '../orders/worker-loop.js';
 import type { Log } from '../core/ports/log.js';
-import { createSettlementLedger } from '../redis/settlement-ledger.js';
+import { createBatchStore } from '../redis/batch-store.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { brokerConnection } from './broker-connection.js';
 import { workerFailPoints } from './fail-points.js';
@@ -37,7 +37,7 @@ const PROBE_EVERY_MS = 1000;
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const registry = createRegistry('worker');
   const points = workerFailPoints(config.failPoint, log);
-  const meters = createWorkerMeters(registry);
+  const metrics = createWorkerMetrics(registry);
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
@@ -50,7 +50,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
 
   const breaker = new OutageBreaker(
     // A small write: a server with a full disk, or one that is read-only, still answers SELECT 1.
-    { probe: () => minter.renew(), clock, meters, log },
+    { probe: () => minter.renew(), clock, metrics, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
   const { endpoint, receiveWaitMs } = config.rocketmq;
@@ -58,10 +58,10 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const connection = { ...brokerConnection(config.rocketmq, log), awaitMs: receiveWaitMs };
   const sources = await Promise.all(WAYS_IN.map((way) => createDeliverySource({ ...way, ...connection, invisibleMs })));
   const shared = {
-    book: points.book(createOrderBook(points.pool(mysql))),
-    letters: createDeadLetterBook(mysql),
-    ledger: points.ledger(createSettlementLedger(redis)),
-    ...{ minter, breaker, clock, meters, log, onBug: fail },
+    repository: points.repository(createOrderRepository(points.pool(mysql))),
+    deadLetters: createDeadLetterRepository(mysql),
+    store: points.store(createBatchStore(redis)),
+    ...{ minter, breaker, clock, metrics, log, onBug: fail },
   };
   const consumers = WAYS_IN.map((way, index) => {
     const source = points.source(sources[index] as (typeof sources)[number]);

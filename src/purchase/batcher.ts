@@ -1,8 +1,8 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { purchaseKey, type Purchase } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { PurchaseMeters } from '../core/ports/purchase-meters.js';
-import type { HomeBucket } from '../core/ports/stock-ledger.js';
+import type { PurchaseMetrics } from '../core/ports/purchase-metrics.js';
+import type { HomeBucket } from '../core/ports/stock-store.js';
 import type { PlacedBatch, Reply } from './place-batch.js';
 
 export interface BatcherOptions {
@@ -26,7 +26,7 @@ export type Place = (ref: HomeBucket, purchases: Purchase[], trace: string, repl
 export interface BatcherPorts {
   readonly place: Place;
   readonly clock: Clock;
-  readonly meters: PurchaseMeters;
+  readonly metrics: PurchaseMetrics;
   /** Hears of what `place` threw. A dependency that is down is answered `unavailable`; a bug is not ours to hide. */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }
@@ -214,7 +214,7 @@ export class Batcher {
     const taken = lane.queue.splice(0, sizeMax);
     this.#waiting -= taken.length;
     const [oldest] = taken;
-    if (oldest) this.#ports.meters.queueWaited(nowMs - oldest.enteredMs);
+    if (oldest) this.#ports.metrics.queueWaited(nowMs - oldest.enteredMs);
     for (const ticket of taken) {
       ticket.left = true;
       if (ticket.late === null) continue;
@@ -231,7 +231,7 @@ export class Batcher {
   }
 
   async #carry(lane: Lane, tickets: Ticket[]): Promise<void> {
-    const { place, clock, meters, onError } = this.#ports;
+    const { place, clock, metrics, onError } = this.#ports;
     lane.inFlight++;
     const startedMs = clock.nowMs();
     this.#rest(lane);
@@ -239,14 +239,14 @@ export class Batcher {
     const reply: Reply = (index, outcome) => this.#answer(lane, tickets[index] as Ticket, outcome);
     try {
       const placed = await place(lane.ref, purchases, tickets[0]?.trace ?? '', reply);
-      meters.batchPlaced(placed.verdict, tickets.length, clock.nowMs() - startedMs);
+      metrics.batchPlaced(placed.verdict, tickets.length, clock.nowMs() - startedMs);
       this.#goAgain(
         lane,
         placed.again.map((index) => tickets[index] as Ticket),
       );
     } catch (error) {
       const outcome = onError(error);
-      meters.batchPlaced(outcome, tickets.length, clock.nowMs() - startedMs);
+      metrics.batchPlaced(outcome, tickets.length, clock.nowMs() - startedMs);
       for (const ticket of tickets) this.#answer(lane, ticket, { outcome });
     }
     lane.inFlight--;

@@ -2,10 +2,10 @@ import { decodeBatch } from '../core/batch.js';
 import { assertNever } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import type { CheckBack } from '../core/ports/purchase-channel.js';
-import type { StockLedger } from '../core/ports/stock-ledger.js';
+import type { StockStore } from '../core/ports/stock-store.js';
 
 export interface CheckBackPorts {
-  readonly ledger: Pick<StockLedger, 'decide'>;
+  readonly store: Pick<StockStore, 'decide'>;
   readonly log: Log;
 }
 
@@ -13,7 +13,7 @@ export interface CheckBackPorts {
  * Answers the broker's question about a half message from the marker of its batch. Any doubt is no answer, never a
  * rollback: the broker asks again (protocol rule 2).
  */
-export function createCheckBack({ ledger, log }: CheckBackPorts): CheckBack {
+export function createCheckBack({ store, log }: CheckBackPorts): CheckBack {
   return async (body) => {
     const decoded = decodeBatch(body);
     if (decoded.outcome !== 'decoded') {
@@ -21,7 +21,7 @@ export function createCheckBack({ ledger, log }: CheckBackPorts): CheckBack {
       log.error({ reason: decoded.outcome, detail: decoded.detail }, 'check-back for a half message we cannot read');
       return 'no_answer';
     }
-    const verdict = await ledger.decide(decoded.batch);
+    const verdict = await store.decide(decoded.batch);
     switch (verdict) {
       case 'deducted':
       case 'claimed':

@@ -1,12 +1,12 @@
 import { OperationalError } from '../core/errors.js';
-import type { NewsMeters } from '../core/ports/news-meters.js';
-import type { PurchaseRef } from '../core/ports/purchase-news.js';
-import { isEnd, isNews, stepOf, type PurchaseStep, type StepWord } from './purchase-step.js';
+import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
+import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
+import { isEnd, isNotifications, stepOf, type PurchaseStep, type StepWord } from './purchase-step.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
 export interface FollowPurchasePorts extends ReadPurchasePorts, WatchPorts {
-  readonly meters: NewsMeters;
+  readonly metrics: NotificationsMetrics;
 }
 
 export interface FollowPurchaseOptions {
@@ -101,7 +101,7 @@ export class FollowPurchase {
       let { seen } = query;
       let step: PurchaseStep | null = first;
       while (!query.signal.aborted) {
-        if (step !== null && isNews(step.word, seen)) {
+        if (step !== null && isNotifications(step.word, seen)) {
           seen = step.word;
           yield step;
           if (isEnd(seen)) return;
@@ -121,7 +121,8 @@ export class FollowPurchase {
     try {
       const step = stepOf(await readPurchase(query, told, this.#ports));
       if (told !== null && step?.word === 'pending') watch.lookSoon(); // MySQL has it, Redis follows within milliseconds
-      if (step !== null && isNews(step.word, seen)) this.#ports.meters.changeFound(told === null ? 'look' : 'news');
+      if (step !== null && isNotifications(step.word, seen))
+        this.#ports.metrics.changeFound(told === null ? 'look' : 'news');
       return step;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;

@@ -1,14 +1,14 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { purchaseKey } from '../core/purchase.js';
-import { homeBucket, type SaleCard } from '../core/sale.js';
-import type { HomeBucket } from '../core/ports/stock-ledger.js';
+import { homeBucket, type SaleSnapshot } from '../core/sale.js';
+import type { HomeBucket } from '../core/ports/stock-store.js';
 import type { HotSales } from '../sales/hot-sales.js';
-import type { SaleCards } from '../sales/sale-cards.js';
+import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Batcher } from './batcher.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface GateParts {
-  readonly cards: SaleCards;
+  readonly snapshots: SaleSnapshots;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
   /** Counts which sales are pressed for most. Left out: nobody counts. */
@@ -41,9 +41,9 @@ export class PurchaseGate {
    */
   refuseEarly(saleId: string, userId: string, requestId: string): 'sold_out' | null {
     this.#parts.hot?.saw(saleId);
-    const card = this.#parts.cards.peek(saleId);
-    if (card?.card !== 'ready') return null;
-    const ref = bucketOf(card, userId);
+    const snapshot = this.#parts.snapshots.peek(saleId);
+    if (snapshot?.snapshot !== 'ready') return null;
+    const ref = bucketOf(snapshot, userId);
     return this.#parts.flags.refuses(ref, `${userId}/${requestId}`) ? 'sold_out' : null;
   }
 
@@ -52,12 +52,12 @@ export class PurchaseGate {
    * @throws OperationalError redis or mysql, when the sale cannot be looked up
    */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
-    const { cards, flags, batcher, smooth } = this.#parts;
-    const found = cards.get(request.saleId);
-    const card = found instanceof Promise ? await found : found;
-    if (card.card !== 'ready') return { outcome: card.card };
+    const { snapshots, flags, batcher, smooth } = this.#parts;
+    const found = snapshots.get(request.saleId);
+    const snapshot = found instanceof Promise ? await found : found;
+    if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { userId, requestId, quantity } = request;
-    const ref = bucketOf(card, userId);
+    const ref = bucketOf(snapshot, userId);
     const purchase = { userId, requestId, quantity };
     if (flags.refuses(ref, purchaseKey(purchase))) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
@@ -67,7 +67,7 @@ export class PurchaseGate {
   }
 }
 
-const bucketOf = ({ sale }: SaleCard & { card: 'ready' }, userId: string): HomeBucket => ({
+const bucketOf = ({ sale }: SaleSnapshot & { snapshot: 'ready' }, userId: string): HomeBucket => ({
   saleId: sale.saleId,
   bucket: homeBucket(userId, sale.buckets),
   buckets: sale.buckets,

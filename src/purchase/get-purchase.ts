@@ -1,11 +1,11 @@
 import type { PurchaseStatus } from '../core/outcome.js';
-import type { NewsMeters } from '../core/ports/news-meters.js';
-import type { PurchaseRef } from '../core/ports/purchase-news.js';
+import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
+import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
 export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
-  readonly meters: NewsMeters;
+  readonly metrics: NotificationsMetrics;
 }
 
 export interface GetPurchaseOptions {
@@ -52,7 +52,7 @@ export class GetPurchase {
   }
 
   async #wait(query: PurchaseQuery, watch: PurchaseWatch, deadlineMs: number): Promise<PurchaseStatus> {
-    const { clock, meters } = this.#ports;
+    const { clock, metrics } = this.#ports;
     for (;;) {
       const leftMs = deadlineMs - clock.nowMs();
       if (leftMs <= 0 || query.signal.aborted) return { status: 'pending' };
@@ -62,7 +62,7 @@ export class GetPurchase {
         if (told !== null) watch.lookSoon(); // MySQL has it, Redis follows within milliseconds
         continue;
       }
-      meters.changeFound(told === null ? 'look' : 'news');
+      metrics.changeFound(told === null ? 'look' : 'news');
       return status;
     }
   }

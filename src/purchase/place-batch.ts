@@ -4,11 +4,11 @@ import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
-import type { BatchVerdict } from '../core/ports/purchase-meters.js';
-import type { AskedBucket, DeductVerdict, StockLedger } from '../core/ports/stock-ledger.js';
+import type { BatchVerdict } from '../core/ports/purchase-metrics.js';
+import type { AskedBucket, DeductVerdict, StockStore } from '../core/ports/stock-store.js';
 
 export interface PlaceBatchPorts {
-  readonly ledger: Pick<StockLedger, 'precheck' | 'deduct' | 'decide'>;
+  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'decide'>;
   readonly channel: PurchaseChannel;
   readonly clock: Clock;
 }
@@ -23,7 +23,7 @@ export interface PlacedBatch {
   /** Units left as precheck saw them; null when it could not know. */
   readonly unitsLeft: number | null;
   /** The sale has another number of buckets than its card says; absent: it has not, or nobody knows. */
-  readonly isScattered?: boolean;
+  readonly isResharded?: boolean;
 }
 
 /** Pauses before each try of `decide` after a lost reply: at once, then time for a reconnect. */
@@ -41,11 +41,11 @@ export async function placeBatch(
   reply: Reply,
   ports: PlaceBatchPorts,
 ): Promise<PlacedBatch> {
-  const { epoch, unitsLeft, buckets, answers } = await ports.ledger.precheck(ref, purchases);
+  const { epoch, unitsLeft, buckets, answers } = await ports.store.precheck(ref, purchases);
   const survivors: number[] = [];
   answers.forEach((answer, index) => (answer === null ? survivors.push(index) : reply(index, answer)));
   const end = (verdict: BatchVerdict, again: readonly number[] = []): PlacedBatch => ({ verdict, again, unitsLeft });
-  if (survivors.length === 0) return { ...end('all_answered_by_precheck'), ...scatteredSince(ref, buckets) };
+  if (survivors.length === 0) return { ...end('all_answered_by_precheck'), ...reshardedSince(ref, buckets) };
 
   const createdAtMs = ports.clock.nowMs();
   const batch = formBatch({ ...ref, epoch, trace, createdAtMs }, purchases, survivors);
@@ -102,8 +102,8 @@ export async function placeBatch(
  * Empty, so that it adds nothing, for a sale that has as many buckets as its card says. Buckets only become more: fewer are
  * those of a bucket that a scatter has not come to yet, and the card is right.
  */
-function scatteredSince(ref: AskedBucket, buckets: number | null): { readonly isScattered?: true } {
-  return ref.buckets === undefined || buckets === null || buckets <= ref.buckets ? {} : { isScattered: true };
+function reshardedSince(ref: AskedBucket, buckets: number | null): { readonly isResharded?: true } {
+  return ref.buckets === undefined || buckets === null || buckets <= ref.buckets ? {} : { isResharded: true };
 }
 
 function formBatch(
@@ -120,12 +120,12 @@ function formBatch(
 }
 
 /** The deduct; when its reply is lost, the marker says what became of it. */
-async function deduct(batch: Batch, { ledger, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
-  const verdict = await ledger.deduct(batch);
+async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
+  const verdict = await store.deduct(batch);
   if (verdict.outcome !== 'outcome_unknown') return verdict;
   for (const pauseMs of DECIDE_PAUSES_MS) {
     if (pauseMs > 0) await clock.sleep(pauseMs);
-    const decided = await ledger.decide(batch);
+    const decided = await store.decide(batch);
     if (decided === 'no_answer' || decided === 'outlived') break; // the broker will ask, when it is known what was lost
     if (decided !== 'outcome_unknown') return { outcome: decided };
   }
@@ -137,6 +137,6 @@ async function deduct(batch: Batch, { ledger, clock }: PlaceBatchPorts): Promise
  * Redis lost it meanwhile, a check-back may have had the batch committed, and the broker confirms a late rollback all the
  * same (protocol rule 3).
  */
-async function isUndone(batch: Batch, half: HalfMessage, { ledger }: PlaceBatchPorts): Promise<boolean> {
-  return (await half.rollback()) && (await ledger.decide(batch)) === 'aborted';
+async function isUndone(batch: Batch, half: HalfMessage, { store }: PlaceBatchPorts): Promise<boolean> {
+  return (await half.rollback()) && (await store.decide(batch)) === 'aborted';
 }

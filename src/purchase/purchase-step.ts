@@ -29,5 +29,5 @@ export const isStepWord = (text: unknown): text is StepWord =>
   typeof text === 'string' && Object.hasOwn(STEP_RANKS, text);
 export const isEnd = (word: StepWord): boolean => STEP_RANKS[word] === STEP_RANKS.paid;
 /** Nothing is told twice, and nothing that was told is taken back. `seen`: the last one told; null: none. */
-export const isNews = (word: StepWord, seen: StepWord | null): boolean =>
+export const isNotifications = (word: StepWord, seen: StepWord | null): boolean =>
   seen === null || STEP_RANKS[word] > STEP_RANKS[seen];

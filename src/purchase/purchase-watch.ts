@@ -1,11 +1,11 @@
-import type { OrderNews } from '../core/order-news.js';
+import type { OrderNotifications } from '../core/order-notifications.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { PurchaseNews, PurchaseRef } from '../core/ports/purchase-news.js';
+import type { PurchaseNotifications, PurchaseRef } from '../core/ports/purchase-notifications.js';
 import { statusOf } from './read-purchase.js';
 
 export interface WatchPorts {
-  readonly news: PurchaseNews;
+  readonly news: PurchaseNotifications;
   readonly clock: Clock;
   /** From 0 up to 1: keeps those who wait from looking in the same millisecond. */
   readonly random: () => number;
@@ -27,7 +27,7 @@ export class PurchaseWatch {
   readonly #unlisten: () => void;
   #pauseMs = FIRST_LOOK_MS;
   /** What was told since the last look. */
-  #told: OrderNews | null = null;
+  #told: OrderNotifications | null = null;
   /** When to look because something may have been missed, on the clock. */
   #lookAtMs = Infinity;
   #sleeping: AbortController | null = null;

@@ -1,20 +1,20 @@
 import { OperationalError } from '../core/errors.js';
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
-import { homeBucket, type Sale, type SaleCard } from '../core/sale.js';
+import { homeBucket, type Sale, type SaleSnapshot } from '../core/sale.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { OrderBook } from '../core/ports/order-book.js';
-import type { PurchaseRef } from '../core/ports/purchase-news.js';
-import type { HomeBucket, StockLedger } from '../core/ports/stock-ledger.js';
-import type { SaleCards } from '../sales/sale-cards.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
+import type { HomeBucket, StockStore } from '../core/ports/stock-store.js';
+import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 
 /** Longer than the broker keeps a message, and than reconcile looks at a sale that is closed. */
 const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
 
 export interface ReadPurchasePorts {
-  readonly cards: Pick<SaleCards, 'get'>;
-  readonly ledger: Pick<StockLedger, 'findRequest'>;
-  readonly book: Pick<OrderBook, 'findByPurchases'>;
+  readonly snapshots: Pick<SaleSnapshots, 'get'>;
+  readonly store: Pick<StockStore, 'findRequest'>;
+  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly clock: Clock;
 }
 
@@ -28,21 +28,22 @@ export interface ReadPurchasePorts {
 export async function readPurchase(
   { saleId, userId, requestId }: PurchaseRef,
   told: PurchaseStatus | null,
-  { cards, ledger, book, clock }: ReadPurchasePorts,
+  { snapshots, store, repository, clock }: ReadPurchasePorts,
 ): Promise<PurchaseStatus> {
-  const card = await cards.get(saleId);
-  const home = card.card === 'ready' ? homeOf(card.sale, userId) : { saleId, bucket: 0 };
-  const look = await ledger.findRequest(home, userId, requestId);
+  const snapshot = await snapshots.get(saleId);
+  const home = snapshot.snapshot === 'ready' ? homeOf(snapshot.sale, userId) : { saleId, bucket: 0 };
+  const look = await store.findRequest(home, userId, requestId);
   const entry = look === 'unsure' ? null : look;
   if (entry?.state === 'held') return { status: 'pending' };
   if (told !== null) return told;
-  const [row] = await book.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
+  const [row] = await repository.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
   if (row) return statusOf(row);
   // The ledger knows an order that the book has lost: a person decides, so nothing final is said.
   if (entry !== null) return { status: 'pending' };
   // Without the card nobody knows the buyer's bucket: "not found" could be said of a purchase that was accepted.
-  if (card.card === 'loading') throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
-  if (look === 'unsure' && !isForgotten(card, clock.nowMs())) {
+  if (snapshot.snapshot === 'loading')
+    throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
+  if (look === 'unsure' && !isForgotten(snapshot, clock.nowMs())) {
     throw new OperationalError('redis', `the books of sale ${saleId} are being rebuilt`, { retryable: true });
   }
   return { status: 'not_found' };
@@ -52,8 +53,8 @@ export async function readPurchase(
  * Whether the ledger may have lost the sale for good: by then every purchase that was accepted has its row. Where there
  * is no sale, there was never a purchase.
  */
-const isForgotten = (card: SaleCard, nowMs: number): boolean =>
-  card.card !== 'ready' || nowMs - card.sale.closesAtMs > FORGOTTEN_AFTER_MS;
+const isForgotten = (snapshot: SaleSnapshot, nowMs: number): boolean =>
+  snapshot.snapshot !== 'ready' || nowMs - snapshot.sale.closesAtMs > FORGOTTEN_AFTER_MS;
 
 const homeOf = ({ saleId, buckets }: Sale, userId: string): HomeBucket => {
   return { saleId, bucket: homeBucket(userId, buckets), buckets };

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type { HomeBucket, StockLedger } from '../core/ports/stock-ledger.js';
+import type { HomeBucket, StockStore } from '../core/ports/stock-store.js';
 import type { UnitFetcher } from '../sales/stock/unit-fetcher.js';
 
 export interface SoldOutFlagsOptions {
@@ -12,7 +12,7 @@ export interface SoldOutFlagsOptions {
 }
 
 export interface SoldOutFlagsPorts {
-  readonly ledger: Pick<StockLedger, 'acceptedKeys' | 'acceptedCount' | 'readSale'>;
+  readonly store: Pick<StockStore, 'acceptedKeys' | 'acceptedCount' | 'readSale'>;
   /** Of a sale with several buckets, all of them together. */
   readonly units: Pick<UnitFetcher, 'count'>;
   readonly clock: Clock;
@@ -97,7 +97,7 @@ export class SoldOutFlags {
 
   /** The look of one purchase for all. What is not plainly sold out gets no longer life: precheck finds the word. */
   readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
-    const sale = await this.#ports.ledger.readSale(ref);
+    const sale = await this.#ports.store.readSale(ref);
     if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
     const unitsLeft = ref.buckets > 1 ? await this.#ports.units.count(ref) : sale.unitsLeft;
     if (unitsLeft === null) return;
@@ -106,17 +106,17 @@ export class SoldOutFlags {
   };
 
   readonly #arm = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
-    const sale = await this.#ports.ledger.readSale(ref);
+    const sale = await this.#ports.store.readSale(ref);
     if (sale !== null) await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
   async #armIn(epoch: number, ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> {
-    const { ledger } = this.#ports;
-    const count = await ledger.acceptedCount(ref);
+    const { store } = this.#ports;
+    const count = await store.acceptedCount(ref);
     if (count > this.#options.keysMax) return;
     if (count !== flag.keys.size || epoch !== flag.epoch) {
       const keys = new Set<string>();
-      for await (const chunk of ledger.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
+      for await (const chunk of store.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
       flag.keys = keys;
       flag.epoch = epoch;
     }

@@ -1,24 +1,24 @@
-import type { SaleBook } from '../core/ports/sale-book.js';
-import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
-import type { BucketRef } from '../core/ports/stock-ledger.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
+import type { BucketRef } from '../core/ports/stock-store.js';
 
 /** More sales that may still sell are no use of this system; of those that are over, so many that ended last. */
 const SALES_MAX = 10_000;
 
 export interface PendingBucketsPorts {
-  readonly sales: Pick<SaleBook, 'list'>;
-  readonly ledger: Pick<SettlementLedger, 'withPending'>;
+  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly store: Pick<BatchStore, 'withPending'>;
 }
 
 /**
  * Every bucket with a batch that is deducted and not settled. A closed sale still has batches on their way; of thousands
  * of sales at rest only their number is read.
  */
-export async function pendingBuckets({ sales, ledger }: PendingBucketsPorts): Promise<BucketRef[]> {
+export async function pendingBuckets({ sales, store }: PendingBucketsPorts): Promise<BucketRef[]> {
   const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
   const closed = await sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
   const refs = [...live, ...closed].flatMap(({ saleId, buckets }) =>
     Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),
   );
-  return ledger.withPending(refs);
+  return store.withPending(refs);
 }

@@ -1,18 +1,18 @@
 import { decodeBatch } from '../core/batch.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { RedriveChannel } from '../core/ports/purchase-channel.js';
-import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
 import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface RedrivePorts extends PendingBucketsPorts {
-  readonly ledger: Pick<SettlementLedger, 'withPending' | 'stalePending'>;
+  readonly store: Pick<BatchStore, 'withPending' | 'stalePending'>;
   readonly channel: RedriveChannel;
   readonly clock: Clock;
   readonly log: Log;
-  readonly meters: KeeperMeters;
+  readonly metrics: KeeperMetrics;
 }
 
 export interface RedriveOptions {
@@ -31,7 +31,7 @@ const PAUSE_FACTOR_MAX = 16;
  * costs a duplicate and nothing else.
  */
 export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
-  const { ledger, channel, clock, log, meters } = ports;
+  const { store, channel, clock, log, metrics } = ports;
   const tries = new Map<string, { count: number; dueMs: number }>();
 
   return {
@@ -41,7 +41,7 @@ export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
       let published = 0;
       for (const ref of await pendingBuckets(ports)) {
         // More than may be published: those whose pause is not over must not hide the others.
-        for (const { batchId, ageMs, body } of await ledger.stalePending(ref, options.afterMs, options.max * 10)) {
+        for (const { batchId, ageMs, body } of await store.stalePending(ref, options.afterMs, options.max * 10)) {
           const before = tries.get(batchId) ?? { count: 0, dueMs: 0 };
           seen.add(batchId);
           if (published >= options.max || clock.nowMs() < before.dueMs) continue;
@@ -52,7 +52,7 @@ export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
           }
           await channel.publish(decoded.batch);
           published++;
-          meters.redriven(1);
+          metrics.redriven(1);
           const pauseMs = options.afterMs * Math.min(2 ** before.count, PAUSE_FACTOR_MAX);
           tries.set(batchId, { count: before.count + 1, dueMs: clock.nowMs() + pauseMs });
           log.info({ batchId, saleId: ref.saleId, ageMs, tries: before.count + 1 }, 'batch published again');

@@ -1,17 +1,17 @@
 import { decodeBatch } from '../core/batch.js';
 import { OperationalError } from '../core/errors.js';
 import { isLive } from '../core/order.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
-import type { OrderBook } from '../core/ports/order-book.js';
-import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
-import type { BucketRef } from '../core/ports/stock-ledger.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
+import type { BucketRef } from '../core/ports/stock-store.js';
 import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface SettleRecordedPorts extends PendingBucketsPorts {
-  readonly ledger: Pick<SettlementLedger, 'withPending' | 'stalePending' | 'settle'>;
-  readonly book: Pick<OrderBook, 'findByPurchases'>;
-  readonly meters: KeeperMeters;
+  readonly store: Pick<BatchStore, 'withPending' | 'stalePending' | 'settle'>;
+  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly metrics: KeeperMetrics;
 }
 
 export interface SettleRecordedOptions {
@@ -42,17 +42,17 @@ export function settleRecorded(ports: SettleRecordedPorts, options: SettleRecord
 
 async function settleBucket(
   ref: BucketRef,
-  { ledger, book, meters }: SettleRecordedPorts,
+  { store, repository, metrics }: SettleRecordedPorts,
   { afterMs, max }: SettleRecordedOptions,
 ): Promise<void> {
-  for (const { body } of await ledger.stalePending(ref, afterMs, max)) {
+  for (const { body } of await store.stalePending(ref, afterMs, max)) {
     const decoded = body === null ? null : decodeBatch(body);
     if (decoded?.outcome !== 'decoded') continue; // redrive reports it
     const { batch } = decoded;
-    const rows = await book.findByPurchases(batch.saleId, batch.purchases);
+    const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
     if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
-    await ledger.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
-    meters.settledLate(1);
+    await store.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    metrics.settledLate(1);
   }
 }

@@ -1,16 +1,16 @@
 import { WATCHED_STATES, type WatchedState } from '../core/waiting-states.js';
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
-import type { OverdueOrders } from '../core/ports/order-moves.js';
-import type { AgedState, Overdue, OverdueBook } from '../core/ports/overdue-book.js';
-import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
+import type { OverdueOrders } from '../core/ports/order-transitions.js';
+import type { AgedState, Overdue, OverdueRepository } from '../core/ports/overdue-repository.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
 import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface WatchOverduePorts extends PendingBucketsPorts {
-  readonly ledger: Pick<SettlementLedger, 'withPending' | 'latePending'>;
+  readonly store: Pick<BatchStore, 'withPending' | 'latePending'>;
   readonly moves: OverdueOrders;
-  readonly book: OverdueBook;
-  readonly meters: Pick<KeeperMeters, 'overdue'>;
+  readonly repository: OverdueRepository;
+  readonly metrics: Pick<KeeperMetrics, 'overdue'>;
 }
 
 /** From when on a state has waited too long, ms. */
@@ -28,7 +28,7 @@ type PublishedElsewhere = 'sale_shut' | 'units_lent';
 export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
   const count = async (state: Exclude<WatchedState, PublishedElsewhere>): Promise<Overdue> => {
     if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending);
-    if (state !== 'pending_payment') return ports.book.overdue(state, deadlines[state]);
+    if (state !== 'pending_payment') return ports.repository.overdue(state, deadlines[state]);
     const { orders, oldestMs } = await ports.moves.overdue();
     return { count: orders, oldestMs };
   };
@@ -40,7 +40,7 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
         if (state === 'sale_shut' || state === 'units_lent') continue;
         try {
           const overdue = await count(state);
-          ports.meters.overdue(state, overdue.count, overdue.oldestMs);
+          ports.metrics.overdue(state, overdue.count, overdue.oldestMs);
         } catch (error) {
           failures.push(error);
         }
@@ -53,7 +53,7 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
 async function lateBatches(ports: WatchOverduePorts, afterMs: number): Promise<Overdue> {
   let [count, oldestMs] = [0, 0];
   for (const ref of await pendingBuckets(ports)) {
-    const late = await ports.ledger.latePending(ref, afterMs);
+    const late = await ports.store.latePending(ref, afterMs);
     count += late.batches;
     oldestMs = Math.max(oldestMs, late.oldestMs);
   }

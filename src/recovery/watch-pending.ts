@@ -1,11 +1,11 @@
-import type { KeeperMeters } from '../core/ports/keeper-meters.js';
-import type { SettlementLedger } from '../core/ports/settlement-ledger.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
 import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface WatchPendingPorts extends PendingBucketsPorts {
-  readonly ledger: Pick<SettlementLedger, 'withPending' | 'pendingSummary'>;
-  readonly meters: KeeperMeters;
+  readonly store: Pick<BatchStore, 'withPending' | 'pendingSummary'>;
+  readonly metrics: KeeperMetrics;
 }
 
 /** Publishes how much is deducted and not settled. The broker's own gauge drifts; this one cannot. */
@@ -16,11 +16,11 @@ export function watchPending(ports: WatchPendingPorts): Job {
       let batches = 0;
       let oldestMs = 0;
       for (const ref of await pendingBuckets(ports)) {
-        const summary = await ports.ledger.pendingSummary(ref);
+        const summary = await ports.store.pendingSummary(ref);
         batches += summary.batches;
         oldestMs = Math.max(oldestMs, summary.oldestMs);
       }
-      ports.meters.pending(batches, oldestMs);
+      ports.metrics.pending(batches, oldestMs);
     },
   };
 }

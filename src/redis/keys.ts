@@ -1,4 +1,4 @@
-import type { BucketRef } from '../core/ports/stock-ledger.js';
+import type { BucketRef } from '../core/ports/stock-store.js';
 
 /**
  * Every key name of the product. The keys of a bucket share one hash tag, so that a script finds them in one slot;
@@ -34,14 +34,14 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
   };
 }
 
-export const cardKey = (saleId: string): string => `sk:card:${saleId}`;
-export const cardLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
+export const snapshotKey = (saleId: string): string => `sk:card:${saleId}`;
+export const snapshotLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
 
 /** Written before each question to the replicas, and never read. */
 export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
 /** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
-export const newsChannel = (saleId: string): string => `sk:news:${saleId}`;
+export const notificationsChannel = (saleId: string): string => `sk:news:${saleId}`;
 
 // What the entry keeps is about no bucket; its keys share one tag, and so one slot.
 const ENTRY_TAG = 'sk:{entry}:';

@@ -1,4 +1,4 @@
-import type { PurchaseAnswer, StockLedger } from '../core/ports/stock-ledger.js';
+import type { PurchaseAnswer, StockStore } from '../core/ports/stock-store.js';
 import type { Log } from '../core/ports/log.js';
 import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
@@ -58,19 +58,19 @@ async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }:
  * The ledger of buyers: nobody hears of a deduct that a fail-over could still undo, nor of one of his earlier tries. What
  * the check-back asks needs no barrier: a commit makes the broker remember the batch, whatever Redis forgets.
  */
-export function behindBarrier<L extends Pick<StockLedger, 'precheck' | 'deduct' | 'decide'>>(
-  ledger: L,
+export function behindBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'decide'>>(
+  store: L,
   barrier: ReplicaBarrier | null,
 ): L {
-  if (barrier === null) return ledger;
+  if (barrier === null) return store;
   return {
-    ...ledger,
+    ...store,
     async precheck(ref, purchases) {
-      const verdict = await ledger.precheck(ref, purchases);
+      const verdict = await store.precheck(ref, purchases);
       return { ...verdict, answers: await replicated(verdict.answers, barrier) };
     },
     async deduct(batch) {
-      const verdict = await ledger.deduct(batch);
+      const verdict = await store.deduct(batch);
       if (verdict.outcome === 'refused') {
         return { ...verdict, answers: await replicated(verdict.answers, barrier) };
       }
@@ -78,7 +78,7 @@ export function behindBarrier<L extends Pick<StockLedger, 'precheck' | 'deduct' 
       return taken && !(await barrier.pass()) ? { outcome: 'unreplicated' } : verdict;
     },
     async decide(ref) {
-      const verdict = await ledger.decide(ref);
+      const verdict = await store.decide(ref);
       return verdict === 'deducted' && !(await barrier.pass()) ? 'unreplicated' : verdict;
     },
   };

@@ -1,5 +1,5 @@
 import { Bug } from '../core/errors.js';
-import { parseRequestEntry, type LedgerAnswer } from '../core/outcome.js';
+import { parseRequestEntry, type StoreAnswer } from '../core/outcome.js';
 
 /** Script replies are flat lists of strings and integers; these read them into words, or say that a script is wrong. */
 export function asList(reply: unknown): readonly unknown[] {
@@ -18,15 +18,15 @@ const ANSWER_WORDS = [
 ] as const;
 
 /** Reads `index, word, entry` triples from `start` into one slot per purchase. */
-export function readAnswers(list: readonly unknown[], start: number, count: number): (LedgerAnswer | null)[] {
-  const answers = new Array<LedgerAnswer | null>(count).fill(null);
+export function readAnswers(list: readonly unknown[], start: number, count: number): (StoreAnswer | null)[] {
+  const answers = new Array<StoreAnswer | null>(count).fill(null);
   for (let i = start; i < list.length; i += 3) {
     answers[Number(list[i])] = readAnswer(String(list[i + 1]), String(list[i + 2]));
   }
   return answers;
 }
 
-function readAnswer(word: string, entry: string): LedgerAnswer {
+function readAnswer(word: string, entry: string): StoreAnswer {
   if (word === 'replayed') {
     const parsed = parseRequestEntry(entry);
     if (parsed === null) throw new Bug(`a request entry reads ${entry}`);

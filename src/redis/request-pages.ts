@@ -1,6 +1,6 @@
 import type { RedisClient } from './connection.js';
 import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
-import type { LedgerRequest } from '../core/ports/reconcile-ledger.js';
+import type { StoredRequest } from '../core/ports/reconcile-store.js';
 import { scanHash, SCAN_COUNT } from './scan-hash.js';
 
 /**
@@ -11,8 +11,8 @@ export async function* requestPages(
   redis: RedisClient,
   key: string,
   isWanted: (entry: RequestEntry) => boolean = () => true,
-): AsyncGenerator<LedgerRequest[]> {
-  let page: LedgerRequest[] = [];
+): AsyncGenerator<StoredRequest[]> {
+  let page: StoredRequest[] = [];
   for await (const [field, text] of scanHash(redis, key)) {
     const entry = parseRequestEntry(text);
     if (entry !== null && isWanted(entry)) page.push([field, entry]);

@@ -1,5 +1,5 @@
-import type { BucketStanding } from '../core/ports/repair-ledger.js';
-import type { BucketRef } from '../core/ports/stock-ledger.js';
+import type { BucketStanding } from '../core/ports/repair-store.js';
+import type { BucketRef } from '../core/ports/stock-store.js';
 import type { RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { asList } from './replies.js';

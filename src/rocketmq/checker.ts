@@ -1,7 +1,7 @@
 import type { MessageView, TransactionChecker } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import { assertNever } from '../core/errors.js';
-import type { ChannelMeters } from '../core/ports/channel-meters.js';
+import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { CheckBack, CheckBackAnswer } from '../core/ports/purchase-channel.js';
 import { KeyedLimiter } from './limiter.js';
@@ -21,7 +21,7 @@ export interface CheckerOptions {
   /** How many check-backs run at once; the broker sends all that are due in one go. */
   readonly checksInParallel: number;
   readonly log: Log;
-  readonly meters: Pick<ChannelMeters, 'checkedBack'>;
+  readonly metrics: Pick<ChannelMetrics, 'checkedBack'>;
 }
 
 /**
@@ -29,7 +29,7 @@ export interface CheckerOptions {
  * limited in parallel, a message that waits is not taken twice, and a throw is no answer.
  */
 export function createChecker(options: CheckerOptions): TransactionChecker {
-  const { checkBack, log, meters } = options;
+  const { checkBack, log, metrics } = options;
   const limiter = new KeyedLimiter(options.checksInParallel, CHECKS_QUEUED_MAX);
   const check = async (view: CheckedMessage): Promise<Resolution> => {
     let answer: CheckBackAnswer;
@@ -41,7 +41,7 @@ export function createChecker(options: CheckerOptions): TransactionChecker {
       log.warn({ batchId: view.keys[0], err: error }, 'check-back failed, the broker will ask again');
       answer = 'no_answer';
     }
-    meters.checkedBack(answer);
+    metrics.checkedBack(answer);
     return resolutionOf(answer);
   };
   return { check };

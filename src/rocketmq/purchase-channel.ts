@@ -2,7 +2,7 @@ import { Message, type SendReceipt } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import type { Batch } from '../core/batch.js';
 import { TOPICS } from '../core/topics.js';
-import type { ChannelMeters } from '../core/ports/channel-meters.js';
+import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
 import { batchMessage } from './batch-message.js';
@@ -18,7 +18,7 @@ const { TransactionResolution } = definition;
 export interface PurchaseChannelOptions extends ConnectionOptions, CheckerOptions {
   /** Default `seckill-purchase`. Must be of type TRANSACTION. */
   readonly topic?: string;
-  readonly meters: ChannelMeters;
+  readonly metrics: ChannelMetrics;
 }
 
 export interface OpenPurchaseChannel extends PurchaseChannel {
@@ -48,7 +48,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   readonly #producer: FencedProducer;
   readonly #topic: string;
   readonly #log: Log;
-  readonly #meters: ChannelMeters;
+  readonly #metrics: ChannelMetrics;
   /** All that the client reads of the message when it ends a transaction is its topic. */
   readonly #ending: Message;
 
@@ -56,7 +56,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     this.#producer = producer;
     this.#topic = topic;
     this.#log = options.log;
-    this.#meters = options.meters;
+    this.#metrics = options.metrics;
     this.#ending = new Message({ topic, body: Buffer.alloc(0) });
   }
 
@@ -68,11 +68,11 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
       // Without it neither commit nor rollback can be said, so only the check-back can end this message.
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
-      this.#meters.halfSent('stored', performance.now() - startedAt);
+      this.#metrics.halfSent('stored', performance.now() - startedAt);
       return this.#halfMessage(receipt, batch.batchId);
     } catch (error) {
       const outcome = isCertainlyNotStored(error) ? 'unavailable' : 'outcome_unknown';
-      this.#meters.halfSent(outcome, performance.now() - startedAt);
+      this.#metrics.halfSent(outcome, performance.now() - startedAt);
       this.#logFailure({ batchId: batch.batchId, outcome, error: String(error) }, 'half message not sent');
       this.health.failed(error);
       return outcome;
@@ -100,7 +100,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
       await this.#producer.endTransaction(endpoints, this.#ending, messageId, transactionId, resolution);
       return true;
     } catch (error) {
-      this.#meters.endFailed(verb);
+      this.#metrics.endFailed(verb);
       const fields = { batchId, verb, error: String(error) };
       if (isForgottenTransaction(error)) this.#log.debug(fields, 'the proxy no longer knows the half message');
       else this.#logFailure(fields, 'half message not ended, the check-back will');

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Sale } from '../core/sale.js';
-import type { LedgerSale, StockLedger } from '../core/ports/stock-ledger.js';
+import type { StoredSale, StockStore } from '../core/ports/stock-store.js';
 import type { UnitFetcher } from './stock/unit-fetcher.js';
-import type { SaleCards } from './sale-cards.js';
+import type { SaleSnapshots } from './sale-snapshots.js';
 
 /** Below this share of its stock a sale shows `few`. */
 const FEW_SHARE = 0.1;
@@ -27,8 +27,8 @@ export type GetSaleAnswer =
   { readonly outcome: 'found'; readonly view: SaleView } | { readonly outcome: 'not_found' | 'loading' };
 
 export interface GetSalePorts {
-  readonly cards: SaleCards;
-  readonly ledger: Pick<StockLedger, 'readSale'>;
+  readonly snapshots: SaleSnapshots;
+  readonly store: Pick<StockStore, 'readSale'>;
   /** Of a sale with several buckets, all of them together. */
   readonly units: Pick<UnitFetcher, 'count'>;
 }
@@ -54,14 +54,14 @@ export class GetSale {
   }
 
   async #read(saleId: string): Promise<GetSaleAnswer> {
-    const { cards, ledger } = this.#ports;
-    const card = await cards.get(saleId);
-    if (card.card !== 'ready') return { outcome: card.card };
-    const { sale } = card;
+    const { snapshots, store } = this.#ports;
+    const snapshot = await snapshots.get(saleId);
+    if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
+    const { sale } = snapshot;
     const buckets = await Promise.all(
-      Array.from({ length: sale.buckets }, (_, bucket) => ledger.readSale({ saleId, bucket, buckets: sale.buckets })),
+      Array.from({ length: sale.buckets }, (_, bucket) => store.readSale({ saleId, bucket, buckets: sale.buckets })),
     );
-    const loaded = buckets.filter((bucket): bucket is LedgerSale => bucket !== null);
+    const loaded = buckets.filter((bucket): bucket is StoredSale => bucket !== null);
     const [first] = loaded;
     if (!first || loaded.length < buckets.length) return { outcome: 'loading' };
     const left = await this.#unitsLeft(sale, loaded);
@@ -80,7 +80,7 @@ export class GetSale {
   }
 
   /** Where no bucket shows a unit some may be on their way between two; null: nobody can say. */
-  async #unitsLeft(sale: Sale, buckets: readonly LedgerSale[]): Promise<number | null> {
+  async #unitsLeft(sale: Sale, buckets: readonly StoredSale[]): Promise<number | null> {
     const left = buckets.reduce((sum, bucket) => sum + bucket.unitsLeft, 0);
     return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);
   }
@@ -92,7 +92,7 @@ function coarse(left: number | null, stock: number): SaleView['stock'] {
   return left < stock * FEW_SHARE ? 'few' : 'plenty';
 }
 
-function shownState(sale: LedgerSale): SaleView['state'] {
+function shownState(sale: StoredSale): SaleView['state'] {
   if (sale.state === 'closed' || sale.nowMs >= sale.closesAtMs) return 'closed';
   if (sale.state === 'repair') return 'loading';
   if (sale.state === 'paused') return 'paused';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { silentChannelMeters } from '../../src/core/ports/channel-meters.js';
+import { silentChannelMetrics } from '../../src/core/ports/channel-metrics.js';
 import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import type { DeadlineChannel, OrderEventChannel } from '../../src/core/ports/order-channels.js';
@@ -71,7 +71,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
   const log = silentLog;
   return {
     purchaseChannel: (checkBack) =>
-      keep(createPurchaseChannel({ endpoint, checkBack, checksInParallel: 8, log, meters: silentChannelMeters })),
+      keep(createPurchaseChannel({ endpoint, checkBack, checksInParallel: 8, log, metrics: silentChannelMetrics })),
     redriveChannel: () => keep(createRedriveChannel({ endpoint, log })),
     deadlineChannel: () => keep(createDeadlineChannel({ endpoint, log })),
     orderEventChannel: () => keep(createOrderEventChannel({ endpoint, log })),

@@ -81,13 +81,13 @@ for (const [name, createWorld] of [
 
       const { topic, collector } = DEAD_LETTERS[REDRIVES.group];
       const deadLetters = await world.source(topic, collector);
-      const letter = await nextDelivery(world, deadLetters, batch, LATE_MS);
-      expect(letter?.messageId).to.equal(messageId);
-      expect(letter?.body).to.equal(batch.body);
-      expect(letter?.attempt).to.be.greaterThan(WRITER_RETRIES_MAX + 1);
-      const properties = Object.fromEntries(letter?.properties ?? []);
+      const deadLetter = await nextDelivery(world, deadLetters, batch, LATE_MS);
+      expect(deadLetter?.messageId).to.equal(messageId);
+      expect(deadLetter?.body).to.equal(batch.body);
+      expect(deadLetter?.attempt).to.be.greaterThan(WRITER_RETRIES_MAX + 1);
+      const properties = Object.fromEntries(deadLetter?.properties ?? []);
       expect(properties).to.include({ topic: REDRIVES.topic, saleId: batch.saleId, batchId: batch.batchId });
-      await letter?.ack();
+      await deadLetter?.ack();
     });
 
     it('a receive that was open when the source closed can still be acked, later ones are empty', async () => {

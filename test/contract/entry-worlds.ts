@@ -1,19 +1,19 @@
 import type { NonceStore } from '../../src/core/ports/nonce-store.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { PurchaseTokenLedger } from '../../src/core/ports/purchase-token-ledger.js';
+import type { PurchaseTokenStore } from '../../src/core/ports/purchase-token-store.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
-import { createPurchaseTokenLedger } from '../../src/redis/purchase-token-ledger.js';
+import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
-import { MemoryPurchaseTokenLedger } from '../helpers/memory/memory-purchase-token-ledger.js';
+import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 /** The entry's stores as the contract suites see them. */
 export interface EntryWorld {
   readonly nonces: NonceStore;
-  readonly tokens: PurchaseTokenLedger;
+  readonly tokens: PurchaseTokenStore;
   /** Now on the clock of the stores, ms. */
   nowMs(): Promise<number>;
   /** Lets time pass. */
@@ -25,7 +25,7 @@ async function memoryWorld(): Promise<EntryWorld> {
   const clock = new ManualClock();
   return {
     nonces: new MemoryNonceStore(clock),
-    tokens: new MemoryPurchaseTokenLedger(clock),
+    tokens: new MemoryPurchaseTokenStore(clock),
     nowMs: async () => clock.nowMs(),
     elapse: (ms) => clock.sleep(ms),
     close: async () => undefined,
@@ -36,7 +36,7 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<EntryWorld> {
   const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
   return {
     nonces: createNonceStore(connection),
-    tokens: createPurchaseTokenLedger(connection),
+    tokens: createPurchaseTokenStore(connection),
     nowMs: () => serverNowMs(connection.redis, 'any'), // all servers of a test are on this host
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: () => connection.close(),

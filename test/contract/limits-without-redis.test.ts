@@ -3,10 +3,10 @@ import { steadyClock } from '../../src/programs/system-clock.js';
 import { limitsRules } from '../../src/admission/limits/limits-rules.js';
 import type { Refused } from '../../src/admission/layer.js';
 import { Limits } from '../../src/admission/limits/limits.js';
-import { noLimitMeters } from '../../src/core/ports/limit-meters.js';
+import { noLimitMetrics } from '../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createLimitLedger } from '../../src/redis/limit-ledger.js';
+import { createLimitStore } from '../../src/redis/limit-store.js';
 import { waitUntil } from '../../deploy/local/stack/wait-until.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 
@@ -37,14 +37,14 @@ describe('limits while Redis is away', function () {
     });
     limits = new Limits({
       rules: () => rules,
-      ledger: createLimitLedger(connection),
+      store: createLimitStore(connection),
       clock: steadyClock,
-      meters: { ...noLimitMeters, counted: (by, visits) => void (counted[by] += visits) },
+      metrics: { ...noLimitMetrics, counted: (by, callers) => void (counted[by] += callers) },
       log: silentLog,
     });
   });
-  const visit = { endpoint: 'purchase', address: '', agent: '' } as const;
-  const enter = async (userId: string): Promise<Refused | null> => limits.buyer(visit, userId);
+  const caller = { endpoint: 'purchase', address: '', agent: '' } as const;
+  const enter = async (userId: string): Promise<Refused | null> => limits.buyer(caller, userId);
   const words = async (userId: string, count: number): Promise<string[]> => {
     const answers = await Promise.all(Array.from({ length: count }, () => enter(userId)));
     return answers.map((refused) => refused?.word ?? 'in');

@@ -4,17 +4,17 @@ import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { MysqlError } from '../../src/mysql/errors.js';
-import { createOrderBook } from '../../src/mysql/order-book.js';
+import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { openMysqlPool, type MysqlOptions, type MysqlPool, type Transaction } from '../../src/mysql/pool.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { recordBatches } from '../../src/orders/record-batches.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { OrderBook, WriteOutcome, WritePlan } from '../../src/core/ports/order-book.js';
-import { grantingLedger as ledger } from '../helpers/claims.js';
+import type { OrderRepository, WriteOutcome, WritePlan } from '../../src/core/ports/order-repository.js';
+import { grantingStore as store } from '../helpers/claims.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { mysqlWorld, newSale, systemClock } from './book-worlds.js';
+import { mysqlWorld, newSale, systemClock } from './repository-worlds.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -76,13 +76,13 @@ describe('mysql adapters under faults', () => {
   it('D3 lock wait 1205: again, and the statements before it are rolled back, not left for the next transaction', async () => {
     const { saleId } = await world.sales.create(newSale());
     const writer = loneWriter();
-    const book = createOrderBook(writer);
+    const repository = createOrderRepository(writer);
 
     await whileHeld(saleId, async () => {
-      expect(await book.write(await planFor(saleId, 'ann'))).to.deep.equal({ outcome: 'again' });
+      expect(await repository.write(await planFor(saleId, 'ann'))).to.deep.equal({ outcome: 'again' });
     });
 
-    expect((await book.write(await planFor(saleId, 'bob'))).outcome).to.equal('written');
+    expect((await repository.write(await planFor(saleId, 'bob'))).outcome).to.equal('written');
     expect((await rowsOf(saleId, 'ann', 'bob')).map(({ userId }) => userId)).to.deep.equal(['bob']);
     expect(await world.broken(saleId)).to.deep.equal([]);
   });
@@ -92,7 +92,7 @@ describe('mysql adapters under faults', () => {
     const other = await world.sales.create(newSale({ stock: 1000 }));
     const batch = batchOf({ saleId }, purchasesOf('ann'));
     const outcomes: WriteOutcome[] = [];
-    const book: OrderBook = {
+    const repository: OrderRepository = {
       ...world.orders,
       write: async (plan) => {
         const outcome = await world.orders.write(plan);
@@ -111,7 +111,7 @@ describe('mysql adapters under faults', () => {
       const insert =
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state) VALUES ';
       await tx.execute(insert + ballast.join());
-      recording = recordBatches([batch], { book, clock: systemClock, minter, ledger }, OPTIONS);
+      recording = recordBatches([batch], { repository, clock: systemClock, minter, store }, OPTIONS);
       await pause(300); // the writer has inserted its row and waits for the sale
       await tx.execute(`${insert} (1, ${saleId}, 'ann', 'k1', 'rival', 1, 1, 0, 'pending_payment')`);
     });
@@ -127,7 +127,7 @@ describe('mysql adapters under faults', () => {
     const writer = loneWriter();
     const [row] = await writer.query<{ id: string }>('SELECT CONNECTION_ID() AS id');
     const batch = batchOf({ saleId }, purchasesOf('ann'));
-    const ports = { book: createOrderBook(writer), clock: systemClock, minter, ledger };
+    const ports = { repository: createOrderRepository(writer), clock: systemClock, minter, store };
 
     await whileHeld(saleId, async () => {
       const recording = recordBatches([batch], ports, OPTIONS);
@@ -163,7 +163,7 @@ describe('mysql adapters under faults', () => {
     const through = new URL(target);
     through.port = String((proxy.address() as AddressInfo).port);
     const batch = batchOf({ saleId }, purchasesOf('ann*2'));
-    const lossy = { book: createOrderBook(loneWriter(through.href)), clock: systemClock, minter, ledger };
+    const lossy = { repository: createOrderRepository(loneWriter(through.href)), clock: systemClock, minter, store };
 
     const [first] = await recordBatches([batch], lossy, OPTIONS);
     await new Promise((resolve) => proxy.close(resolve));
@@ -171,7 +171,7 @@ describe('mysql adapters under faults', () => {
     expect(dropped, 'the fault happened').to.equal(1);
     expect(first).to.include({ outcome: 'retry', reason: 'unavailable' });
     expect(await rowsOf(saleId, 'ann*2'), 'committed all the same').to.have.length(1);
-    const [second] = await recordBatches([batch], { ...lossy, book: world.orders }, OPTIONS);
+    const [second] = await recordBatches([batch], { ...lossy, repository: world.orders }, OPTIONS);
     expect(second?.outcome).to.equal('already_recorded');
     expect((await world.sales.find(saleId))?.sold).to.equal(2);
     expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);

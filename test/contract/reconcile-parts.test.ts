@@ -3,58 +3,58 @@ import type { Batch } from '../../src/core/batch.js';
 import type { Sale } from '../../src/core/sale.js';
 import { composeOrderId, explainOrderId } from '../../src/core/order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
-import { createReconcileBook } from '../../src/mysql/reconcile-book.js';
+import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { MintedWindow, ReconcileBook } from '../../src/core/ports/reconcile-book.js';
-import type { ReconcileLedger } from '../../src/core/ports/reconcile-ledger.js';
-import type { SettlementLedger } from '../../src/core/ports/settlement-ledger.js';
-import type { SaleLedger, StockLedger } from '../../src/core/ports/stock-ledger.js';
+import type { MintedWindow, ReconcileRepository } from '../../src/core/ports/reconcile-repository.js';
+import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
+import type { BatchStore } from '../../src/core/ports/batch-store.js';
+import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { createReconcileLedger } from '../../src/redis/reconcile-ledger.js';
-import { createSaleLedger } from '../../src/redis/sale-ledger.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createTransferLedger } from '../../src/redis/transfer-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
-import type { MemoryBooks } from '../helpers/memory/memory-books.js';
-import type { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
-import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
-import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/memory-reconcile.js';
+import { createReconcileStore } from '../../src/redis/reconcile-store.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createTransferStore } from '../../src/redis/transfer-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
+import type { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
+import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import type { TransferLedger } from '../../src/core/ports/transfer-ledger.js';
+import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
-import { memoryWorld, mysqlWorld, newSale, systemClock, type BookWorld } from './book-worlds.js';
+import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
 
-interface LedgerSide {
-  readonly read: ReconcileLedger;
-  readonly ledger: StockLedger & SaleLedger & SettlementLedger;
-  readonly transfers: TransferLedger;
+interface StoreSide {
+  readonly read: ReconcileStore;
+  readonly store: StockStore & SaleStore & BatchStore;
+  readonly transfers: TransferStore;
   /** Takes the marker of a batch away. */
   bare(batch: Batch): Promise<void>;
   close(): Promise<void>;
 }
 
-async function redisSide(url: string): Promise<LedgerSide> {
+async function redisSide(url: string): Promise<StoreSide> {
   const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
-  const parts = [createStockLedger(connection, silentLog), createSaleLedger(connection)] as const;
-  const ledger = { ...parts[0], ...parts[1], ...createSettlementLedger(connection) };
+  const parts = [createStockStore(connection, silentLog), createSaleStore(connection)] as const;
+  const store = { ...parts[0], ...parts[1], ...createBatchStore(connection) };
   return {
-    ...{ read: createReconcileLedger(connection), ledger, transfers: createTransferLedger(connection) },
+    ...{ read: createReconcileStore(connection), store, transfers: createTransferStore(connection) },
     bare: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
     close: () => connection.close(),
   };
 }
 
-const LEDGERS: [string, () => Promise<LedgerSide>][] = [
+const STORES: [string, () => Promise<StoreSide>][] = [
   [
     'memory',
     async () => {
-      const ledger = new MemoryLedger({ clock: systemClock });
+      const store = new MemoryStore({ clock: systemClock });
       return {
-        ...{ read: new MemoryReconcileLedger(ledger), ledger, transfers: new MemoryTransfers(ledger) },
-        bare: async (batch) => void ledger.bucket(batch).markers.delete(batch.batchId),
+        ...{ read: new MemoryReconcileStore(store), store, transfers: new MemoryTransfers(store) },
+        bare: async (batch) => void store.bucket(batch).markers.delete(batch.batchId),
         close: async () => undefined,
       };
     },
@@ -70,9 +70,9 @@ const LEDGERS: [string, () => Promise<LedgerSide>][] = [
   ],
 ];
 
-for (const [name, createSide] of LEDGERS) {
+for (const [name, createSide] of STORES) {
   describe(`contract ReconcileLedger on ${name}`, () => {
-    let side: LedgerSide;
+    let side: StoreSide;
     let sale: Sale;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
@@ -80,14 +80,14 @@ for (const [name, createSide] of LEDGERS) {
     });
     beforeEach(async () => {
       sale = saleOf({ stock: 100, limitPerBuyer: 10 });
-      await side.ledger.warm(sale);
-      await side.ledger.gate(sale, 'open');
+      await side.store.warm(sale);
+      await side.store.gate(sale, 'open');
     });
     after(() => side?.close());
     const ref = () => ({ saleId: sale.saleId, bucket: 0 });
     const deducted = async (...texts: string[]) => {
       const batch = batchOf(sale, purchasesOf(...texts));
-      expect((await side.ledger.deduct(batch)).outcome).to.equal('deducted');
+      expect((await side.store.deduct(batch)).outcome).to.equal('deducted');
       return batch;
     };
 
@@ -112,10 +112,10 @@ for (const [name, createSide] of LEDGERS) {
       const pending = await side.read.batch(ref(), batch.batchId);
       expect(pending.pendingMs).to.be.within(0, 60_000);
       expect(pending).to.include({ marker: 'deducted', body: batch.body });
-      await side.ledger.settle([{ batch, orders: [] }]);
+      await side.store.settle([{ batch, orders: [] }]);
       const settled = { pendingMs: null, marker: 'deducted', body: null };
       expect(await side.read.batch(ref(), batch.batchId)).to.deep.equal(settled);
-      await side.ledger.decide(batchOf(sale, [], 'aborted-batch'));
+      await side.store.decide(batchOf(sale, [], 'aborted-batch'));
       expect(await side.read.batch(ref(), 'aborted-batch')).to.include({ marker: 'aborted', body: null });
       const unknown = { pendingMs: null, marker: null, body: null };
       expect(await side.read.batch(ref(), 'no-batch')).to.deep.equal(unknown);
@@ -123,7 +123,7 @@ for (const [name, createSide] of LEDGERS) {
 
     it('says of many batches which are in pending, for how long, and whether a re-drive can serve them', async () => {
       const [whole, bare, settled] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
-      await side.ledger.settle([{ batch: settled, orders: [] }]);
+      await side.store.settle([{ batch: settled, orders: [] }]);
       await side.bare(bare);
       const found = await side.read.pendingAmong(ref(), [
         ...[whole, bare, settled].map(({ batchId }) => batchId),
@@ -141,7 +141,7 @@ for (const [name, createSide] of LEDGERS) {
       const { transfers } = side;
       const split = { ...saleOf({ stock: 30, buckets: 3 }), epoch: 1 };
       const bucket = (index: number) => ({ saleId: split.saleId, bucket: index });
-      await side.ledger.warm(split);
+      await side.store.warm(split);
       for (const to of [2, 0]) await transfers.lend(bucket(1), to, 1, 1);
       await transfers.borrow(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
       await transfers.confirm(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
@@ -169,7 +169,7 @@ for (const [name, createSide] of LEDGERS) {
     it('C5 adjusts only what is as it was read, in a sale that lets nobody in', async () => {
       const adjust = (read: number, wanted: number, epoch = 1) => side.read.adjust(ref(), { read, wanted, epoch });
       expect(await adjust(100, 102)).to.equal('selling');
-      await side.ledger.gate(sale, 'paused');
+      await side.store.gate(sale, 'paused');
       expect(await adjust(99, 102)).to.equal('moved');
       expect(await adjust(100, 102, 2), 'read in another epoch').to.equal('moved');
       expect(await adjust(100, 102)).to.equal('adjusted');
@@ -180,8 +180,8 @@ for (const [name, createSide] of LEDGERS) {
 
     it('C7 names and removes markers of settled batches only', async () => {
       const [settled, pending] = [await deducted('u1'), await deducted('u2')];
-      await side.ledger.settle([{ batch: settled, orders: [] }]);
-      await side.ledger.decide(batchOf(sale, [], 'aborted-batch'));
+      await side.store.settle([{ batch: settled, orders: [] }]);
+      await side.store.decide(batchOf(sale, [], 'aborted-batch'));
       const all = [settled.batchId, pending.batchId, 'aborted-batch', 'no-batch'];
       expect(await side.read.settledMarkers(ref(), all)).to.deep.equal([settled.batchId]);
       expect(await side.read.removeMarkers(ref(), [settled.batchId, 'no-batch'])).to.equal(1);
@@ -191,21 +191,21 @@ for (const [name, createSide] of LEDGERS) {
   });
 }
 
-interface BookSide {
-  readonly world: BookWorld;
-  readonly read: ReconcileBook;
+interface RepositorySide {
+  readonly world: RepositoryWorld;
+  readonly read: ReconcileRepository;
   /** Leaves a promise of a release in the outbox. */
   promise(saleId: string): Promise<string>;
   keep(outboxId: string): Promise<void>;
 }
 
-const BOOKS: [string, () => Promise<BookSide>][] = [
+const BOOKS: [string, () => Promise<RepositorySide>][] = [
   [
     'memory',
     async () => {
       const world = await memoryWorld(systemClock);
-      const books: MemoryBooks = world.books;
-      const read = new MemoryReconcileBook(books, world.letters as MemoryDeadLetterBook);
+      const books: MemoryRepositories = world.books;
+      const read = new MemoryReconcileRepository(books, world.deadLetters as MemoryDeadLetterRepository);
       return {
         ...{ world, read },
         promise: async (saleId) => books.outbox.add('release', 'b', [releaseIn(saleId)]),
@@ -219,7 +219,7 @@ const BOOKS: [string, () => Promise<BookSide>][] = [
       const world = await mysqlWorld();
       const { pool } = world;
       return {
-        ...{ world, read: createReconcileBook(pool, 2) },
+        ...{ world, read: createReconcileRepository(pool, 2) },
         promise: async (saleId) => {
           const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'b', ?)";
           return (await pool.execute(sql, [JSON.stringify([releaseIn(saleId)])])).insertId;
@@ -236,7 +236,7 @@ const releaseIn = (saleId: string) => ({
 
 for (const [name, createSide] of BOOKS) {
   describe(`contract ReconcileBook on ${name}`, () => {
-    let side: BookSide;
+    let side: RepositorySide;
     let sale: Sale;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
@@ -295,7 +295,7 @@ for (const [name, createSide] of BOOKS) {
 
     it('names batches with a parked letter', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
-      await side.world.letters.park({
+      await side.world.deadLetters.park({
         ...{ messageId: batch.batchId, group: 'seckill-order-writer', originTopic: 'seckill-purchase', detail: 'x' },
         ...{ saleId: sale.saleId, batchId: batch.batchId, body: batch.body, reason: 'retries_exhausted', attempts: 8 },
       });

@@ -5,15 +5,15 @@ import type { Sale } from '../../src/core/sale.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../src/orders/record-batches.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import { grantingLedger as ledger } from '../helpers/claims.js';
+import { grantingStore as store } from '../helpers/claims.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
-import { newSale, WORLDS, type BookWorld } from './book-worlds.js';
+import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 
 for (const [name, createWorld] of WORLDS) {
   describe(`record-batches on ${name} (P4 C0 DB_OK, C1 IDEMPOTENT, C2 BIZ_ERROR_ACK)`, () => {
-    let world: BookWorld;
+    let world: RepositoryWorld;
     const minters: OrderIdMinter[] = [];
 
     async function openMinter(): Promise<OrderIdMinter> {
@@ -35,7 +35,7 @@ for (const [name, createWorld] of WORLDS) {
     });
 
     const record = (batches: readonly Batch[], minter = minters[0] as OrderIdMinter): Promise<BatchResult[]> =>
-      recordBatches(batches, { book: world.orders, clock: world.clock, minter, ledger }, OPTIONS);
+      recordBatches(batches, { repository: world.orders, clock: world.clock, minter, store }, OPTIONS);
     const words = (results: readonly BatchResult[]): string[] => results.map(({ outcome }) => outcome);
     const settled = (result: BatchResult | undefined): string[] =>
       result !== undefined && 'orders' in result
@@ -253,7 +253,7 @@ for (const [name, createWorld] of WORLDS) {
       const batch = batchOf(sale, purchasesOf('ann'));
       const { orders } = world;
       let raised = 0;
-      const book = {
+      const repository = {
         ...world.orders,
         termsOf: async (saleIds: readonly string[]) => {
           const terms = await orders.termsOf(saleIds);
@@ -266,7 +266,7 @@ for (const [name, createWorld] of WORLDS) {
       };
       const [result] = await recordBatches(
         [batch],
-        { book, clock: world.clock, minter: minters[0] as OrderIdMinter, ledger },
+        { repository, clock: world.clock, minter: minters[0] as OrderIdMinter, store },
         OPTIONS,
       );
       expect(result?.outcome).to.equal('recorded');

@@ -5,16 +5,16 @@ import { OperationalError } from '../../src/core/errors.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { StockLedger } from '../../src/core/ports/stock-ledger.js';
+import type { StockStore } from '../../src/core/ports/stock-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
-import { createSaleLedger } from '../../src/redis/sale-ledger.js';
-import { createReconcileLedger } from '../../src/redis/reconcile-ledger.js';
-import { createRepairLedger } from '../../src/redis/repair-ledger.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createReconcileStore } from '../../src/redis/reconcile-store.js';
+import { createRepairStore } from '../../src/redis/repair-store.js';
 import { SCRIPT_NAMES } from '../../src/redis/scripts.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { startRedisCluster, type RedisCluster } from '../helpers/redis-cluster.js';
 import { startWatchedRedis, type WatchedRedis } from '../helpers/redis-sentinel.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
@@ -26,7 +26,7 @@ const at = ({ saleId }: Sale) => ({ saleId, bucket: 0 });
 /** Opens a sale of many units, many a buyer. */
 async function openSale(connection: RedisConnection): Promise<Sale> {
   const sale = saleOf({ stock: STOCK, limitPerBuyer: STOCK });
-  const sales = createSaleLedger(connection);
+  const sales = createSaleStore(connection);
   await sales.warm(sale);
   await sales.gate(sale, 'open');
   return sale;
@@ -36,20 +36,20 @@ const definite = (said: string): string | null => (['deducted', 'aborted', 'outl
 
 /** What the keeper does once the bucket finds itself on another server: here nothing is lost, so all entries stay. */
 async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
-  const ledger = createRepairLedger(connection);
+  const store = createRepairStore(connection);
   const ref = at(sale);
   const token = 'a-test';
-  expect(await ledger.shut(ref, token, 30_000)).to.equal('shut');
+  expect(await store.shut(ref, token, 30_000)).to.equal('shut');
   let held = 0;
-  for await (const entries of createReconcileLedger(connection).requests(ref)) {
+  for await (const entries of createReconcileStore(connection).requests(ref)) {
     for (const [, { quantity }] of entries) held += quantity;
-    expect(await ledger.stage(ref, token, entries)).to.equal('staged');
+    expect(await store.stage(ref, token, entries)).to.equal('staged');
   }
   const repaired: Sale = { ...sale, epoch: sale.epoch + 1 };
   const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = repaired;
   const terms = { epoch, state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
   const rebuilt = { ...terms, unitsLeft: STOCK - held };
-  expect(await ledger.reopen(ref, token, rebuilt)).to.equal('reopened');
+  expect(await store.reopen(ref, token, rebuilt)).to.equal('reopened');
   return repaired;
 }
 
@@ -64,11 +64,11 @@ describe('contract: a Redis cluster', function () {
   this.timeout(120_000);
   let cluster: RedisCluster;
   let connection: RedisConnection;
-  let ledger: StockLedger;
+  let store: StockStore;
   before(async () => {
     cluster = await startRedisCluster();
     connection = await connectRedis({ url: cluster.url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
-    ledger = createStockLedger(connection, silentLog);
+    store = createStockStore(connection, silentLog);
   });
   after(async () => {
     await connection?.close();
@@ -99,7 +99,7 @@ describe('contract: a Redis cluster', function () {
     const slot = Number(await from.cluster('KEYSLOT', stock));
     const ids = (await Promise.all([from, to].map((server) => server.cluster('MYID')))) as [string, string];
 
-    const traffic = new Traffic(ledger, sale);
+    const traffic = new Traffic(store, sale);
     const running = Promise.all(Array.from({ length: 4 }, () => traffic.run()));
     try {
       await traffic.more('before', 50);
@@ -115,9 +115,9 @@ describe('contract: a Redis cluster', function () {
       // all keys are there, the slot is not: only ASK leads to them
       const { batch } = traffic.deducted[0] as { batch: Batch };
       const orders = batch.purchases.map((purchase) => ({ ...purchase, orderId: '1' }));
-      await createSettlementLedger(connection).settle([{ batch, orders }]);
+      await createBatchStore(connection).settle([{ batch, orders }]);
       const [first] = orders.map(purchaseKey);
-      const [entry] = await createReconcileLedger(connection).entriesOf(at(sale), [first ?? '']);
+      const [entry] = await createReconcileStore(connection).entriesOf(at(sale), [first ?? '']);
       expect(entry?.state, 'settled behind an ASK').to.equal('ordered');
 
       await Promise.all(
@@ -136,7 +136,7 @@ describe('contract: a Redis cluster', function () {
 
     expect(traffic.unknown, 'while it moves a batch may hear nothing').to.be.greaterThan(0);
     const held = traffic.deducted.reduce((sum, { batch }) => sum + batch.purchases.length, 0);
-    expect((await ledger.readSale(at(sale)))?.unitsLeft, 'every unit is accounted for').to.equal(STOCK - held);
+    expect((await store.readSale(at(sale)))?.unitsLeft, 'every unit is accounted for').to.equal(STOCK - held);
     for (const { batchId } of traffic.undone) expect(await to.get(tx + batchId), 'never deducted').to.equal(null);
   });
 
@@ -147,7 +147,7 @@ describe('contract: a Redis cluster', function () {
     const before = await scriptsRun(server);
     const batch = batchOf(sale, purchasesOf('u1'));
     cluster.servers[owner]?.signal('SIGSTOP');
-    const verdict = ledger.deduct(batch);
+    const verdict = store.deduct(batch);
     await new Promise((resolve) => setTimeout(resolve, 100)); // its bytes are on their way
     const { port } = cluster.servers[owner] as { port: number };
     connection
@@ -158,8 +158,8 @@ describe('contract: a Redis cluster', function () {
     expect(await verdict).to.deep.equal({ outcome: 'outcome_unknown' });
     await until('it ran', async () => (await scriptsRun(server)) > before);
     expect((await scriptsRun(server)) - before, 'it ran once').to.equal(1);
-    expect(await found('its fate', () => ledger.decide(batch).then(definite))).to.equal('deducted');
-    expect((await ledger.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
+    expect(await found('its fate', () => store.decide(batch).then(definite))).to.equal('deducted');
+    expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
   });
 
   it('R8 while one server is away its sales are unavailable at once; the others go on when the cluster may', async () => {
@@ -173,15 +173,15 @@ describe('contract: a Redis cluster', function () {
     await until('the probe says so', async () => /cluster is down/.test((await probeRedis(connection)).detail), 60_000);
     await cluster.admin[(away + 1) % 3]?.config('SET', 'cluster-require-full-coverage', 'no');
     await until('it is noticed', async () => {
-      const error = await ledger.precheck(at(gone), purchasesOf('u1')).catch((one: unknown) => one);
+      const error = await store.precheck(at(gone), purchasesOf('u1')).catch((one: unknown) => one);
       return error instanceof OperationalError && error.retryable;
     });
     const startedMs = Date.now();
-    expect(await ledger.deduct(batchOf(gone, purchasesOf('u1')))).to.deep.equal({ outcome: 'outcome_unknown' });
+    expect(await store.deduct(batchOf(gone, purchasesOf('u1')))).to.deep.equal({ outcome: 'outcome_unknown' });
     expect(Date.now() - startedMs, 'within the reply time-out').to.be.lessThan(5500);
     for (const [index, sale] of sales.entries()) {
       if (owners[index] === away) continue;
-      const serve = async () => (await ledger.deduct(batchOf(sale, purchasesOf('u2')))).outcome === 'deducted';
+      const serve = async () => (await store.deduct(batchOf(sale, purchasesOf('u2')))).outcome === 'deducted';
       await until('the others are served', serve, 30_000);
     }
   });
@@ -195,13 +195,13 @@ class Traffic {
   unknown = 0;
   stale = 0;
   sale: Sale;
-  readonly #ledger: StockLedger;
+  readonly #store: StockStore;
   readonly #undecided: Batch[] = [];
   #asked = 0;
   #stopped = false;
 
-  constructor(ledger: StockLedger, sale: Sale) {
-    this.#ledger = ledger;
+  constructor(store: StockStore, sale: Sale) {
+    this.#store = store;
     this.sale = sale;
   }
 
@@ -209,7 +209,7 @@ class Traffic {
     while (!this.#stopped) {
       const name = `u${this.#asked++}`;
       const batch = batchOf(this.sale, purchasesOf(`${name}/a`, `${name}/b`));
-      const { outcome } = await this.#ledger.deduct(batch);
+      const { outcome } = await this.#store.deduct(batch);
       if (outcome === 'deducted') this.deducted.push({ batch });
       else if (outcome === 'outcome_unknown') this.#undecided.push(batch);
       else if (outcome === 'stale_epoch') this.stale++;
@@ -233,7 +233,7 @@ class Traffic {
     this.unknown = this.#undecided.length;
     for (const batch of this.#undecided.splice(0)) {
       const verdict = await found('the fate of a batch', async () => {
-        return definite(await this.#ledger.decide(batch));
+        return definite(await this.#store.decide(batch));
       });
       if (verdict === 'deducted') this.deducted.push({ batch });
       else if (verdict === 'outlived') this.undone.push(batch);
@@ -255,16 +255,16 @@ describe('contract: a Redis that sentinels watch', function () {
   });
 
   it('R8 fail-over: the client follows, nothing is sent again, the new master knows the scripts', async () => {
-    const ledger = createStockLedger(connection, silentLog);
+    const store = createStockStore(connection, silentLog);
     const sale = await openSale(connection);
     const early = batchOf(sale, purchasesOf('u1'));
-    expect((await ledger.deduct(early)).outcome).to.equal('deducted');
+    expect((await store.deduct(early)).outcome).to.equal('deducted');
     const [server] = connection.masters() as [Redis];
     expect(await server.call('WAIT', '1', '10000'), 'the replica has it').to.equal(1);
 
     watched.master.signal('SIGSTOP'); // it will never answer, and its connection is still there
     const lost = batchOf(sale, purchasesOf('u2'));
-    expect(await ledger.deduct(lost), 'no reply').to.deep.equal({ outcome: 'outcome_unknown' });
+    expect(await store.deduct(lost), 'no reply').to.deep.equal({ outcome: 'outcome_unknown' });
     await until(
       'the client is at the new master',
       async () =>
@@ -276,16 +276,16 @@ describe('contract: a Redis that sentinels watch', function () {
     try {
       expect(await scriptsRun(fresh), 'nothing was sent again').to.equal(0);
       await until('it knows the scripts', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
-      expect(await ledger.decide(early)).to.equal('deducted');
-      expect(await ledger.decide(lost), 'nobody knows what the other one had').to.equal('no_answer');
-      expect(await ledger.deduct(batchOf(sale, purchasesOf('u3')))).to.deep.equal({ outcome: 'stale_epoch' });
+      expect(await store.decide(early)).to.equal('deducted');
+      expect(await store.decide(lost), 'nobody knows what the other one had').to.equal('no_answer');
+      expect(await store.deduct(batchOf(sale, purchasesOf('u3')))).to.deep.equal({ outcome: 'stale_epoch' });
       const repaired = await repair(connection, sale);
-      expect(await ledger.decide(lost), 'it may have been deducted there').to.equal('outlived');
+      expect(await store.decide(lost), 'it may have been deducted there').to.equal('outlived');
       await until(
         'it takes writes',
-        async () => (await ledger.deduct(batchOf(repaired, purchasesOf('u3')))).outcome === 'deducted',
+        async () => (await store.deduct(batchOf(repaired, purchasesOf('u3')))).outcome === 'deducted',
       );
-      expect((await ledger.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 2);
+      expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 2);
     } finally {
       fresh.disconnect();
     }

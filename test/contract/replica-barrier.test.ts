@@ -3,9 +3,9 @@ import type { Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../../src/redis/replica-barrier.js';
-import { createSaleLedger } from '../../src/redis/sale-ledger.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { until } from '../chaos/harness/until.js';
@@ -16,7 +16,7 @@ const SYNC_MS = 20_000;
 
 async function openSale(connection: RedisConnection): Promise<Sale> {
   const sale = saleOf({ stock: 10, limitPerBuyer: 2 }, Date.now());
-  const sales = createSaleLedger(connection);
+  const sales = createSaleStore(connection);
   await sales.warm(sale);
   await sales.gate(sale, 'open');
   return sale;
@@ -69,35 +69,35 @@ describe('replica barrier', () => {
 
   it('keeps a deduct from being heard that a fail-over could undo', async () => {
     const sale = await openSale(connection);
-    const ledger = behindBarrier(createStockLedger(connection, silentLog), barrier);
+    const store = behindBarrier(createStockStore(connection, silentLog), barrier);
     const [first, second] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
-    expect(await ledger.deduct(first)).to.deep.equal({ outcome: 'deducted' });
+    expect(await store.deduct(first)).to.deep.equal({ outcome: 'deducted' });
     replica.signal('SIGSTOP');
-    expect(await ledger.deduct(second)).to.deep.equal({ outcome: 'unreplicated' });
-    expect(await ledger.decide(second)).to.equal('unreplicated');
+    expect(await store.deduct(second)).to.deep.equal({ outcome: 'unreplicated' });
+    expect(await store.decide(second)).to.equal('unreplicated');
     replica.signal('SIGCONT');
     await until('the replica has caught up', () => barrier.pass(), SYNC_MS);
-    expect(await ledger.decide(second)).to.equal('deducted');
-    expect(await ledger.deduct(second)).to.deep.equal({ outcome: 'already_deducted' });
+    expect(await store.decide(second)).to.equal('deducted');
+    expect(await store.deduct(second)).to.deep.equal({ outcome: 'already_deducted' });
   });
 
   it('keeps a replay from being heard as well, whichever script says it, until the replica has the units', async () => {
     const sale = await openSale(connection);
-    const ledger = behindBarrier(createStockLedger(connection, silentLog), barrier);
+    const store = behindBarrier(createStockStore(connection, silentLog), barrier);
     const recorded = batchOf(sale, purchasesOf('ann'));
-    expect(await ledger.deduct(recorded)).to.deep.equal({ outcome: 'deducted' });
+    expect(await store.deduct(recorded)).to.deep.equal({ outcome: 'deducted' });
     const orders = [{ userId: 'ann', requestId: 'k1', orderId: '101' }];
-    await createSettlementLedger(connection).settle([{ batch: recorded, orders }]);
+    await createBatchStore(connection).settle([{ batch: recorded, orders }]);
     replica.signal('SIGSTOP');
     const batch = batchOf(sale, purchasesOf('bob'));
-    expect(await ledger.deduct(batch)).to.deep.equal({ outcome: 'unreplicated' });
+    expect(await store.deduct(batch)).to.deep.equal({ outcome: 'unreplicated' });
 
     const held = { outcome: 'replayed', entry: { state: 'held', batchId: batch.batchId, quantity: 1 } };
     const ordered = { outcome: 'replayed', entry: { state: 'ordered', orderId: '101', quantity: 1 } };
     const unknown = { outcome: 'outcome_unknown' };
     const asked = purchasesOf('ann', 'bob', 'cid');
-    const precheck = async (): Promise<readonly unknown[]> => (await ledger.precheck(batch, asked)).answers;
-    const deduct = () => ledger.deduct(batchOf(sale, asked));
+    const precheck = async (): Promise<readonly unknown[]> => (await store.precheck(batch, asked)).answers;
+    const deduct = () => store.deduct(batchOf(sale, asked));
     expect(await precheck(), 'an order is in MySQL, whatever Redis loses').to.deep.equal([ordered, unknown, null]);
     expect(await deduct()).to.deep.equal({ outcome: 'refused', answers: [ordered, unknown, null] });
     replica.signal('SIGCONT');
@@ -110,9 +110,9 @@ describe('replica barrier', () => {
     const sale = await openSale(connection);
     let asked = 0;
     const counting: ReplicaBarrier = { ...barrier, pass: async () => (asked++, false) };
-    const ledger = behindBarrier(createStockLedger(connection, silentLog), counting);
-    await ledger.precheck({ saleId: sale.saleId, bucket: 0 }, purchasesOf('ann', 'bob*9'));
-    await ledger.deduct(batchOf(sale, purchasesOf('ann*9')));
+    const store = behindBarrier(createStockStore(connection, silentLog), counting);
+    await store.precheck({ saleId: sale.saleId, bucket: 0 }, purchasesOf('ann', 'bob*9'));
+    await store.deduct(batchOf(sale, purchasesOf('ann*9')));
     expect(asked).to.equal(0);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { silentChannelMeters } from '../../src/core/ports/channel-meters.js';
+import { silentChannelMetrics } from '../../src/core/ports/channel-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { probeBroker } from '../../src/rocketmq/probe.js';
@@ -11,7 +11,7 @@ import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { freshBatch } from './broker-worlds.js';
 
 const log = silentLog;
-const meters = silentChannelMeters;
+const metrics = silentChannelMetrics;
 const NOWHERE = '127.0.0.1:1';
 /** Keepalive every 20 s with 5 s for its answer, a reconnect at once, and some room. */
 const HALF_OPEN_HEALED_MS = 35_000;
@@ -24,7 +24,7 @@ const openChannel = (endpoint: string) =>
     checksInParallel: 4,
     requestTimeoutMs: 1_000,
     log,
-    meters,
+    metrics,
     start: { attempts: 1 },
   });
 

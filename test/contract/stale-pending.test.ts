@@ -3,9 +3,9 @@ import sinon from 'sinon';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { createSaleLedger } from '../../src/redis/sale-ledger.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -19,22 +19,22 @@ describe('stale pending batches, read while a worker settles', () => {
 
   it('a batch that is settled between the two reads is not reported as one without a body', async () => {
     const sale = saleOf();
-    await createSaleLedger(connection).warm(sale);
-    await createSaleLedger(connection).gate(sale, 'open');
+    await createSaleStore(connection).warm(sale);
+    await createSaleStore(connection).gate(sale, 'open');
     const [settled, damaged, waiting] = ['a', 'b', 'c'].map((user) => batchOf(sale, purchasesOf(user)));
     if (!settled || !damaged || !waiting) throw new Error('three batches are needed');
-    for (const batch of [settled, damaged, waiting]) await createStockLedger(connection, silentLog).deduct(batch);
+    for (const batch of [settled, damaged, waiting]) await createStockStore(connection, silentLog).deduct(batch);
     const { redis } = connection;
     await redis.set(bucketKeys({ saleId: sale.saleId, bucket: 0 }).tx + damaged.batchId, 'deducted');
 
-    const ledger = createSettlementLedger(connection);
+    const store = createBatchStore(connection);
     const readMarkers = redis.mget.bind(redis) as (...keys: unknown[]) => Promise<(string | null)[]>;
     const settleFirst = sinon.fake(async (...keys: unknown[]) => {
-      await ledger.settle([{ batch: settled, orders: [] }]);
+      await store.settle([{ batch: settled, orders: [] }]);
       return readMarkers(...keys);
     });
     sinon.replace(redis, 'mget', settleFirst as never);
-    const stale = await ledger.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 10);
+    const stale = await store.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 10);
 
     expect(settleFirst.callCount, 'it was settled in between').to.equal(1);
     const bodies = new Map(stale.map(({ batchId, body }) => [batchId, body]));

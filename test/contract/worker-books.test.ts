@@ -1,39 +1,39 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
-import type { DeadLetter } from '../../src/core/ports/dead-letters.js';
+import type { DeadLetter } from '../../src/core/ports/dead-letter-repository.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryWorkerSlots, SLOT_GRACE_MS } from '../helpers/memory/memory-worker-slots.js';
-import { WORLDS, type BookWorld } from './book-worlds.js';
+import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 const unique = (): string => randomBytes(12).toString('base64url');
 
 for (const [name, createWorld] of WORLDS) {
   describe(`contract DeadLetterBook and WorkerSlots on ${name}`, () => {
-    let world: BookWorld;
+    let world: RepositoryWorld;
     before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());
 
-    const letterOf = (parts: Partial<DeadLetter> = {}): DeadLetter => ({
+    const deadLetterOf = (parts: Partial<DeadLetter> = {}): DeadLetter => ({
       ...{ messageId: unique(), group: 'seckill-order-writer', originTopic: 'seckill-purchase' },
       ...{ saleId: null, batchId: null, body: '{', reason: 'undecodable', detail: 'not JSON', attempts: 1 },
       ...parts,
     });
 
     it('M8 park: once per message and group', async () => {
-      const letter = letterOf();
-      expect(await world.letters.park(letter)).to.equal('parked');
-      expect(await world.letters.park({ ...letter, attempts: 2 })).to.equal('already_parked');
-      expect(await world.letters.park({ ...letter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
+      const deadLetter = deadLetterOf();
+      expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
+      expect(await world.deadLetters.park({ ...deadLetter, attempts: 2 })).to.equal('already_parked');
+      expect(await world.deadLetters.park({ ...deadLetter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
     });
 
     it('M7 park: whatever a message may hold, or it would come back for ever', async () => {
       const odd = `\u0000\ud800'"\\🎉${'x'.repeat(20_000)}`;
-      const letter = letterOf({ body: odd, detail: odd, saleId: odd, batchId: odd, originTopic: odd });
-      expect(await world.letters.park(letter)).to.equal('parked');
+      const deadLetter = deadLetterOf({ body: odd, detail: odd, saleId: odd, batchId: odd, originTopic: odd });
+      expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
     });
 
     it('D8 slots: one each, kept by a renewal, free after the owner has left', async () => {

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import type { LedgerAnswer } from '../../src/core/outcome.js';
+import type { StoreAnswer } from '../../src/core/outcome.js';
 import type { LimitVerdict } from '../../src/core/limits.js';
-import type { Handed, Spent } from '../../src/core/ports/purchase-token-ledger.js';
-import type { ReconcileLedger } from '../../src/core/ports/reconcile-ledger.js';
-import type { RepairLedger } from '../../src/core/ports/repair-ledger.js';
-import type { Claimed, SettlementLedger } from '../../src/core/ports/settlement-ledger.js';
-import type { DecideVerdict, DeductVerdict, SaleLedger } from '../../src/core/ports/stock-ledger.js';
-import type { Borrowed, Lent, TransferLedger } from '../../src/core/ports/transfer-ledger.js';
+import type { Handed, Spent } from '../../src/core/ports/purchase-token-store.js';
+import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
+import type { RepairStore } from '../../src/core/ports/repair-store.js';
+import type { Claimed, BatchStore } from '../../src/core/ports/batch-store.js';
+import type { DecideVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
+import type { Borrowed, Lent, TransferStore } from '../../src/core/ports/transfer-store.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
 const LUA = new URL('../../lua/', import.meta.url);
@@ -77,7 +77,7 @@ const ANSWERS = [
   ...['loading', 'replayed', 'request_conflict', 'paused'],
   ...['closed', 'not_open', 'limit_reached', 'sold_out'],
 ] as const;
-const answersAreThePort: Same<(typeof ANSWERS)[number], LedgerAnswer['outcome']> = true;
+const answersAreThePort: Same<(typeof ANSWERS)[number], StoreAnswer['outcome']> = true;
 const DEDUCT = ['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const;
 const deductIsThePort: Same<(typeof DEDUCT)[number] | FromNoScript, DeductVerdict['outcome']> = true;
 const DECIDE = ['deducted', 'claimed', 'aborted', 'no_answer', 'outlived'] as const;
@@ -85,26 +85,26 @@ const decideIsThePort: Same<(typeof DECIDE)[number] | FromNoScript, DecideVerdic
 /** Why a script changed nothing; the adapters throw it. */
 type Repairing = 'repairing';
 const RELEASE = ['repairing', 'nothing', 'released'] as const;
-type Released = Awaited<ReturnType<SettlementLedger['release']>>[number];
+type Released = Awaited<ReturnType<BatchStore['release']>>[number];
 const releaseIsThePort: Same<(typeof RELEASE)[number], Released | Repairing> = true;
 const CLAIM = ['not_warmed', 'shut', 'claimed'] as const;
 const claimIsThePort: Same<(typeof CLAIM)[number], Claimed['outcome']> = true;
 const UNPARK = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
-const unparkIsThePort: Same<(typeof UNPARK)[number], Awaited<ReturnType<SettlementLedger['unpark']>>> = true;
+const unparkIsThePort: Same<(typeof UNPARK)[number], Awaited<ReturnType<BatchStore['unpark']>>> = true;
 const WARM = ['already_warm', 'warmed'] as const;
-const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleLedger['warm']>>> = true;
+const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleStore['warm']>>> = true;
 const GATE = ['not_warmed', 'repairing', 'closed', 'gated'] as const;
-const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleLedger['gate']>>> = true;
+const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleStore['gate']>>> = true;
 const ADJUST = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
-const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileLedger['adjust']>>> = true;
+const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileStore['adjust']>>> = true;
 const SHUT = ['busy', 'moved', 'shut'] as const;
-const shutIsThePort: Same<(typeof SHUT)[number], Awaited<ReturnType<RepairLedger['shut']>>> = true;
+const shutIsThePort: Same<(typeof SHUT)[number], Awaited<ReturnType<RepairStore['shut']>>> = true;
 const STAGE = ['superseded', 'staged'] as const;
-const stageIsThePort: Same<(typeof STAGE)[number], Awaited<ReturnType<RepairLedger['stage']>>> = true;
+const stageIsThePort: Same<(typeof STAGE)[number], Awaited<ReturnType<RepairStore['stage']>>> = true;
 const REMEMBER = ['superseded', 'remembered'] as const;
-const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairLedger['remember']>>> = true;
+const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairStore['remember']>>> = true;
 const REOPEN = ['superseded', 'reopened'] as const;
-const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairLedger['reopen']>>> = true;
+const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairStore['reopen']>>> = true;
 const TAKE = ['rate_limited', 'allowed'] as const;
 const takeIsThePort: Same<(typeof TAKE)[number], LimitVerdict['outcome']> = true;
 const HAND = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] as const;
@@ -116,7 +116,7 @@ const lendIsThePort: Same<(typeof LEND)[number], Lent['outcome']> = true;
 const BORROW = ['shut', 'already_borrowed', 'borrowed'] as const;
 const borrowIsThePort: Same<(typeof BORROW)[number], Borrowed['outcome']> = true;
 const CONFIRM = ['shut', 'already_confirmed', 'confirmed'] as const;
-const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<TransferLedger['confirm']>>> = true;
+const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<TransferStore['confirm']>>> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,

@@ -5,18 +5,18 @@ import { SCHEMA } from '../../src/core/config/schema.js';
 import type { Key } from '../../src/core/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import {
-  createBreakerMeters,
-  createDegradeMeters,
-  createEntryMeters,
-  createLimitMeters,
-} from '../../src/programs/entry-metrics.js';
+  createBreakerMetrics,
+  createDegradeMetrics,
+  createAdmissionMetrics,
+  createLimitMetrics,
+} from '../../src/programs/admission-metrics.js';
 import {
-  createChannelMeters,
-  createHttpMeters,
-  createKeeperMeters,
-  createPurchaseMeters,
-  createReconcileMeters,
-  createWorkerMeters,
+  createChannelMetrics,
+  createHttpMetrics,
+  createKeeperMetrics,
+  createPurchaseMetrics,
+  createReconcileMetrics,
+  createWorkerMetrics,
 } from '../../src/programs/metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -24,16 +24,16 @@ const read = (path: string): string => readFileSync(new URL(`../../${path}`, imp
 /** Every name that a program publishes, those that Prometheus makes of a histogram among them. */
 async function published(): Promise<Set<string>> {
   const registry = new Registry();
-  createPurchaseMeters(registry, () => ({ waiting: 0, inFlight: 0 }));
-  createChannelMeters(registry);
-  createHttpMeters(registry);
-  createWorkerMeters(registry);
-  createKeeperMeters(registry);
-  createReconcileMeters(registry);
-  createEntryMeters(registry);
-  createLimitMeters(registry);
-  createBreakerMeters(registry);
-  createDegradeMeters(registry);
+  createPurchaseMetrics(registry, () => ({ waiting: 0, inFlight: 0 }));
+  createChannelMetrics(registry);
+  createHttpMetrics(registry);
+  createWorkerMetrics(registry);
+  createKeeperMetrics(registry);
+  createReconcileMetrics(registry);
+  createAdmissionMetrics(registry);
+  createLimitMetrics(registry);
+  createBreakerMetrics(registry);
+  createDegradeMetrics(registry);
   const metrics = await registry.getMetricsAsJSON();
   return new Set(
     metrics.flatMap(({ name, type }) =>
@@ -74,7 +74,7 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
       expect(rules).to.match(new RegExp(`expr: (>-\\s+)?max.*\\b${metric}\\b`));
     }
     const registry = new Registry();
-    const { breakerMoved } = createBreakerMeters(registry);
+    const { breakerMoved } = createBreakerMetrics(registry);
     breakerMoved('mysql', 'open');
     const text = await registry.metrics();
     expect(text, 'above the threshold of its alert').to.match(/^seckill_entry_breaker\{dependency="mysql"\} 2$/m);

@@ -1,8 +1,8 @@
 import type { Batch } from '../../src/core/batch.js';
 import type { Purchase } from '../../src/core/purchase.js';
-import type { LedgerSaleState, Sale } from '../../src/core/sale.js';
+import type { StoredSaleState, Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { Release, Settlement } from '../../src/core/ports/settlement-ledger.js';
+import type { Release, Settlement } from '../../src/core/ports/batch-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys, type BucketKeys } from '../../src/redis/keys.js';
 import type { BucketSnapshot } from './memory/memory-bucket.js';
@@ -35,7 +35,7 @@ export class ScriptBench {
   }
 
   /** A fresh sale, warmed by its script and put into a state, `repair` too. */
-  async sale(parts: Partial<Sale> = {}, state: LedgerSaleState = 'open'): Promise<SaleBench> {
+  async sale(parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<SaleBench> {
     const sale = saleOf(parts, await this.nowMs());
     const bench = new SaleBench(this, sale);
     await bench.warm();
@@ -131,7 +131,7 @@ export class SaleBench {
     const bought = Object.entries(held as Record<string, string>).map(([user, text]) => [user, Number(text)] as const);
     const known = batchIds.map((batchId, index) => [batchId, markers[index]] as const);
     return {
-      state: state as LedgerSaleState | null,
+      state: state as StoredSaleState | null,
       unitsLeft: Number(units),
       buyers: Object.fromEntries(bought.filter(([, count]) => count !== 0)),
       requests: entries as Record<string, string>,

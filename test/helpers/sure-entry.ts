@@ -1,5 +1,5 @@
 import type { RequestEntry } from '../../src/core/outcome.js';
-import type { RequestLook } from '../../src/core/ports/stock-ledger.js';
+import type { RequestLook } from '../../src/core/ports/stock-store.js';
 
 /** The entry of a bucket that nothing has happened to. */
 export async function sureEntry(look: Promise<RequestLook>): Promise<RequestEntry | null> {

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { decodeBatch, sealBatch } from '../../src/core/batch.js';
 import { decodeOrderEvents, encodeOrderEvents } from '../../src/core/order-event.js';
-import { decodeOrderNews, encodeOrderNews } from '../../src/core/order-news.js';
+import { decodeOrderNotifications, encodeOrderNotifications } from '../../src/core/order-notifications.js';
 import { parseRequestEntry, formatRequestEntry } from '../../src/core/outcome.js';
 import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/core/payment-deadline.js';
-import { letterBody } from '../../src/http/dead-letter-bodies.js';
+import { deadLetterBody } from '../../src/http/dead-letter-bodies.js';
 import { readPaymentEvent } from '../../src/http/payment-event.js';
 import { readQuantity } from '../../src/http/purchase-request.js';
 import { readNewSale } from '../../src/http/routes/new-sale.js';
@@ -25,7 +25,7 @@ const GOOD = [
     ],
   }).body,
   encodeOrderEvents([{ eventId: 'e1', type: 'order.paid', saleId: '7', atMs: 1_700_000_000_000, orders: ['1', '2'] }]),
-  encodeOrderNews([{ userId: 'u1', requestId: 'k1', orderId: '9', state: 'failed', reason: 'limit_reached' }]),
+  encodeOrderNotifications([{ userId: 'u1', requestId: 'k1', orderId: '9', state: 'failed', reason: 'limit_reached' }]),
   encodePaymentDeadline({ batchId: 'batch-1', saleId: '7', deadlineAtMs: 1_700_000_000_000, orders: ['1', '2'] }),
   '{"type":"payment.succeeded","paymentId":"p1","orderId":"9","amountCents":1}',
   '{"sku":"a","title":"b","priceCents":1,"stock":1,"limitPerBuyer":1,"opensAt":"2030-01-01T00:00:00Z","closesAt":"2030-01-02T00:00:00Z"}',
@@ -72,8 +72,9 @@ describe('hostile bodies', function () {
         if (events.outcome === 'decoded') {
           expect(decodeOrderEvents(encodeOrderEvents(events.events))).to.deep.equal(events);
         }
-        const news = decodeOrderNews(body);
-        if (news.outcome === 'decoded') expect(decodeOrderNews(encodeOrderNews(news.news))).to.deep.equal(news);
+        const news = decodeOrderNotifications(body);
+        if (news.outcome === 'decoded')
+          expect(decodeOrderNotifications(encodeOrderNotifications(news.news))).to.deep.equal(news);
         const deadline = decodePaymentDeadline(body);
         if (deadline.outcome === 'decoded') {
           expect(decodePaymentDeadline(encodePaymentDeadline(deadline.deadline))).to.deep.equal(deadline);
@@ -86,12 +87,12 @@ describe('hostile bodies', function () {
   });
 
   it('M7 S6 a letter with any body can be shown', () => {
-    const letter = {
-      ...{ letterId: '1', messageId: 'm', group: 'g', originTopic: 't', saleId: null, batchId: null, attempts: 1 },
+    const deadLetter = {
+      ...{ deadLetterId: '1', messageId: 'm', group: 'g', originTopic: 't', saleId: null, batchId: null, attempts: 1 },
       ...({ reason: 'undecodable', detail: '', state: 'parked', parkedAtMs: 0, replays: 0 } as const),
       ...{ replayStartedAtMs: null, note: null },
     };
-    forAll(anyBody, (body) => void JSON.stringify(letterBody({ ...letter, body })), run);
+    forAll(anyBody, (body) => void JSON.stringify(deadLetterBody({ ...deadLetter, body })), run);
   });
 
   it('S6 whatever a request says, its reader has an answer', () => {

@@ -6,8 +6,8 @@ import { Degrade } from '../../src/admission/degrade/degrade.js';
 import { degradeRules } from '../../src/admission/degrade/degrade-rules.js';
 import { DegradedReads } from '../../src/admission/degrade/degraded-reads.js';
 import { FallbackCache } from '../../src/admission/degrade/fallback-cache.js';
-import { SwitchDesk } from '../../src/admission/degrade/switch-desk.js';
-import { Entry } from '../../src/admission/entry.js';
+import { SwitchAdmin } from '../../src/admission/degrade/switch-admin.js';
+import { Admission } from '../../src/admission/admission.js';
 import { Lists } from '../../src/admission/lists/lists.js';
 import { listsRules } from '../../src/admission/lists/lists-rules.js';
 import { NetworkSet } from '../../src/admission/lists/network-set.js';
@@ -20,13 +20,13 @@ import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
 import { RequestSignatures } from '../../src/admission/sign/request-signatures.js';
 import { SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
 import { signRules } from '../../src/admission/sign/sign-rules.js';
-import { RuleDesk } from '../../src/admission/rules/rule-desk.js';
+import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
 import { createAuthenticator } from '../../src/http/auth.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
-import { createHttpMeters, createRegistry } from '../../src/programs/metrics.js';
+import { createHttpMetrics, createRegistry } from '../../src/programs/metrics.js';
 import { cancelOrder } from '../../src/orders/cancel.js';
 import { getOrder } from '../../src/orders/get-order.js';
 import { payOrder } from '../../src/orders/pay.js';
@@ -40,16 +40,16 @@ import { PurchaseGate } from '../../src/purchase/gate.js';
 import { GetPurchase } from '../../src/purchase/get-purchase.js';
 import { placeBatch } from '../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
-import { bucketKeys, cardKey, newsChannel } from '../../src/redis/keys.js';
+import { bucketKeys, snapshotKey, notificationsChannel } from '../../src/redis/keys.js';
 import { GetSale } from '../../src/sales/get-sale.js';
-import { SaleCards } from '../../src/sales/sale-cards.js';
-import { SaleDesk } from '../../src/sales/sale-desk.js';
+import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
+import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
-import { MemoryPurchaseTokenLedger } from '../helpers/memory/memory-purchase-token-ledger.js';
-import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
-import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
-import { MemoryRuleBoard, MemoryRuleStore } from '../helpers/memory/memory-rule-store.js';
-import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
+import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
+import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
+import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
+import { MemoryRuleBoard, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
+import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
 
@@ -91,8 +91,8 @@ export class HostileWorld extends ReconcileWorld {
   readonly wrongs: string[] = [];
   readonly logged: string[] = [];
   readonly registry = createRegistry('api');
-  readonly cache = new MemorySaleCardCache(this.clock, { ttlMs: 20 });
-  readonly news = new MemoryPurchaseNews();
+  readonly cache = new MemorySaleSnapshotCache(this.clock, { ttlMs: 20 });
+  readonly news = new MemoryPurchaseNotifications();
 
   override readonly log: Log = {
     debug: (...line) => this.#note(line),
@@ -106,7 +106,7 @@ export class HostileWorld extends ReconcileWorld {
       const closesAtMs = this.clock.nowMs() + 10 * 365 * 86_400_000;
       await this.openSale({ saleId, stock: UNITS, limitPerBuyer: UNITS, closesAtMs });
     }
-    await this.letters.park({
+    await this.deadLetters.park({
       ...{
         messageId: 'm1',
         group: 'seckill-order-writer',
@@ -130,29 +130,29 @@ export class HostileWorld extends ReconcileWorld {
   }
 
   #services(): HttpServices {
-    const ledger = this.#seen(this.ledger);
+    const store = this.#seen(this.store);
     const books = this.#seen(this.books);
     const moves = this.#seen(this.moves);
     const cache = this.#seen(this.cache);
-    const cards = new SaleCards({ book: books, cache, clock }, LIMITS);
+    const snapshots = new SaleSnapshots({ repository: books, cache, clock }, LIMITS);
     const units = { count: async () => null }; // these sales have one bucket each
-    const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { ledger, units, clock, log: this.log });
-    const channel = this.#recording(ledger);
-    const waiting = { cards, ledger, book: books, news: this.news, clock, random: Math.random };
-    const meters = { changeFound: () => undefined };
-    const refunds = this.#seen(new MemoryRefundBook(this.moves, this.clock));
+    const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { store, units, clock, log: this.log });
+    const channel = this.#recording(store);
+    const waiting = { snapshots, store, repository: books, news: this.news, clock, random: Math.random };
+    const metrics = { changeFound: () => undefined };
+    const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
-        place: (ref, purchases, trace, reply) => placeBatch(ref, purchases, trace, reply, { ledger, channel, clock }),
+        place: (ref, purchases, trace, reply) => placeBatch(ref, purchases, trace, reply, { store, channel, clock }),
         clock,
-        meters: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
         onError: (error) => this.#wrong('batcher', error),
       },
     );
-    const rules = new RuleDesk({ store: new MemoryRuleStore(), board: new MemoryRuleBoard(), log: this.log });
+    const rules = new RuleAdmin({ store: new MemoryRuleRepository(), board: new MemoryRuleBoard(), log: this.log });
     // Looked at for every request, which gets the full answer all the same.
-    const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, meters: { degraded: () => undefined } });
+    const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, metrics: { degraded: () => undefined } });
     const answers = (): FallbackCache<Body> =>
       new FallbackCache({ rules: () => DEGRADE.cache, clock, entriesMax: 1000 });
     const reads = {
@@ -163,61 +163,61 @@ export class HostileWorld extends ReconcileWorld {
     return {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       // Every address is looked at, and whom a header names is believed; nobody is refused.
-      entry: new Entry({ isAnyOn: true }, [new Lists(() => LISTS)], { meters: { refused: () => undefined } }),
+      entry: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { metrics: { refused: () => undefined } }),
       ...{ degrade, reads },
-      scatter: async () => ({ outcome: 'already_scattered' }),
+      reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
-      ...this.#front(cards, flags),
-      gate: new PurchaseGate({ cards, flags, batcher }),
-      getPurchase: new GetPurchase({ ...waiting, meters }, { lookMaxMs: 1000 }),
+      ...this.#front(snapshots, flags),
+      gate: new PurchaseGate({ snapshots, flags, batcher }),
+      getPurchase: new GetPurchase({ ...waiting, metrics }, { lookMaxMs: 1000 }),
       followPurchase: new FollowPurchase(
-        { ...waiting, meters },
+        { ...waiting, metrics },
         { followersMax: 1000, followersPerBuyerMax: 50, lookMaxMs: 1000 },
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
-      getSale: new GetSale({ cards, ledger, units }, { ttlMs: 20, max: 100 }),
+      getSale: new GetSale({ snapshots, store, units }, { ttlMs: 20, max: 100 }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, books),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>
-        payOrder(request, { book: books, moves, provider: createPaymentSimulator(), log: this.log }),
-      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { book: books, moves }),
+        payOrder(request, { repository: books, moves, provider: createPaymentSimulator(), log: this.log }),
+      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: books, moves }),
       webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), tell: (...told) => moves.pay(...told) },
-      desk: new SaleDesk({ book: books, ledger, cache }),
-      letters: this.#seen(this.desk),
+      sales: new SaleAdmin({ repository: books, store, cache }),
+      deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),
       refunds,
-      ...{ rules: this.#seen(rules), switches: this.#seen(new SwitchDesk(rules)) },
+      ...{ rules: this.#seen(rules), switches: this.#seen(new SwitchAdmin(rules)) },
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
-      metrics: () => this.registry.metrics(),
-      meters: createHttpMeters(this.registry),
+      exposition: () => this.registry.metrics(),
+      metrics: createHttpMetrics(this.registry),
       log: this.log,
       onBug: (error) => void this.#wrong('bug', error),
     };
   }
 
   #front(
-    cards: SaleCards,
+    snapshots: SaleSnapshots,
     flags: SoldOutFlags,
-  ): Pick<HttpServices, 'signatures' | 'passes' | 'tokens' | 'rooms' | 'cards' | 'clock'> {
+  ): Pick<HttpServices, 'signatures' | 'passes' | 'tokens' | 'rooms' | 'snapshots' | 'clock'> {
     const seals = new Seals(readKeyring(ENTRY_KEY, SEALED_BYTES_MAX));
     const keys = readKeyring(ENTRY_KEY, CANONICAL_BYTES_MAX);
-    const meters = { refused: () => undefined };
-    const [nonces, ledger] = [new MemoryNonceStore(clock), new MemoryPurchaseTokenLedger(clock)];
+    const metrics = { refused: () => undefined };
+    const [nonces, store] = [new MemoryNonceStore(clock), new MemoryPurchaseTokenStore(clock)];
     const isSoldOut = (saleId: string): boolean => flags.isSoldOut({ saleId, buckets: 1 });
     return {
-      signatures: new RequestSignatures({ rules: () => SIGN, keys, nonces: this.#seen(nonces), clock, meters }),
-      passes: new QueuePasses({ rules: () => QUEUE, seals, clock, meters }),
-      tokens: new PurchaseTokens({ rules: () => SIGN.tokens, seals, ledger: this.#seen(ledger), clock, meters }),
+      signatures: new RequestSignatures({ rules: () => SIGN, keys, nonces: this.#seen(nonces), clock, metrics }),
+      passes: new QueuePasses({ rules: () => QUEUE, seals, clock, metrics }),
+      tokens: new PurchaseTokens({ rules: () => SIGN.tokens, seals, store: this.#seen(store), clock, metrics }),
       rooms: new WaitingRooms({ rules: () => QUEUE, seals, isSoldOut, pick: () => 0, clock }),
-      ...{ cards, clock },
+      ...{ snapshots, clock },
     };
   }
 
   /** A batch is in the books as soon as it is committed, so that buyers who wait are not kept. */
-  #recording(ledger: ReconcileWorld['ledger']): PurchaseChannel {
-    const channel = this.broker.purchaseChannel(createCheckBack({ ledger, log: this.log }));
+  #recording(store: ReconcileWorld['store']): PurchaseChannel {
+    const channel = this.broker.purchaseChannel(createCheckBack({ store, log: this.log }));
     const recorded = (batch: Batch): Promise<void> =>
       this.work(batch).catch((error: unknown) => void this.#wrong('worker', error));
     return {
@@ -256,7 +256,12 @@ export class HostileWorld extends ReconcileWorld {
       const { saleId, bucket, batchId } = fields as { saleId: string; bucket?: number; batchId?: string };
       if (typeof bucket !== 'number') continue;
       const keys = bucketKeys({ saleId, bucket });
-      for (const key of [...Object.values(keys), keys.tx + (batchId ?? ''), cardKey(saleId), newsChannel(saleId)]) {
+      for (const key of [
+        ...Object.values(keys),
+        keys.tx + (batchId ?? ''),
+        snapshotKey(saleId),
+        notificationsChannel(saleId),
+      ]) {
         if (!KEY.test(key)) this.#wrong(call, `key ${key}`);
       }
     }

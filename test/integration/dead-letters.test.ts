@@ -5,10 +5,10 @@ import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { encodeOrderEvents } from '../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
+import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
 import { ask, type Answer } from '../chaos/harness/http-client.js';
@@ -18,7 +18,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { found, until } from '../chaos/harness/until.js';
 
-const LETTERS = 1000;
+const DEAD_LETTERS = 1000;
 /** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */
 const RUN_TIMEOUT_MS = 180_000;
 
@@ -37,7 +37,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
 
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const dlq = (...args: string[]): Promise<CommandEnd> => runCommand(['dlq', ...args], system.stack.env);
-  const onLetter = (method: 'GET' | 'POST', path: string): Promise<Answer> =>
+  const onDeadLetter = (method: 'GET' | 'POST', path: string): Promise<Answer> =>
     ask(`${api.url}/admin/v1/dead-letters${path}`, { method, token: admin, timeoutMs: 30_000 });
   const count = async (sql: string, ...values: string[]): Promise<number> => {
     const [row] = await system.stack.mysql.query<{ n: string | number }>(`SELECT COUNT(*) AS n FROM ${sql}`, values);
@@ -47,8 +47,8 @@ describe('compensation: dead letters, replayed and discarded', () => {
   /** Deducts batches of one and parks them, as a worker and a collector leave them. */
   async function parkBatches(saleId: string, users: readonly string[]): Promise<Batch[]> {
     const { redis, mysql } = system.stack;
-    const [stock, settlement] = [createStockLedger(redis, silentLog), createSettlementLedger(redis)];
-    const book = createDeadLetterBook(mysql);
+    const [stock, settlement] = [createStockStore(redis, silentLog), createBatchStore(redis)];
+    const repository = createDeadLetterRepository(mysql);
     const batches = users.map((userId) =>
       sealBatch({
         ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
@@ -57,7 +57,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     );
     for (const batch of batches) {
       expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
-      await book.park({
+      await repository.park({
         ...{ messageId: randomBytes(16).toString('hex'), group: 'seckill-order-writer', saleId, body: batch.body },
         ...{ originTopic: 'seckill-purchase', batchId: batch.batchId, reason: 'retries_exhausted', attempts: 8 },
         detail: 'the consumer group gave up on it',
@@ -75,20 +75,20 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const parkedOf = async (saleId: string) => (await dlq('list', '--sale', saleId, '--json')).lines[0];
     const toReplay = await found('the letter of ann', () => parkedOf(first.saleId));
     expect(toReplay).to.include({ reason: 'retries_exhausted', state: 'parked', replays: 0 });
-    const shown = await dlq('show', String(toReplay.letterId), '--json');
+    const shown = await dlq('show', String(toReplay.deadLetterId), '--json');
     expect(shown.lines[0]?.batch).to.deep.include({ saleId: first.saleId, purchases: [['ann', 'k1', 1]] });
 
     const dry = await dlq('replay', '--all-matching', '--sale', first.saleId, '--dry-run');
     expect([dry.code, dry.stdout.includes('nothing was done')]).to.deep.equal([0, true]);
     const replay = await dlq('replay', '--all-matching', '--sale', first.saleId, '--key', 'k1', '--json');
     expect(replay.lines, replay.stderr).to.deep.equal([
-      { letterId: toReplay.letterId, outcome: 'replayed', note: 'recorded: 1 live, 0 ended' },
+      { deadLetterId: toReplay.deadLetterId, outcome: 'replayed', note: 'recorded: 1 live, 0 ended' },
     ]);
     expect(replay.code).to.equal(0);
     expect((await ann.status('ann')).json.status).to.equal('ordered');
     expect(await expectInvariants(stack, first.saleId)).to.include({ sold: 1, rows: 1, unitsLeft: 9 });
 
-    const toDiscard = String((await parkedOf(second.saleId))?.letterId);
+    const toDiscard = String((await parkedOf(second.saleId))?.deadLetterId);
     const discard = await dlq('discard', toDiscard, '--json');
     expect([discard.code, discard.lines[0]?.outcome], discard.stderr).to.deep.equal([0, 'discarded']);
     expect((await dlq('discard', toDiscard)).code, 'a repeat is done').to.equal(0);
@@ -100,7 +100,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
 
     const audit = await stack.mysql.query<{ actor: string; action: string }>(
       'SELECT actor, action FROM audit_log WHERE subject IN (?, ?) ORDER BY id',
-      [`dead_letter:${String(toReplay.letterId)}`, `dead_letter:${toDiscard}`],
+      [`dead_letter:${String(toReplay.deadLetterId)}`, `dead_letter:${toDiscard}`],
     );
     const actor = userInfo().username;
     expect(audit.map((row) => ({ ...row }))).to.deep.equal([
@@ -113,15 +113,17 @@ describe('compensation: dead letters, replayed and discarded', () => {
   it('an admin does the same over HTTP, one by one, in his own name', async () => {
     const { saleId } = await openSale(system.stack, { stock: 10 });
     await parkBatches(saleId, userIds(2));
-    const page = await onLetter('GET', `?saleId=${saleId}&state=parked`);
-    const [replayId, discardId] = (page.json.letters as { letterId: string }[]).map(({ letterId }) => letterId);
-    const replayed = await onLetter('POST', `/${replayId}/replay`);
+    const page = await onDeadLetter('GET', `?saleId=${saleId}&state=parked`);
+    const [replayId, discardId] = (page.json.deadLetters as { deadLetterId: string }[]).map(
+      ({ deadLetterId }) => deadLetterId,
+    );
+    const replayed = await onDeadLetter('POST', `/${replayId}/replay`);
     expect([replayed.status, replayed.json.outcome], replayed.text).to.deep.equal([200, 'replayed']);
-    const discarded = await onLetter('POST', `/${discardId}/discard`);
+    const discarded = await onDeadLetter('POST', `/${discardId}/discard`);
     expect([discarded.status, discarded.json.outcome], discarded.text).to.deep.equal([200, 'discarded']);
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 1, rows: 2, failedRows: 1, unitsLeft: 9 });
-    expect((await onLetter('GET', `/${replayId}`)).json).to.include({ state: 'replayed' });
+    expect((await onDeadLetter('GET', `/${replayId}`)).json).to.include({ state: 'replayed' });
     expect(await count("audit_log WHERE actor = 'root' AND subject = ?", `dead_letter:${discardId}`)).to.equal(1);
   });
 
@@ -139,7 +141,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     await stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = ?', [
       unpaid,
     ]);
-    const book = createDeadLetterBook(stack.mysql);
+    const repository = createDeadLetterRepository(stack.mysql);
     const shared = { batchId: 'b1', saleId, reason: 'retries_exhausted', detail: 'given up', attempts: 17 } as const;
     const deadline = encodePaymentDeadline({
       batchId: 'b1',
@@ -152,23 +154,25 @@ describe('compensation: dead letters, replayed and discarded', () => {
       [GROUPS.expirer, TOPICS.paymentDeadline, deadline],
       [GROUPS.coupon, TOPICS.orderEvent, event],
     ] as const) {
-      await book.park({ messageId: randomBytes(16).toString('hex'), group, originTopic, body, ...shared });
+      await repository.park({ messageId: randomBytes(16).toString('hex'), group, originTopic, body, ...shared });
     }
-    const page = await onLetter('GET', `?saleId=${saleId}`);
-    const letters = (page.json.letters as { letterId: string }[]).map(({ letterId }) => letterId);
-    const isReplayed = async (letterId: string): Promise<boolean> =>
-      (await onLetter('POST', `/${letterId}/replay`)).json.outcome === 'replayed';
-    await Promise.all(letters.map((letterId) => until('it is replayed', () => isReplayed(letterId), 30_000)));
+    const page = await onDeadLetter('GET', `?saleId=${saleId}`);
+    const deadLetters = (page.json.deadLetters as { deadLetterId: string }[]).map(({ deadLetterId }) => deadLetterId);
+    const isReplayed = async (deadLetterId: string): Promise<boolean> =>
+      (await onDeadLetter('POST', `/${deadLetterId}/replay`)).json.outcome === 'replayed';
+    await Promise.all(
+      deadLetters.map((deadLetterId) => until('it is replayed', () => isReplayed(deadLetterId), 30_000)),
+    );
     expect((await buyers.order('ann', unpaid)).json.state).to.equal('expired');
     expect(await count('coupons WHERE order_id = ?', paid), 'replayed means that it is there').to.equal(1);
     expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, unitsLeft: 9 });
   });
 
-  it(`M8 a replay of ${LETTERS} letters that is killed, resumed, stopped and resumed: each an order, none twice`, async function () {
+  it(`M8 a replay of ${DEAD_LETTERS} letters that is killed, resumed, stopped and resumed: each an order, none twice`, async function () {
     this.timeout(RUN_TIMEOUT_MS);
     const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: LETTERS });
-    await parkBatches(saleId, userIds(LETTERS));
+    const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });
+    await parkBatches(saleId, userIds(DEAD_LETTERS));
     const parked = (): Promise<number> => count("dead_letters WHERE sale_id = ? AND state = 'parked'", saleId);
     const begun = (): Promise<number> =>
       count(
@@ -179,14 +183,14 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const args = ['replay', '--all-matching', '--sale', saleId, '--rate', '500', '--json'];
 
     const unasked = await dlq(...args);
-    expect([unasked.code, unasked.lines.length], 'so many need a yes').to.deep.equal([2, LETTERS]);
-    expect([await parked(), await begun()]).to.deep.equal([LETTERS, 0]);
+    expect([unasked.code, unasked.lines.length], 'so many need a yes').to.deep.equal([2, DEAD_LETTERS]);
+    expect([await parked(), await begun()]).to.deep.equal([DEAD_LETTERS, 0]);
 
     const startedMs = Date.now();
     const killed = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(300, 'SIGKILL');
     expect(killed.signal).to.equal('SIGKILL');
     const [afterKill, begunByThen] = [await parked(), await begun()];
-    expect(afterKill, 'it was half way').to.be.within(1, LETTERS - 300);
+    expect(afterKill, 'it was half way').to.be.within(1, DEAD_LETTERS - 300);
     const halfWay = await count(
       "dead_letters WHERE sale_id = ? AND state = 'parked' AND replay_started_at IS NOT NULL",
       saleId,
@@ -202,13 +206,19 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(last.code, last.stderr).to.equal(0);
     const tookMs = Date.now() - startedMs;
     const replayedRows = await count("dead_letters WHERE sale_id = ? AND state = 'replayed'", saleId);
-    expect([await parked(), replayedRows]).to.deep.equal([0, LETTERS]);
+    expect([await parked(), replayedRows]).to.deep.equal([0, DEAD_LETTERS]);
     const figures = await expectInvariants(stack, saleId);
-    expect(figures).to.include({ rows: LETTERS, liveRows: LETTERS, sold: LETTERS, unitsLeft: 0, duplicates: 0 });
+    expect(figures).to.include({
+      rows: DEAD_LETTERS,
+      liveRows: DEAD_LETTERS,
+      sold: DEAD_LETTERS,
+      unitsLeft: 0,
+      duplicates: 0,
+    });
     const begins = await begun();
-    expect(begins, 'what was under way may be published again, the others not').to.be.at.most(LETTERS + 2 * 32);
+    expect(begins, 'what was under way may be published again, the others not').to.be.at.most(DEAD_LETTERS + 2 * 32);
     console.log(
-      `      ${LETTERS} letters in ${(tookMs / 1000).toFixed(1)} s over three runs: killed with ${begunByThen} begun` +
+      `      ${DEAD_LETTERS} letters in ${(tookMs / 1000).toFixed(1)} s over three runs: killed with ${begunByThen} begun` +
         ` (${halfWay} half way), stopped with ${afterStop} left; ${begins} begun in all, ${figures.rows} orders, 0 twice`,
     );
     expect((await dlq(...args, '--yes')).lines, 'nothing is left').to.deep.equal([]);

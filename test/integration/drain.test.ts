@@ -45,7 +45,7 @@ describe('SIGTERM', () => {
 
     // a connection that was closed before its request was read is all that a client may see
     const unknown = [...buyers.opLog.entries].filter(([, heard]) => heard === 'unknown').map(([key]) => key);
-    const snapshot = await system.stack.audit.ledger.snapshot({ saleId, bucket: 0 });
+    const snapshot = await system.stack.audit.store.snapshot({ saleId, bucket: 0 });
     expect(
       unknown.filter((key) => snapshot?.requests.has(key)),
       'taken and not answered',
@@ -61,7 +61,7 @@ describe('SIGTERM', () => {
     await until('purchases are accepted', () => buyers.opLog.count('ok') > 200);
 
     await Promise.all([drained(worker), drained(keeper)]);
-    const { pendingCount } = system.stack.audit.ledger;
+    const { pendingCount } = system.stack.audit.store;
     await until('batches wait for a worker', async () => (await pendingCount({ saleId, bucket: 0 })) > 0);
     await load.stop();
     await system.programs.start('worker');

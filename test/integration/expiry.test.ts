@@ -20,7 +20,7 @@ describe('orders that nobody pays', () => {
   it(`C3 ${ORDERS} orders end at their deadline and all units are for sale again within 30 s of it`, async () => {
     const { stack } = system;
     const { saleId, dueMs } = await soldToUnpaid(stack, { count: ORDERS, paymentWindowMs: WINDOW_MS });
-    expect(await stack.audit.book.findSale(saleId)).to.include({ sold: ORDERS });
+    expect(await stack.audit.repository.findSale(saleId)).to.include({ sold: ORDERS });
 
     const expired = async (): Promise<boolean> => (await statesOf(stack, saleId)).expired === ORDERS;
     await until('every order has ended', expired, Math.max(0, dueMs - Date.now()) + BACK_WITHIN_MS);

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { systemClock } from '../../src/programs/system-clock.js';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { composeOrderId } from '../../src/core/order-id.js';
-import { createOrderBook } from '../../src/mysql/order-book.js';
+import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { userIds } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
@@ -22,7 +22,7 @@ describe('the keeper mends what a death left behind', () => {
     keeper = await programs.start('keeper', { env });
   });
 
-  const ledger = () => createStockLedger(system.stack.redis, silentLog);
+  const store = () => createStockStore(system.stack.redis, silentLog);
   const metric = async (name: string): Promise<number> => {
     const { text } = await ask(`${keeper.probeUrl}/metrics`);
     return Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
@@ -35,7 +35,7 @@ describe('the keeper mends what a death left behind', () => {
       ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
       ...{ createdAtMs: Date.now(), trace: '', purchases },
     });
-    expect(await ledger().deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+    expect(await store().deduct(batch)).to.deep.equal({ outcome: 'deducted' });
     return batch;
   }
 
@@ -43,14 +43,14 @@ describe('the keeper mends what a death left behind', () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_settled_late_batches_total');
     const batch = await deducted(saleId, 3);
-    const book = createOrderBook(system.stack.mysql);
-    const terms = await book.termsOf([saleId]);
+    const repository = createOrderRepository(system.stack.mysql);
+    const terms = await repository.termsOf([saleId]);
     const nowMs = systemClock.nowMs();
     const orders = batch.purchases.map((purchase, index) => ({
       ...{ orderId: composeOrderId(nowMs, 255, purchase.userId, index), batch, purchase, failure: null },
     }));
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
-    expect((await book.write(plan)).outcome).to.equal('written'); // and nobody settles
+    expect((await repository.write(plan)).outcome).to.equal('written'); // and nobody settles
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });
@@ -95,7 +95,7 @@ describe('the keeper mends what a death left behind', () => {
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 1, unitsLeft: 19, rows: 2 });
-    expect(await createSettlementLedger(system.stack.redis).release([release])).to.deep.equal(['nothing']);
+    expect(await createBatchStore(system.stack.redis).release([release])).to.deep.equal(['nothing']);
     expect((await expectInvariants(system.stack, saleId)).unitsLeft).to.equal(19);
   });
 });

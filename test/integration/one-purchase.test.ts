@@ -148,7 +148,7 @@ describe('one purchase, from click to order', () => {
 
     await cancelByHand(sale.saleId, String(orderId), 'ann');
     await until('the units are back', async () => {
-      const snapshot = await system.stack.audit.ledger.snapshot({ saleId: sale.saleId, bucket: 0 });
+      const snapshot = await system.stack.audit.store.snapshot({ saleId: sale.saleId, bucket: 0 });
       return snapshot?.unitsLeft === 1;
     });
     const backMs = performance.now();

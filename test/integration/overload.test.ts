@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http-client.js';
-import { readMeter } from '../chaos/harness/meters.js';
+import { readMetric } from '../chaos/harness/metrics.js';
 import { openSale } from '../chaos/harness/open-sale.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { found, until } from '../chaos/harness/until.js';
@@ -51,7 +51,7 @@ describe('too much to do: two apis', () => {
     expect(status, text).to.equal(200);
     const published = Number(version) + 1;
     await until('every api has them', async () => {
-      const inForce = await Promise.all(apis.map((api) => readMeter(api, 'seckill_entry_rules_version')));
+      const inForce = await Promise.all(apis.map((api) => readMetric(api, 'seckill_entry_rules_version')));
       return inForce.every((one) => one >= published);
     });
   }
@@ -131,7 +131,7 @@ describe('too much to do: two apis', () => {
     const heard: Answer[] = [];
     try {
       for (const api of apis) {
-        await until('its breaker opens', async () => (await readMeter(api, REDIS_BREAKER)) === 2, OUTAGE_MS);
+        await until('its breaker opens', async () => (await readMetric(api, REDIS_BREAKER)) === 2, OUTAGE_MS);
       }
       console.log(`      · both breakers open after ${(performance.now() - stoppedMs).toFixed(0)} ms`);
       for (let turn = 0; performance.now() - stoppedMs < OUTAGE_MS; turn++) {
@@ -146,7 +146,7 @@ describe('too much to do: two apis', () => {
         for (let i = 0; i <= GREEDY; i++) words.push((await buyers.buy('greedy', { url: api.url }))?.json.code);
         expect(words.at(-1), `${words}`).to.equal('rate_limited');
         expect(words.slice(0, GREEDY)).not.to.include('rate_limited');
-        expect(await readMeter(api, 'seckill_entry_limit_visits_total{by="local"}')).to.be.above(0);
+        expect(await readMetric(api, 'seckill_entry_limit_visits_total{by="local"}')).to.be.above(0);
       }
     } finally {
       redis.kill('SIGCONT');
@@ -179,7 +179,7 @@ describe('too much to do: two apis', () => {
       let more = 0;
       const closed = async (): Promise<boolean> => {
         await buyers.buy(`more-${api.pid}-${more++}`, { url: api.url });
-        return (await readMeter(api, REDIS_BREAKER)) === 0;
+        return (await readMetric(api, REDIS_BREAKER)) === 0;
       };
       await until('its breaker is closed', closed, 30_000);
       expect(api.log, 'no bug').not.to.match(/"level":50/);
@@ -194,7 +194,7 @@ describe('too much to do: two apis', () => {
     const breaker = { ...BREAKER, windowMs: 10_000, probe: { firstMs: 5000, capMs: 5000 } };
     await publish({ breaker, degrade: { mode: 'on' } });
     await until('the third has the rules', async () => {
-      const versions = await Promise.all([apis[0], third].map((api) => readMeter(api, 'seckill_entry_rules_version')));
+      const versions = await Promise.all([apis[0], third].map((api) => readMetric(api, 'seckill_entry_rules_version')));
       return versions[0] === versions[1];
     });
     const orderId = '1';
@@ -210,19 +210,19 @@ describe('too much to do: two apis', () => {
     };
     const load = Promise.all(apis.flatMap((api) => Array.from({ length: 5 }, () => asking(api))));
     try {
-      const isOpen = async (api: Program): Promise<boolean> => (await readMeter(api, MYSQL_BREAKER)) === 2;
+      const isOpen = async (api: Program): Promise<boolean> => (await readMetric(api, MYSQL_BREAKER)) === 2;
       const bothOpen = async (): Promise<boolean> => (await Promise.all(apis.map(isOpen))).every(Boolean);
       await until('both see it', bothOpen, 60_000, 20);
       const openMs = performance.now();
       const answer = await found('the third spares it', async () => {
-        if ((await readMeter(third, 'seckill_entry_breaker_quorum{dependency="mysql"}')) !== 1) return null;
+        if ((await readMetric(third, 'seckill_entry_breaker_quorum{dependency="mysql"}')) !== 1) return null;
         return order(third);
       });
       const tookMs = performance.now() - openMs;
       console.log(`      · the third follows after ${tookMs.toFixed(0)} ms`);
       expect(answer.json).to.deep.equal({ orderId, state: 'unknown', degraded: 'L1' });
       expect(tookMs).to.be.below(EVERYWHERE_MS);
-      expect(await readMeter(third, MYSQL_BREAKER), 'it has no experience of its own').to.equal(0);
+      expect(await readMetric(third, MYSQL_BREAKER), 'it has no experience of its own').to.equal(0);
     } finally {
       isOver = true;
       mariadb.kill('SIGCONT');

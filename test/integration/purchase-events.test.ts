@@ -9,9 +9,9 @@ import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/until.js';
 
 /** Longer than any test: what comes sooner, news have brought. */
-const NO_LOOKS = { NEWS_LOOK_MAX_MS: '60000' };
+const NO_LOOKS = { NOTIFICATIONS_LOOK_MAX_MS: '60000' };
 /** Soon enough for a test. */
-const LOOKS = { NEWS_LOOK_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
+const LOOKS = { NOTIFICATIONS_LOOK_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
 const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
 /**
  * The first looks come after 50 ms, then 3, 9, 27 and 81 times as long, or somewhat sooner, and one within a second of
@@ -44,7 +44,7 @@ describe('news to the buyer, from two api processes', () => {
     const url = `${api.url}/v1/orders/${String(orderId)}/pay`;
     expect((await ask(url, { method: 'POST', token: buyers.token(userId) })).status).to.equal(200);
   };
-  const foundByNews = async (api: Program): Promise<number> => {
+  const foundByNotifications = async (api: Program): Promise<number> => {
     const { text } = await ask(`${api.url}/metrics`);
     return Number(/^seckill_awaited_changes_total\{found_by="news"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
   };
@@ -60,11 +60,11 @@ describe('news to the buyer, from two api processes', () => {
     expect((await listen(here, 'bob', first)).status, 'not his').to.equal(404);
     await new Promise((resolve) => setTimeout(resolve, FIRST_LOOKS_MS));
     expect(stream.words).to.deep.equal(['pending']);
-    const before = await foundByNews(first);
+    const before = await foundByNotifications(first);
     worker.signal('SIGCONT');
     await stream.heard('ordered');
     expect((await poll).json.status, 'the long poll wakes as well').to.equal('ordered');
-    expect((await foundByNews(first)) - before, 'stream and poll were told, neither has looked').to.equal(2);
+    expect((await foundByNotifications(first)) - before, 'stream and poll were told, neither has looked').to.equal(2);
 
     const { orderId } = stream.events[1]?.data ?? {};
     await pay(there, 'ann', orderId, second);

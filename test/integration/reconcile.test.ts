@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { createCompensationBook } from '../../src/mysql/compensation-book.js';
+import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import type { Batch } from '../../src/core/batch.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
 import { ask, type Answer } from '../chaos/harness/http-client.js';
@@ -73,7 +73,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
   /** Units taken, marker written, and no message: what a lost half message leaves. */
   async function leak(saleId: string, ...texts: string[]): Promise<Batch> {
     const batch = batchOf({ saleId }, purchasesOf(...texts));
-    const { outcome } = await createStockLedger(system.stack.redis, silentLog).deduct(batch);
+    const { outcome } = await createStockStore(system.stack.redis, silentLog).deduct(batch);
     expect(outcome).to.equal('deducted');
     return batch;
   }
@@ -94,7 +94,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
   it('C3 a keeper that dies between the failed row and its mark: another ends the job, units go back once', async () => {
     const saleId = await newSale();
     const { batchId } = await stray(saleId, 'ida*1');
-    const book = createCompensationBook(system.stack.mysql);
+    const repository = createCompensationRepository(system.stack.mysql);
     const subject = `${saleId}/ida/k1`;
     const job = { kind: 'leak', saleId, subject, batchId, userId: 'ida', requestId: 'k1', detail: 'planted' } as const;
     await sql(
@@ -103,10 +103,10 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
       ...[subject, saleId, batchId],
     );
     expect((await keeper.ended(30_000)).signal, 'the fault happened').to.equal('SIGKILL');
-    expect((await book.byRequest(saleId, 'ida', 'k1'))[0]).to.include({ ...job, state: 'pending', attempts: 5 });
+    expect((await repository.byRequest(saleId, 'ida', 'k1'))[0]).to.include({ ...job, state: 'pending', attempts: 5 });
     keeper = await system.programs.start('keeper', { env: KEEPER_TIMES });
     await until('the job has its end', async () => {
-      return (await book.byRequest(saleId, 'ida', 'k1'))[0]?.state === 'failed_final';
+      return (await repository.byRequest(saleId, 'ida', 'k1'))[0]?.state === 'failed_final';
     });
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ rows: 1, failedRows: 1, sold: 0, unitsLeft: 100 });
@@ -190,7 +190,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     await until('everything is settled', async () => (await redis().zcard(keysOf(saleId).pending)) === 0);
     const open = await reconcile(saleId, true);
     expect([open.found, open.jobs], 'no script sets the stock of an open sale').to.deep.equal([['drift 3'], []]);
-    await system.stack.desk.close(saleId, 'test');
+    await system.stack.admin.close(saleId, 'test');
     const closed = await reconcile(saleId, true);
     expect([closed.found, closed.jobs]).to.deep.equal([['drift 3'], ['drift compensated']]);
     expect((await reconcile(saleId)).json.outcome).to.equal('match');
@@ -227,7 +227,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
       ...['order_lost gus', 'stuck_outbox', 'unreleased fay', 'unsettled'],
     ]);
     expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'unsettled compensated']);
-    await system.stack.desk.close(saleId, 'test');
+    await system.stack.admin.close(saleId, 'test');
     await age(saleId);
     const markers = await reconcile(saleId, true);
     expect(markers.found).to.deep.equal(['order_lost gus', 'stale_marker']);
@@ -251,7 +251,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     const answers = await Promise.all([1, 2, 3].map(() => reconcile(saleId, true)));
     expect(answers.map(({ status }) => status)).to.include(200);
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, liveRows: 1, unitsLeft: 99 });
-    const found = await createCompensationBook(system.stack.mysql).list({ saleId }, { max: 10 });
+    const found = await createCompensationRepository(system.stack.mysql).list({ saleId }, { max: 10 });
     expect(found.map(({ kind, state }) => `${kind} ${state}`)).to.deep.equal(['leak compensated']);
   });
 });

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { createRepairLedger } from '../../src/redis/repair-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createRepairStore } from '../../src/redis/repair-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
 import { ask } from '../chaos/harness/http-client.js';
@@ -28,7 +28,7 @@ describe('repair of a sale that Redis has lost', () => {
   const cli = (...args: string[]): Promise<CommandEnd> =>
     runCommand(['sale', 'repair', ...args], { ...system.stack.env, ...TIMES } as never);
   const standing = ({ saleId }: Sale) =>
-    createStockLedger(system.stack.redis, silentLog).readSale({ saleId, bucket: 0 });
+    createStockStore(system.stack.redis, silentLog).readSale({ saleId, bucket: 0 });
   /** Every key of the sale, its markers too. */
   async function lose({ saleId }: Sale): Promise<void> {
     const { stock, sale, buyers, requests, pending, tx } = bucketKeys({ saleId, bucket: 0 });
@@ -72,7 +72,7 @@ describe('repair of a sale that Redis has lost', () => {
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);
     const other = await openSale(system.stack);
-    const { shut } = createRepairLedger(system.stack.redis);
+    const { shut } = createRepairStore(system.stack.redis);
     await shut({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
     const [idle, busy] = await Promise.all([cli(sale.saleId), cli(other.saleId)]);
     expect([idle.code, idle.stdout]).to.match(/^0,Sale \d+ needs no repair/);

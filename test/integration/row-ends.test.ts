@@ -10,7 +10,7 @@ import type { Row } from '../chaos/row.js';
 import { Matrix } from '../chaos/run-matrix.js';
 import { newBatchId, sealBatch } from '../../src/core/batch.js';
 import { TOPICS } from '../../src/core/topics.js';
-import { silentChannelMeters } from '../../src/core/ports/channel-meters.js';
+import { silentChannelMetrics } from '../../src/core/ports/channel-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { producersOf } from '../../src/rocketmq/admin/broker-state.js';
@@ -59,7 +59,7 @@ describe('what a row of the matrix leaves behind', () => {
     });
     const channel = await createPurchaseChannel({
       ...{ endpoint: system.stack.env.ROCKETMQ_ENDPOINT, requestTimeoutMs: 10_000, log: silentLog },
-      ...{ checkBack: () => Promise.resolve('no_answer'), checksInParallel: 1, meters: silentChannelMeters },
+      ...{ checkBack: () => Promise.resolve('no_answer'), checksInParallel: 1, metrics: silentChannelMetrics },
     });
     expect(await channel.sendHalf(abandoned)).to.be.an('object');
     await channel.close();

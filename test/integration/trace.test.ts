@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
 import type { Batch } from '../../src/core/batch.js';
-import { createDeadLetterBook } from '../../src/mysql/dead-letter-book.js';
+import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
 import { ask } from '../chaos/harness/http-client.js';
@@ -61,7 +61,7 @@ describe('trace of a purchase', () => {
   };
   async function deducted(saleId: string, ...texts: string[]): Promise<Batch> {
     const batch = batchOf({ saleId }, purchasesOf(...texts));
-    const verdict = await createStockLedger(system.stack.redis, silentLog).deduct(batch);
+    const verdict = await createStockStore(system.stack.redis, silentLog).deduct(batch);
     expect(verdict).to.deep.equal({ outcome: 'deducted' });
     return batch;
   }
@@ -113,12 +113,12 @@ describe('trace of a purchase', () => {
     const { saleId } = await openSale(stack, { stock: 10 });
     const key = fresh();
     const [pending, parked] = [await deducted(saleId, `ann/${key}`), await deducted(saleId, `bob/${key}`)];
-    await createDeadLetterBook(stack.mysql).park({
+    await createDeadLetterRepository(stack.mysql).park({
       ...{ messageId: randomBytes(16).toString('hex'), group: 'seckill-order-writer', saleId, body: parked.body },
       ...{ originTopic: 'seckill-purchase', batchId: parked.batchId, reason: 'retries_exhausted', attempts: 8 },
       detail: 'the consumer group gave up on it',
     });
-    await createSettlementLedger(stack.redis).park(parked);
+    await createBatchStore(stack.redis).park(parked);
 
     const { traces } = await byHttp(key);
     expect(traces.map(({ userId, state }) => `${userId} ${state}`)).to.have.members(['ann pending', 'bob parked']);

@@ -19,7 +19,7 @@ describe('the window of a sale', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
     [api] = await Promise.all([
-      programs.start('api', { preload: [SKEWED_CLOCK], env: { GATE_CARD_CACHE_MS: '200' } }),
+      programs.start('api', { preload: [SKEWED_CLOCK], env: { GATE_SNAPSHOT_CACHE_MS: '200' } }),
       programs.start('worker'),
     ]);
   });

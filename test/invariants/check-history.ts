@@ -22,19 +22,19 @@ export interface ClientHistory {
 }
 
 /** The books that the history is held against. */
-export interface HistoryBooks {
+export interface HistoryRows {
   /** `userId/requestId` → row. */
   readonly rows: ReadonlyMap<string, AuditedOrder>;
   readonly unitsLeft: number;
 }
 
 /** I6, I7 and I8 as clients can see them, for a sale at rest. */
-export function judgeHistory(history: ClientHistory, books: HistoryBooks): Finding[] {
+export function judgeHistory(history: ClientHistory, books: HistoryRows): Finding[] {
   return [...judgeMoves(history, books), ...judgeRefusals(history, books), ...judgeLooks(history, books)];
 }
 
 /** I6: no order was both paid and cancelled, and what was answered with yes stands in the book. */
-function judgeMoves({ moves }: ClientHistory, { rows }: HistoryBooks): Finding[] {
+function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
   const stateOf = new Map([...rows.values()].map(({ orderId, state }) => [orderId, state]));
   for (const [orderId, said] of moves) {
@@ -49,7 +49,7 @@ function judgeMoves({ moves }: ClientHistory, { rows }: HistoryBooks): Finding[]
 }
 
 /** I7: nobody heard `sold_out` while units for him were there; units that came back later prove nothing. */
-function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryBooks): Finding[] {
+function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryRows): Finding[] {
   const cameBack = [...rows.values()].some(({ state }) => state !== 'pending_payment' && state !== 'paid');
   if (cameBack) return [];
   const served = [...soldOut].find(([, quantity]) => quantity <= unitsLeft);
@@ -59,7 +59,7 @@ function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryB
 }
 
 /** I8: no client saw a purchase go back, and the order it was shown is the one in the book. */
-function judgeLooks({ looks }: ClientHistory, { rows }: HistoryBooks): Finding[] {
+function judgeLooks({ looks }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
   for (const [key, seen] of looks) {
     let last: Look | null = null;
@@ -71,9 +71,9 @@ function judgeLooks({ looks }: ClientHistory, { rows }: HistoryBooks): Finding[]
     }
     const row = rows.get(key);
     if (last === null || !isOver(last)) continue;
-    const inBook = row === undefined ? 'absent' : row.state === 'failed' ? 'failed' : 'ordered';
-    if (inBook !== last.status || (inBook === 'ordered' && row?.orderId !== last.orderId)) {
-      findings.push({ invariant: 'I8', detail: `${key} was ${show(last)}, and the book says ${inBook}` });
+    const inRepository = row === undefined ? 'absent' : row.state === 'failed' ? 'failed' : 'ordered';
+    if (inRepository !== last.status || (inRepository === 'ordered' && row?.orderId !== last.orderId)) {
+      findings.push({ invariant: 'I8', detail: `${key} was ${show(last)}, and the book says ${inRepository}` });
     }
   }
   return findings;

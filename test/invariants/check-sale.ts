@@ -2,15 +2,15 @@ import { isLive, type FailureReason } from '../../src/core/order.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openTransfers } from '../../src/core/unit-transfer.js';
-import type { AuditedOrder, AuditedRow, BookAudit, LedgerAudit } from '../../src/core/ports/audit.js';
+import type { AuditedOrder, AuditedRow, OrderAudit, BucketAudit } from '../../src/core/ports/audit.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
 import { compareRequest } from '../../src/recovery/reconcile/compare-request.js';
 import { mergeBuckets, type MergedSnapshot } from './merge-buckets.js';
 
 export interface CheckPorts {
-  readonly ledger: LedgerAudit;
-  readonly book: BookAudit;
+  readonly store: BucketAudit;
+  readonly repository: OrderAudit;
 }
 
 /** What a client heard of one purchase: `ok` if any try was answered 2xx, `fail` if every try was refused. */
@@ -72,13 +72,13 @@ export async function checkSale(
   opLog?: OpLog,
   more: CheckMore = {},
 ): Promise<SaleCheck> {
-  const sale = await ports.book.findSale(saleId);
+  const sale = await ports.repository.findSale(saleId);
   if (sale === null) throw new Error(`there is no sale ${saleId} to check`);
-  const ledger = mergeBuckets(
-    await Promise.all(Array.from({ length: sale.buckets }, (_, bucket) => ports.ledger.snapshot({ saleId, bucket }))),
+  const store = mergeBuckets(
+    await Promise.all(Array.from({ length: sale.buckets }, (_, bucket) => ports.store.snapshot({ saleId, bucket }))),
   );
-  const audit = new Audit(sale, ledger);
-  for await (const chunk of ports.book.orders(saleId)) for (const row of chunk) audit.readRow(row);
+  const audit = new Audit(sale, store);
+  for await (const chunk of ports.repository.orders(saleId)) for (const row of chunk) audit.readRow(row);
   return audit.conclude(opLog, more);
 }
 
@@ -88,18 +88,18 @@ export async function waitUntilAtRest(
   ports: CheckPorts & { readonly clock: Clock },
   timeoutMs: number,
 ): Promise<boolean> {
-  const { ledger, book, clock } = ports;
+  const { store, repository, clock } = ports;
   const deadlineMs = clock.nowMs() + timeoutMs;
-  const sale = await book.findSale(saleId);
+  const sale = await repository.findSale(saleId);
   const buckets = Array.from({ length: sale?.buckets ?? 0 }, (_, bucket) => bucket);
   const isNothingLent = async (): Promise<boolean> => {
     if (buckets.length < 2) return true;
-    const transfers = await Promise.all(buckets.map((bucket) => ledger.transfers({ saleId, bucket })));
+    const transfers = await Promise.all(buckets.map((bucket) => store.transfers({ saleId, bucket })));
     return openTransfers(transfers).length === 0;
   };
   for (;;) {
-    const open = await Promise.all(buckets.map(async (bucket) => ledger.pendingCount({ saleId, bucket })));
-    const isQuiet = open.every((count) => count === 0) && (await book.undoneReleases(saleId)) === 0;
+    const open = await Promise.all(buckets.map(async (bucket) => store.pendingCount({ saleId, bucket })));
+    const isQuiet = open.every((count) => count === 0) && (await repository.undoneReleases(saleId)) === 0;
     if (isQuiet && (await isNothingLent())) return true;
     if (clock.nowMs() >= deadlineMs) return false;
     await clock.sleep(50);
@@ -109,16 +109,16 @@ export async function waitUntilAtRest(
 /** Adds the rows of one sale up and compares them with its ledger. */
 class Audit {
   readonly #sale: Sale;
-  readonly #ledger: MergedSnapshot;
+  readonly #store: MergedSnapshot;
   readonly #rows = new Map<string, AuditedOrder>();
   readonly #liveUnits = new Map<string, number>();
   readonly #findings: Finding[] = [];
   #duplicates = 0;
   #live = { rows: 0, units: 0 };
 
-  constructor(sale: Sale, ledger: MergedSnapshot) {
+  constructor(sale: Sale, store: MergedSnapshot) {
     this.#sale = sale;
-    this.#ledger = ledger;
+    this.#store = store;
   }
 
   readRow(row: AuditedRow): void {
@@ -141,7 +141,7 @@ class Audit {
 
   conclude(opLog: OpLog | undefined, { history, mayFail }: CheckMore): SaleCheck {
     const { stock, sold } = this.#sale;
-    const { unitsLeft, inTransit, pending } = this.#ledger;
+    const { unitsLeft, inTransit, pending } = this.#store;
     if (sold > stock) this.#found('I1', `sold ${sold} of ${stock}`);
     if (sold !== this.#live.units) this.#found('I1', `sold says ${sold}, live orders have ${this.#live.units} units`);
     if (unitsLeft < 0) this.#found('I1', `${unitsLeft} units left in Redis`);
@@ -172,12 +172,12 @@ class Audit {
   /** I4: what Redis counts per buyer is what it lets its requests hold. */
   #compareBuyers(): void {
     const held = new Map<string, number>();
-    for (const [key, entry] of this.#ledger.requests) {
+    for (const [key, entry] of this.#store.requests) {
       const user = key.slice(0, key.indexOf('/'));
       if (entry.state !== 'released') held.set(user, (held.get(user) ?? 0) + entry.quantity);
     }
-    for (const user of new Set([...held.keys(), ...this.#ledger.buyers.keys()])) {
-      const [counted, holding] = [this.#ledger.buyers.get(user) ?? 0, held.get(user) ?? 0];
+    for (const user of new Set([...held.keys(), ...this.#store.buyers.keys()])) {
+      const [counted, holding] = [this.#store.buyers.get(user) ?? 0, held.get(user) ?? 0];
       if (counted !== holding) this.#found('I4', `buyer ${user} counts ${counted} units, requests hold ${holding}`);
     }
   }
@@ -185,7 +185,7 @@ class Audit {
   /** I3 and I5: every request has its row, live is `ordered`, ended is `released`. @returns requests without a row */
   #compareRequests(): number {
     let lost = 0;
-    for (const [key, entry] of this.#ledger.requests) {
+    for (const [key, entry] of this.#store.requests) {
       const row = this.#rows.get(key);
       switch (compareRequest(entry, row)) {
         case 'match':
@@ -202,7 +202,7 @@ class Audit {
       }
     }
     for (const [key, row] of this.#rows) {
-      if (this.#ledger.requests.has(key)) continue;
+      if (this.#store.requests.has(key)) continue;
       if (compareRequest(null, row) !== 'match') this.#found('I5', `${key} is unknown in Redis`);
     }
     return lost;
@@ -214,7 +214,7 @@ class Audit {
     for (const [key, heard] of opLog) {
       const row = this.#rows.get(key);
       if (heard === 'ok' && row === undefined) {
-        if (!this.#ledger.requests.has(key)) lost++;
+        if (!this.#store.requests.has(key)) lost++;
         this.#found('I3', `${key} was answered 2xx and has no row`);
       }
       if (heard === 'fail' && row !== undefined && row.state !== 'failed') {

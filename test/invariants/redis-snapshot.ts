@@ -1,14 +1,14 @@
 import { parseRequestEntry, type RequestEntry } from '../../src/core/outcome.js';
-import type { LedgerAudit, LedgerSnapshot } from '../../src/core/ports/audit.js';
+import type { BucketAudit, BucketSnapshot } from '../../src/core/ports/audit.js';
 import { guarded, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { readMoves } from '../../src/redis/moves.js';
 import { scanHash } from '../../src/redis/scan-hash.js';
 
 /** Reads a bucket whole, for audits. */
-export function createLedgerAudit({ redis }: RedisConnection): LedgerAudit {
+export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
   return {
-    async snapshot(ref): Promise<LedgerSnapshot | null> {
+    async snapshot(ref): Promise<BucketSnapshot | null> {
       const keys = bucketKeys(ref);
       return guarded('audit a bucket', async () => {
         const stock = await redis.get(keys.stock);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { LedgerSaleState } from '../../src/core/sale.js';
+import type { StoredSaleState } from '../../src/core/sale.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 
 describe('lua/adjust-2.lua', () => {
@@ -12,7 +12,7 @@ describe('lua/adjust-2.lua', () => {
   const adjust = ({ keys }: SaleBench, read: number, wanted: number, epoch = 1): Promise<unknown> =>
     bench.connection.run('adjust', [keys.stock, keys.sale], [read, wanted, epoch]);
 
-  for (const state of ['warm', 'paused', 'closed'] satisfies LedgerSaleState[]) {
+  for (const state of ['warm', 'paused', 'closed'] satisfies StoredSaleState[]) {
     it(`C5 adjusted: a sale that is ${state} gets the units it should have, and nothing else moves`, async () => {
       const sale = await bench.sale({ stock: 10 }, state);
       const before = await sale.snapshot();
@@ -37,7 +37,7 @@ describe('lua/adjust-2.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  for (const state of ['open', 'repair'] satisfies LedgerSaleState[]) {
+  for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
     it(`C5 selling: never while the sale is in ${state}, whether the stock is as it was read or not`, async () => {
       const sale = await bench.sale({ stock: 10 }, state);
       expect(await adjust(sale, 10, 12)).to.equal('selling');

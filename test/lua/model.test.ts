@@ -5,15 +5,15 @@ import { OperationalError } from '../../src/core/errors.js';
 import type { RequestEntry } from '../../src/core/outcome.js';
 import { purchaseKey, type Purchase } from '../../src/core/purchase.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { LedgerRequest } from '../../src/core/ports/reconcile-ledger.js';
-import type { Release } from '../../src/core/ports/settlement-ledger.js';
-import { createRepairLedger } from '../../src/redis/repair-ledger.js';
-import { createSaleLedger } from '../../src/redis/sale-ledger.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
+import type { Release } from '../../src/core/ports/batch-store.js';
+import { createRepairStore } from '../../src/redis/repair-store.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
-import { MemoryRepairLedger } from '../helpers/memory/memory-repair-ledger.js';
+import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
 import { batchOf, saleOf } from '../helpers/sales.js';
 
@@ -38,7 +38,7 @@ type Step =
   | { readonly do: 'stand' }
   | { readonly do: 'claim'; readonly batch: number; readonly purchases: Purchase[]; readonly recorded: Purchase[] }
   | { readonly do: 'shut' | 'remember'; readonly token: string; readonly batch: number; readonly isPending: boolean }
-  | { readonly do: 'stage'; readonly token: string; readonly entries: LedgerRequest[] }
+  | { readonly do: 'stage'; readonly token: string; readonly entries: StoredRequest[] }
   | { readonly do: 'reopen'; readonly token: string; readonly epoch: number; readonly unitsLeft: number }
   | { readonly do: 'warm'; readonly stock: number };
 
@@ -59,7 +59,7 @@ const orderIdOf = ({ userId, requestId }: { userId: string; requestId: string })
 
 const staged = fc
   .record({ purchase, batch, state: fc.constantFrom('held' as const, 'ordered' as const, 'released' as const) })
-  .map(({ purchase: { userId, requestId, quantity }, batch: number, state }): LedgerRequest => {
+  .map(({ purchase: { userId, requestId, quantity }, batch: number, state }): StoredRequest => {
     const entry: RequestEntry =
       state === 'held'
         ? { state, batchId: batchIdOf(number), quantity }
@@ -143,14 +143,14 @@ describe('lua: random histories against a plain model', function () {
     const ref = { saleId: sale.saleId, bucket: 0 };
     const batches = Array.from({ length: BATCHES }, (_, index) => batchIdOf(index));
     const real = {
-      stock: createStockLedger(bench.connection, silentLog),
-      sales: createSaleLedger(bench.connection),
-      settlement: createSettlementLedger(bench.connection),
-      repair: createRepairLedger(bench.connection),
+      stock: createStockStore(bench.connection, silentLog),
+      sales: createSaleStore(bench.connection),
+      settlement: createBatchStore(bench.connection),
+      repair: createRepairStore(bench.connection),
       bucket: new SaleBench(bench, sale),
     };
-    const memory = new MemoryLedger({ clock: new ManualClock(Date.now()) });
-    const repair = new MemoryRepairLedger(memory);
+    const memory = new MemoryStore({ clock: new ManualClock(Date.now()) });
+    const repair = new MemoryRepairStore(memory);
     const model = { stock: memory, sales: memory, settlement: memory, repair, bucket: memory.bucket(ref) };
 
     /** The first body of a batch is its only one: the program never forms two batches of one id. */

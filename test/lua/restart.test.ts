@@ -2,11 +2,11 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { found } from '../chaos/harness/until.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { RepairLedger } from '../../src/core/ports/repair-ledger.js';
-import type { StockLedger } from '../../src/core/ports/stock-ledger.js';
-import { createRepairLedger } from '../../src/redis/repair-ledger.js';
-import { createSettlementLedger } from '../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import type { RepairStore } from '../../src/core/ports/repair-store.js';
+import type { StockStore } from '../../src/core/ports/stock-store.js';
+import { createRepairStore } from '../../src/redis/repair-store.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { waitUntil } from '../../deploy/local/stack/wait-until.js';
 import {
   redisServerBinary,
@@ -24,15 +24,15 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
   let server: KeptRedis | undefined;
   let bench: ScriptBench;
   let sale: SaleBench;
-  let stock: StockLedger;
-  let repair: RepairLedger;
+  let stock: StockStore;
+  let repair: RepairStore;
   const ref = () => ({ saleId: sale.sale.saleId, bucket: 0 });
 
   before(async function () {
     server = await startKeptRedis(redisServerOrSkip(this));
     bench = await ScriptBench.open(server.url);
-    stock = createStockLedger(bench.connection, silentLog);
-    repair = createRepairLedger(bench.connection);
+    stock = createStockStore(bench.connection, silentLog);
+    repair = createRepairStore(bench.connection);
   });
   beforeEach(async () => {
     sale = await bench.sale({ stock: 5 });
@@ -101,7 +101,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
       await repair.stage(ref(), 'one', [['u1/k1', { state: 'held', batchId: held.batchId, quantity: 1 }]]),
     ).to.equal('superseded');
     expect(await repair.shut(ref(), 'two', 60_000)).to.equal('shut');
-    const claimed = await createSettlementLedger(bench.connection).claim(held, 1, new Set());
+    const claimed = await createBatchStore(bench.connection).claim(held, 1, new Set());
     expect(claimed).to.deep.equal({ outcome: 'shut' });
   });
 

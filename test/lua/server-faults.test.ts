@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import { createStockLedger } from '../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
@@ -103,12 +103,12 @@ describe('lua on a server in trouble', () => {
     });
 
     it('the adapter calls it unknown, never a refusal, and the marker settles it later', async () => {
-      const ledger = createStockLedger(bench.connection, silentLog);
+      const store = createStockStore(bench.connection, silentLog);
       const batch = batchOf(sale.sale, purchasesOf('u1'));
-      expect(await whenFull(() => ledger.deduct(batch))).to.deep.equal({ outcome: 'outcome_unknown' });
-      expect(await whenFull(() => ledger.decide(batch))).to.equal('outcome_unknown');
-      expect(await ledger.decide(batch)).to.equal('aborted');
-      expect(await ledger.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
+      expect(await whenFull(() => store.deduct(batch))).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(await whenFull(() => store.decide(batch))).to.equal('outcome_unknown');
+      expect(await store.decide(batch)).to.equal('aborted');
+      expect(await store.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
     });
   });
 });

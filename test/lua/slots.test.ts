@@ -4,8 +4,8 @@ import {
   BREAKER_UNTIL_KEY,
   BREAKER_VOTES_KEY,
   bucketKeys,
-  cardKey,
-  cardLockKey,
+  snapshotKey,
+  snapshotLockKey,
   limitKeys,
 } from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
@@ -63,7 +63,7 @@ describe('lua: slots', () => {
   });
 
   it('no key is an empty or a shared name', () => {
-    const names = [...Object.values(bucketKeys({ saleId: '7', bucket: 0 })), cardKey('7'), cardLockKey('7')];
+    const names = [...Object.values(bucketKeys({ saleId: '7', bucket: 0 })), snapshotKey('7'), snapshotLockKey('7')];
     expect(new Set(names).size).to.equal(names.length);
   });
 });

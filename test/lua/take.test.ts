@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { limitVerdict, WINDOW_SLICES, type LimitSet, type LimitVerdict } from '../../src/core/limits.js';
-import { LocalLimitLedger } from '../../src/admission/limits/local-limit-ledger.js';
-import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitVisit } from '../../src/core/ports/limit-ledger.js';
+import { LocalLimitStore } from '../../src/admission/limits/local-limit-store.js';
+import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCaller } from '../../src/core/ports/limit-store.js';
 import { limitKeys } from '../../src/redis/keys.js';
-import { createLimitLedger } from '../../src/redis/limit-ledger.js';
+import { createLimitStore } from '../../src/redis/limit-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { ScriptBench } from '../helpers/script-bench.js';
@@ -15,7 +15,7 @@ const PAST_LIVES_MS = 50;
 /** Keys of a test's own: nothing else has an endpoint of this name. */
 const freshEndpoint = (): string => `test-${freshSaleId()}`;
 
-const visit = (address: string | null, userId: string | null): LimitVisit => ({ address, userId });
+const caller = (address: string | null, userId: string | null): LimitCaller => ({ address, userId });
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const outcomes = ({ verdicts }: LimitAnswers): string[] => verdicts.map(({ outcome }) => outcome);
 const allowedIn = (answers: LimitAnswers): number => outcomes(answers).filter((word) => word === 'allowed').length;
@@ -29,13 +29,13 @@ describe('lua/take-5.lua', () => {
   });
   after(() => bench?.close());
 
-  const take = (endpoint: string, limits: LimitSet, visits: readonly LimitVisit[]): Promise<LimitAnswers> => {
+  const take = (endpoint: string, limits: LimitSet, callers: readonly LimitCaller[]): Promise<LimitAnswers> => {
     const run: typeof bench.connection.run = async (...args) => {
       const reply = (await bench.connection.run(...args)) as unknown[];
       nowUs = Number(reply[0]);
       return reply;
     };
-    return createLimitLedger({ run }).take({ endpoint, limits, visits });
+    return createLimitStore({ run }).take({ endpoint, limits, callers });
   };
   const keysOf = (endpoint: string, { ip, user }: LimitSet): string[] => [
     limitKeys.bucket(endpoint),
@@ -63,7 +63,7 @@ describe('lua/take-5.lua', () => {
     });
     const steps = fc.array(
       fc.record({
-        visits: fc.array(who, { minLength: 1, maxLength: 6 }),
+        callers: fc.array(who, { minLength: 1, maxLength: 6 }),
         pauseMs: fc.constantFrom(0, 0, 0, 3, 20, 70),
       }),
       { minLength: 1, maxLength: 25 },
@@ -73,13 +73,13 @@ describe('lua/take-5.lua', () => {
       fc.asyncProperty(limits, steps, async (set, list) => {
         const endpoint = freshEndpoint();
         const clock = new ManualClock(0);
-        const model = new LocalLimitLedger(clock);
-        for (const { visits, pauseMs } of list) {
+        const model = new LocalLimitStore(clock);
+        for (const { callers, pauseMs } of list) {
           if (pauseMs > 0) await sleep(pauseMs);
-          const answers = await take(endpoint, set, visits);
+          const answers = await take(endpoint, set, callers);
           clock.advance(nowUs / 1000 - clock.nowMs());
           expect(Math.floor(clock.nowMs() * 1000), 'the same microsecond').to.equal(nowUs);
-          expect(answers).to.deep.equal(await model.take({ endpoint, limits: set, visits }));
+          expect(answers).to.deep.equal(await model.take({ endpoint, limits: set, callers }));
           for (const { outcome, limit } of answers.verdicts) words.add(`${outcome} ${limit}`);
         }
       }),
@@ -95,7 +95,7 @@ describe('lua/take-5.lua', () => {
     // it would take ten seconds to fill: a busy machine may pause
     const limits = { ...NONE, global: { ratePerSecond: 200, burst: 2000 } };
     const endpoint = freshEndpoint();
-    const crowd = Array.from({ length: LIMIT_VISITS_MAX }, () => visit(null, null));
+    const crowd = Array.from({ length: LIMIT_CALLERS_MAX }, () => caller(null, null));
     let admitted = 0;
     const empty = async (): Promise<number> => {
       for (;;) {
@@ -104,7 +104,7 @@ describe('lua/take-5.lua', () => {
         if (count < crowd.length) return nowUs;
       }
     };
-    await take(endpoint, limits, [visit(null, null)]);
+    await take(endpoint, limits, [caller(null, null)]);
     const firstUs = nowUs;
     const emptyUs = await empty();
     expect(admitted + 1).to.be.within(2000, 2000 + (200 * (emptyUs - firstUs)) / 1_000_000);
@@ -121,7 +121,7 @@ describe('lua/take-5.lua', () => {
     const since = (spanUs: number): number => timesUs.filter((us) => us > nowUs - spanUs).length;
     let refused: LimitVerdict | undefined;
     for (let i = 0; i < 120; i++) {
-      const [verdict] = (await take(endpoint, limits, [visit(null, 'u1')])).verdicts;
+      const [verdict] = (await take(endpoint, limits, [caller(null, 'u1')])).verdicts;
       if (verdict?.outcome === 'allowed') timesUs.push(nowUs);
       else refused = verdict;
       if (verdict?.outcome === 'allowed') expect(since(300_000)).to.be.at.most(5);
@@ -130,18 +130,18 @@ describe('lua/take-5.lua', () => {
     }
     expect(refused?.retryAfterMs).to.be.within(1, 330);
     await sleep(331);
-    expect(outcomes(await take(endpoint, limits, [visit(null, 'u1')]))).to.deep.equal(['allowed']);
+    expect(outcomes(await take(endpoint, limits, [caller(null, 'u1')]))).to.deep.equal(['allowed']);
   });
 
   it('a visit that one limit refuses takes from none', async () => {
     const limits = { ...NONE, ip: { limit: 2, windowMs: 60_000 }, user: { limit: 3, windowMs: 60_000 } };
     const endpoint = freshEndpoint();
-    const visits = [
-      ...Array.from({ length: 5 }, () => visit('10.0.0.1', 'u1')),
-      ...Array.from({ length: 5 }, () => visit('10.0.0.2', 'u1')),
-      visit('10.0.0.2', 'u2'),
+    const callers = [
+      ...Array.from({ length: 5 }, () => caller('10.0.0.1', 'u1')),
+      ...Array.from({ length: 5 }, () => caller('10.0.0.2', 'u1')),
+      caller('10.0.0.2', 'u2'),
     ];
-    const { verdicts } = await take(endpoint, limits, visits);
+    const { verdicts } = await take(endpoint, limits, callers);
     expect(verdicts.map(({ outcome, limit }) => (outcome === 'allowed' ? 'in' : limit))).to.deep.equal([
       ...['in', 'in', 'ip', 'ip', 'ip'],
       ...['in', 'user', 'user', 'user', 'user'],
@@ -154,9 +154,9 @@ describe('lua/take-5.lua', () => {
     const endpoint = freshEndpoint();
     const other = await ScriptBench.open(process.env.REDIS_URL);
     try {
-      const ledgers = [bench, other].map(({ connection }) => createLimitLedger(connection));
+      const stores = [bench, other].map(({ connection }) => createLimitStore(connection));
       const calls = Array.from({ length: 40 }, (_, i) =>
-        ledgers[i % 2]?.take({ endpoint, limits, visits: [visit(null, `u${i % 4}`), visit(null, 'u9')] }),
+        stores[i % 2]?.take({ endpoint, limits, callers: [caller(null, `u${i % 4}`), caller(null, 'u9')] }),
       );
       const answers = (await Promise.all(calls)).filter((one) => one !== undefined);
       expect(answers.reduce((sum, one) => sum + allowedIn(one), 0)).to.equal(50);
@@ -176,7 +176,7 @@ describe('lua/take-5.lua', () => {
     };
     const endpoint = freshEndpoint();
     const keys = keysOf(endpoint, limits);
-    const crowd = Array.from({ length: 15 }, (_, i) => visit(`10.0.0.${i}`, `u${i}`));
+    const crowd = Array.from({ length: 15 }, (_, i) => caller(`10.0.0.${i}`, `u${i}`));
     await take(endpoint, limits, crowd);
     const { redis } = bench.connection;
     for (const key of keys) {
@@ -186,7 +186,7 @@ describe('lua/take-5.lua', () => {
     expect(await redis.exists(...keys)).to.equal(0);
     let most = 0;
     for (let i = 0; i < 40; i++) {
-      await take(endpoint, { ...limits, global: null }, [visit(`10.0.1.${i}`, `v${i}`)]);
+      await take(endpoint, { ...limits, global: null }, [caller(`10.0.1.${i}`, `v${i}`)]);
       const sizes = await Promise.all(keys.slice(3).map((key) => redis.hlen(key)));
       most = Math.max(most, ...sizes);
       await sleep(20);
@@ -197,9 +197,9 @@ describe('lua/take-5.lua', () => {
   it('a new subject beyond the cap is not counted, a known one still is', async () => {
     const limits = { ...NONE, user: { limit: 1, windowMs: 60_000 }, subjectsMax: 2 };
     const endpoint = freshEndpoint();
-    await take(endpoint, limits, [visit(null, 'a')]);
-    await take(endpoint, limits, [visit(null, 'b')]);
-    const answers = await take(endpoint, limits, [visit(null, 'c'), visit(null, 'c'), visit(null, 'a')]);
+    await take(endpoint, limits, [caller(null, 'a')]);
+    await take(endpoint, limits, [caller(null, 'b')]);
+    const answers = await take(endpoint, limits, [caller(null, 'c'), caller(null, 'c'), caller(null, 'a')]);
     expect(outcomes(answers)).to.deep.equal(['allowed', 'allowed', 'rate_limited']);
     expect(answers.uncounted).to.equal(2);
     expect(answers.verdicts[0]?.limit).to.equal(null);
@@ -207,7 +207,7 @@ describe('lua/take-5.lua', () => {
 
   it('no limit, nothing written', async () => {
     const endpoint = freshEndpoint();
-    const { verdicts } = await take(endpoint, NONE, [visit('10.0.0.1', 'u1')]);
+    const { verdicts } = await take(endpoint, NONE, [caller('10.0.0.1', 'u1')]);
     expect(verdicts[0]).to.deep.equal(
       limitVerdict(NONE, { nowUs, outcome: 'allowed', ip: null, user: null, tokens: 0 }),
     );

@@ -97,9 +97,9 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'src/purchase/place-batch.ts',
-        find: 'const decided = await ledger.decide(batch);',
+        find: 'const decided = await store.decide(batch);',
         replace:
-          "const again = await ledger.deduct(batch); if (again.outcome !== 'outcome_unknown') return again;" +
+          "const again = await store.deduct(batch); if (again.outcome !== 'outcome_unknown') return again;" +
           ' const decided = again.outcome;',
       },
     ],
@@ -255,7 +255,7 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: ['I1', 'I5'],
     edits: [
       {
-        file: 'src/mysql/order-moves.ts',
+        file: 'src/mysql/order-transitions.ts',
         find: 'return await transaction(async (tx) => expireLocked(tx, await lock(tx, outOfStep)));',
         replace:
           'const due = await transaction((tx) => lock(tx, outOfStep)); await clock.sleep(50);' +

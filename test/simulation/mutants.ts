@@ -1,7 +1,7 @@
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Batch, BatchRef } from '../../src/core/batch.js';
-import type { Release } from '../../src/core/ports/settlement-ledger.js';
-import type { BucketRef, StockLedger } from '../../src/core/ports/stock-ledger.js';
+import type { Release } from '../../src/core/ports/batch-store.js';
+import type { BucketRef, StockStore } from '../../src/core/ports/stock-store.js';
 import type { Place } from '../../src/purchase/batcher.js';
 import { replaced } from './engine/through.js';
 import { SALE_ID } from './shape.js';
@@ -23,7 +23,7 @@ export const THE_RULES: Rules = {
   redrives: true,
 };
 
-const withStock = (servers: Servers, methods: Partial<StockLedger>): Partial<Servers> => ({
+const withStock = (servers: Servers, methods: Partial<StockStore>): Partial<Servers> => ({
   stock: replaced(servers.stock, methods),
 });
 
@@ -67,7 +67,7 @@ export const MUTANTS: readonly Mutant[] = [
       withStock(servers, {
         decide: async (ref: BatchRef) => {
           const word = await servers.stock.decide(ref);
-          if (word === 'aborted') site.ledger.bucket(ref).markers.delete(ref.batchId);
+          if (word === 'aborted') site.store.bucket(ref).markers.delete(ref.batchId);
           return word;
         },
       }),
@@ -113,7 +113,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch that does not fit takes nothing',
     servers: (servers, site) =>
       deductBlind(servers, site, (ref) => {
-        const bucket = site.ledger.bucket(ref);
+        const bucket = site.store.bucket(ref);
         bucket.unitsLeft += 100;
         return () => void (bucket.unitsLeft -= 100);
       }),
@@ -123,7 +123,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'the limit counts when units are taken, not only when precheck looks',
     servers: (servers, site) =>
       deductBlind(servers, site, (ref) => {
-        const { sale } = site.ledger.bucket(ref);
+        const { sale } = site.store.bucket(ref);
         const limit = sale?.limitPerBuyer ?? 0;
         if (sale) sale.limitPerBuyer = 100;
         return () => void (sale && (sale.limitPerBuyer = limit));
@@ -243,9 +243,9 @@ export const MUTANTS: readonly Mutant[] = [
       const trusting =
         <A extends [BucketRef, ...unknown[]], T>(call: (...args: A) => Promise<T>) =>
         async (...args: A): Promise<T> => {
-          const { sale } = site.ledger.bucket(args[0]);
+          const { sale } = site.store.bucket(args[0]);
           const stamp = sale?.stamp ?? 0;
-          if (sale) sale.stamp = site.ledger.runId;
+          if (sale) sale.stamp = site.store.runId;
           const answer = await call(...args);
           if (sale) sale.stamp = stamp;
           return answer;
@@ -293,7 +293,7 @@ export const MUTANTS: readonly Mutant[] = [
     servers: (servers, site) => ({
       settlement: replaced(servers.settlement, {
         release: async (releases) => {
-          const sales = releases.map((release) => site.ledger.bucket(release).sale);
+          const sales = releases.map((release) => site.store.bucket(release).sale);
           const states = sales.map((sale) => sale?.state);
           for (const sale of sales) if (sale?.state === 'repair') sale.state = 'closed';
           const words = await servers.settlement.release(releases);
@@ -309,7 +309,7 @@ export const MUTANTS: readonly Mutant[] = [
     servers: (servers, site) => ({
       transfers: replaced(servers.transfers, {
         borrow: async (saleId, transfer, epoch) => {
-          const { borrowed } = site.ledger.bucket({ saleId, bucket: transfer.to });
+          const { borrowed } = site.store.bucket({ saleId, bucket: transfer.to });
           borrowed.delete(transfer.from);
           return servers.transfers.borrow(saleId, transfer, epoch);
         },
@@ -376,13 +376,13 @@ export const MUTANTS: readonly Mutant[] = [
 ];
 
 function reorder(site: Site, batch: Batch, key: string, orderId: string): void {
-  const { requests } = site.ledger.bucket(batch);
+  const { requests } = site.store.bucket(batch);
   const entry = requests.get(key);
   if (entry?.state === 'released') requests.set(key, { state: 'ordered', orderId, quantity: entry.quantity });
 }
 
 function giveAgain(site: Site, release: Release): void {
-  const bucket = site.ledger.bucket(release);
+  const bucket = site.store.bucket(release);
   const entry = bucket.requests.get(purchaseKey(release));
   if (entry?.state === 'released' && release.withUnits) bucket.unitsLeft += entry.quantity;
 }

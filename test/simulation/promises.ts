@@ -7,7 +7,7 @@ import { TOPICS } from '../../src/core/topics.js';
 import { unitsInTransit } from '../../src/core/unit-transfer.js';
 import { checkSale, type Heard } from '../invariants/check-sale.js';
 import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
-import { MemoryReconcileBook, MemoryReconcileLedger } from '../helpers/memory/memory-reconcile.js';
+import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { memoryAudit } from '../helpers/memory/memory-audit.js';
 import { SALE_ID } from './shape.js';
 import type { Site } from './site.js';
@@ -48,7 +48,7 @@ export class Promises {
 
   constructor(site: Site) {
     this.#site = site;
-    this.#lookAtLedger();
+    this.#lookAtStore();
   }
 
   /** A buyer begins a try. */
@@ -118,19 +118,19 @@ export class Promises {
     switch (call) {
       case 'claim':
       case 'reopen':
-        return this.#lookAtLedger();
+        return this.#lookAtStore();
       case 'deduct':
       case 'decide':
         this.#noteWord(args[0] as { batchId: string }, typeof value === 'string' ? value : wordOf(value));
-        return this.#lookAtLedger();
+        return this.#lookAtStore();
       case 'release':
         if ((value as string[]).includes('released')) this.#givenBackMs = this.#site.scheduler.nowMs;
-        return this.#lookAtLedger();
+        return this.#lookAtStore();
       case 'settle':
       case 'lend':
       case 'borrow':
       case 'confirm':
-        return this.#lookAtLedger();
+        return this.#lookAtStore();
       case 'commit':
       case 'rollback':
         return this.lookAtEnd(call, args[0] as { batchId: string });
@@ -139,7 +139,7 @@ export class Promises {
       case 'cancel':
       case 'expire':
       case 'expireDue':
-        return this.#lookAtBook();
+        return this.#lookAtRepository();
       default:
     }
   }
@@ -166,11 +166,11 @@ export class Promises {
   }
 
   /** I1 and I4 on the side of the ledger: every unit is left, between two buckets, held or ordered, at any moment. */
-  #lookAtLedger(): void {
-    const { ledger, shape, books } = this.#site;
+  #lookAtStore(): void {
+    const { store, shape, books } = this.#site;
     const { stock, limitPerBuyer } = shape.sale;
     const { buckets } = books.saleOf(SALE_ID) as Sale;
-    const all = Array.from({ length: buckets }, (_, bucket) => ledger.bucket({ saleId: SALE_ID, bucket }));
+    const all = Array.from({ length: buckets }, (_, bucket) => store.bucket({ saleId: SALE_ID, bucket }));
     let left = unitsInTransit(all.map((bucket) => bucket.transfers()));
     let units = 0;
     for (const bucket of all) {
@@ -190,7 +190,7 @@ export class Promises {
   }
 
   /** I1 and I2 on the side of the book; and while Redis loses nothing, no purchase fails but those that somebody gave up. */
-  #lookAtBook(): void {
+  #lookAtRepository(): void {
     const { books, shape } = this.#site;
     const { stock, limitPerBuyer } = shape.sale;
     const byBuyer = new Map<string, number>();
@@ -220,10 +220,10 @@ export class Promises {
 
   /** Everything, once nothing is under way any more. */
   async lookAtRest(): Promise<void> {
-    this.#lookAtLedger();
-    this.#lookAtBook();
-    const { ledger, books, moves } = this.#site;
-    const { findings } = await checkSale(SALE_ID, memoryAudit(ledger, books), this.#opLog);
+    this.#lookAtStore();
+    this.#lookAtRepository();
+    const { store, books, moves } = this.#site;
+    const { findings } = await checkSale(SALE_ID, memoryAudit(store, books), this.#opLog);
     const [first] = findings;
     if (first !== undefined) this.#site.fail(first.invariant, first.detail);
     this.#lookAtLateYes();
@@ -237,7 +237,7 @@ export class Promises {
       if (refund === null && state !== 'paid')
         this.#site.fail('MONEY', `${paymentId} was taken, its order is ${state}`);
     }
-    this.#lookAtNews();
+    this.#lookAtNotifications();
   }
 
   /** A server that has lost data lets nobody in before it is repaired: whoever it accepts afterwards keeps his units. */
@@ -251,14 +251,17 @@ export class Promises {
 
   /** Reconcile comes to the same end by a way of its own. */
   async #reconcile(): Promise<void> {
-    const { ledger, books, letters } = this.#site;
-    const ports = { ledger: new MemoryReconcileLedger(ledger), book: new MemoryReconcileBook(books, letters) };
+    const { store, books, deadLetters } = this.#site;
+    const ports = {
+      store: new MemoryReconcileStore(store),
+      repository: new MemoryReconcileRepository(books, deadLetters),
+    };
     const report = await compareSale(books.saleOf(SALE_ID) as Sale, ports, AT_REST);
     if (report.outcome !== 'match') this.#site.fail('RECONCILE', JSON.stringify(report));
   }
 
   /** What a row promised was told: every order, and every move of one. */
-  #lookAtNews(): void {
+  #lookAtNotifications(): void {
     const { broker, books } = this.#site;
     const told = new Set<string>();
     for (const body of broker.published(TOPICS.orderEvent)) {
@@ -287,9 +290,9 @@ export class Promises {
 
   /** While the sale is being scattered, his bucket may be the one that was his before. */
   #isLetIn(userId: string, key: string): boolean {
-    const { ledger, books } = this.#site;
+    const { store, books } = this.#site;
     const homes = homesEver(userId, (books.saleOf(SALE_ID) as Sale).buckets);
-    return homes.some((bucket) => ledger.bucket({ saleId: SALE_ID, bucket }).requests.has(key));
+    return homes.some((bucket) => store.bucket({ saleId: SALE_ID, bucket }).requests.has(key));
   }
 }
 

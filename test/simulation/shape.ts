@@ -51,7 +51,7 @@ export interface Shape {
   readonly repairWaitMaxMs: number;
   readonly repairLeaseMs: number;
   /** How often somebody splits the sale into two or three times as many buckets. */
-  readonly scatters: number;
+  readonly reshards: number;
 }
 
 /**
@@ -114,7 +114,7 @@ export function drawShape(rng: Rng): Shape {
     quietMs: rng.pick([0, 200, 1_500]),
     repairWaitMaxMs: rng.pick([0, 3_000, 15_000]),
     repairLeaseMs: rng.pick([1_000, 15_000]),
-    scatters: rng.chance(0.2) ? rng.range(1, 2) : 0,
+    reshards: rng.chance(0.2) ? rng.range(1, 2) : 0,
   };
 }
 

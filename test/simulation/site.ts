@@ -1,38 +1,38 @@
-import type { OrderBook } from '../../src/core/ports/order-book.js';
+import type { OrderRepository } from '../../src/core/ports/order-repository.js';
 import type { Outbox } from '../../src/core/ports/outbox.js';
 import type { CheckBack } from '../../src/core/ports/purchase-channel.js';
-import type { RepairLedger } from '../../src/core/ports/repair-ledger.js';
-import type { SettlementLedger } from '../../src/core/ports/settlement-ledger.js';
-import type { SaleLedger, StockLedger } from '../../src/core/ports/stock-ledger.js';
-import type { TransferLedger } from '../../src/core/ports/transfer-ledger.js';
+import type { RepairStore } from '../../src/core/ports/repair-store.js';
+import type { BatchStore } from '../../src/core/ports/batch-store.js';
+import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
+import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 import type { Delivery } from '../../src/core/ports/delivery-source.js';
-import type { OrderMoves, OverdueOrders } from '../../src/core/ports/order-moves.js';
+import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
 import type { Log } from '../../src/core/ports/log.js';
 import type { Place } from '../../src/purchase/batcher.js';
-import type { MemoryBooks } from '../helpers/memory/memory-books.js';
+import type { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import type { MemoryBroker } from '../helpers/memory/memory-broker.js';
-import type { MemoryCompensationBook } from '../helpers/memory/memory-compensation-book.js';
-import type { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
-import type { MemoryLedger } from '../helpers/memory/memory-ledger.js';
-import type { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
-import type { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import type { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
+import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import type { MemoryStore } from '../helpers/memory/memory-store.js';
+import type { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import type { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
-import type { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
-import type { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
+import type { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
+import type { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import type { LifeWorld } from './engine/life.js';
 import type { Shape } from './shape.js';
 
 /** The servers as the programs reach them. A mutant replaces one of these. */
 export interface Servers {
-  readonly stock: StockLedger;
+  readonly stock: StockStore;
   /** Units that move between buckets. */
-  readonly transfers: TransferLedger;
-  readonly settlement: SettlementLedger;
-  readonly repair: RepairLedger;
+  readonly transfers: TransferStore;
+  readonly settlement: BatchStore;
+  readonly repair: RepairStore;
   /** The book as workers see it; everybody else reads the books themselves. */
-  readonly orders: OrderBook;
-  readonly moves: OrderMoves & OverdueOrders;
+  readonly orders: OrderRepository;
+  readonly moves: OrderTransitions & OverdueOrders;
   readonly outbox: Outbox;
 }
 
@@ -58,16 +58,16 @@ export interface Past {
 /** All that the programs of one run share. */
 export interface Site extends LifeWorld {
   readonly shape: Shape;
-  readonly ledger: MemoryLedger & SaleLedger;
-  readonly books: MemoryBooks;
+  readonly store: MemoryStore & SaleStore;
+  readonly books: MemoryRepositories;
   readonly moves: MemoryOrderMoves;
-  readonly letters: MemoryDeadLetterBook;
-  readonly refunds: MemoryRefundBook;
-  readonly news: MemoryPurchaseNews;
-  readonly compensations: MemoryCompensationBook;
+  readonly deadLetters: MemoryDeadLetterRepository;
+  readonly refunds: MemoryRefundRepository;
+  readonly news: MemoryPurchaseNotifications;
+  readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;
   readonly slots: MemoryWorkerSlots;
-  readonly cache: MemorySaleCardCache;
+  readonly cache: MemorySaleSnapshotCache;
   readonly broker: MemoryBroker;
   /** What Redis went through in this run. */
   readonly past: Past;

@@ -6,17 +6,17 @@ import { openTransfers } from '../../src/core/unit-transfer.js';
 import { DEAD_LETTERS, GROUPS, GROUP_TOPICS } from '../../src/core/topics.js';
 import type { Log } from '../../src/core/ports/log.js';
 import type { Clock } from '../../src/core/ports/clock.js';
-import { MemoryBooks } from '../helpers/memory/memory-books.js';
+import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
-import { MemoryCompensationBook } from '../helpers/memory/memory-compensation-book.js';
-import { MemoryDeadLetterBook } from '../helpers/memory/memory-dead-letter-book.js';
-import { MemoryLedger } from '../helpers/memory/memory-ledger.js';
-import { MemoryOrderMoves } from '../helpers/memory/memory-order-moves.js';
-import { MemoryPurchaseNews } from '../helpers/memory/memory-purchase-news.js';
+import { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
+import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
-import { MemoryRefundBook } from '../helpers/memory/memory-refund-book.js';
-import { MemoryRepairLedger } from '../helpers/memory/memory-repair-ledger.js';
-import { MemorySaleCardCache } from '../helpers/memory/memory-sale-card-cache.js';
+import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
+import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
+import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { Faults } from './engine/faults.js';
@@ -65,16 +65,16 @@ export class World implements Site {
   readonly scheduler: Scheduler;
   readonly shape: Shape;
   readonly faults: Faults;
-  readonly ledger: MemoryLedger;
-  readonly books: MemoryBooks;
+  readonly store: MemoryStore;
+  readonly books: MemoryRepositories;
   readonly moves: MemoryOrderMoves;
-  readonly letters: MemoryDeadLetterBook;
-  readonly refunds: MemoryRefundBook;
-  readonly news = new MemoryPurchaseNews();
-  readonly compensations: MemoryCompensationBook;
+  readonly deadLetters: MemoryDeadLetterRepository;
+  readonly refunds: MemoryRefundRepository;
+  readonly news = new MemoryPurchaseNotifications();
+  readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;
   readonly slots: MemoryWorkerSlots;
-  readonly cache: MemorySaleCardCache;
+  readonly cache: MemorySaleSnapshotCache;
   readonly broker: MemoryBroker;
   readonly servers: Servers;
   readonly rules: Rules;
@@ -103,11 +103,11 @@ export class World implements Site {
       nowMs: () => this.scheduler.nowMs,
       sleep: (ms) => new Promise((resolve) => void this.scheduler.after(ms, resolve)),
     };
-    this.ledger = new MemoryLedger({ clock });
-    this.books = new MemoryBooks({ clock });
-    this.letters = new MemoryDeadLetterBook(clock);
+    this.store = new MemoryStore({ clock });
+    this.books = new MemoryRepositories({ clock });
+    this.deadLetters = new MemoryDeadLetterRepository(clock);
     this.slots = new MemoryWorkerSlots(clock);
-    this.cache = new MemorySaleCardCache(clock, { ttlMs: 2_000 });
+    this.cache = new MemorySaleSnapshotCache(clock, { ttlMs: 2_000 });
     const { checkAfterMs, retriesMax } = this.shape;
     const writers: readonly string[] = [GROUPS.writer, GROUPS.redriveWriter];
     this.broker = new MemoryBroker({
@@ -116,17 +116,17 @@ export class World implements Site {
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
     this.moves = new MemoryOrderMoves(this.books);
-    this.compensations = new MemoryCompensationBook(clock);
+    this.compensations = new MemoryCompensationRepository(clock);
     this.runs = new MemoryReconcileRuns(clock);
-    this.refunds = new MemoryRefundBook(this.moves, clock);
-    const { ledger, books, moves } = this;
-    const repair = new MemoryRepairLedger(ledger);
-    const transfers = new MemoryTransfers(ledger);
+    this.refunds = new MemoryRefundRepository(this.moves, clock);
+    const { store, books, moves } = this;
+    const repair = new MemoryRepairStore(store);
+    const transfers = new MemoryTransfers(store);
     const orders = books;
     const servers: Servers = {
-      stock: ledger,
+      stock: store,
       transfers,
-      settlement: ledger,
+      settlement: store,
       repair,
       orders,
       outbox: books.outbox,
@@ -140,17 +140,17 @@ export class World implements Site {
   async open(): Promise<void> {
     const { sale, apis, workers, keepers, chaosMs } = this.shape;
     this.trace?.('world', describe({ ...this.shape, sale: undefined }).slice(0, -1));
-    if (this.shape.restarts?.kind === 'tail') this.ledger.keepHistory();
+    if (this.shape.restarts?.kind === 'tail') this.store.keepHistory();
     this.books.putSale(sale);
-    await this.ledger.warm(sale);
-    await this.ledger.gate(sale, 'open');
+    await this.store.warm(sale);
+    await this.store.gate(sale, 'open');
     const promises = new Promises(this);
     this.#promises = promises;
     this.#checkBacks = new CheckBacks({
       site: this,
       apis: () => this.#apis,
       onAnswer: (answer, batch) => promises.lookAtEnd(answer, batch),
-      onEnd: () => this.#news(),
+      onEnd: () => this.#notifications(),
     });
     this.#apis = Array.from({ length: apis }, (_, index) => new Api(this, `api-${index + 1}`));
     for (let worker = 1; worker <= workers; worker++) new Worker(this, `worker-${worker}`);
@@ -173,7 +173,7 @@ export class World implements Site {
     }
     if (['lend', 'borrow', 'confirm'].includes(call)) this.count(`${call}: ${wordOf(value)}`);
     if (call === 'deduct' || call === 'decide') this.count(`${call}: ${wordOf(value)}`);
-    if (call === 'commit' || call === 'publish') this.#news();
+    if (call === 'commit' || call === 'publish') this.#notifications();
   }
 
   count(what: string): void {
@@ -211,7 +211,7 @@ export class World implements Site {
     if (this.late.requests > 0) return 'requests are on their way';
     if ((this.#buyers?.busy ?? 0) > 0) return 'buyers wait';
     for (let bucket = 0; bucket < this.#sale.buckets; bucket++) {
-      if (this.ledger.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
+      if (this.store.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
     }
     if (!this.#isOpenForAll()) return 'the sale is shut';
     if (this.#isLent()) return 'units are lent';
@@ -222,7 +222,7 @@ export class World implements Site {
       if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
     }
     if (this.compensations.jobs.some(({ state }) => state === 'pending')) return 'compensations are pending';
-    if (this.letters.letters.some(({ state }) => state === 'parked')) return 'letters are parked';
+    if (this.deadLetters.deadLetters.some(({ state }) => state === 'parked')) return 'letters are parked';
     if (this.broker.openHalves.some((body) => this.#checkBacks?.hasForgotten(body) !== true))
       return 'half messages are open';
     for (const { topic, group } of WORKED_OFF) {
@@ -234,7 +234,7 @@ export class World implements Site {
   /** Redis dies and is there again; a request that is still on its way meets the new one. */
   #restart(kind: RestartKind): void {
     const lose = kind === 'tail' ? this.rng.range(1, 12) : 0;
-    const lost = this.ledger.restart({ lose, empty: kind === 'empty' });
+    const lost = this.store.restart({ lose, empty: kind === 'empty' });
     this.past.restarts++;
     this.past.repairs++;
     this.past.lostWrites += kind === 'empty' ? 1 : lost;
@@ -260,8 +260,8 @@ export class World implements Site {
   #isOpenForAll(): boolean {
     const { saleId, buckets, epoch, state } = this.#sale;
     for (let bucket = 0; bucket < buckets; bucket++) {
-      const { sale } = this.ledger.bucket({ saleId, bucket });
-      if (!this.ledger.isSure(sale) || sale.epoch !== epoch || sale.state !== state) return false;
+      const { sale } = this.store.bucket({ saleId, bucket });
+      if (!this.store.isSure(sale) || sale.epoch !== epoch || sale.state !== state) return false;
     }
     return true;
   }
@@ -273,7 +273,7 @@ export class World implements Site {
 
   #isLent(): boolean {
     const { saleId, buckets } = this.#sale;
-    const all = Array.from({ length: buckets }, (_, bucket) => this.ledger.bucket({ saleId, bucket }).transfers());
+    const all = Array.from({ length: buckets }, (_, bucket) => this.store.bucket({ saleId, bucket }).transfers());
     return openTransfers(all).length > 0;
   }
 
@@ -283,7 +283,7 @@ export class World implements Site {
     this.#over = true;
   }
 
-  #news(): void {
+  #notifications(): void {
     this.#waiting = this.#waiting.filter(({ topic, group, timer, resolve }) => {
       if (timer.atMs <= this.scheduler.nowMs) return false; // it went with empty hands
       if ((this.broker.nextMs(topic, group) ?? Infinity) > this.scheduler.nowMs) return true;

@@ -1,5 +1,5 @@
 import type { Dependency } from '../../core/errors.js';
-import type { LiveVote } from '../../core/ports/breaker-board.js';
+import type { LiveVote } from '../../core/ports/breaker-store.js';
 
 /** One process that is in trouble alone opens it for nobody else. */
 const VOTES_MIN = 2;

@@ -1,6 +1,6 @@
 import { OperationalError, type Dependency } from '../../core/errors.js';
-import type { BreakerBoard, LiveVote, Vote } from '../../core/ports/breaker-board.js';
-import type { BreakerMeters } from '../../core/ports/breaker-meters.js';
+import type { BreakerStore, LiveVote, Vote } from '../../core/ports/breaker-store.js';
+import type { BreakerMetrics } from '../../core/ports/breaker-metrics.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import { DEPENDENCIES } from '../dependencies.js';
@@ -10,11 +10,11 @@ import { hasRecovered, isOpenForAll } from './quorum.js';
 
 export interface SharedBreakersPorts {
   readonly rules: () => BreakerRules;
-  readonly board: BreakerBoard;
+  readonly board: BreakerStore;
   /** One that goes on evenly. */
   readonly clock: Clock;
   readonly random: () => number;
-  readonly meters: BreakerMeters;
+  readonly metrics: BreakerMetrics;
   readonly log: Log;
 }
 
@@ -47,10 +47,10 @@ export class SharedBreakers {
       new AdaptiveBreaker({
         ...{ rules: ports.rules, clock: ports.clock, random: ports.random },
         moved: (state) => {
-          ports.meters.breakerMoved(dependency, state);
+          ports.metrics.breakerMoved(dependency, state);
           ports.log.warn({ dependency, state }, 'a breaker has moved');
         },
-        refused: (dryRun) => ports.meters.breakerRefused(dependency, dryRun),
+        refused: (dryRun) => ports.metrics.breakerRefused(dependency, dryRun),
       });
     this.#breakers = { redis: breakerOf('redis'), rocketmq: breakerOf('rocketmq'), mysql: breakerOf('mysql') };
   }
@@ -125,7 +125,7 @@ export class SharedBreakers {
     this.#seen = [];
     for (const dependency of DEPENDENCIES) {
       this.#breakers[dependency].forget();
-      this.#ports.meters.breakerQuorum(dependency, false);
+      this.#ports.metrics.breakerQuorum(dependency, false);
     }
   }
 
@@ -140,7 +140,7 @@ export class SharedBreakers {
       const breaker = this.#breakers[dependency];
       const isOpen = isOpenForAll(votes, dependency, quorumShare);
       breaker.followBoard(isOpen, untilMs);
-      this.#ports.meters.breakerQuorum(dependency, isOpen);
+      this.#ports.metrics.breakerQuorum(dependency, isOpen);
       if (hasRecovered(this.#seen, votes, dependency)) breaker.tryNow();
     }
     this.#seen = votes;

@@ -1,6 +1,6 @@
 import type { Layer, Refused } from '../layer.js';
 import type { Mode } from '../mode.js';
-import type { Visit } from '../visit.js';
+import type { Caller } from '../caller.js';
 import type { Degrade } from './degrade.js';
 
 /** It passes by itself, so the word says when to come again. */
@@ -23,11 +23,11 @@ export class DegradeLayer implements Layer {
   }
 
   /** Who it is decides whether a switch is for him. */
-  stranger(): null {
+  anonymous(): null {
     return null;
   }
 
-  buyer({ endpoint }: Visit, userId: string): Refused | null {
+  buyer({ endpoint }: Caller, userId: string): Refused | null {
     return endpoint === 'purchase' && this.#degrade.levelOf(endpoint, userId) === 'L4' ? DEGRADED : null;
   }
 }

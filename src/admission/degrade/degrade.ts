@@ -1,5 +1,5 @@
 import type { Dependency } from '../../core/errors.js';
-import type { DegradeMeters } from '../../core/ports/degrade-meters.js';
+import type { DegradeMetrics } from '../../core/ports/degrade-metrics.js';
 import type { Endpoint } from '../endpoint.js';
 import type { Mode } from '../mode.js';
 import type { DegradeRules } from './degrade-rules.js';
@@ -11,7 +11,7 @@ export interface DegradeParts {
   readonly rules: () => DegradeRules;
   /** Whether the breaker of this dependency wants it to be left alone. */
   readonly refuses: (dependency: Dependency) => boolean;
-  readonly meters: DegradeMeters;
+  readonly metrics: DegradeMetrics;
 }
 
 /** Decides for each request how much of an answer it gets. */
@@ -50,9 +50,9 @@ export class Degrade {
   }
 
   #rule(now: DegradeRules, endpoint: Endpoint, who: string): Ruling {
-    const { refuses, meters } = this.#parts;
+    const { refuses, metrics } = this.#parts;
     const ruling = rulingFor(now, endpoint, who, refuses);
-    if (ruling.level !== 'L0') meters.degraded(endpoint, ruling.level, now.mode === 'dry_run');
+    if (ruling.level !== 'L0') metrics.degraded(endpoint, ruling.level, now.mode === 'dry_run');
     return ruling;
   }
 }

@@ -1,17 +1,17 @@
 import type { LimitSet } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { LimitLedger, LimitVisit } from '../../core/ports/limit-ledger.js';
-import type { LimitMeters } from '../../core/ports/limit-meters.js';
+import type { LimitStore, LimitCaller } from '../../core/ports/limit-store.js';
+import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
 import type { Log } from '../../core/ports/log.js';
 import type { Endpoint } from '../endpoint.js';
 import type { Layer, Refused, Verdict } from '../layer.js';
 import type { Mode } from '../mode.js';
-import type { Visit } from '../visit.js';
+import type { Caller } from '../caller.js';
 import { addressKey } from './address-key.js';
 import { LeakyBucket } from './leaky-bucket.js';
-import { LedgerOrLocal } from './ledger-or-local.js';
+import { StoreOrLocal } from './store-or-local.js';
 import type { LimitsRules } from './limits-rules.js';
-import { LocalLimitLedger } from './local-limit-ledger.js';
+import { LocalLimitStore } from './local-limit-store.js';
 import { rateLimitHeaders } from './rate-limit-headers.js';
 import { TakeTogether } from './take-together.js';
 
@@ -19,16 +19,16 @@ export interface LimitsParts {
   /** Read at each call. */
   readonly rules: () => LimitsRules;
   /** What all processes count in. */
-  readonly ledger: LimitLedger;
+  readonly store: LimitStore;
   /** Steady. */
   readonly clock: Clock;
-  readonly meters: LimitMeters;
+  readonly metrics: LimitMetrics;
   readonly log: Log;
 }
 
 /** The limits of an endpoint in two parts: what is asked of a stranger, and what of a buyer whom his token has named. */
 interface Parts {
-  readonly stranger: LimitSet;
+  readonly anonymous: LimitSet;
   readonly buyer: LimitSet;
 }
 
@@ -36,20 +36,20 @@ interface Parts {
 export class Limits implements Layer {
   readonly name = 'limits';
   readonly #rules: () => LimitsRules;
-  readonly #meters: LimitMeters;
+  readonly #metrics: LimitMetrics;
   readonly #strangers: TakeTogether;
   readonly #buyers: TakeTogether;
   readonly #leaky: LeakyBucket;
   /** Rules stay for long; a part is the same object as long as they do. */
   readonly #parts = new WeakMap<LimitSet, Parts>();
 
-  constructor({ rules, ledger: shared, clock, meters, log }: LimitsParts) {
-    const local = new LocalLimitLedger(clock);
-    const ledger = new LedgerOrLocal({ shared, local, clock, meters, log }, rules);
+  constructor({ rules, store: shared, clock, metrics, log }: LimitsParts) {
+    const local = new LocalLimitStore(clock);
+    const store = new StoreOrLocal({ shared, local, clock, metrics, log }, rules);
     this.#rules = rules;
-    this.#meters = meters;
-    this.#strangers = new TakeTogether(ledger, meters, clock);
-    this.#buyers = new TakeTogether(ledger, meters, clock);
+    this.#metrics = metrics;
+    this.#strangers = new TakeTogether(store, metrics, clock);
+    this.#buyers = new TakeTogether(store, metrics, clock);
     this.#leaky = new LeakyBucket(clock);
   }
 
@@ -58,15 +58,15 @@ export class Limits implements Layer {
   }
 
   /** Counts the address. Rejects with a bug only: without Redis the process counts by itself. */
-  stranger({ endpoint, address }: Visit): Verdict {
-    const limits = this.#partsOf(endpoint).stranger;
+  anonymous({ endpoint, address }: Caller): Verdict {
+    const limits = this.#partsOf(endpoint).anonymous;
     if (!hasAny(limits)) return null;
     const counted = limits.ip === null || address === '' ? null : addressKey(address);
     return this.#take(this.#strangers, endpoint, limits, { address: counted, userId: null });
   }
 
   /** Counts the user, and the visit among all. */
-  buyer({ endpoint }: Visit, userId: string): Verdict {
+  buyer({ endpoint }: Caller, userId: string): Verdict {
     const limits = this.#partsOf(endpoint).buyer;
     if (!hasAny(limits)) return null;
     return this.#take(this.#buyers, endpoint, limits, { address: null, userId });
@@ -78,7 +78,7 @@ export class Limits implements Layer {
     if (mode === 'off' || leaky === null) return null;
     const entered = this.#leaky.enter(leaky);
     if (entered === null || entered instanceof Promise) return mode === 'on' ? entered : null;
-    this.#meters.refused('purchase', 'leaky', mode);
+    this.#metrics.refused('purchase', 'leaky', mode);
     return mode === 'on' ? 'rate_limited' : null;
   }
 
@@ -86,12 +86,12 @@ export class Limits implements Layer {
     together: TakeTogether,
     endpoint: Endpoint,
     limits: LimitSet,
-    visit: LimitVisit,
+    caller: LimitCaller,
   ): Promise<Refused | null> {
-    const verdict = await together.take(endpoint, limits, visit);
+    const verdict = await together.take(endpoint, limits, caller);
     if (verdict.outcome === 'allowed') return null;
     const { mode } = this.#rules();
-    if (mode !== 'off') this.#meters.refused(endpoint, verdict.limit ?? 'global', mode);
+    if (mode !== 'off') this.#metrics.refused(endpoint, verdict.limit ?? 'global', mode);
     const { outcome: word, retryAfterMs } = verdict;
     return { word, retryAfterMs, headers: rateLimitHeaders(limits, verdict) };
   }
@@ -104,8 +104,8 @@ export class Limits implements Layer {
       const nobody: LimitSet = { ...limits, ip: null, user: null, global: null };
       parts =
         endpoint === 'sale'
-          ? { stranger: { ...limits, user: null }, buyer: nobody }
-          : { stranger: { ...nobody, ip: limits.ip }, buyer: { ...limits, ip: null } };
+          ? { anonymous: { ...limits, user: null }, buyer: nobody }
+          : { anonymous: { ...nobody, ip: limits.ip }, buyer: { ...limits, ip: null } };
       this.#parts.set(limits, parts);
     }
     return parts;

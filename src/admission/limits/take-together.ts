@@ -1,17 +1,22 @@
 import { Bug } from '../../core/errors.js';
 import type { LimitSet, LimitVerdict } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
-import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitCall, type LimitVisit } from '../../core/ports/limit-ledger.js';
-import type { LimitMeters } from '../../core/ports/limit-meters.js';
+import {
+  LIMIT_CALLERS_MAX,
+  type LimitAnswers,
+  type LimitCall,
+  type LimitCaller,
+} from '../../core/ports/limit-store.js';
+import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
 
 /** What judges visits. `waitedMs`: so long the oldest of them has waited for the call already. */
-export interface VisitJudge {
+export interface CallerJudge {
   take(call: LimitCall, waitedMs: number): Promise<LimitAnswers>;
 }
 
 interface Waiting {
   readonly sinceMs: number;
-  readonly visit: LimitVisit;
+  readonly caller: LimitCaller;
   readonly resolve: (verdict: LimitVerdict) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -30,23 +35,23 @@ interface Lane {
  * visit leaves at the end of the turn of the event loop that brought it.
  */
 export class TakeTogether {
-  readonly #judge: VisitJudge;
+  readonly #judge: CallerJudge;
   readonly #clock: Pick<Clock, 'nowMs'>;
-  readonly #meters: Pick<LimitMeters, 'uncounted'>;
+  readonly #metrics: Pick<LimitMetrics, 'uncounted'>;
   /** As many as there are endpoints. */
   readonly #lanes = new Map<string, Lane>();
 
-  constructor(judge: VisitJudge, meters: Pick<LimitMeters, 'uncounted'>, clock: Pick<Clock, 'nowMs'>) {
+  constructor(judge: CallerJudge, metrics: Pick<LimitMetrics, 'uncounted'>, clock: Pick<Clock, 'nowMs'>) {
     this.#judge = judge;
     this.#clock = clock;
-    this.#meters = meters;
+    this.#metrics = metrics;
   }
 
   /** @throws what the judge throws */
-  take(endpoint: string, limits: LimitSet, visit: LimitVisit): Promise<LimitVerdict> {
+  take(endpoint: string, limits: LimitSet, caller: LimitCaller): Promise<LimitVerdict> {
     const lane = this.#lane(endpoint, limits);
     return new Promise((resolve, reject) => {
-      lane.queue.push({ sinceMs: this.#clock.nowMs(), visit, resolve, reject });
+      lane.queue.push({ sinceMs: this.#clock.nowMs(), caller, resolve, reject });
       if (lane.underWay) return;
       lane.underWay = true;
       setImmediate(() => void this.#run(lane));
@@ -63,13 +68,13 @@ export class TakeTogether {
   /** Never rejects. */
   async #run(lane: Lane): Promise<void> {
     while (lane.queue.length > 0) {
-      const taken = lane.queue.splice(0, LIMIT_VISITS_MAX);
+      const taken = lane.queue.splice(0, LIMIT_CALLERS_MAX);
       try {
         const { endpoint, limits } = lane;
-        const visits = taken.map(({ visit }) => visit);
+        const callers = taken.map(({ caller }) => caller);
         const waitedMs = this.#clock.nowMs() - (taken[0]?.sinceMs ?? 0);
-        const { verdicts, uncounted } = await this.#judge.take({ endpoint, limits, visits }, waitedMs);
-        if (uncounted > 0) this.#meters.uncounted(uncounted);
+        const { verdicts, uncounted } = await this.#judge.take({ endpoint, limits, callers }, waitedMs);
+        if (uncounted > 0) this.#metrics.uncounted(uncounted);
         taken.forEach(({ resolve, reject }, index) => {
           const verdict = verdicts[index];
           if (verdict) resolve(verdict);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readNetwork } from '../../core/address.js';
+import { readNetwork } from '../../core/ip-address.js';
 import { isId } from '../../core/ids.js';
 import { mode } from '../mode.js';
 

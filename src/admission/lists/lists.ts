@@ -1,7 +1,7 @@
-import { readAddress, type Address } from '../../core/address.js';
+import { readAddress, type Address } from '../../core/ip-address.js';
 import type { Layer, Refused } from '../layer.js';
 import type { Mode } from '../mode.js';
-import type { Visit } from '../visit.js';
+import type { Caller } from '../caller.js';
 import type { ListsRules } from './lists-rules.js';
 import { NetworkSet } from './network-set.js';
 
@@ -25,12 +25,12 @@ export class Lists implements Layer {
     return this.#rules().mode;
   }
 
-  stranger({ address, agent }: Visit): Refused | null {
+  anonymous({ address, agent }: Caller): Refused | null {
     const index = this.#current();
     return index.refusesAddress(address) || index.refusesAgent(agent) ? FORBIDDEN : null;
   }
 
-  buyer(_visit: Visit, userId: string): Refused | null {
+  buyer(_caller: Caller, userId: string): Refused | null {
     return this.#current().refusesUser(userId) ? FORBIDDEN : null;
   }
 

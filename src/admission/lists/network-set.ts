@@ -1,4 +1,4 @@
-import { readNetwork, type Address } from '../../core/address.js';
+import { readNetwork, type Address } from '../../core/ip-address.js';
 
 /**
  * Networks, asked whether one of them holds an address. One hash per length that occurs, so that ten thousand networks

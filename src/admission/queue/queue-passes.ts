@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports/clock.js';
-import type { EntryMeters } from '../../core/ports/entry-meters.js';
+import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
 import { covers } from '../sales.js';
 import type { Seals } from '../sign/seals.js';
 import type { QueueRules } from './queue-rules.js';
@@ -8,7 +8,7 @@ export interface QueuePassesParts {
   readonly rules: () => QueueRules;
   readonly seals: Seals;
   readonly clock: Pick<Clock, 'nowMs'>;
-  readonly meters: Pick<EntryMeters, 'refused'>;
+  readonly metrics: Pick<AdmissionMetrics, 'refused'>;
 }
 
 /** The guard at the purchase: who has no pass of the waiting room goes there first. Asks nobody, stores nothing. */
@@ -25,7 +25,7 @@ export class QueuePasses {
     if (mode === 'off' || !covers(sales, saleId)) return null;
     const flaw = this.#flawOf(saleId, userId, pass);
     if (flaw === null) return null;
-    this.#parts.meters.refused('queue', flaw, mode);
+    this.#parts.metrics.refused('queue', flaw, mode);
     return mode === 'on' ? 'forbidden' : null;
   }
 

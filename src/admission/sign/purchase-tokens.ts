@@ -1,7 +1,7 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { EntryMeters } from '../../core/ports/entry-meters.js';
-import type { PurchaseTokenLedger, Spent } from '../../core/ports/purchase-token-ledger.js';
+import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
+import type { PurchaseTokenStore, Spent } from '../../core/ports/purchase-token-store.js';
 import { covers } from '../sales.js';
 import type { Seals, SealOf } from './seals.js';
 import type { TokenRules } from './sign-rules.js';
@@ -9,9 +9,9 @@ import type { TokenRules } from './sign-rules.js';
 export interface PurchaseTokensParts {
   readonly rules: () => TokenRules;
   readonly seals: Seals;
-  readonly ledger: PurchaseTokenLedger;
+  readonly store: PurchaseTokenStore;
   readonly clock: Pick<Clock, 'nowMs'>;
-  readonly meters: Pick<EntryMeters, 'refused'>;
+  readonly metrics: Pick<AdmissionMetrics, 'refused'>;
 }
 
 /** What tokens depend on. Times in Unix ms. */
@@ -61,7 +61,7 @@ export class PurchaseTokens {
     if (mode === 'off' || !covers(sales, saleId)) return { outcome: 'not_needed' };
     const tokensMax = Math.ceil(stock * perUnit);
     const issue = { saleId, fromMs: opensAtMs - leadMs, untilMs: closesAtMs, tokensMax };
-    const { outcome, nowMs } = await this.#parts.ledger.hand(issue, userId);
+    const { outcome, nowMs } = await this.#parts.store.hand(issue, userId);
     if (outcome === 'too_early') return { outcome: 'not_open' };
     if (outcome === 'too_late') return { outcome: 'closed' };
     if (outcome === 'none_left') return { outcome: 'tokens_gone' };
@@ -89,7 +89,7 @@ export class PurchaseTokens {
 
   async #spend(purchase: TokenPurchase, isGood: boolean): Promise<Flaw | null> {
     try {
-      const spent = await this.#parts.ledger.spend(purchase, isGood);
+      const spent = await this.#parts.store.spend(purchase, isGood);
       return spent === 'spent' || spent === 'spent_before' ? null : spent;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
@@ -98,7 +98,7 @@ export class PurchaseTokens {
   }
 
   #refuse(flaw: Flaw, mode: 'dry_run' | 'on'): TokenRefusal | null {
-    this.#parts.meters.refused('token', flaw, mode);
+    this.#parts.metrics.refused('token', flaw, mode);
     if (mode === 'dry_run') return null;
     return flaw === 'unavailable' ? flaw : 'forbidden';
   }

@@ -2,7 +2,7 @@ import { OperationalError } from '../../core/errors.js';
 import { sameText } from '../../core/hmac.js';
 import { isId } from '../../core/ids.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { EntryMeters } from '../../core/ports/entry-meters.js';
+import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
 import type { NonceStore } from '../../core/ports/nonce-store.js';
 import { covers } from '../sales.js';
 import { canonicalText, PATH_LENGTH_MAX, type CanonicalRequest } from './canonical-request.js';
@@ -15,7 +15,7 @@ export interface RequestSignaturesParts {
   readonly keys: Keyring;
   readonly nonces: NonceStore;
   readonly clock: Clock;
-  readonly meters: Pick<EntryMeters, 'refused'>;
+  readonly metrics: Pick<AdmissionMetrics, 'refused'>;
 }
 
 /** What the four headers say, well-formed and in time; whether it is true only the body can tell. */
@@ -105,7 +105,7 @@ export class RequestSignatures {
   }
 
   #refuses(flaw: Flaw, mode: 'dry_run' | 'on'): boolean {
-    this.#parts.meters.refused('sign', flaw, mode);
+    this.#parts.metrics.refused('sign', flaw, mode);
     return mode === 'on';
   }
 }

@@ -1,4 +1,4 @@
-import { readNetwork } from '../address.js';
+import { readNetwork } from '../ip-address.js';
 import { readKeyList } from '../key-list.js';
 
 /** One configuration key: what it means, where it comes from, and what it may be. */

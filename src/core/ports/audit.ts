@@ -2,10 +2,10 @@ import type { Order } from '../order.js';
 import type { RequestEntry } from '../outcome.js';
 import type { Sale } from '../sale.js';
 import type { BucketTransfers } from '../unit-transfer.js';
-import type { BucketRef } from './stock-ledger.js';
+import type { BucketRef } from './stock-store.js';
 
 /** Everything Redis says of one bucket. Each part is read on its own: compare only when nothing moves. */
-export interface LedgerSnapshot {
+export interface BucketSnapshot {
   readonly unitsLeft: number;
   /** `userId/requestId` → entry. */
   readonly requests: ReadonlyMap<string, RequestEntry>;
@@ -18,9 +18,9 @@ export interface LedgerSnapshot {
 }
 
 /** The ledger as an auditor reads it: whole, and in no hurry. */
-export interface LedgerAudit {
+export interface BucketAudit {
   /** @throws OperationalError redis; null: the bucket is not loaded */
-  snapshot(ref: BucketRef): Promise<LedgerSnapshot | null>;
+  snapshot(ref: BucketRef): Promise<BucketSnapshot | null>;
   /** Batches deducted and not settled. @throws OperationalError redis */
   pendingCount(ref: BucketRef): Promise<number>;
   /** Units that the bucket lent to others and borrowed from them. @throws OperationalError redis */
@@ -37,7 +37,7 @@ export type AuditedOrder = Pick<
 export type AuditedRow = AuditedOrder & Pick<Order, 'paidAtMs'>;
 
 /** The book as an auditor reads it. */
-export interface BookAudit {
+export interface OrderAudit {
   /** @throws OperationalError mysql */
   findSale(saleId: string): Promise<Sale | null>;
   /**

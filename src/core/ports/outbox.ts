@@ -1,4 +1,4 @@
-import type { Release } from './settlement-ledger.js';
+import type { Release } from './batch-store.js';
 
 /**
  * The payload of an outbox row of kind `batch_recorded`, one per batch and committed with its rows. Payment deadlines

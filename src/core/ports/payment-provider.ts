@@ -1,4 +1,4 @@
-import type { Payment } from './order-moves.js';
+import type { Payment } from './order-transitions.js';
 
 /**
  * - `succeeded`: the money is there, as this payment; the same for every call with this key

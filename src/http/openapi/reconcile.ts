@@ -1,5 +1,5 @@
 import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
-import { JOB_STATES } from '../../core/ports/compensation-book.js';
+import { JOB_STATES } from '../../core/ports/compensation-repository.js';
 import {
   ADMIN,
   BEARER,

@@ -1,4 +1,4 @@
-import { REFUND_STATES } from '../../core/ports/refund-book.js';
+import { REFUND_STATES } from '../../core/ports/refund-repository.js';
 import { ADMIN, BEARER, filterBy, json, list, object, orNull, parameter, paymentId, problems, ref } from './parts.js';
 import { ROWS, text } from './parts.js';
 

@@ -1,9 +1,9 @@
 import { ORDER_STATES, FAILURE_REASONS } from '../../core/order.js';
 import { COMPENSATED_KINDS, FINDING_KINDS } from '../../core/sale-finding.js';
-import { JOB_STATES } from '../../core/ports/compensation-book.js';
+import { JOB_STATES } from '../../core/ports/compensation-repository.js';
 import { RUN_OUTCOMES } from '../../core/ports/reconcile-runs.js';
-import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../core/ports/dead-letters.js';
-import { REFUND_STATES } from '../../core/ports/refund-book.js';
+import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../../core/ports/dead-letter-repository.js';
+import { REFUND_STATES } from '../../core/ports/refund-repository.js';
 import { SALE_STATES } from '../../core/sale.js';
 import { BUCKETS_MAX } from '../../core/unit-transfer.js';
 import { STANDINGS } from '../../recovery/trace/standing-of.js';
@@ -17,7 +17,7 @@ const saleShared = {
 };
 
 const deadLetter = {
-  ...{ letterId: text, messageId: text, group: text, originTopic: text },
+  ...{ deadLetterId: text, messageId: text, group: text, originTopic: text },
   ...{ saleId: orNull(text), batchId: orNull(text), reason: { enum: DEAD_LETTER_REASONS }, detail: text },
   ...{ attempts: count, state: { enum: DEAD_LETTER_STATES }, parkedAt: time },
   ...{ replays: count, replayStartedAt: orNull(time), note: orNull(text) },

@@ -1,6 +1,6 @@
 import { isSaleId } from '../../core/ids.js';
 import type { Sale } from '../../core/sale.js';
-import type { DeskAnswer } from '../../sales/sale-desk.js';
+import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import type { Principal } from '../auth.js';
 import { collectBody } from '../body.js';
 import { promisesJson } from '../purchase-request.js';
@@ -15,14 +15,14 @@ const LIST_MAX = 200;
 
 /** The desk of the seller: create a sale and move it through its life. */
 export function mountAdminSales(router: Router, services: HttpServices): void {
-  const { desk } = services;
+  const { sales } = services;
   const admin = (handler: AdminHandler): Handler => asAdmin(services, handler);
 
   router.mount('admin', '/admin/v1/sales', {
     post: admin((exchange, { userId: actor }) => createSale(exchange, actor, services)),
     get: admin(async ({ req, res, replies }) => {
-      const sales = await desk.list(LIST_MAX);
-      replies.json(req, res, 200, 'found', { sales: sales.map(saleBody) });
+      const newest = await sales.list(LIST_MAX);
+      replies.json(req, res, 200, 'found', { sales: newest.map(saleBody) });
     }),
   });
 
@@ -31,18 +31,18 @@ export function mountAdminSales(router: Router, services: HttpServices): void {
       const { req, res, replies } = exchange;
       const saleId = saleIdIn(exchange);
       if (saleId === null) return;
-      const sale = await desk.show(saleId);
+      const sale = await sales.show(saleId);
       if (sale === null) return replies.problem(req, res, 'not_found');
       replies.json(req, res, 200, 'found', saleBody(sale));
     }),
   });
 
-  const moves: Record<string, (saleId: string, actor: string) => Promise<DeskAnswer>> = {
-    warm: (...asked) => desk.warm(...asked),
-    open: (...asked) => desk.open(...asked),
-    pause: (...asked) => desk.pause(...asked),
-    resume: (...asked) => desk.open(...asked), // a paused sale opens the way a warm one does
-    close: (...asked) => desk.close(...asked),
+  const moves: Record<string, (saleId: string, actor: string) => Promise<SaleAdminAnswer>> = {
+    warm: (...asked) => sales.warm(...asked),
+    open: (...asked) => sales.open(...asked),
+    pause: (...asked) => sales.pause(...asked),
+    resume: (...asked) => sales.open(...asked), // a paused sale opens the way a warm one does
+    close: (...asked) => sales.close(...asked),
   };
   for (const [verb, move] of Object.entries(moves)) {
     router.mount('admin', `/admin/v1/sales/{saleId}/${verb}`, {
@@ -66,7 +66,7 @@ export function asAdmin(services: HttpServices, handler: AdminHandler): Handler 
   };
 }
 
-async function createSale({ req, res, replies }: Exchange, actor: string, { desk }: HttpServices): Promise<void> {
+async function createSale({ req, res, replies }: Exchange, actor: string, { sales }: HttpServices): Promise<void> {
   if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
   const body = await new Promise<string | null>((resolve) => collectBody(req, resolve));
   if (body === null) return replies.problem(req, res, 'payload_too_large');
@@ -75,7 +75,7 @@ async function createSale({ req, res, replies }: Exchange, actor: string, { desk
     const detail = `Wrong: ${read.map(({ field, message }) => `${field} ${message}`).join('; ')}.`;
     return replies.problem(req, res, 'bad_request', { detail, errors: read });
   }
-  const sale = await desk.create(read, actor);
+  const sale = await sales.create(read, actor);
   replies.json(req, res, 201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
 }
 
@@ -86,7 +86,7 @@ function saleIdIn({ req, res, replies, param }: Exchange): string | null {
   return null;
 }
 
-function answerMove({ req, res, replies }: Exchange, verb: string, answer: DeskAnswer): void {
+function answerMove({ req, res, replies }: Exchange, verb: string, answer: SaleAdminAnswer): void {
   switch (answer.outcome) {
     case 'done':
       return replies.json(req, res, 200, answer.outcome, saleBody(answer.sale));

@@ -5,16 +5,16 @@ import {
   DEAD_LETTER_STATES,
   type DeadLetterFilter,
   type DeadLetterPage,
-} from '../../core/ports/dead-letters.js';
+} from '../../core/ports/dead-letter-repository.js';
 import type { FieldError } from '../problem.js';
 import { fieldErrors, queryLimit, queryTime } from './query-fields.js';
 
-export const LETTERS_LISTED_DEFAULT = 50;
-export const LETTERS_LISTED_MAX = 200;
+export const DEAD_LETTERS_LISTED_DEFAULT = 50;
+export const DEAD_LETTERS_LISTED_MAX = 200;
 
 /** Numbers of letters: BIGINT in MySQL, a decimal string outside of it. */
-const LETTER_ID = /^[1-9][0-9]{0,17}$/;
-export const isLetterId = (text: string): boolean => LETTER_ID.test(text);
+const DEAD_LETTER_ID = /^[1-9][0-9]{0,17}$/;
+export const isDeadLetterId = (text: string): boolean => DEAD_LETTER_ID.test(text);
 
 const oneOf = (words: readonly string[]): string => `must be one of ${words.join(', ')}`;
 
@@ -27,8 +27,8 @@ const query = z.strictObject({
   state: z.enum(DEAD_LETTER_STATES, oneOf(DEAD_LETTER_STATES)).optional(),
   since: queryTime.optional(),
   until: queryTime.optional(),
-  after: z.string('must be given once').regex(LETTER_ID, 'must be the number of a letter').optional(),
-  limit: queryLimit(LETTERS_LISTED_MAX).optional(),
+  after: z.string('must be given once').regex(DEAD_LETTER_ID, 'must be the number of a letter').optional(),
+  limit: queryLimit(DEAD_LETTERS_LISTED_MAX).optional(),
 });
 
 export type DeadLetterQuery = { readonly filter: DeadLetterFilter; readonly page: DeadLetterPage };
@@ -37,7 +37,17 @@ export type DeadLetterQuery = { readonly filter: DeadLetterFilter; readonly page
 export function readDeadLetterQuery(raw: unknown): DeadLetterQuery | readonly FieldError[] {
   const read = query.safeParse(raw);
   if (!read.success) return fieldErrors(read.error);
-  const { group, saleId, key, reason, state, since, until, after, limit: max = LETTERS_LISTED_DEFAULT } = read.data;
+  const {
+    group,
+    saleId,
+    key,
+    reason,
+    state,
+    since,
+    until,
+    after,
+    limit: max = DEAD_LETTERS_LISTED_DEFAULT,
+  } = read.data;
   return {
     filter: {
       ...(group === undefined ? {} : { group }),

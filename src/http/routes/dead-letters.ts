@@ -1,10 +1,10 @@
 import { assertNever } from '../../core/errors.js';
-import type { DiscardAnswer } from '../../recovery/dead-letters/discard-letter.js';
+import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../../recovery/dead-letters/replay-answer.js';
-import { letterBody, summaryBody } from '../dead-letter-bodies.js';
+import { deadLetterBody, summaryBody } from '../dead-letter-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';
-import { isLetterId, readDeadLetterQuery } from './dead-letter-query.js';
+import { isDeadLetterId, readDeadLetterQuery } from './dead-letter-query.js';
 import { wrongFields } from './query-fields.js';
 import type { Exchange, Handler, Router } from './router.js';
 
@@ -13,7 +13,7 @@ const REPLAY_WAIT_MS = 10_000;
 
 /** Dead letters, one by one. */
 export function mountDeadLetters(router: Router, services: HttpServices): void {
-  const { letters } = services;
+  const { deadLetters } = services;
   const admin = (handler: AdminHandler): Handler => asAdmin(services, handler);
 
   router.mount('admin', '/admin/v1/dead-letters', {
@@ -22,59 +22,59 @@ export function mountDeadLetters(router: Router, services: HttpServices): void {
       if (!('page' in read)) {
         return replies.problem(req, res, 'bad_request', { detail: wrongFields(read), errors: read });
       }
-      const found = await letters.list(read.filter, read.page);
-      const next = found.length < read.page.max ? null : (found.at(-1)?.letterId ?? null);
-      replies.json(req, res, 200, 'found', { letters: found.map(summaryBody), next });
+      const found = await deadLetters.list(read.filter, read.page);
+      const next = found.length < read.page.max ? null : (found.at(-1)?.deadLetterId ?? null);
+      replies.json(req, res, 200, 'found', { deadLetters: found.map(summaryBody), next });
     }),
   });
 
   router.mount('admin', '/admin/v1/dead-letters/{letterId}', {
     get: admin(async (exchange) => {
       const { req, res, replies } = exchange;
-      const letterId = letterIdIn(exchange);
-      if (letterId === null) return;
-      const letter = await letters.find(letterId);
-      if (letter === null) return replies.problem(req, res, 'dead_letter_not_found');
-      replies.json(req, res, 200, 'found', letterBody(letter));
+      const deadLetterId = deadLetterIdIn(exchange);
+      if (deadLetterId === null) return;
+      const deadLetter = await deadLetters.find(deadLetterId);
+      if (deadLetter === null) return replies.problem(req, res, 'dead_letter_not_found');
+      replies.json(req, res, 200, 'found', deadLetterBody(deadLetter));
     }),
   });
 
   router.mount('admin', '/admin/v1/dead-letters/{letterId}/replay', {
     post: admin(async (exchange, { userId: actor }) => {
-      const letterId = letterIdIn(exchange);
-      if (letterId === null) return;
-      const answer = await letters.replay(letterId, { actor, waitMs: REPLAY_WAIT_MS });
-      await answerMove(exchange, letterId, answer, 'replayed', services);
+      const deadLetterId = deadLetterIdIn(exchange);
+      if (deadLetterId === null) return;
+      const answer = await deadLetters.replay(deadLetterId, { actor, waitMs: REPLAY_WAIT_MS });
+      await answerMove(exchange, deadLetterId, answer, 'replayed', services);
     }),
   });
 
   router.mount('admin', '/admin/v1/dead-letters/{letterId}/discard', {
     post: admin(async (exchange, { userId: actor }) => {
-      const letterId = letterIdIn(exchange);
-      if (letterId === null) return;
-      await answerMove(exchange, letterId, await letters.discard(letterId, actor), 'discarded', services);
+      const deadLetterId = deadLetterIdIn(exchange);
+      if (deadLetterId === null) return;
+      await answerMove(exchange, deadLetterId, await deadLetters.discard(deadLetterId, actor), 'discarded', services);
     }),
   });
 }
 
-function letterIdIn({ req, res, replies, param }: Exchange): string | null {
-  const letterId = param('letterId');
-  if (isLetterId(letterId)) return letterId;
+function deadLetterIdIn({ req, res, replies, param }: Exchange): string | null {
+  const deadLetterId = param('letterId');
+  if (isDeadLetterId(deadLetterId)) return deadLetterId;
   replies.problem(req, res, 'bad_request', { detail: 'The number of the letter must be a whole number.' });
   return null;
 }
 
 async function answerMove(
   { req, res, replies }: Exchange,
-  letterId: string,
+  deadLetterId: string,
   answer: ReplayAnswer | DiscardAnswer,
   asked: 'replayed' | 'discarded',
-  { letters }: HttpServices,
+  { deadLetters }: HttpServices,
 ): Promise<void> {
   const show = async (status: 200 | 202): Promise<void> => {
-    const letter = await letters.find(letterId);
-    if (letter === null) return replies.problem(req, res, 'dead_letter_not_found');
-    replies.json(req, res, status, answer.outcome, { outcome: answer.outcome, letter: letterBody(letter) });
+    const deadLetter = await deadLetters.find(deadLetterId);
+    if (deadLetter === null) return replies.problem(req, res, 'dead_letter_not_found');
+    replies.json(req, res, status, answer.outcome, { outcome: answer.outcome, deadLetter: deadLetterBody(deadLetter) });
   };
   switch (answer.outcome) {
     case 'replayed':

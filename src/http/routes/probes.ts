@@ -19,7 +19,7 @@ export function mountProbes(router: Router, services: HttpServices, lifecycle: L
   router.mount('probe', '/metrics', {
     get: async ({ req, res, replies }) => {
       const type = 'text/plain; version=0.0.4; charset=utf-8'; // the Prometheus text format
-      replies.text(req, res, 200, 'served', await services.metrics(), type);
+      replies.text(req, res, 200, 'served', await services.exposition(), type);
     },
   });
 

@@ -1,19 +1,19 @@
 import { assertNever } from '../../core/errors.js';
 import type { HttpServices } from '../services.js';
-import { cardOf } from './card-of.js';
+import { snapshotOf } from './snapshot-of.js';
 import type { Router } from './router.js';
 import { saleBuyerOf } from './sale-buyer.js';
 import { isoTime } from './sales.js';
 
 /** Where a buyer fetches the one token that his purchase has to show. Safe to repeat: it stays his. */
 export function mountPurchaseToken(router: Router, services: HttpServices): void {
-  const { tokens, cards } = services;
+  const { tokens, snapshots } = services;
   router.mount('purchase_token', '/v1/sales/{saleId}/purchase-token', {
     post: async (exchange) => {
       const { req, res, replies } = exchange;
       const who = await saleBuyerOf(exchange, services);
       if (who === null) return;
-      const sale = await cardOf(exchange, cards);
+      const sale = await snapshotOf(exchange, snapshots);
       if (sale === null) return;
       if (sale.state === 'closed') return replies.problem(req, res, 'closed');
       const answer = await tokens.hand(sale, who.userId);

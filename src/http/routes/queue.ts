@@ -3,7 +3,7 @@ import type { Sale } from '../../core/sale.js';
 import type { QueueAnswer } from '../../admission/queue/waiting-rooms.js';
 import type { Principal } from '../auth.js';
 import type { HttpServices } from '../services.js';
-import { cardOf } from './card-of.js';
+import { snapshotOf } from './snapshot-of.js';
 import type { Exchange, Router } from './router.js';
 import { saleBuyerOf } from './sale-buyer.js';
 import { isoTime } from './sales.js';
@@ -33,10 +33,10 @@ interface Asked {
 
 /** Who waits for which sale; answers itself and returns null where there is nothing to wait for. */
 async function askedIn(exchange: Exchange, services: HttpServices): Promise<Asked | null> {
-  const { cards, clock, rooms } = services;
+  const { snapshots, clock, rooms } = services;
   const who = await saleBuyerOf(exchange, services);
   if (who === null) return null;
-  const sale = await cardOf(exchange, cards);
+  const sale = await snapshotOf(exchange, snapshots);
   if (sale === null) return null;
   if (sale.state !== 'closed' && clock.nowMs() < sale.closesAtMs) return { who, sale };
   rooms.end(sale.saleId);

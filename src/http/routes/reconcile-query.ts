@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isSaleId } from '../../core/ids.js';
 import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
-import { JOB_STATES } from '../../core/ports/compensation-book.js';
+import { JOB_STATES } from '../../core/ports/compensation-repository.js';
 import type { FieldError } from '../problem.js';
 
 export const ROWS_LISTED_DEFAULT = 50;

@@ -2,13 +2,13 @@ import type { Express, Request, Response } from 'express';
 import { isId } from '../../core/ids.js';
 import type { Endpoint } from '../../admission/endpoint.js';
 import type { Refused } from '../../admission/layer.js';
-import type { HttpRoute } from '../../core/ports/http-meters.js';
+import type { HttpRoute } from '../../core/ports/http-metrics.js';
 import type { Principal } from '../auth.js';
-import { entryParts } from '../entry-answers.js';
+import { admissionParts } from '../admission-answers.js';
 import { Replies, type Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
 import { unauthorizedParts } from '../unauthorized.js';
-import { visitOf } from '../visit.js';
+import { callerOf } from '../caller.js';
 import { answerError } from './errors.js';
 
 export type Method = 'get' | 'post' | 'put';
@@ -37,7 +37,7 @@ export class Router {
 
   /** @param path parameters as `{name}`, the way OpenAPI writes them */
   mount(route: HttpRoute, path: string, handlers: Partial<Record<Method, Handler>>): void {
-    const replies = new Replies(route, { meters: this.#services.meters, lifecycle: this.#lifecycle });
+    const replies = new Replies(route, { metrics: this.#services.metrics, lifecycle: this.#lifecycle });
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
     const methods = Object.keys(handlers) as Method[];
     for (const method of methods) {
@@ -71,7 +71,7 @@ export function principalOf({ req, res, replies }: Exchange, { auth }: HttpServi
 export async function isLetIn(exchange: Exchange, endpoint: Endpoint, services: HttpServices): Promise<boolean> {
   const { entry } = services;
   if (!entry.isOn) return true;
-  const refused = await entry.stranger(visitOf(exchange.req, endpoint, services));
+  const refused = await entry.anonymous(callerOf(exchange.req, endpoint, services));
   if (refused !== null) refuse(exchange, refused);
   return refused === null;
 }
@@ -86,14 +86,14 @@ export async function buyerOf(
   const who = principalOf(exchange, services);
   const { entry } = services;
   if (who === null || !entry.isOn) return who;
-  const refused = await entry.buyer(visitOf(exchange.req, endpoint, services), who.userId);
+  const refused = await entry.buyer(callerOf(exchange.req, endpoint, services), who.userId);
   if (refused === null) return who;
   refuse(exchange, refused);
   return null;
 }
 
 const refuse = ({ req, res, replies }: Exchange, refused: Refused): void =>
-  replies.problem(req, res, refused.word, entryParts(refused, keyOf(req)), refused.headers);
+  replies.problem(req, res, refused.word, admissionParts(refused, keyOf(req)), refused.headers);
 
 /** The Idempotency-Key of a request, for its answer; null where there is none. */
 export function keyOf(req: Request): string | null {

@@ -1,5 +1,5 @@
 import { assertNever } from '../../core/errors.js';
-import type { PublishAnswer } from '../../admission/rules/rule-desk.js';
+import type { PublishAnswer } from '../../admission/rules/rule-admin.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
 import { collectBody } from '../body.js';
 import type { FieldError } from '../problem.js';

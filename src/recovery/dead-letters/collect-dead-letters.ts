@@ -1,23 +1,23 @@
 import type { Batch } from '../../core/batch.js';
 import { isLive } from '../../core/order.js';
 import type { Group } from '../../core/topics.js';
-import type { DeadLetterBook } from '../../core/ports/dead-letters.js';
+import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
 import type { Delivery, DeliverySource } from '../../core/ports/delivery-source.js';
-import type { KeeperMeters } from '../../core/ports/keeper-meters.js';
+import type { KeeperMetrics } from '../../core/ports/keeper-metrics.js';
 import type { Log } from '../../core/ports/log.js';
-import type { OrderBook } from '../../core/ports/order-book.js';
-import type { SettlementLedger } from '../../core/ports/settlement-ledger.js';
+import type { OrderRepository } from '../../core/ports/order-repository.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { Job } from '../../core/job.js';
 import { BODY_READERS } from './read-body.js';
 
 export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
   readonly source: DeliverySource;
-  readonly letters: Pick<DeadLetterBook, 'park'>;
-  readonly ledger: Pick<SettlementLedger, 'park' | 'settle'>;
-  readonly book: Pick<OrderBook, 'findByPurchases'>;
+  readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
+  readonly store: Pick<BatchStore, 'park' | 'settle'>;
+  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly log: Log;
-  readonly meters: KeeperMeters;
+  readonly metrics: KeeperMetrics;
 }
 
 export interface CollectDeadLettersOptions {
@@ -34,15 +34,15 @@ const RECEIVE_MAX = 16;
  * units stay held), then the ack. Dying in between collects the same letter again, which changes nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
-  const { source, letters, ledger, book, log, meters } = ports;
+  const { source, deadLetters, store, repository, log, metrics } = ports;
 
   /** Its last worker may have died after COMMIT: then it is no dead letter, only the ledger has not heard of it. */
   const settled = async (batch: Batch): Promise<boolean> => {
-    const rows = await book.findByPurchases(batch.saleId, batch.purchases);
+    const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
     if (own.length < batch.purchases.length) return false;
-    await ledger.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
-    meters.settledLate(1);
+    await store.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    metrics.settledLate(1);
     return true;
   };
 
@@ -50,7 +50,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
     const body = BODY_READERS[options.group](delivery.body);
     const read = body.outcome === 'decoded' ? body : null;
     if (read?.batch && (await settled(read.batch))) return void (await delivery.ack());
-    const parked = await letters.park({
+    const parked = await deadLetters.park({
       messageId: delivery.messageId,
       group: options.group,
       originTopic: delivery.properties.get('topic') ?? options.topic,
@@ -61,10 +61,10 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
       detail: body.outcome === 'decoded' ? 'the consumer group gave up on it' : body.detail,
       attempts: delivery.attempt,
     });
-    if (read?.batch) await ledger.park(read.batch);
+    if (read?.batch) await store.park(read.batch);
     await delivery.ack();
     if (parked === 'already_parked') return;
-    meters.parked(1);
+    metrics.parked(1);
     log.warn({ messageId: delivery.messageId, batchId: read?.batchId, group: options.group }, 'dead letter parked');
   };
 

@@ -1,4 +1,4 @@
-import type { DeadLetterBook, DeadLetterState } from '../../core/ports/dead-letters.js';
+import type { DeadLetterRepository, DeadLetterState } from '../../core/ports/dead-letter-repository.js';
 
 export interface ReplayOptions {
   /** Who asked for it; stands in the audit log. */
@@ -28,14 +28,14 @@ export type ReplayAnswer =
 
 /** The letter has come to its end: says so in the book. */
 export async function closeReplayed(
-  letterId: string,
+  deadLetterId: string,
   outcome: 'replayed' | 'already_recorded',
   note: string,
-  letters: Pick<DeadLetterBook, 'find' | 'close'>,
+  deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>,
   actor: string,
 ): Promise<ReplayAnswer> {
-  const moved = await letters.close(letterId, actor, 'replayed', note);
+  const moved = await deadLetters.close(deadLetterId, actor, 'replayed', note);
   if (moved === 'done') return { outcome, note };
-  const now = await letters.find(letterId); // somebody else was faster
+  const now = await deadLetters.find(deadLetterId); // somebody else was faster
   return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
 }

@@ -2,19 +2,19 @@ import { decodeOrderEvents, type OrderEvent } from '../../core/order-event.js';
 import { decodePaymentDeadline, type PaymentDeadline } from '../../core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../core/topics.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { CouponBook } from '../../core/ports/coupon-book.js';
-import type { DeadLetterBook, StoredDeadLetter } from '../../core/ports/dead-letters.js';
+import type { CouponRepository } from '../../core/ports/coupon-repository.js';
+import type { DeadLetterRepository, StoredDeadLetter } from '../../core/ports/dead-letter-repository.js';
 import type { DeadlineChannel, OrderEventChannel } from '../../core/ports/order-channels.js';
 import type { OrderStates } from '../../core/ports/order-states.js';
 import { followUntil } from './follow-until.js';
 import { closeReplayed, type ReplayAnswer, type ReplayOptions } from './replay-answer.js';
 
 export interface ReplayMessagePorts {
-  readonly letters: Pick<DeadLetterBook, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
+  readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
   readonly states: Pick<OrderStates, 'dueOf'>;
-  readonly coupons: Pick<CouponBook, 'withoutCoupon'>;
+  readonly coupons: Pick<CouponRepository, 'withoutCoupon'>;
   readonly clock: Clock;
 }
 
@@ -26,30 +26,30 @@ export interface ReplayMessagePorts {
  */
 export function replayMessage(
   topic: typeof TOPICS.paymentDeadline | typeof TOPICS.orderEvent,
-  letter: StoredDeadLetter,
+  deadLetter: StoredDeadLetter,
   ports: ReplayMessagePorts,
   options: ReplayOptions,
 ): Promise<ReplayAnswer> {
   return topic === TOPICS.paymentDeadline
-    ? replayDeadline(letter, ports, options)
-    : replayEvents(letter, ports, options);
+    ? replayDeadline(deadLetter, ports, options)
+    : replayEvents(deadLetter, ports, options);
 }
 
 async function replayEvents(
-  { letterId, group, body }: StoredDeadLetter,
+  { deadLetterId, group, body }: StoredDeadLetter,
   ports: ReplayMessagePorts,
   options: ReplayOptions,
 ): Promise<ReplayAnswer> {
-  const { letters, events, coupons, clock } = ports;
+  const { deadLetters, events, coupons, clock } = ports;
   const { actor } = options;
   const decoded = decodeOrderEvents(body);
-  if (decoded.outcome !== 'decoded') return unreadable(letterId, decoded.detail, letters, actor);
-  await letters.beginReplay(letterId, actor);
+  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
+  await deadLetters.beginReplay(deadLetterId, actor);
   await events.publish(decoded.events);
   if (group !== GROUPS.coupon) {
     // News leave no trace: who still waits has found out by a look, long before somebody replays a letter.
     const note = `published again: ${decoded.events.length} events; what comes of news is not followed`;
-    return closeReplayed(letterId, 'replayed', note, letters, actor);
+    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
   }
 
   const paid = paidIn(decoded.events);
@@ -57,9 +57,9 @@ async function replayEvents(
   const left = await followUntil(open, (count) => count === 0, clock, options);
   if (left === 0) {
     const note = `published again: each of ${paid.length} paid orders has its coupon`;
-    return closeReplayed(letterId, 'replayed', note, letters, actor);
+    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
   }
-  return unfinished(letterId, `${left} of ${paid.length} paid orders have no coupon`, letters, actor);
+  return unfinished(deadLetterId, `${left} of ${paid.length} paid orders have no coupon`, deadLetters, actor);
 }
 
 const paidIn = (events: readonly OrderEvent[]): string[] => [
@@ -67,47 +67,53 @@ const paidIn = (events: readonly OrderEvent[]): string[] => [
 ];
 
 async function replayDeadline(
-  { letterId, body }: StoredDeadLetter,
+  { deadLetterId, body }: StoredDeadLetter,
   ports: ReplayMessagePorts,
   options: ReplayOptions,
 ): Promise<ReplayAnswer> {
-  const { letters, deadlines, states, clock } = ports;
+  const { deadLetters, deadlines, states, clock } = ports;
   const { actor } = options;
   const decoded = decodePaymentDeadline(body);
-  if (decoded.outcome !== 'decoded') return unreadable(letterId, decoded.detail, letters, actor);
+  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
   // At once, but never before its time: there it would only come again and again, and be a dead letter once more.
   const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
   const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
-  await letters.beginReplay(letterId, actor);
+  await deadLetters.beginReplay(deadLetterId, actor);
   await deadlines.publish(deadline);
 
   const open = async (): Promise<number> => (await states.dueOf(deadline.orders)).length;
   const left = await followUntil(open, (count) => count === 0, clock, options);
   const total = deadline.orders.length;
   if (left === 0) {
-    return closeReplayed(letterId, 'replayed', `published again: none of ${total} orders is overdue`, letters, actor);
+    return closeReplayed(
+      deadLetterId,
+      'replayed',
+      `published again: none of ${total} orders is overdue`,
+      deadLetters,
+      actor,
+    );
   }
-  return unfinished(letterId, `${left} of ${total} orders are unpaid and past their deadline`, letters, actor);
+  return unfinished(deadLetterId, `${left} of ${total} orders are unpaid and past their deadline`, deadLetters, actor);
 }
 
 async function unfinished(
-  letterId: string,
+  deadLetterId: string,
   what: string,
-  letters: ReplayMessagePorts['letters'],
+  deadLetters: ReplayMessagePorts['deadLetters'],
   actor: string,
 ): Promise<ReplayAnswer> {
   const note = `published again, ${what}`;
-  await letters.keepParked(letterId, actor, note);
+  await deadLetters.keepParked(deadLetterId, actor, note);
   return { outcome: 'unfinished', note };
 }
 
 async function unreadable(
-  letterId: string,
+  deadLetterId: string,
   detail: string,
-  letters: ReplayMessagePorts['letters'],
+  deadLetters: ReplayMessagePorts['deadLetters'],
   actor: string,
 ): Promise<ReplayAnswer> {
   const note = `cannot be read, so not replayed: ${detail}`;
-  await letters.keepParked(letterId, actor, note);
+  await deadLetters.keepParked(deadLetterId, actor, note);
   return { outcome: 'unreadable', note };
 }

@@ -1,8 +1,8 @@
 import { homeBucket, homesEver, type Sale } from '../../core/sale.js';
-import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
-import type { LedgerRequest, ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
-import type { RepairLedger } from '../../core/ports/repair-ledger.js';
-import type { BucketRef } from '../../core/ports/stock-ledger.js';
+import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { StoredRequest, ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { RepairStore } from '../../core/ports/repair-store.js';
+import type { BucketRef } from '../../core/ports/stock-store.js';
 import { isWhole } from './is-whole.js';
 import { RequestJudge, type JudgeLimits } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';
@@ -11,8 +11,8 @@ import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
 import { SaleNotes, type SaleReport } from './sale-report.js';
 
 export interface ComparePorts {
-  readonly ledger: ReconcileLedger & Pick<RepairLedger, 'standing'>;
-  readonly book: ReconcileBook;
+  readonly store: ReconcileStore & Pick<RepairStore, 'standing'>;
+  readonly repository: ReconcileRepository;
 }
 
 export interface CompareLimits extends JudgeLimits {
@@ -39,7 +39,7 @@ export async function compareSale(
   onPage: () => Promise<void> = () => Promise.resolve(),
 ): Promise<SaleReport> {
   const { saleId } = sale;
-  const { book } = ports;
+  const { repository } = ports;
   const notes = new SaleNotes();
   const judge = new RequestJudge(saleId, ports, limits, notes, onPage);
 
@@ -48,7 +48,7 @@ export async function compareSale(
   if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;
   for (let bucket = 0; units !== null && bucket < sale.buckets; bucket++) {
-    for await (const page of ports.ledger.requests({ saleId, bucket })) {
+    for await (const page of ports.store.requests({ saleId, bucket })) {
       heldUnits += heldIn(page);
       await judge.readRequests({ saleId, bucket }, page);
       await onPage();
@@ -57,7 +57,7 @@ export async function compareSale(
 
   const rows = new RowUnits();
   let markers = 0;
-  for await (const chunk of rowsOfSale(sale, book)) {
+  for await (const chunk of rowsOfSale(sale, repository)) {
     notes.seen.rows += chunk.length;
     rows.add(chunk);
     for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => [homeOf(sale, row)])) {
@@ -72,18 +72,18 @@ export async function compareSale(
   if (markers > 0) notes.found({ kind: 'stale_marker', saleId, markers });
 
   const stuck = { olderThanMs: limits.outboxAgeMs, attemptsMin: OUTBOX_ATTEMPTS_MIN };
-  for (const row of await book.stuckRows(saleId, stuck, STUCK_MAX)) {
+  for (const row of await repository.stuckRows(saleId, stuck, STUCK_MAX)) {
     notes.found({ kind: 'stuck_outbox', saleId, ...row });
   }
-  const after = (await book.findSale(saleId)) ?? sale;
+  const after = (await repository.findSale(saleId)) ?? sale;
   await judgeUnits({ before: sale, after, units, heldUnits, rows }, ports, limits, notes, onPage);
-  const now = (await book.findSale(saleId)) ?? after;
+  const now = (await repository.findSale(saleId)) ?? after;
   // Scattered meanwhile: half of what was read is elsewhere by now.
   if (now.buckets !== sale.buckets) return compareSale(now, ports, limits, onPage);
   return reportOf(notes, after, units, rows);
 }
 
-const heldIn = (page: readonly LedgerRequest[]): number =>
+const heldIn = (page: readonly StoredRequest[]): number =>
   page.reduce((sum, [, { state, quantity }]) => sum + (state === 'released' ? 0 : quantity), 0);
 
 function reportOf(

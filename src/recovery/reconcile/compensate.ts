@@ -1,11 +1,11 @@
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { homesEver, type Sale } from '../../core/sale.js';
-import type { CompensationBook, CompensationJob } from '../../core/ports/compensation-book.js';
+import type { CompensationRepository, CompensationJob } from '../../core/ports/compensation-repository.js';
 import type { Log } from '../../core/ports/log.js';
 import type { Outbox } from '../../core/ports/outbox.js';
-import type { ReconcileBook } from '../../core/ports/reconcile-book.js';
-import type { ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
-import type { RepairLedger } from '../../core/ports/repair-ledger.js';
+import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { RepairStore } from '../../core/ports/repair-store.js';
 import { buyersTooMany } from './count-held.js';
 import { isWhole } from './is-whole.js';
 import { measureDrift } from './measure-drift.js';
@@ -19,9 +19,9 @@ import {
 import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
 
 export interface CompensatePorts extends RepairRequestPorts {
-  readonly jobs: CompensationBook;
-  readonly ledger: RepairRequestPorts['ledger'] & ReconcileLedger & Pick<RepairLedger, 'standing'>;
-  readonly book: ReconcileBook;
+  readonly jobs: CompensationRepository;
+  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'standing'>;
+  readonly repository: ReconcileRepository;
   readonly outbox: Pick<Outbox, 'postpone'>;
   readonly log: Log;
 }
@@ -134,7 +134,7 @@ async function repairOf(
   options: CompensateOptions,
   { actor, pass }: Work,
 ): Promise<Repair> {
-  const sale = await ports.book.findSale(job.saleId);
+  const sale = await ports.repository.findSale(job.saleId);
   if (sale === null) return later(`there is no sale ${job.saleId}`);
   // What is judged by books that a repair replaces is judged wrong. The sale was read first: a batch that is sealed with
   // its epoch is late once a repair has begun, and has to claim.
@@ -179,26 +179,26 @@ async function adjustUnits(
   if (wanted < 0) return later(`${-units.difference} units are to be taken back, and no bucket has so many left`);
   // Redis is no part of the transaction: what is about to be done is written down before it is done.
   await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
-  const word = await ports.ledger.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
+  const word = await ports.store.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
   if (word !== 'adjusted') return later(`not adjusted: ${word}`, word === 'not_warmed');
   return { outcome: 'done', note: `units left of bucket ${bucket}: ${read} → ${wanted}` };
 }
 
 async function removeMarkers(sale: Sale, ports: CompensatePorts, options: CompensateOptions): Promise<Repair> {
   let removed = 0;
-  for await (const rows of rowsOfSale(sale, ports.book)) {
+  for await (const rows of rowsOfSale(sale, ports.repository)) {
     for (let bucket = 0; bucket < sale.buckets; bucket++) {
       const ref = { saleId: sale.saleId, bucket };
       const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
-      removed += await ports.ledger.removeMarkers(ref, await staleMarkers(sale, ref, mine, ports, options));
+      removed += await ports.store.removeMarkers(ref, await staleMarkers(sale, ref, mine, ports, options));
     }
   }
   return { outcome: 'done', note: `${removed} markers removed` };
 }
 
-async function hurryOutbox(job: CompensationJob, { book, outbox }: CompensatePorts): Promise<Repair> {
+async function hurryOutbox(job: CompensationJob, { repository, outbox }: CompensatePorts): Promise<Repair> {
   const outboxId = job.subject.slice(job.subject.lastIndexOf('/') + 1);
-  if (await book.isKept(outboxId)) return { outcome: 'done', note: 'the promise is kept' };
+  if (await repository.isKept(outboxId)) return { outcome: 'done', note: 'the promise is kept' };
   await outbox.postpone([outboxId], 0);
   return later('made due at once');
 }

@@ -1,9 +1,9 @@
 import type { Sale } from '../../core/sale.js';
-import type { ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
+import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import { measureDrift, type DriftPorts, type SaleUnits } from './measure-drift.js';
 
 export interface HeldPorts extends DriftPorts {
-  readonly ledger: DriftPorts['ledger'] & Pick<ReconcileLedger, 'requests'>;
+  readonly store: DriftPorts['store'] & Pick<ReconcileStore, 'requests'>;
 }
 
 /** Counted so often before a difference is believed. */
@@ -43,11 +43,11 @@ export function stoodStill(before: SaleUnits, after: SaleUnits): boolean {
   );
 }
 
-async function countHeld(sale: Sale, { ledger }: HeldPorts, onPage: () => Promise<void>): Promise<number> {
+async function countHeld(sale: Sale, { store }: HeldPorts, onPage: () => Promise<void>): Promise<number> {
   let held = 0;
   for (let bucket = 0; bucket < sale.buckets; bucket++) {
     const units = new Map<string, number>(); // a request may come twice
-    for await (const page of ledger.requests({ saleId: sale.saleId, bucket })) {
+    for await (const page of store.requests({ saleId: sale.saleId, bucket })) {
       for (const [key, { state, quantity }] of page) units.set(key, state === 'released' ? 0 : quantity);
       await onPage();
     }

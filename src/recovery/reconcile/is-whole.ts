@@ -1,6 +1,6 @@
 import { repairNeedOf } from '../../core/repair-need.js';
 import type { Sale } from '../../core/sale.js';
-import type { RepairLedger } from '../../core/ports/repair-ledger.js';
+import type { RepairStore } from '../../core/ports/repair-store.js';
 
 /**
  * Whether what Redis says of a sale can be judged: nothing of it may be lost, and nobody is rebuilding it.
@@ -8,9 +8,9 @@ import type { RepairLedger } from '../../core/ports/repair-ledger.js';
  */
 export async function isWhole(
   sale: Sale,
-  { ledger }: { readonly ledger: Pick<RepairLedger, 'standing'> },
+  { store }: { readonly store: Pick<RepairStore, 'standing'> },
 ): Promise<boolean> {
   const { saleId, buckets } = sale;
   const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
-  return repairNeedOf(sale, await ledger.standing(refs)) === null;
+  return repairNeedOf(sale, await store.standing(refs)) === null;
 }

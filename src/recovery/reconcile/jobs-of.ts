@@ -1,6 +1,6 @@
 import { describeFinding, isCompensated, subjectOf, type SaleFinding } from '../../core/sale-finding.js';
 import type { Sale } from '../../core/sale.js';
-import type { NewCompensationJob } from '../../core/ports/compensation-book.js';
+import type { NewCompensationJob } from '../../core/ports/compensation-repository.js';
 
 /**
  * The jobs that mend what was found. What only a person can judge makes none, and neither does drift while the sale is

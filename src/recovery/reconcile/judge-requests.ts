@@ -1,14 +1,14 @@
 import { batchOfEntry, type RequestEntry } from '../../core/outcome.js';
 import { purchaseKey } from '../../core/purchase.js';
-import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
-import type { PendingAge, ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
-import type { BucketRef } from '../../core/ports/stock-ledger.js';
+import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { PendingAge, ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { BucketRef } from '../../core/ports/stock-store.js';
 import { compareRequest, type RequestKind } from './compare-request.js';
 import type { SaleNotes } from './sale-report.js';
 
 export interface JudgePorts {
-  readonly ledger: Pick<ReconcileLedger, 'entriesOf' | 'batch' | 'pendingAmong'>;
-  readonly book: Pick<ReconcileBook, 'rowsOf' | 'parkedBatches'>;
+  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch' | 'pendingAmong'>;
+  readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'parkedBatches'>;
 }
 
 export interface JudgeLimits {
@@ -59,7 +59,7 @@ export class RequestJudge {
   /** What Redis knows, against MySQL. */
   async readRequests(ref: BucketRef, page: readonly (readonly [string, RequestEntry])[]): Promise<void> {
     this.#notes.seen.requests += page.length;
-    const rows = await this.#ports.book.rowsOf(
+    const rows = await this.#ports.repository.rowsOf(
       ref.saleId,
       page.map(([key]) => purchaseOf(key)),
     );
@@ -70,7 +70,7 @@ export class RequestJudge {
 
   /** What MySQL knows, against Redis; what Redis knows was compared when its own page was read. */
   async readRows(ref: BucketRef, rows: readonly AgedOrder[]): Promise<void> {
-    const entries = await this.#ports.ledger.entriesOf(ref, rows.map(purchaseKey));
+    const entries = await this.#ports.store.entriesOf(ref, rows.map(purchaseKey));
     const unknown = rows.filter((_, index) => (entries[index] ?? null) === null);
     await this.#judge(
       ref,
@@ -106,8 +106,8 @@ export class RequestJudge {
    */
   async #sift(ref: BucketRef, candidates: readonly Candidate[]): Promise<Candidate[]> {
     const batchIds = [...new Set(candidates.map(batchOf).filter((batchId) => batchId !== ''))];
-    const pending = await this.#ports.ledger.pendingAmong(ref, batchIds);
-    const parked = await this.#ports.book.parkedBatches(batchIds.filter((batchId) => !pending.has(batchId)));
+    const pending = await this.#ports.store.pendingAmong(ref, batchIds);
+    const parked = await this.#ports.repository.parkedBatches(batchIds.filter((batchId) => !pending.has(batchId)));
     return candidates.filter((candidate) => {
       const batchId = batchOf(candidate);
       if (batchId === '') return !this.#isYoung(candidate.row);
@@ -120,14 +120,14 @@ export class RequestJudge {
    * read first: both are left behind only after its rows are committed, so a row that is not seen then is not there.
    */
   async #lookAgain(ref: BucketRef, key: string): Promise<void> {
-    const { ledger, book } = this.#ports;
-    const read = async (): Promise<RequestEntry | null> => (await ledger.entriesOf(ref, [key]))[0] ?? null;
+    const { store, repository } = this.#ports;
+    const read = async (): Promise<RequestEntry | null> => (await store.entriesOf(ref, [key]))[0] ?? null;
     const early = await read();
     const batchId = (early && batchOfEntry(early)) ?? '';
-    const batch = batchId === '' ? null : await ledger.batch(ref, batchId);
-    const parked = batchId !== '' && (await book.parkedBatches([batchId])).has(batchId);
+    const batch = batchId === '' ? null : await store.batch(ref, batchId);
+    const parked = batchId !== '' && (await repository.parkedBatches([batchId])).has(batchId);
     const entry = await read();
-    const [row] = await book.rowsOf(ref.saleId, [purchaseOf(key)]);
+    const [row] = await repository.rowsOf(ref.saleId, [purchaseOf(key)]);
     const kind = compareRequest(entry, row);
     if (kind === 'match' || kind !== compareRequest(await read(), row)) return;
     if (kind === 'leak' || (kind === 'order_lost' && batchId !== '')) {

@@ -1,12 +1,12 @@
 import type { Sale } from '../../core/sale.js';
-import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
+import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import { buyersTooMany, stoodStill, type HeldPorts } from './count-held.js';
 import { measureDrift, type SaleUnits } from './measure-drift.js';
 import { liveUnitsOf } from './rows-of-sale.js';
 import type { SaleNotes } from './sale-report.js';
 
 export interface JudgeUnitsPorts extends HeldPorts {
-  readonly book: HeldPorts['book'] & Pick<ReconcileBook, 'findSale' | 'agedOrders'>;
+  readonly repository: HeldPorts['repository'] & Pick<ReconcileRepository, 'findSale' | 'agedOrders'>;
 }
 
 /** A sale, what is left and held of it before its requests were read, and what reading them counted. */
@@ -21,7 +21,7 @@ export interface CountedSale {
 }
 
 /** After so long the purchases that the last guard refused are news no more. */
-const GUARD_NEWS_MS = 24 * 3_600_000;
+const GUARD_NOTIFICATIONS_MS = 24 * 3_600_000;
 
 /** Adds the rows of a sale up. */
 export class RowUnits {
@@ -34,7 +34,7 @@ export class RowUnits {
     for (const { reason, quantity, ageMs } of rows) {
       if (reason !== 'oversold_guard') continue;
       this.guarded += quantity;
-      if (ageMs < GUARD_NEWS_MS) this.guardedLately += quantity;
+      if (ageMs < GUARD_NOTIFICATIONS_MS) this.guardedLately += quantity;
     }
   }
 }
@@ -86,15 +86,15 @@ async function judgeSold(
 async function isCountedAgain(
   sale: Sale,
   liveUnits: number,
-  { book }: JudgeUnitsPorts,
+  { repository }: JudgeUnitsPorts,
   onPage: () => Promise<void>,
 ): Promise<boolean> {
   let again = 0;
-  for await (const chunk of book.agedOrders(sale)) {
+  for await (const chunk of repository.agedOrders(sale)) {
     again += liveUnitsOf(chunk);
     await onPage();
   }
-  return again === liveUnits && (await book.findSale(sale.saleId))?.sold === sale.sold;
+  return again === liveUnits && (await repository.findSale(sale.saleId))?.sold === sale.sold;
 }
 
 /** @returns whether something was found */

@@ -1,7 +1,7 @@
 import type { Sale } from '../../core/sale.js';
 import { transfersSeen, unitsInTransit, type BucketTransfers } from '../../core/unit-transfer.js';
-import type { ReconcileBook } from '../../core/ports/reconcile-book.js';
-import type { ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
+import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 
 export interface SaleUnits {
   readonly unitsLeft: number;
@@ -18,8 +18,8 @@ export interface SaleUnits {
 }
 
 export interface DriftPorts {
-  readonly ledger: Pick<ReconcileLedger, 'units'>;
-  readonly book: Pick<ReconcileBook, 'undoneReleases'>;
+  readonly store: Pick<ReconcileStore, 'units'>;
+  readonly repository: Pick<ReconcileRepository, 'undoneReleases'>;
 }
 
 /**
@@ -35,7 +35,7 @@ export async function measureDrift(
 ): Promise<SaleUnits | null> {
   const first = await measure(sale, ports, safeAgeMs);
   if (first === null || first.difference === 0) return first === null ? null : { ...first, moving: false };
-  if (first.moving || (await ports.book.undoneReleases(sale.saleId)) > 0) return { ...first, moving: true };
+  if (first.moving || (await ports.repository.undoneReleases(sale.saleId)) > 0) return { ...first, moving: true };
   const second = await measure(sale, ports, safeAgeMs);
   if (second === null) return null;
   const same =
@@ -45,13 +45,13 @@ export async function measureDrift(
   return { ...second, moving: second.moving || !same };
 }
 
-async function measure(sale: Sale, { ledger }: DriftPorts, safeAgeMs: number): Promise<SaleUnits | null> {
+async function measure(sale: Sale, { store }: DriftPorts, safeAgeMs: number): Promise<SaleUnits | null> {
   const { saleId, stock } = sale;
   const sum = { unitsLeft: 0, unitsOfBuyers: 0, pending: 0, moving: false };
   const buckets: number[] = [];
   const transfers: BucketTransfers[] = [];
   for (let bucket = 0; bucket < sale.buckets; bucket++) {
-    const units = await ledger.units({ saleId, bucket }, safeAgeMs);
+    const units = await store.units({ saleId, bucket }, safeAgeMs);
     if (units === null) return null;
     sum.unitsLeft += units.unitsLeft;
     sum.unitsOfBuyers += units.unitsOfBuyers;

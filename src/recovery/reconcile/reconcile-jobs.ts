@@ -1,5 +1,5 @@
-import type { ReconcileMeters } from '../../core/ports/reconcile-meters.js';
-import type { ReconcileDesk } from './reconcile-desk.js';
+import type { ReconcileMetrics } from '../../core/ports/reconcile-metrics.js';
+import type { ReconcileAdmin } from './reconcile-admin.js';
 
 const ACTOR = 'keeper';
 
@@ -13,14 +13,14 @@ export class SalesNotCompared extends Error {
 
 /** Compares the books of every recent sale; `apply` makes jobs of what it finds, which `compensateJob` works off. */
 export function reconcileJob(
-  { desk, meters }: { readonly desk: Pick<ReconcileDesk, 'run'>; readonly meters: ReconcileMeters },
+  { admin, metrics }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: ReconcileMetrics },
   { apply }: { readonly apply: boolean },
 ): { readonly name: string; runOnce(): Promise<void> } {
   return {
     name: 'reconcile',
     async runOnce(): Promise<void> {
-      const { counts, salesFailed } = await desk.run({ apply, waitMs: 0, actor: ACTOR });
-      meters.reconciled(counts);
+      const { counts, salesFailed } = await admin.run({ apply, waitMs: 0, actor: ACTOR });
+      metrics.reconciled(counts);
       if (salesFailed > 0) throw new SalesNotCompared(salesFailed);
     },
   };
@@ -32,14 +32,14 @@ const STEPS_MAX = 20;
 
 /** Removes the records of runs that are old. */
 export function tidyRuns(
-  desk: Pick<ReconcileDesk, 'removeOldRuns'>,
+  admin: Pick<ReconcileAdmin, 'removeOldRuns'>,
   { keepMs }: { readonly keepMs: number },
 ): { readonly name: string; runOnce(): Promise<void> } {
   return {
     name: 'tidy-runs',
     async runOnce(): Promise<void> {
       for (let steps = 1; steps <= STEPS_MAX; steps++) {
-        if ((await desk.removeOldRuns(keepMs, RUNS_PER_STEP)) < RUNS_PER_STEP) return;
+        if ((await admin.removeOldRuns(keepMs, RUNS_PER_STEP)) < RUNS_PER_STEP) return;
       }
     },
   };
@@ -47,17 +47,17 @@ export function tidyRuns(
 
 /** Works off compensation jobs, whoever made them. */
 export function compensateJob({
-  desk,
-  meters,
+  admin,
+  metrics,
 }: {
-  readonly desk: Pick<ReconcileDesk, 'compensate' | 'jobCounts'>;
-  readonly meters: ReconcileMeters;
+  readonly admin: Pick<ReconcileAdmin, 'compensate' | 'jobCounts'>;
+  readonly metrics: ReconcileMetrics;
 }): { readonly name: string; runOnce(): Promise<void> } {
   return {
     name: 'compensate',
     async runOnce(): Promise<void> {
-      await desk.compensate(ACTOR);
-      meters.jobs(await desk.jobCounts());
+      await admin.compensate(ACTOR);
+      metrics.jobs(await admin.jobCounts());
     },
   };
 }

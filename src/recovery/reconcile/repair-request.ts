@@ -6,14 +6,14 @@ import { homeBucket, type Sale } from '../../core/sale.js';
 import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { RedriveChannel } from '../../core/ports/purchase-channel.js';
-import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
-import type { LedgerBatch, ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
-import type { SettlementLedger } from '../../core/ports/settlement-ledger.js';
-import type { BucketRef } from '../../core/ports/stock-ledger.js';
+import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { StoredBatch, ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import type { BucketRef } from '../../core/ports/stock-store.js';
 
 export interface RepairRequestPorts {
-  readonly ledger: Pick<ReconcileLedger, 'entriesOf' | 'batch'> & Pick<SettlementLedger, 'settle' | 'release'>;
-  readonly book: Pick<ReconcileBook, 'rowsOf' | 'parkedBatches'>;
+  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch'> & Pick<BatchStore, 'settle' | 'release'>;
+  readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'parkedBatches'>;
   readonly channel: RedriveChannel;
   readonly fail: FailPorts;
   readonly clock: Clock;
@@ -69,10 +69,10 @@ export async function repairRequest(
 ): Promise<Repair> {
   const { saleId } = sale;
   const ref = { saleId, bucket: homeBucket(request.userId, sale.buckets) };
-  const [row] = await ports.book.rowsOf(saleId, [request]);
-  const [entry = null] = await ports.ledger.entriesOf(ref, [purchaseKey(request)]);
+  const [row] = await ports.repository.rowsOf(saleId, [request]);
+  const [entry = null] = await ports.store.entriesOf(ref, [purchaseKey(request)]);
   if (row !== undefined) {
-    const told = await tellLedger(sale, ref, row, entry, ports, pass);
+    const told = await tellStore(sale, ref, row, entry, ports, pass);
     // Who gave it up died before he could say so.
     const givenUp = aim.kind === 'leak' && row.reason === 'compensation_failed';
     return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : told;
@@ -80,7 +80,7 @@ export async function repairRequest(
   if (entry === null || entry.state === 'released') return done('Redis holds nothing for it any more');
   if (entry.state !== 'held') return later('Redis says that it became an order, and there is no row');
 
-  const known = await ports.ledger.batch(ref, entry.batchId);
+  const known = await ports.store.batch(ref, entry.batchId);
   const others = await inOtherHands(ref, entry.batchId, known, ports);
   if (others !== null) return later(others, false);
   const alone = batchOfOne(sale, ref, entry, request);
@@ -103,18 +103,18 @@ export async function repairRequest(
 async function inOtherHands(
   ref: BucketRef,
   batchId: string,
-  known: LedgerBatch,
-  { ledger, book }: Pick<RepairRequestPorts, 'ledger' | 'book'>,
+  known: StoredBatch,
+  { store, repository }: Pick<RepairRequestPorts, 'store' | 'repository'>,
 ): Promise<string | null> {
-  const served = ({ pendingMs, body }: LedgerBatch): boolean => pendingMs !== null && body !== null;
+  const served = ({ pendingMs, body }: StoredBatch): boolean => pendingMs !== null && body !== null;
   const redriven = 'its batch is in pending, the re-drive serves it';
   if (served(known)) return redriven;
-  if ((await book.parkedBatches([batchId])).has(batchId)) return 'its letter is parked: replay or discard it';
-  return served(await ledger.batch(ref, batchId)) ? redriven : null;
+  if ((await repository.parkedBatches([batchId])).has(batchId)) return 'its letter is parked: replay or discard it';
+  return served(await store.batch(ref, batchId)) ? redriven : null;
 }
 
 /** There is a row: the ledger is to say what it says. */
-async function tellLedger(
+async function tellStore(
   sale: Sale,
   ref: BucketRef,
   row: AgedOrder,
@@ -126,13 +126,13 @@ async function tellLedger(
     const { userId, requestId, orderId, reason } = row;
     const batchId = entry?.state === 'held' ? entry.batchId : row.batchId;
     const withUnits = reason !== 'oversold_guard'; // that unit never existed
-    const [word] = await ports.ledger.release([{ ...ref, userId, requestId, orderId, batchId, withUnits }]);
+    const [word] = await ports.store.release([{ ...ref, userId, requestId, orderId, batchId, withUnits }]);
     return done(word === 'released' ? 'its units went back' : 'its units had gone back');
   }
   if (entry?.state !== 'held') return done(`Redis says ${entry?.state ?? 'nothing'}`);
-  const known = await ports.ledger.batch(ref, entry.batchId);
+  const known = await ports.store.batch(ref, entry.batchId);
   const batch = bodyWith(known, row) ?? batchOfOne(sale, ref, entry, row);
-  const rows = await ports.book.rowsOf(sale.saleId, batch.purchases);
+  const rows = await ports.repository.rowsOf(sale.saleId, batch.purchases);
   if (rows.length < batch.purchases.length) {
     // Settling would take the body from those that are still to be recorded.
     const others = await inOtherHands(ref, entry.batchId, known, ports);
@@ -141,7 +141,7 @@ async function tellLedger(
     published.add(batch.body);
     return later('others of its batch have no row yet, published again');
   }
-  await ports.ledger.settle([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
+  await ports.store.settle([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
   return done('settled');
 }
 
@@ -149,17 +149,17 @@ async function tellLedger(
 async function giveUp(
   ref: BucketRef,
   alone: Batch,
-  known: LedgerBatch,
-  { book, ledger, fail }: RepairRequestPorts,
+  known: StoredBatch,
+  { repository, store, fail }: RepairRequestPorts,
 ): Promise<Repair> {
   const written = await failPurchases(alone, 'compensation_failed', fail);
   if (written === 'contended') return later('others write the same row', false);
   if (written === 'unknown_sale') return later(`there is no sale ${ref.saleId}`);
   const whole = known.body === null ? null : decodeBatch(known.body);
   if (whole?.outcome === 'decoded') {
-    const rows = await book.rowsOf(ref.saleId, whole.batch.purchases);
+    const rows = await repository.rowsOf(ref.saleId, whole.batch.purchases);
     const orders = rows.filter(({ state }) => isLive(state));
-    if (rows.length === whole.batch.purchases.length) await ledger.settle([{ batch: whole.batch, orders }]);
+    if (rows.length === whole.batch.purchases.length) await store.settle([{ batch: whole.batch, orders }]);
   }
   if (written.failed === 0) return done('a worker was faster');
   return { outcome: 'given_up', note: GIVEN_UP };
@@ -168,19 +168,19 @@ async function giveUp(
 async function follow(
   saleId: string,
   request: RequestName,
-  { book, clock }: Pick<RepairRequestPorts, 'book' | 'clock'>,
+  { repository, clock }: Pick<RepairRequestPorts, 'repository' | 'clock'>,
   followMs: number,
 ): Promise<boolean> {
   const deadlineMs = clock.nowMs() + followMs;
   for (;;) {
-    if ((await book.rowsOf(saleId, [request])).length > 0) return true;
+    if ((await repository.rowsOf(saleId, [request])).length > 0) return true;
     if (clock.nowMs() >= deadlineMs) return false;
     await clock.sleep(LOOK_EVERY_MS);
   }
 }
 
 /** The batch as the marker keeps it, if this purchase is in it. */
-function bodyWith({ body }: LedgerBatch, request: RequestName): Batch | null {
+function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
   const decoded = body === null ? null : decodeBatch(body);
   if (decoded?.outcome !== 'decoded') return null;
   const key = purchaseKey(request);

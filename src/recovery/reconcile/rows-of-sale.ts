@@ -1,8 +1,8 @@
 import { isLive } from '../../core/order.js';
 import type { Sale } from '../../core/sale.js';
-import type { AgedOrder, ReconcileBook } from '../../core/ports/reconcile-book.js';
-import type { ReconcileLedger } from '../../core/ports/reconcile-ledger.js';
-import type { BucketRef } from '../../core/ports/stock-ledger.js';
+import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { BucketRef } from '../../core/ports/stock-store.js';
 
 /** Retries, the re-drive and the broker are through with a sale by then; only a replay by hand writes later. */
 const LATE_ROWS_MS = 24 * 3_600_000;
@@ -18,16 +18,16 @@ export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
  */
 export async function* rowsOfSale(
   sale: Sale,
-  book: Pick<ReconcileBook, 'agedOrders'>,
+  repository: Pick<ReconcileRepository, 'agedOrders'>,
 ): AsyncGenerator<readonly AgedOrder[]> {
-  if (sale.state !== 'closed') return yield* book.agedOrders(sale);
+  if (sale.state !== 'closed') return yield* repository.agedOrders(sale);
   const endMs = sale.closesAtMs + LATE_ROWS_MS;
   let liveUnits = 0;
-  for await (const rows of book.agedOrders(sale, { toMs: endMs })) {
+  for await (const rows of repository.agedOrders(sale, { toMs: endMs })) {
     liveUnits += liveUnitsOf(rows);
     yield rows;
   }
-  if (liveUnits !== sale.sold) yield* book.agedOrders(sale, { fromMs: endMs });
+  if (liveUnits !== sale.sold) yield* repository.agedOrders(sale, { fromMs: endMs });
 }
 
 /** Markers of a closed sale whose rows have not moved for so long that nobody can ask for their batch any more. */
@@ -35,10 +35,10 @@ export async function staleMarkers(
   sale: Sale,
   ref: BucketRef,
   rows: readonly AgedOrder[],
-  { ledger }: { readonly ledger: Pick<ReconcileLedger, 'settledMarkers'> },
+  { store }: { readonly store: Pick<ReconcileStore, 'settledMarkers'> },
   { markerAgeMs }: { readonly markerAgeMs: number },
 ): Promise<string[]> {
   if (sale.state !== 'closed') return [];
   const old = rows.filter(({ ageMs }) => ageMs >= markerAgeMs).map(({ batchId }) => batchId);
-  return ledger.settledMarkers(ref, [...new Set(old)]);
+  return store.settledMarkers(ref, [...new Set(old)]);
 }

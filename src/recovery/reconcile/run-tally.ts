@@ -1,6 +1,6 @@
 import type { OperationalError } from '../../core/errors.js';
 import { subjectOf, type FindingKind, type SaleFinding } from '../../core/sale-finding.js';
-import type { CompensationJob } from '../../core/ports/compensation-book.js';
+import type { CompensationJob } from '../../core/ports/compensation-repository.js';
 import type { RunOutcome } from '../../core/ports/reconcile-runs.js';
 import { FINDINGS_MAX, type SaleReport } from './sale-report.js';
 

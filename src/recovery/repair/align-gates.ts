@@ -1,13 +1,13 @@
 import { repairNeedOf } from '../../core/repair-need.js';
 import type { Sale, SaleState } from '../../core/sale.js';
-import type { RepairLedger } from '../../core/ports/repair-ledger.js';
-import type { SaleBook } from '../../core/ports/sale-book.js';
-import type { SaleLedger } from '../../core/ports/stock-ledger.js';
+import type { RepairStore } from '../../core/ports/repair-store.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { SaleStore } from '../../core/ports/stock-store.js';
 import { bucketRefsOf } from './repair-sale.js';
 
 export interface AlignPorts {
-  readonly ledger: Pick<RepairLedger, 'standing'> & Pick<SaleLedger, 'gate'>;
-  readonly sales: Pick<SaleBook, 'list'>;
+  readonly store: Pick<RepairStore, 'standing'> & Pick<SaleStore, 'gate'>;
+  readonly sales: Pick<SaleRepository, 'list'>;
 }
 
 /** Later than this nobody can buy from a closed sale anyway: its window is over. */
@@ -24,26 +24,26 @@ interface AlignJob {
  * Brings buckets into the state that MySQL has, where whoever moved the sale died before Redis heard of it: a sale that
  * its owner closed must not go on selling. A difference has to be seen twice, since a move takes its time.
  */
-export function alignGates({ ledger, sales }: AlignPorts): AlignJob {
+export function alignGates({ store, sales }: AlignPorts): AlignJob {
   let seen = new Map<string, SaleState>();
   return {
     name: 'align-gates',
     async runOnce(): Promise<void> {
       const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
       const closed = await sales.list({ states: ['closed'], max: CLOSED_MAX, order: 'closed_last' });
-      const apart = await thoseApart([...live, ...closed], ledger);
+      const apart = await thoseApart([...live, ...closed], store);
       const before = seen;
       seen = new Map(apart.map(({ saleId, state }) => [saleId, state]));
       for (const sale of apart) {
-        if (sale.state !== 'draft' && before.get(sale.saleId) === sale.state) await ledger.gate(sale, sale.state);
+        if (sale.state !== 'draft' && before.get(sale.saleId) === sale.state) await store.gate(sale, sale.state);
       }
     },
   };
 }
 
 /** Those that need a repair get their state from it. */
-async function thoseApart(sales: readonly Sale[], ledger: AlignPorts['ledger']): Promise<Sale[]> {
-  const standings = await ledger.standing(sales.flatMap(bucketRefsOf));
+async function thoseApart(sales: readonly Sale[], store: AlignPorts['store']): Promise<Sale[]> {
+  const standings = await store.standing(sales.flatMap(bucketRefsOf));
   let at = 0;
   return sales.filter((sale) => {
     const buckets = standings.slice(at, (at += sale.buckets));

@@ -1,6 +1,6 @@
 import type { Sale } from '../../core/sale.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { SaleBook } from '../../core/ports/sale-book.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
 
 export interface QuietOptions {
   /** So long must nothing have been written, ms. */
@@ -10,7 +10,7 @@ export interface QuietOptions {
 }
 
 export interface QuietPorts {
-  readonly sales: Pick<SaleBook, 'find'>;
+  readonly sales: Pick<SaleRepository, 'find'>;
   readonly clock: Clock;
 }
 

@@ -26,7 +26,7 @@ export async function repairAsked(
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
   if (!force && sale.state !== 'draft') {
-    const standings = await ports.ledger.standing(bucketRefsOf(sale));
+    const standings = await ports.store.standing(bucketRefsOf(sale));
     if (repairNeedOf(sale, standings) === null) return { outcome: 'not_needed' };
     return repairSale(sale, ports, options, { ...order, seenEpochs: standings.map(({ epoch }) => epoch) });
   }

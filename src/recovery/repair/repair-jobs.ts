@@ -1,12 +1,12 @@
 import { OperationalError } from '../../core/errors.js';
-import type { KeeperMeters } from '../../core/ports/keeper-meters.js';
-import type { RepairMeters } from '../../core/ports/repair-meters.js';
+import type { KeeperMetrics } from '../../core/ports/keeper-metrics.js';
+import type { RepairMetrics } from '../../core/ports/repair-metrics.js';
 import { repairSale, type RepairOptions, type RepairPorts } from './repair-sale.js';
 import { closedInNeed, isInNeed, liveInNeed, type NeedPorts, type SaleInNeed } from './sales-in-need.js';
 
 export interface RepairJobPorts extends RepairPorts {
   readonly sales: RepairPorts['sales'] & NeedPorts['sales'];
-  readonly meters: RepairMeters;
+  readonly metrics: RepairMetrics;
 }
 
 interface RepairJob {
@@ -82,18 +82,18 @@ async function tryRepair(
   ports: RepairJobPorts,
   options: RepairOptions,
 ): Promise<OperationalError | null> {
-  const { meters, clock, log } = ports;
+  const { metrics, clock, log } = ports;
   const { saleId } = sale;
   const startedMs = clock.nowMs();
   try {
     const { outcome } = await repairSale(sale, ports, options, { actor: ACTOR, seenEpochs });
     if (outcome === 'repaired' || outcome === 'busy' || outcome === 'superseded') {
-      meters.repairTried(outcome, clock.nowMs() - startedMs);
+      metrics.repairTried(outcome, clock.nowMs() - startedMs);
     }
     return null;
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    meters.repairTried('failed', clock.nowMs() - startedMs);
+    metrics.repairTried('failed', clock.nowMs() - startedMs);
     log.warn({ saleId, error: error.message }, 'a sale was not repaired, a part of the system failed; it stays shut');
     return error;
   }
@@ -101,7 +101,7 @@ async function tryRepair(
 
 export interface WatchShutPorts extends NeedPorts {
   readonly clock: RepairPorts['clock'];
-  readonly meters: Pick<RepairMeters, 'salesShut'> & Pick<KeeperMeters, 'overdue'>;
+  readonly metrics: Pick<RepairMetrics, 'salesShut'> & Pick<KeeperMetrics, 'overdue'>;
 }
 
 /** Publishes which sales wait for a repair, and which live ones wait for too long. A repair that hangs does not hide it. */
@@ -113,17 +113,17 @@ export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs
   return {
     name: 'watch-shut',
     async runOnce(): Promise<void> {
-      const { clock, meters } = ports;
+      const { clock, metrics } = ports;
       const nowMs = clock.nowMs();
       const live = await liveInNeed(ports);
       since = new Map(live.map(({ sale: { saleId } }) => [saleId, since.get(saleId) ?? nowMs]));
       const late = [...since.values()].map((atMs) => nowMs - atMs - afterMs).filter((lateMs) => lateMs > 0);
-      meters.overdue('sale_shut', late.length, Math.max(0, ...late));
+      metrics.overdue('sale_shut', late.length, Math.max(0, ...late));
       if (nowMs - lookedAtMs >= CLOSED_LOOK_EVERY_MS) {
         closed = (await closedInNeed(ports, nowMs)).length;
         lookedAtMs = nowMs;
       }
-      meters.salesShut(live.length, closed);
+      metrics.salesShut(live.length, closed);
     },
   };
 }

@@ -5,20 +5,20 @@ import { formatRequestEntry } from '../../core/outcome.js';
 import type { Sale } from '../../core/sale.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
-import type { ReconcileBook } from '../../core/ports/reconcile-book.js';
-import type { LedgerRequest } from '../../core/ports/reconcile-ledger.js';
-import type { RepairBook } from '../../core/ports/repair-book.js';
-import type { RepairLedger } from '../../core/ports/repair-ledger.js';
-import type { SaleBook } from '../../core/ports/sale-book.js';
-import type { BucketRef, SaleLedger } from '../../core/ports/stock-ledger.js';
+import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { StoredRequest } from '../../core/ports/reconcile-store.js';
+import type { RepairRepository } from '../../core/ports/repair-repository.js';
+import type { RepairStore } from '../../core/ports/repair-store.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { BucketRef, SaleStore } from '../../core/ports/stock-store.js';
 import { rowsOfSale } from '../reconcile/rows-of-sale.js';
 import { awaitQuiet, type QuietOptions } from './await-quiet.js';
-import { NewBooks } from './new-books.js';
+import { RebuiltRequests } from './rebuilt-requests.js';
 
 export interface RepairPorts {
-  readonly ledger: RepairLedger & Pick<SaleLedger, 'gate'>;
-  readonly book: RepairBook & Pick<ReconcileBook, 'agedOrders'>;
-  readonly sales: Pick<SaleBook, 'find'>;
+  readonly store: RepairStore & Pick<SaleStore, 'gate'>;
+  readonly repository: RepairRepository & Pick<ReconcileRepository, 'agedOrders'>;
+  readonly sales: Pick<SaleRepository, 'find'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -86,30 +86,30 @@ export async function repairSale(
   { actor, seenEpochs, buckets = sale.buckets, onStep = () => undefined }: RepairOrder,
 ): Promise<SaleRepair> {
   if (sale.state === 'draft') return { outcome: 'draft' };
-  const { ledger, book, clock, log } = ports;
+  const { store, repository, clock, log } = ports;
   const { saleId } = sale;
   const startedMs = clock.nowMs();
-  const scatter = buckets === sale.buckets ? undefined : { from: sale.buckets, to: buckets };
+  const reshard = buckets === sale.buckets ? undefined : { from: sale.buckets, to: buckets };
   const refs = bucketRefsOf({ ...sale, buckets });
   const token = randomBytes(12).toString('hex');
   try {
     // The first one first, which is reopened last: whoever else has the sale has it too, and nothing is shut then.
     for (const ref of refs) {
-      const word = await ledger.shut(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
+      const word = await store.shut(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       if (word === 'busy') return { outcome: 'busy' };
       if (word === 'moved') throw new Superseded();
     }
     onStep({ step: 'shut' });
-    const keepLeases = (): Promise<void> => stageAll(ledger, refs, token, []);
+    const keepLeases = (): Promise<void> => stageAll(store, refs, token, []);
     // A scatter that has lost nothing waits for nobody: what the workers have not written yet is held, and goes along.
-    const isWhole = scatter !== undefined && (await isStamped(refs.slice(0, sale.buckets), ledger));
+    const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), store));
     if (isWhole) await keepLeases();
     else await awaitQuiet(sale, ports, options, keepLeases);
     onStep({ step: 'quiet' });
 
-    const epochs = (await ledger.standing(refs)).map(({ epoch }) => epoch);
-    const raised = await book.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, scatter);
-    if (raised === null && scatter === undefined) return { outcome: 'not_found' };
+    const epochs = (await store.standing(refs)).map(({ epoch }) => epoch);
+    const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
+    if (raised === null && reshard === undefined) return { outcome: 'not_found' };
     // Somebody has scattered it meanwhile: there are buckets that are not ours.
     if (raised?.buckets !== buckets) throw new Superseded();
     const { epoch } = raised;
@@ -140,33 +140,33 @@ async function stageBooks(
   raised: Sale,
   refs: readonly BucketRef[],
   token: string,
-  { ledger, book }: RepairPorts,
-): Promise<NewBooks> {
-  const books = new NewBooks(raised);
-  const stage = (): Promise<void> => stageAll(ledger, refs, token, books.takeUnstaged());
-  for await (const rows of rowsOfSale(raised, book)) {
+  { store, repository }: RepairPorts,
+): Promise<RebuiltRequests> {
+  const books = new RebuiltRequests(raised);
+  const stage = (): Promise<void> => stageAll(store, refs, token, books.takeUnstaged());
+  for await (const rows of rowsOfSale(raised, repository)) {
     books.addRows(rows);
     await stage();
   }
   // Last first: where a sale was being scattered, the last ones have what is newer.
   for (const ref of refs.toReversed()) {
-    for await (const requests of ledger.requestsWithUnits(ref)) {
+    for await (const requests of store.requestsWithUnits(ref)) {
       books.addUnrecorded(requests);
       await stage();
     }
   }
-  for (const batch of await book.parkedBatchesOf(raised.saleId)) {
+  for (const batch of await repository.parkedBatchesOf(raised.saleId)) {
     if (!books.addParked(batch)) continue;
-    await rememberIn(new Set([batch.bucket, ...books.homesOfHeld(batch)]), batch, token, false, ledger);
+    await rememberIn(new Set([batch.bucket, ...books.homesOfHeld(batch)]), batch, token, false, store);
   }
   await stage();
-  if (refs.length > 1) await carryPending(refs, books, token, ledger);
+  if (refs.length > 1) await carryPending(refs, books, token, store);
   return books;
 }
 
 /** Whether these buckets are on the servers that they were loaded on. Asked when they are shut: later nothing is lost. */
-async function isStamped(refs: readonly BucketRef[], ledger: RepairLedger): Promise<boolean> {
-  return (await ledger.standing(refs)).every(({ stamped }) => stamped);
+async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
+  return (await store.standing(refs)).every(({ stamped }) => stamped);
 }
 
 /**
@@ -175,19 +175,19 @@ async function isStamped(refs: readonly BucketRef[], ledger: RepairLedger): Prom
  */
 async function carryPending(
   refs: readonly BucketRef[],
-  books: NewBooks,
+  books: RebuiltRequests,
   token: string,
-  ledger: RepairLedger,
+  store: RepairStore,
 ): Promise<void> {
   for (const ref of refs) {
-    const bodies = await ledger.pendingBodies(ref);
-    if (bodies.length > 0) await stageAll(ledger, refs, token, []); // each of them renews its leases only
+    const bodies = await store.pendingBodies(ref);
+    if (bodies.length > 0) await stageAll(store, refs, token, []); // each of them renews its leases only
     for (const body of bodies) {
       const decoded = decodeBatch(body);
       if (decoded.outcome !== 'decoded') continue;
       const homes = books.homesOfHeld(decoded.batch);
       homes.delete(ref.bucket);
-      await rememberIn(homes, decoded.batch, token, true, ledger);
+      await rememberIn(homes, decoded.batch, token, true, store);
     }
   }
 }
@@ -197,15 +197,15 @@ async function rememberIn(
   batch: Batch,
   token: string,
   isPending: boolean,
-  ledger: RepairLedger,
+  store: RepairStore,
 ): Promise<void> {
   for (const bucket of buckets) {
-    if ((await ledger.remember(batch, bucket, token, isPending)) === 'superseded') throw new Superseded();
+    if ((await store.remember(batch, bucket, token, isPending)) === 'superseded') throw new Superseded();
   }
 }
 
 /** Before the old books go: what is not staged by then is gone with them. */
-function tellLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: NewBooks, log: Log): void {
+function tellLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRequests, log: Log): void {
   if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
   for (const [request, entry] of withoutRoom) {
     const lost = { saleId, request, entry: formatRequestEntry(entry) };
@@ -215,13 +215,13 @@ function tellLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: NewBooks
 
 /** Every bucket, also one that gets nothing: that renews its lease. */
 async function stageAll(
-  ledger: RepairLedger,
+  store: RepairStore,
   refs: readonly BucketRef[],
   token: string,
-  entries: readonly (readonly LedgerRequest[])[],
+  entries: readonly (readonly StoredRequest[])[],
 ): Promise<void> {
   for (const [index, ref] of refs.entries()) {
-    const word = await ledger.stage(ref, token, entries[index] ?? []);
+    const word = await store.stage(ref, token, entries[index] ?? []);
     if (word === 'superseded') throw new Superseded();
   }
 }
@@ -234,8 +234,8 @@ async function reopenAll(
   raised: Sale,
   refs: readonly BucketRef[],
   token: string,
-  { unitsLeft }: NewBooks,
-  { ledger, sales }: RepairPorts,
+  { unitsLeft }: RebuiltRequests,
+  { store, sales }: RepairPorts,
 ): Promise<void> {
   const now = await sales.find(raised.saleId);
   if (now === null || now.state === 'draft' || now.epoch !== raised.epoch) throw new Superseded();
@@ -243,7 +243,7 @@ async function reopenAll(
   for (const ref of refs.toReversed()) {
     const rest = unitsLeft[ref.bucket] ?? 0;
     const rebuilt = { unitsLeft: rest, state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets };
-    const word = await ledger.reopen(ref, token, rebuilt);
+    const word = await store.reopen(ref, token, rebuilt);
     switch (word) {
       case 'reopened':
         break;
@@ -255,5 +255,5 @@ async function reopenAll(
   }
   const after = await sales.find(raised.saleId);
   if (after === null || after.state === state || after.state === 'draft') return;
-  await ledger.gate(after, after.state);
+  await store.gate(after, after.state);
 }

@@ -1,12 +1,12 @@
 import { repairNeedOf, type RepairNeed } from '../../core/repair-need.js';
 import type { Sale } from '../../core/sale.js';
-import type { RepairLedger } from '../../core/ports/repair-ledger.js';
-import type { SaleBook } from '../../core/ports/sale-book.js';
+import type { RepairStore } from '../../core/ports/repair-store.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { bucketRefsOf } from './repair-sale.js';
 
 export interface NeedPorts {
-  readonly ledger: Pick<RepairLedger, 'standing'>;
-  readonly sales: Pick<SaleBook, 'list' | 'find'>;
+  readonly store: Pick<RepairStore, 'standing'>;
+  readonly sales: Pick<SaleRepository, 'list' | 'find'>;
 }
 
 export interface SaleInNeed {
@@ -48,8 +48,8 @@ export async function isInNeed(saleId: string, ports: NeedPorts): Promise<boolea
 }
 
 /** The sales are read before their buckets: an epoch only grows, so one that was just rebuilt is not taken for old. */
-async function inNeed(sales: readonly Sale[], { ledger }: Pick<NeedPorts, 'ledger'>): Promise<SaleInNeed[]> {
-  const standings = await ledger.standing(sales.flatMap(bucketRefsOf));
+async function inNeed(sales: readonly Sale[], { store }: Pick<NeedPorts, 'store'>): Promise<SaleInNeed[]> {
+  const standings = await store.standing(sales.flatMap(bucketRefsOf));
   const found: SaleInNeed[] = [];
   let at = 0;
   for (const sale of sales) {

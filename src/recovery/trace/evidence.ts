@@ -2,17 +2,17 @@ import type { RequestEntry } from '../../core/outcome.js';
 import type { RequestRef } from '../../core/request.js';
 import type { Sale } from '../../core/sale.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
-import type { CompensationJob } from '../../core/ports/compensation-book.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letters.js';
-import type { LedgerSale } from '../../core/ports/stock-ledger.js';
-import type { BookTrace } from '../../core/ports/trace-book.js';
+import type { CompensationJob } from '../../core/ports/compensation-repository.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { StoredSale } from '../../core/ports/stock-store.js';
+import type { OrderTrace } from '../../core/ports/trace-repository.js';
 import type { TracedMessage } from '../../core/ports/trace-broker.js';
-import type { TracedBatch } from '../../core/ports/trace-ledger.js';
+import type { TracedBatch } from '../../core/ports/trace-store.js';
 
 /** What the ledger has of one purchase. */
-export interface LedgerEvidence {
+export interface StoreEvidence {
   /** Its bucket of the sale; null: it is not loaded. */
-  readonly sale: LedgerSale | null;
+  readonly sale: StoredSale | null;
   /** Units that the buyer holds or has ordered in this sale. */
   readonly buyerUnits: number;
   /** Null: never let in, or lost. */
@@ -28,9 +28,9 @@ export interface PurchaseEvidence {
   readonly request: RequestRef;
   /** Null: MySQL does not know the sale. */
   readonly sale: Sale | null;
-  readonly ledger: LedgerEvidence;
-  readonly book: BookTrace;
-  readonly letters: readonly DeadLetterSummary[];
+  readonly store: StoreEvidence;
+  readonly repository: OrderTrace;
+  readonly deadLetters: readonly DeadLetterSummary[];
   readonly jobs: readonly CompensationJob[];
   /** What the broker has of its batch, or why that is not known. */
   readonly broker: readonly TracedMessage[] | string;

@@ -13,7 +13,7 @@ export interface FoundPurchase {
 
 /** Sales looked into when none is named, newest first. */
 const SALES_MAX = 500;
-const LETTERS_MAX = 5;
+const DEAD_LETTERS_MAX = 5;
 
 /**
  * Every purchase that the id may mean, cheapest way first: the indexes of MySQL, the requests that Redis let in, the
@@ -21,9 +21,9 @@ const LETTERS_MAX = 5;
  * @throws OperationalError redis or mysql
  */
 export async function findPurchases(query: TraceQuery, ports: TracePorts, max: number): Promise<FoundPurchase[]> {
-  const { book } = ports;
+  const { repository } = ports;
   const { id } = query;
-  const inBook = await book.findRequests(id, query, max);
+  const inRepository = await repository.findRequests(id, query, max);
   const found = new Map<string, FoundPurchase>();
   const add = (more: readonly FoundPurchase[]): void => {
     for (const one of more) {
@@ -33,15 +33,15 @@ export async function findPurchases(query: TraceQuery, ports: TracePorts, max: n
       if (fits && !found.has(key) && found.size < max) found.set(key, one);
     }
   };
-  add(inBook.map((request) => ({ request, batchId: null })));
+  add(inRepository.map((request) => ({ request, batchId: null })));
   const sales = await salesOf(query, ports);
   // A row names one purchase only if the id was not that of a request, which other buyers may have used as well.
-  const byRequestId = inBook.length === 0 || inBook.some(({ requestId }) => requestId === id);
-  if (byRequestId) add(await requestsInLedger(query, sales, ports, max));
-  if (found.size === 0) add(await batchInLedger(id, sales, ports));
-  if (found.size === 0) add(await purchasesInLetters(id, ports));
+  const byRequestId = inRepository.length === 0 || inRepository.some(({ requestId }) => requestId === id);
+  if (byRequestId) add(await requestsInStore(query, sales, ports, max));
+  if (found.size === 0) add(await batchInStore(id, sales, ports));
+  if (found.size === 0) add(await purchasesInDeadLetters(id, ports));
   if (found.size === 0) {
-    add((await book.walkForRequest(id, query, max)).map((request) => ({ request, batchId: null })));
+    add((await repository.walkForRequest(id, query, max)).map((request) => ({ request, batchId: null })));
   }
   return [...found.values()];
 }
@@ -54,21 +54,21 @@ export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts
 
 export const bucketsOf = ({ buckets }: Sale): number[] => Array.from({ length: buckets }, (_, bucket) => bucket);
 
-async function requestsInLedger(
+async function requestsInStore(
   { id: requestId, userId }: TraceQuery,
   sales: readonly Sale[],
-  { ledger }: TracePorts,
+  { store }: TracePorts,
   max: number,
 ): Promise<FoundPurchase[]> {
   const found: FoundPurchase[] = [];
   for (const { saleId, buckets, ...sale } of sales) {
     if (userId !== undefined) {
-      const entry = await ledger.entryOf({ saleId, bucket: homeBucket(userId, buckets) }, userId, requestId);
+      const entry = await store.entryOf({ saleId, bucket: homeBucket(userId, buckets) }, userId, requestId);
       if (entry !== null) found.push({ request: { userId, saleId, requestId }, batchId: null });
       continue;
     }
     for (const bucket of bucketsOf({ saleId, buckets, ...sale })) {
-      const users = await ledger.buyersOf({ saleId, bucket }, requestId, max);
+      const users = await store.buyersOf({ saleId, bucket }, requestId, max);
       found.push(...users.map((user) => ({ request: { userId: user, saleId, requestId }, batchId: null })));
     }
     if (found.length >= max) break;
@@ -77,25 +77,22 @@ async function requestsInLedger(
 }
 
 /** A batch that is not recorded: its marker has the body. */
-async function batchInLedger(
-  batchId: string,
-  sales: readonly Sale[],
-  { ledger }: TracePorts,
-): Promise<FoundPurchase[]> {
+async function batchInStore(batchId: string, sales: readonly Sale[], { store }: TracePorts): Promise<FoundPurchase[]> {
   for (const sale of sales) {
     for (const bucket of bucketsOf(sale)) {
-      const { body } = await ledger.readBatch({ saleId: sale.saleId, bucket }, batchId);
+      const { body } = await store.readBatch({ saleId: sale.saleId, bucket }, batchId);
       if (body !== null) return purchasesIn(body, () => true);
     }
   }
   return [];
 }
 
-async function purchasesInLetters(id: string, { letters }: TracePorts): Promise<FoundPurchase[]> {
+async function purchasesInDeadLetters(id: string, { deadLetters }: TracePorts): Promise<FoundPurchase[]> {
   const found: FoundPurchase[] = [];
-  for (const { letterId, batchId } of await letters.list({ key: id }, { max: LETTERS_MAX })) {
-    const letter = await letters.find(letterId);
-    if (letter !== null) found.push(...purchasesIn(letter.body, (requestId) => batchId === id || requestId === id));
+  for (const { deadLetterId, batchId } of await deadLetters.list({ key: id }, { max: DEAD_LETTERS_MAX })) {
+    const deadLetter = await deadLetters.find(deadLetterId);
+    if (deadLetter !== null)
+      found.push(...purchasesIn(deadLetter.body, (requestId) => batchId === id || requestId === id));
   }
   return found;
 }

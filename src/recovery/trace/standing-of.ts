@@ -1,8 +1,8 @@
 import { assertNever } from '../../core/errors.js';
 import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letters.js';
-import type { BookTrace } from '../../core/ports/trace-book.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { OrderTrace } from '../../core/ports/trace-repository.js';
 import type { PurchaseEvidence } from './evidence.js';
 
 /**
@@ -31,15 +31,16 @@ export interface StandingLimits {
 
 /** One sentence: where the purchase stands and who does what next. */
 export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): Standing {
-  const standing = evidence.book.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.book.order);
+  const standing =
+    evidence.repository.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.repository.order);
   const more = [...afterthoughts(evidence)].map((sentence) => ` ${sentence}`);
   return { ...standing, sentence: standing.sentence + more.join('') };
 }
 
-function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAfterMs }: StandingLimits): Standing {
-  const { entry, batch, sale } = ledger;
-  const parked = letters.find(({ state }) => state === 'parked');
-  if (ledger.unsure && parked === undefined) {
+function withoutRow({ store, deadLetters, request }: PurchaseEvidence, { redriveAfterMs }: StandingLimits): Standing {
+  const { entry, batch, sale } = store;
+  const parked = deadLetters.find(({ state }) => state === 'parked');
+  if (store.unsure && parked === undefined) {
     const sentence = 'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.';
     return { state: 'repairing', sentence };
   }
@@ -73,18 +74,18 @@ function withoutRow({ ledger, letters, request }: PurchaseEvidence, { redriveAft
 }
 
 function parkedSentence(
-  { letterId, replayStartedAtMs, parkedAtMs }: DeadLetterSummary,
+  { deadLetterId, replayStartedAtMs, parkedAtMs }: DeadLetterSummary,
   units: 'held' | 'refused',
 ): string {
   const begun = replayStartedAtMs === null ? '' : ' A replay was begun and did not end.';
   const rest = units === 'held' ? 'its units stay held' : 'it got no units';
-  const where = `Parked as dead letter ${letterId} at ${iso(parkedAtMs)}, ${rest}.${begun}`;
-  return `${where} Nothing happens until somebody says \`seckill dlq replay ${letterId}\` or \`discard\`.`;
+  const where = `Parked as dead letter ${deadLetterId} at ${iso(parkedAtMs)}, ${rest}.${begun}`;
+  return `${where} Nothing happens until somebody says \`seckill dlq replay ${deadLetterId}\` or \`discard\`.`;
 }
 
-function withRow(evidence: PurchaseEvidence, order: NonNullable<BookTrace['order']>): Standing {
+function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['order']>): Standing {
   const { orderId, state, reason, expiresAtMs, createdAtMs } = order;
-  const { nowMs, couponAtMs } = evidence.book;
+  const { nowMs, couponAtMs } = evidence.repository;
   switch (state) {
     case 'pending_payment': {
       const leftMs = (expiresAtMs ?? nowMs) - nowMs;
@@ -115,7 +116,7 @@ const UNITS_LOST =
   'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came.';
 
 /** What becomes of the units of an order that has ended. */
-function afterTheEnd({ ledger: { entry, sale, unsure }, book: { promises } }: PurchaseEvidence): string {
+function afterTheEnd({ store: { entry, sale, unsure }, repository: { promises } }: PurchaseEvidence): string {
   if (unsure) return 'its sale in Redis waits for its repair, which knows of its end.';
   if (entry === null) return sale === null ? 'the ledger has forgotten its sale.' : 'the ledger holds nothing for it.';
   if (entry.state === 'released') return 'the ledger has closed the request, nothing is left to do.';
@@ -125,12 +126,12 @@ function afterTheEnd({ ledger: { entry, sale, unsure }, book: { promises } }: Pu
 }
 
 /** What else is open, whatever the state. */
-function* afterthoughts({ ledger: { entry }, book, letters, jobs }: PurchaseEvidence): Generator<string> {
-  const { order, refunds } = book;
+function* afterthoughts({ store: { entry }, repository, deadLetters, jobs }: PurchaseEvidence): Generator<string> {
+  const { order, refunds } = repository;
   if (order !== null && isLive(order.state)) {
     if (entry?.state === 'held') yield 'Redis does not know of the order yet: the keeper settles it within seconds.';
-    const parked = letters.find(({ state }) => state === 'parked');
-    if (parked !== undefined) yield `Dead letter ${parked.letterId} of its batch is still parked.`;
+    const parked = deadLetters.find(({ state }) => state === 'parked');
+    if (parked !== undefined) yield `Dead letter ${parked.deadLetterId} of its batch is still parked.`;
   }
   for (const { paymentId, state } of refunds) {
     if (state === 'due') yield `The money of payment ${paymentId} is owed back: ${REFUND_NEXT}`;

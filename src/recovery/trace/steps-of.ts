@@ -1,7 +1,7 @@
 import { decodeBatch } from '../../core/batch.js';
 import { formatRequestEntry } from '../../core/outcome.js';
-import type { TracedPromise } from '../../core/ports/trace-book.js';
-import type { LedgerEvidence, PurchaseEvidence } from './evidence.js';
+import type { TracedPromise } from '../../core/ports/trace-repository.js';
+import type { StoreEvidence, PurchaseEvidence } from './evidence.js';
 
 export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
 export type TraceSource = (typeof TRACE_SOURCES)[number];
@@ -24,11 +24,11 @@ const at = (atMs: number | null, source: TraceSource, what: string, detail: stri
 /** The time line of one purchase, oldest step first, then what stands now. */
 export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
   const steps = [
-    ...ledgerSteps(evidence.ledger),
+    ...storeSteps(evidence.store),
     ...orderSteps(evidence),
     ...moneySteps(evidence),
-    ...evidence.book.promises.flatMap(promiseSteps),
-    ...letterSteps(evidence),
+    ...evidence.repository.promises.flatMap(promiseSteps),
+    ...deadLetterSteps(evidence),
     ...jobSteps(evidence),
     ...evidence.audit.map(({ atMs, actor, action, subject }) =>
       at(atMs, 'mysql', 'audit', `${actor}: ${action} ${subject}`),
@@ -38,7 +38,7 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
   return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
 }
 
-function ledgerSteps({ sale, buyerUnits, entry, unsure, batch }: LedgerEvidence): TraceStep[] {
+function storeSteps({ sale, buyerUnits, entry, unsure, batch }: StoreEvidence): TraceStep[] {
   const steps: TraceStep[] = [];
   if (batch !== null) {
     const { batchId, marker, body, pendingSinceMs } = batch;
@@ -64,7 +64,7 @@ function ledgerSteps({ sale, buyerUnits, entry, unsure, batch }: LedgerEvidence)
   return [...steps, at(null, 'redis', 'sale', detail)];
 }
 
-function orderSteps({ book: { order } }: PurchaseEvidence): TraceStep[] {
+function orderSteps({ repository: { order } }: PurchaseEvidence): TraceStep[] {
   if (order === null) return [at(null, 'mysql', 'order', 'none')];
   const { orderId, batchId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs } = order;
   const row = `order ${orderId}: ${quantity} for ${amountCents} cents, batch ${batchId}`;
@@ -79,7 +79,7 @@ function orderSteps({ book: { order } }: PurchaseEvidence): TraceStep[] {
   return steps;
 }
 
-function moneySteps({ book: { payments, refunds, couponAtMs } }: PurchaseEvidence): TraceStep[] {
+function moneySteps({ repository: { payments, refunds, couponAtMs } }: PurchaseEvidence): TraceStep[] {
   return [
     ...payments.map(({ atMs, paymentId, amountCents }) =>
       at(atMs, 'mysql', 'payment', `${paymentId}: ${amountCents} cents`),
@@ -103,19 +103,19 @@ function promiseSteps({ outboxId, kind, attempts, atMs, availableAtMs, doneAtMs 
 
 const MESSAGE_STEPS = { half: 'half_stored', committed: 'committed', redriven: 'redriven' } as const;
 
-function brokerSteps({ broker, ledger, book }: PurchaseEvidence): TraceStep[] {
+function brokerSteps({ broker, store, repository }: PurchaseEvidence): TraceStep[] {
   if (typeof broker === 'string') return [at(null, 'broker', 'not_asked', broker)];
-  const batchId = book.order?.batchId ?? ledger.batch?.batchId ?? 'no batch';
+  const batchId = repository.order?.batchId ?? store.batch?.batchId ?? 'no batch';
   if (broker.length === 0) return [at(null, 'broker', 'messages', `${batchId}: none is stored (any more)`)];
   return broker.map(({ kind, storedAtMs }) => at(storedAtMs, 'broker', MESSAGE_STEPS[kind], batchId));
 }
 
-function letterSteps({ letters }: PurchaseEvidence): TraceStep[] {
-  return letters.flatMap((letter) => {
-    const { letterId, reason, detail, group, state, replays, replayStartedAtMs, note } = letter;
-    const name = `dead letter ${letterId}`;
+function deadLetterSteps({ deadLetters }: PurchaseEvidence): TraceStep[] {
+  return deadLetters.flatMap((deadLetter) => {
+    const { deadLetterId, reason, detail, group, state, replays, replayStartedAtMs, note } = deadLetter;
+    const name = `dead letter ${deadLetterId}`;
     return [
-      at(letter.parkedAtMs, 'mysql', 'parked', `${name}: ${reason}, ${group} gave up; ${detail}`),
+      at(deadLetter.parkedAtMs, 'mysql', 'parked', `${name}: ${reason}, ${group} gave up; ${detail}`),
       ...(replayStartedAtMs === null
         ? []
         : [at(replayStartedAtMs, 'mysql', 'replay_begun', `${name}, time ${replays}`)]),

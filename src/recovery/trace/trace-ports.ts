@@ -1,19 +1,19 @@
 import type { AuditLog } from '../../core/ports/audit-log.js';
-import type { CompensationBook } from '../../core/ports/compensation-book.js';
-import type { DeadLetterBook } from '../../core/ports/dead-letters.js';
-import type { SaleBook } from '../../core/ports/sale-book.js';
-import type { StockLedger } from '../../core/ports/stock-ledger.js';
-import type { TraceBook, TraceSearch } from '../../core/ports/trace-book.js';
+import type { CompensationRepository } from '../../core/ports/compensation-repository.js';
+import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { StockStore } from '../../core/ports/stock-store.js';
+import type { TraceRepository, TraceSearch } from '../../core/ports/trace-repository.js';
 import type { TraceBroker } from '../../core/ports/trace-broker.js';
-import type { TraceLedger } from '../../core/ports/trace-ledger.js';
+import type { TraceStore } from '../../core/ports/trace-store.js';
 
 export interface TracePorts {
-  readonly sales: Pick<SaleBook, 'find' | 'list'>;
-  readonly stock: Pick<StockLedger, 'findRequest' | 'readSale' | 'precheck'>;
-  readonly ledger: TraceLedger;
-  readonly book: TraceBook;
-  readonly letters: Pick<DeadLetterBook, 'list' | 'find'>;
-  readonly jobs: Pick<CompensationBook, 'byRequest' | 'byBatch'>;
+  readonly sales: Pick<SaleRepository, 'find' | 'list'>;
+  readonly stock: Pick<StockStore, 'findRequest' | 'readSale' | 'precheck'>;
+  readonly store: TraceStore;
+  readonly repository: TraceRepository;
+  readonly deadLetters: Pick<DeadLetterRepository, 'list' | 'find'>;
+  readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
   readonly audit: AuditLog;
   /** Null where the way to its admin port is not known. */
   readonly broker: TraceBroker | null;

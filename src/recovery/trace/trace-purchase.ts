@@ -3,8 +3,8 @@ import { purchaseKey } from '../../core/purchase.js';
 import type { RequestRef } from '../../core/request.js';
 import { homeBucket } from '../../core/sale.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letters.js';
-import type { LedgerEvidence, PurchaseEvidence } from './evidence.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { StoreEvidence, PurchaseEvidence } from './evidence.js';
 import { findPurchases } from './find-purchases.js';
 import { standingOf, type Standing, type StandingLimits } from './standing-of.js';
 import { stepsOf, type TraceStep } from './steps-of.js';
@@ -27,7 +27,7 @@ export type TraceAnswer =
 
 /** Purchases shown at once; a batch may have many, and an id may be that of several buyers. */
 export const TRACES_MAX = 20;
-const LETTERS_MAX = 20;
+const DEAD_LETTERS_MAX = 20;
 const AUDIT_MAX = 20;
 
 /** Tells the whole life of a purchase from what the stores have of it. Changes nothing. */
@@ -54,39 +54,39 @@ export class TracePurchase {
 
   /** The ledger is read before the book: what is recorded in between shows as recorded, and never as lost. */
   async #gather(request: RequestRef, knownBatchId: string | null): Promise<PurchaseEvidence> {
-    const { sales, book, letters, jobs } = this.#ports;
+    const { sales, repository, deadLetters, jobs } = this.#ports;
     const { userId, saleId, requestId } = request;
     const sale = await sales.find(saleId);
-    const early = await this.#readLedger(request, sale?.buckets ?? 1, knownBatchId);
-    const trace = await book.read(request);
+    const early = await this.#readStore(request, sale?.buckets ?? 1, knownBatchId);
+    const trace = await repository.read(request);
     const batchId = trace.order?.batchId ?? early.batch?.batchId ?? null;
     const isSame = early.batch?.batchId === batchId;
-    const ledger = isSame ? early : await this.#readLedger(request, sale?.buckets ?? 1, batchId);
-    const found = batchId === null ? [] : await letters.list({ batchId }, { max: LETTERS_MAX });
+    const store = isSame ? early : await this.#readStore(request, sale?.buckets ?? 1, batchId);
+    const found = batchId === null ? [] : await deadLetters.list({ batchId }, { max: DEAD_LETTERS_MAX });
     const ofBatch = batchId === null ? [] : await jobs.byBatch(batchId);
     const ofRequest = await jobs.byRequest(saleId, userId, requestId);
     const mine = ofBatch.filter((job) => job.requestId === null || purchaseKey(request) === keyOf(job));
     const allJobs = [...new Map([...ofRequest, ...mine].map((job) => [job.jobId, job])).values()];
     return {
-      ...{ request, sale, ledger, book: trace, letters: found, jobs: allJobs },
+      ...{ request, sale, store, repository: trace, deadLetters: found, jobs: allJobs },
       broker: await this.#askBroker(batchId),
       audit: await this.#readAudit([
         ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
-        ...found.map(({ letterId }: DeadLetterSummary) => `dead_letter:${letterId}`),
+        ...found.map(({ deadLetterId }: DeadLetterSummary) => `dead_letter:${deadLetterId}`),
         ...allJobs.map(({ jobId }) => `compensation_job:${jobId}`),
       ]),
     };
   }
 
-  async #readLedger(request: RequestRef, buckets: number, knownBatchId: string | null): Promise<LedgerEvidence> {
-    const { stock, ledger } = this.#ports;
+  async #readStore(request: RequestRef, buckets: number, knownBatchId: string | null): Promise<StoreEvidence> {
+    const { stock, store } = this.#ports;
     const { saleId, userId, requestId } = request;
     const ref = { saleId, bucket: homeBucket(userId, buckets) };
     const unsure = (await stock.findRequest(ref, userId, requestId)) === 'unsure';
-    const entry = await ledger.entryOf(ref, userId, requestId);
+    const entry = await store.entryOf(ref, userId, requestId);
     const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
-    const batch = batchId === null ? null : { batchId, ...(await ledger.readBatch(ref, batchId)) };
-    const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), ledger.unitsOf(ref, userId)]);
+    const batch = batchId === null ? null : { batchId, ...(await store.readBatch(ref, batchId)) };
+    const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), store.unitsOf(ref, userId)]);
     return { sale, buyerUnits, entry, unsure, batch };
   }
 

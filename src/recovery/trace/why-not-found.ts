@@ -11,7 +11,7 @@ export async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
   for (const sale of sales) {
     for (const bucket of bucketsOf(sale)) {
-      const { marker } = await ports.ledger.readBatch({ saleId: sale.saleId, bucket }, id);
+      const { marker } = await ports.store.readBatch({ saleId: sale.saleId, bucket }, id);
       if (marker === 'aborted') return `Batch ${id} of sale ${sale.saleId} was rolled back: no unit was held for it.`;
     }
   }

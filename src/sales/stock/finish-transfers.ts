@@ -1,15 +1,15 @@
 import type { Sale } from '../../core/sale.js';
 import { openTransfers } from '../../core/unit-transfer.js';
-import type { KeeperMeters } from '../../core/ports/keeper-meters.js';
-import type { SaleBook } from '../../core/ports/sale-book.js';
-import type { TransferLedger } from '../../core/ports/transfer-ledger.js';
+import type { KeeperMetrics } from '../../core/ports/keeper-metrics.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { finishTransfer, lookAtSale } from './look-at-sale.js';
 import type { Job } from '../../core/job.js';
 
 export interface FinishTransfersPorts {
-  readonly sales: Pick<SaleBook, 'list'>;
-  readonly ledger: TransferLedger;
-  readonly meters: Pick<KeeperMeters, 'overdue'>;
+  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly store: TransferStore;
+  readonly metrics: Pick<KeeperMetrics, 'overdue'>;
 }
 
 export interface FinishTransfersOptions {
@@ -27,7 +27,7 @@ const CLOSED_MAX = 100;
  * Brings units that a dead process left between two buckets to where they were lent. A sale that is being repaired is left
  * alone: its new books count all its units, and its transfers begin anew.
  */
-export function finishTransfers({ sales, ledger, meters }: FinishTransfersPorts, options: FinishTransfersOptions): Job {
+export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts, options: FinishTransfersOptions): Job {
   return {
     name: 'finish-transfers',
     async runOnce(): Promise<void> {
@@ -40,14 +40,14 @@ export function finishTransfers({ sales, ledger, meters }: FinishTransfersPorts,
         // one bucket that is out of reach must not strand the units of other sales
         await finishOf(sale).catch((error: unknown) => failures.push(error));
       }
-      meters.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
+      metrics.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
       if (failures.length > 0) throw failures[0];
 
       async function finishOf(sale: Sale): Promise<void> {
-        const look = await lookAtSale(sale, ledger);
+        const look = await lookAtSale(sale, store);
         for (const transfer of openTransfers(look?.buckets ?? [])) {
           if (transfer.ageMs < options.afterMs) continue;
-          const finishing = finishTransfer(sale.saleId, transfer, look?.epoch ?? 0, ledger);
+          const finishing = finishTransfer(sale.saleId, transfer, look?.epoch ?? 0, store);
           const finished = await finishing.catch((error: unknown) => (failures.push(error), null));
           const lateMs = transfer.ageMs - options.overdueMs;
           if (finished === null && lateMs > 0) overdueMs.push(lateMs);

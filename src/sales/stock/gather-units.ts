@@ -1,6 +1,6 @@
 import { openTransfers, unitsInTransit } from '../../core/unit-transfer.js';
-import type { HomeBucket } from '../../core/ports/stock-ledger.js';
-import type { TransferLedger } from '../../core/ports/transfer-ledger.js';
+import type { HomeBucket } from '../../core/ports/stock-store.js';
+import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { countUnitsLeft, finishTransfer, lookAtSale, unitsIn, type SaleLook } from './look-at-sale.js';
 
 /** Units that the buyers of a bucket ask for and do not find there. */
@@ -28,12 +28,12 @@ export type Gathered =
  * of them was asked. A death at any point leaves a transfer that whoever finds it brings to its end.
  * @throws OperationalError redis; units that were on their way arrive later
  */
-export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, ledger: TransferLedger): Promise<Gathered> {
+export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: TransferStore): Promise<Gathered> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const look = await lookAtSale(home, ledger);
+    const look = await lookAtSale(home, store);
     if (look === null) return { outcome: 'unsure' };
-    if (isEnough(look, wanted) && (await askAll(home, look, wanted, ledger)) >= wanted.least) break;
-    const unitsLeft = await countUnitsLeft(home, ledger);
+    if (isEnough(look, wanted) && (await askAll(home, look, wanted, store)) >= wanted.least) break;
+    const unitsLeft = await countUnitsLeft(home, store);
     if (typeof unitsLeft === 'string') return { outcome: unitsLeft };
     if (unitsLeft < wanted.least) return { outcome: 'counted', unitsLeft };
   }
@@ -45,25 +45,25 @@ const isEnough = (look: SaleLook, { least }: WantedUnits): boolean =>
   unitsIn(look) + unitsInTransit(look.buckets) >= least;
 
 /** @returns units left in the bucket after each of the others was asked, or there were enough */
-async function askAll(home: HomeBucket, look: SaleLook, wanted: WantedUnits, ledger: TransferLedger): Promise<number> {
-  let have = await receive(home, look, ledger);
+async function askAll(home: HomeBucket, look: SaleLook, wanted: WantedUnits, store: TransferStore): Promise<number> {
+  let have = await receive(home, look, store);
   for (const bucket of lendersOf(home, look)) {
     if (have >= wanted.all) break;
     const least = Math.max(1, wanted.least - have);
-    const lent = await ledger.lend({ saleId: home.saleId, bucket }, home.bucket, look.epoch, least);
+    const lent = await store.lend({ saleId: home.saleId, bucket }, home.bucket, look.epoch, least);
     if (lent.outcome !== 'lent') continue;
     const transfer = { from: bucket, to: home.bucket, seq: lent.seq, units: lent.units };
-    have = (await finishTransfer(home.saleId, transfer, look.epoch, ledger)) ?? have;
+    have = (await finishTransfer(home.saleId, transfer, look.epoch, store)) ?? have;
   }
   return have;
 }
 
 /** Units that are on their way to the bucket already come first. @returns units left there */
-async function receive(home: HomeBucket, { epoch, buckets }: SaleLook, ledger: TransferLedger): Promise<number> {
+async function receive(home: HomeBucket, { epoch, buckets }: SaleLook, store: TransferStore): Promise<number> {
   let have = buckets[home.bucket]?.unitsLeft ?? 0;
   for (const transfer of openTransfers(buckets)) {
     if (transfer.to !== home.bucket) continue;
-    have = (await finishTransfer(home.saleId, transfer, epoch, ledger)) ?? have;
+    have = (await finishTransfer(home.saleId, transfer, epoch, store)) ?? have;
   }
   return have;
 }

@@ -1,6 +1,6 @@
 import { openTransfers, transfersSeen, unitsInTransit, type UnitTransfer } from '../../core/unit-transfer.js';
-import type { BucketLook, TransferLedger } from '../../core/ports/transfer-ledger.js';
-import type { HomeBucket } from '../../core/ports/stock-ledger.js';
+import type { BucketLook, TransferStore } from '../../core/ports/transfer-store.js';
+import type { HomeBucket } from '../../core/ports/stock-store.js';
 
 /** A sale and how many buckets it has. */
 export type SaleBuckets = Pick<HomeBucket, 'saleId' | 'buckets'>;
@@ -18,8 +18,8 @@ const LOOKS_MAX = 5;
  * @returns null when one of the buckets cannot be trusted, or their epochs differ: the sale is being repaired
  * @throws OperationalError redis
  */
-export async function lookAtSale({ saleId, buckets }: SaleBuckets, ledger: TransferLedger): Promise<SaleLook | null> {
-  const all = Array.from({ length: buckets }, (_, bucket) => ledger.survey({ saleId, bucket }, buckets));
+export async function lookAtSale({ saleId, buckets }: SaleBuckets, store: TransferStore): Promise<SaleLook | null> {
+  const all = Array.from({ length: buckets }, (_, bucket) => store.survey({ saleId, bucket }, buckets));
   const looks = (await Promise.all(all)).filter((look): look is BucketLook => look !== null);
   const epoch = looks[0]?.epoch ?? 0;
   const isWhole = looks.length === buckets && looks.every((look) => look.epoch === epoch);
@@ -33,12 +33,12 @@ export async function lookAtSale({ saleId, buckets }: SaleBuckets, ledger: Trans
  * @returns the larger of the two sums; `unsure` when a bucket cannot be trusted, `moving` when units moved each time
  * @throws OperationalError redis
  */
-export async function countUnitsLeft(sale: SaleBuckets, ledger: TransferLedger): Promise<number | 'unsure' | 'moving'> {
-  let before = await lookAtSale(sale, ledger);
+export async function countUnitsLeft(sale: SaleBuckets, store: TransferStore): Promise<number | 'unsure' | 'moving'> {
+  let before = await lookAtSale(sale, store);
   for (let looks = 1; looks < LOOKS_MAX; looks++) {
     if (before === null) return 'unsure';
-    if (unitsInTransit(before.buckets) > 0) await finishAll(sale.saleId, before, ledger);
-    const after = await lookAtSale(sale, ledger);
+    if (unitsInTransit(before.buckets) > 0) await finishAll(sale.saleId, before, store);
+    const after = await lookAtSale(sale, store);
     if (after === null) return 'unsure';
     const stoodStill = after.epoch === before.epoch && transfersSeen(after.buckets) === transfersSeen(before.buckets);
     if (stoodStill && unitsInTransit(after.buckets) === 0) return Math.max(unitsIn(before), unitsIn(after));
@@ -51,8 +51,8 @@ export async function countUnitsLeft(sale: SaleBuckets, ledger: TransferLedger):
 export const unitsIn = ({ buckets }: SaleLook): number => buckets.reduce((sum, { unitsLeft }) => sum + unitsLeft, 0);
 
 /** Brings everything that is on its way to its end, whoever began it. @throws OperationalError redis */
-export async function finishAll(saleId: string, { epoch, buckets }: SaleLook, ledger: TransferLedger): Promise<void> {
-  for (const transfer of openTransfers(buckets)) await finishTransfer(saleId, transfer, epoch, ledger);
+export async function finishAll(saleId: string, { epoch, buckets }: SaleLook, store: TransferStore): Promise<void> {
+  for (const transfer of openTransfers(buckets)) await finishTransfer(saleId, transfer, epoch, store);
 }
 
 /**
@@ -64,10 +64,10 @@ export async function finishTransfer(
   saleId: string,
   transfer: UnitTransfer,
   epoch: number,
-  ledger: Pick<TransferLedger, 'borrow' | 'confirm'>,
+  store: Pick<TransferStore, 'borrow' | 'confirm'>,
 ): Promise<number | null> {
-  const borrowed = await ledger.borrow(saleId, transfer, epoch);
+  const borrowed = await store.borrow(saleId, transfer, epoch);
   if (borrowed.outcome === 'shut') return null;
-  await ledger.confirm(saleId, transfer, epoch);
+  await store.confirm(saleId, transfer, epoch);
   return borrowed.unitsLeft;
 }

@@ -1,15 +1,15 @@
-import type { HomeBucket } from '../../core/ports/stock-ledger.js';
-import type { TransferLedger } from '../../core/ports/transfer-ledger.js';
+import type { HomeBucket } from '../../core/ports/stock-store.js';
+import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { gatherUnits, type Gathered, type WantedUnits } from './gather-units.js';
 import { countUnitsLeft, type SaleBuckets } from './look-at-sale.js';
 
 /** Fetches units for the buckets of this process, one fetch per bucket at a time. */
 export class UnitFetcher {
-  readonly #ledger: TransferLedger;
+  readonly #store: TransferStore;
   readonly #underWay = new Map<string, Promise<Gathered>>();
 
-  constructor(ledger: TransferLedger) {
-    this.#ledger = ledger;
+  constructor(store: TransferStore) {
+    this.#store = store;
   }
 
   /**
@@ -26,7 +26,7 @@ export class UnitFetcher {
     }
     let fetch = this.#underWay.get(name);
     if (fetch === undefined) {
-      fetch = gatherUnits(home, wanted, this.#ledger).finally(() => this.#underWay.delete(name));
+      fetch = gatherUnits(home, wanted, this.#store).finally(() => this.#underWay.delete(name));
       this.#underWay.set(name, fetch);
     }
     return fetch;
@@ -34,7 +34,7 @@ export class UnitFetcher {
 
   /** Units left in all buckets; null when that cannot be said now. @throws OperationalError redis */
   async count(sale: SaleBuckets): Promise<number | null> {
-    const counted = await countUnitsLeft(sale, this.#ledger);
+    const counted = await countUnitsLeft(sale, this.#store);
     return typeof counted === 'string' ? null : counted;
   }
 }

@@ -1,5 +1,5 @@
 import type { Arena } from '../arena.js';
-import { readMeter } from './meters.js';
+import { readMetric } from './metrics.js';
 
 /** Longer than a delivery stays hidden that a dead worker took along. */
 const HIDDEN_MS = 12_000;
@@ -14,7 +14,7 @@ export async function drainDeliveries(arena: Arena): Promise<void> {
   const worker = await arena.start('worker');
   let [seen, sinceMs] = [0, Date.now()];
   const nothingComes = async (): Promise<boolean> => {
-    const now = await readMeter(worker, 'seckill_batches_total');
+    const now = await readMetric(worker, 'seckill_batches_total');
     if (now !== seen) [seen, sinceMs] = [now, Date.now()];
     return Date.now() - sinceMs > HIDDEN_MS;
   };

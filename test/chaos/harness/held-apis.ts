@@ -1,7 +1,7 @@
 import type { Arena } from '../arena.js';
 import type { ProxiedServer } from '../proxied-server.js';
 import type { Buyers } from './buyers.js';
-import { sumMeter } from './meters.js';
+import { sumMetric } from './metrics.js';
 import type { Program } from './programs.js';
 
 /** How long half messages take where something has to happen between precheck and deduct. */
@@ -11,8 +11,8 @@ export const TRIES = { tries: 5 };
 /** One batch at a time, and time for those behind it. */
 const ONE_SLOT = { BATCH_IN_FLIGHT_MAX: '1', BATCH_WAIT_MAX_MS: '20000', ROCKETMQ_REQUEST_TIMEOUT_MS: '10000' };
 
-export const onTheWay = (apis: readonly Program[]): Promise<number> => sumMeter(apis, 'seckill_batches_in_flight');
-export const inQueue = (apis: readonly Program[]): Promise<number> => sumMeter(apis, 'seckill_queue_purchases');
+export const onTheWay = (apis: readonly Program[]): Promise<number> => sumMetric(apis, 'seckill_batches_in_flight');
+export const inQueue = (apis: readonly Program[]): Promise<number> => sumMetric(apis, 'seckill_queue_purchases');
 
 /** Apis that send one batch at a time; the way to the broker can be held, so that a crowd meets in one batch. */
 export class HeldApis {

@@ -1,8 +1,8 @@
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Arena } from '../arena.js';
-import type { BucketStanding } from '../../../src/core/ports/repair-ledger.js';
-import { createRepairLedger } from '../../../src/redis/repair-ledger.js';
+import type { BucketStanding } from '../../../src/core/ports/repair-store.js';
+import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { expectAtLeast } from './expect.js';
 import type { StackHands } from './stack-hands.js';
@@ -58,7 +58,7 @@ export async function biteOfLostWrites(
 
 /** How the only bucket of a sale stands against the server that has it. */
 export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStanding> {
-  const [standing] = await createRepairLedger(redis).standing([{ saleId, bucket: 0 }]);
+  const [standing] = await createRepairStore(redis).standing([{ saleId, bucket: 0 }]);
   return standing as BucketStanding;
 }
 

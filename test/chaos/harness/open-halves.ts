@@ -1,8 +1,8 @@
 import { newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
-import { silentChannelMeters } from '../../../src/core/ports/channel-meters.js';
+import { silentChannelMetrics } from '../../../src/core/ports/channel-metrics.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
 import { withBrokerSetting } from './broker-settings.js';
 import { expectEqual } from './expect.js';
@@ -17,14 +17,14 @@ const PARALLEL = 64;
  * that died between the two. Their producer is gone afterwards, so that others are asked.
  */
 export async function leaveHalvesOpen(stack: StackHands, saleId: string, count: number): Promise<void> {
-  const ledger = createStockLedger(stack.redis, silentLog);
+  const store = createStockStore(stack.redis, silentLog);
   await withDumbProducer(stack, async (channel) => {
     let next = 0;
     const hand = async (): Promise<void> => {
       while (next < count) {
         const batch = batchOf(saleId, `half-${next++}`);
-        await store(batch, channel);
-        expectEqual(await ledger.deduct(batch), { outcome: 'deducted' }, 'deduct');
+        await sendUntilStored(batch, channel);
+        expectEqual(await store.deduct(batch), { outcome: 'deducted' }, 'deduct');
       }
     };
     await Promise.all(Array.from({ length: PARALLEL }, hand));
@@ -43,7 +43,7 @@ export async function drainHalfMessages(stack: StackHands): Promise<void> {
   const last = batchOf('0', 'nobody'); // those before it in the queue have been asked about at least as often
   await withDumbProducer(stack, (channel) =>
     withBrokerSetting(stack, 'transactionCheckMax', 1, async () => {
-      await store(last, channel);
+      await sendUntilStored(last, channel);
       await until('old half messages are given up', () => isGivenUp(stack, last.batchId), GIVEN_UP_WITHIN_MS, 500);
     }),
   );
@@ -53,7 +53,7 @@ export async function drainHalfMessages(stack: StackHands): Promise<void> {
 async function withDumbProducer(stack: StackHands, work: (channel: PurchaseChannel) => Promise<void>): Promise<void> {
   const channel = await createPurchaseChannel({
     ...{ endpoint: stack.env.ROCKETMQ_ENDPOINT, requestTimeoutMs: 10_000, log: silentLog },
-    ...{ checkBack: () => Promise.resolve('no_answer'), checksInParallel: 1, meters: silentChannelMeters },
+    ...{ checkBack: () => Promise.resolve('no_answer'), checksInParallel: 1, metrics: silentChannelMetrics },
   });
   try {
     await work(channel);
@@ -62,7 +62,7 @@ async function withDumbProducer(stack: StackHands, work: (channel: PurchaseChann
   }
 }
 
-async function store(batch: Batch, channel: PurchaseChannel): Promise<void> {
+async function sendUntilStored(batch: Batch, channel: PurchaseChannel): Promise<void> {
   const half = await channel.sendHalf(batch);
   if (typeof half === 'string') throw new Error(`a half message was not stored: ${half}`);
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
-import type { SaleDesk } from '../../../src/sales/sale-desk.js';
+import type { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import type { StackHands } from './stack-hands.js';
 
 /** Who opens the sales of tests. */
@@ -9,7 +9,10 @@ const ACTOR = 'a-test';
 export type SaleParts = Partial<NewSale>;
 
 /** A sale in the book, not warmed: ten units, one a buyer, its window wide around now. */
-export function draftSale({ desk }: { readonly desk: Pick<SaleDesk, 'create'> }, parts: SaleParts = {}): Promise<Sale> {
+export function draftSale(
+  { admin }: { readonly admin: Pick<SaleAdmin, 'create'> },
+  parts: SaleParts = {},
+): Promise<Sale> {
   const nowMs = Date.now();
   const sale = {
     sku: `test-${randomBytes(6).toString('hex')}`,
@@ -22,14 +25,14 @@ export function draftSale({ desk }: { readonly desk: Pick<SaleDesk, 'create'> },
     closesAtMs: nowMs + 3_600_000,
     ...parts,
   };
-  return desk.create(sale, ACTOR);
+  return admin.create(sale, ACTOR);
 }
 
 /** The same, warmed and open. */
-export async function openSale(stack: Pick<StackHands, 'desk'>, parts: SaleParts = {}): Promise<Sale> {
+export async function openSale(stack: Pick<StackHands, 'admin'>, parts: SaleParts = {}): Promise<Sale> {
   const { saleId } = await draftSale(stack, parts);
-  await stack.desk.warm(saleId, ACTOR);
-  const opened = await stack.desk.open(saleId, ACTOR);
+  await stack.admin.warm(saleId, ACTOR);
+  const opened = await stack.admin.open(saleId, ACTOR);
   if (opened.outcome !== 'done') throw new Error(`sale ${saleId} could not be opened: ${opened.outcome}`);
   return opened.sale;
 }

@@ -1,10 +1,10 @@
 import type { StackHands } from './stack-hands.js';
 
-type Book = Pick<StackHands, 'mysql'>;
+type Repository = Pick<StackHands, 'mysql'>;
 
 /** Rows of a sale in the orders table, the failed ones too; of these buyers only, if given. */
 export async function rowsOf(
-  { mysql }: Book,
+  { mysql }: Repository,
   saleId: string,
   userIds: readonly string[] | null = null,
 ): Promise<number> {
@@ -15,12 +15,12 @@ export async function rowsOf(
 }
 
 /** Messages of a sale that used their retries up. */
-export async function deadLettersOf({ mysql }: Book, saleId: string): Promise<number> {
+export async function deadLettersOf({ mysql }: Repository, saleId: string): Promise<number> {
   return (await mysql.query('SELECT id FROM dead_letters WHERE sale_id = ?', [saleId])).length;
 }
 
 /** Rows of the outbox that tell of the batch which was recorded most often; 1 when each was recorded once. */
-export async function recordedTimes({ mysql }: Book, saleId: string): Promise<number> {
+export async function recordedTimes({ mysql }: Repository, saleId: string): Promise<number> {
   const rows = await mysql.query<{ copies: string }>(
     "SELECT COUNT(*) AS copies FROM outbox WHERE kind = 'batch_recorded' AND payload LIKE ? GROUP BY `key`",
     [`%"saleId":"${saleId}"%`],

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch } from '../../../src/core/batch.js';
 import { composeOrderId } from '../../../src/core/order-id.js';
-import { createOrderBook } from '../../../src/mysql/order-book.js';
+import { createOrderRepository } from '../../../src/mysql/order-repository.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { createSettlementLedger } from '../../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createBatchStore } from '../../../src/redis/batch-store.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { StackHands } from './stack-hands.js';
 
 export interface RecordedBatch {
@@ -46,7 +46,7 @@ export async function holdBatch(stack: StackHands, saleId: string, size: number)
     ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
     ...{ createdAtMs: Date.now(), trace: '', purchases },
   });
-  const { outcome } = await createStockLedger(stack.redis, silentLog).deduct(batch);
+  const { outcome } = await createStockStore(stack.redis, silentLog).deduct(batch);
   if (outcome !== 'deducted') throw new Error(`deduct: ${outcome}`);
   const nowMs = Date.now();
   const orders = purchases.map((purchase, i) => ({
@@ -57,14 +57,20 @@ export async function holdBatch(stack: StackHands, saleId: string, size: number)
     orderIds: orders.map(({ orderId }) => orderId),
     userIds: purchases.map(({ userId }) => userId),
     async record(paymentWindowMs): Promise<void> {
-      const book = createOrderBook(stack.mysql);
-      const terms = await book.termsOf([saleId]);
-      const written = await book.write({ terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs });
+      const repository = createOrderRepository(stack.mysql);
+      const terms = await repository.termsOf([saleId]);
+      const written = await repository.write({
+        terms,
+        orders,
+        releases: [],
+        oneByOne: new Set<string>(),
+        paymentWindowMs,
+      });
       if (written.outcome !== 'written') throw new Error(`write: ${written.outcome}`);
     },
     settle(): Promise<void> {
       const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
-      return createSettlementLedger(stack.redis).settle([{ batch, orders: settled }]);
+      return createBatchStore(stack.redis).settle([{ batch, orders: settled }]);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sale } from '../../../src/core/sale.js';
-import { createRepairLedger } from '../../../src/redis/repair-ledger.js';
+import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { expectAtMost } from './expect.js';
 import type { StackHands } from './stack-hands.js';
@@ -73,11 +73,11 @@ export class RecoveryWatch {
     const { redis, audit } = this.#stack;
     const { saleId } = sale;
     const refs = Array.from({ length: sale.buckets }, (_, bucket) => ({ saleId, bucket }));
-    const standings = await createRepairLedger(redis).standing(refs);
+    const standings = await createRepairStore(redis).standing(refs);
     if (standings.some(({ state, stamped }) => state === null || state === 'repair' || !stamped)) return false;
     const keys = refs.map(bucketKeys);
     const old = await Promise.all(keys.map(({ pending }) => redis.redis.zcount(pending, '-inf', this.endedMs)));
-    if (old.some((count) => count > 0) || (await audit.book.undoneReleases(saleId)) > 0) return false;
+    if (old.some((count) => count > 0) || (await audit.repository.undoneReleases(saleId)) > 0) return false;
     if (!(await this.#everyRowIsThere(saleId))) return false;
     const newer = await Promise.all(keys.map(({ pending }) => redis.redis.zcard(pending)));
     return newer.some((count) => count > 0) || (await this.#booksAgree(saleId, keys));
@@ -100,7 +100,7 @@ export class RecoveryWatch {
   /** Every unit is sold or for sale. */
   async #booksAgree(saleId: string, keys: readonly { readonly stock: string }[]): Promise<boolean> {
     const left = await Promise.all(keys.map(({ stock }) => this.#stack.redis.redis.get(stock)));
-    const sale = await this.#stack.audit.book.findSale(saleId);
+    const sale = await this.#stack.audit.repository.findSale(saleId);
     return sale !== null && sale.stock - sale.sold === left.reduce((sum, units) => sum + Number(units), 0);
   }
 }

@@ -1,19 +1,19 @@
-import { createBookAudit } from '../../../src/mysql/book-audit.js';
+import { createOrderAudit } from '../../../src/mysql/order-audit.js';
 import { openMysqlPool, type MysqlPool } from '../../../src/mysql/pool.js';
-import { createSaleBook } from '../../../src/mysql/sale-book.js';
+import { createSaleRepository } from '../../../src/mysql/sale-repository.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { CheckPorts } from '../../invariants/check-sale.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
-import { createLedgerAudit } from '../../invariants/redis-snapshot.js';
-import { createSaleCardCache } from '../../../src/redis/sale-card-cache.js';
-import { createSaleLedger } from '../../../src/redis/sale-ledger.js';
-import { SaleDesk } from '../../../src/sales/sale-desk.js';
+import { createBucketAudit } from '../../invariants/redis-snapshot.js';
+import { createSaleSnapshotCache } from '../../../src/redis/sale-snapshot-cache.js';
+import { createSaleStore } from '../../../src/redis/sale-store.js';
+import { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import type { StackEnv } from '../../../deploy/local/stack/env.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { openStack, type Stack } from '../../../deploy/local/stack/stack.js';
 
-const CARD_CACHE_MS = 5000;
+const SNAPSHOT_CACHE_MS = 5000;
 /** Nothing is proved by how fast the hands are, and a machine that boots a broker leaves them little. */
 const REPLY_TIMEOUT_MS = 10_000;
 
@@ -24,7 +24,7 @@ export interface StackHands {
   readonly env: StackEnv;
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
-  readonly desk: SaleDesk;
+  readonly admin: SaleAdmin;
   readonly audit: CheckPorts;
   close(): Promise<void>;
 }
@@ -47,12 +47,12 @@ export async function openHands(dir: string, env: StackEnv): Promise<StackHands>
   const mysql = openMysqlPool({ url: env.MYSQL_URL, poolMax: 4, queryTimeoutMs: REPLY_TIMEOUT_MS });
   return {
     ...{ servers, env, redis, mysql },
-    desk: new SaleDesk({
-      book: createSaleBook(mysql),
-      ledger: createSaleLedger(redis),
-      cache: createSaleCardCache(redis, { ttlMs: CARD_CACHE_MS }),
+    admin: new SaleAdmin({
+      repository: createSaleRepository(mysql),
+      store: createSaleStore(redis),
+      cache: createSaleSnapshotCache(redis, { ttlMs: SNAPSHOT_CACHE_MS }),
     }),
-    audit: { ledger: createLedgerAudit(redis), book: createBookAudit(mysql) },
+    audit: { store: createBucketAudit(redis), repository: createOrderAudit(mysql) },
     async close(): Promise<void> {
       await redis.close();
       await mysql.close();

@@ -1,7 +1,7 @@
 import { newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import { expectEqual } from './expect.js';
 import type { StackHands } from './stack-hands.js';
 
@@ -19,7 +19,7 @@ export async function deductBatch(
       purchases: userIds.map((userId) => ({ userId, requestId: 'k1', quantity: 1 })),
     },
   });
-  expectEqual(await createStockLedger(redis, silentLog).deduct(batch), { outcome: 'deducted' }, 'deduct');
+  expectEqual(await createStockStore(redis, silentLog).deduct(batch), { outcome: 'deducted' }, 'deduct');
   return batch;
 }
 

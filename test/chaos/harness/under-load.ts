@@ -23,7 +23,7 @@ export async function underLoad(
   const [okBefore, unknownBefore] = [opLog.count('ok'), opLog.count('unknown')];
   const load = buyers.startLoad({ parallel, pauseMs: 5, tries: 1, prefix });
   await arena.until('the load is on', () => opLog.count('ok') - okBefore > accepted, 30_000);
-  const open = (): Promise<number> => arena.stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+  const open = (): Promise<number> => arena.stack.audit.store.pendingCount({ saleId, bucket: 0 });
   await arena.until('a batch is open', async () => (await open()) > 0); // a moment later it may not be any more
   await happens();
   await load.stop();

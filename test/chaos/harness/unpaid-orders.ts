@@ -1,10 +1,10 @@
 import { newBatchId, sealBatch } from '../../../src/core/batch.js';
 import { composeOrderId } from '../../../src/core/order-id.js';
 import type { Sale } from '../../../src/core/sale.js';
-import { createOrderBook } from '../../../src/mysql/order-book.js';
+import { createOrderRepository } from '../../../src/mysql/order-repository.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { createSettlementLedger } from '../../../src/redis/settlement-ledger.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createBatchStore } from '../../../src/redis/batch-store.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import { userIds } from './buyers.js';
 import { expectEqual } from './expect.js';
 import { openSale } from './open-sale.js';
@@ -25,10 +25,10 @@ export async function soldToUnpaid(
 ): Promise<{ readonly sale: Sale; readonly saleId: string; readonly dueMs: number }> {
   const sale = await openSale(stack, { stock: count });
   const { saleId } = sale;
-  const ledger = createStockLedger(stack.redis, silentLog);
-  const settlement = createSettlementLedger(stack.redis);
-  const book = createOrderBook(stack.mysql);
-  const terms = await book.termsOf([saleId]);
+  const store = createStockStore(stack.redis, silentLog);
+  const settlement = createBatchStore(stack.redis);
+  const repository = createOrderRepository(stack.mysql);
+  const terms = await repository.termsOf([saleId]);
   const nowMs = Date.now();
   const users = userIds(count);
   for (let from = 0; from < count; from += BATCH) {
@@ -37,14 +37,14 @@ export async function soldToUnpaid(
       ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
       ...{ createdAtMs: nowMs, trace: '', purchases },
     });
-    expectEqual(await ledger.deduct(batch), { outcome: 'deducted' }, 'deduct');
+    expectEqual(await store.deduct(batch), { outcome: 'deducted' }, 'deduct');
     const orders = purchases.map((purchase, index) => {
       const nth = from + index;
       const orderId = composeOrderId(nowMs - Math.floor(nth / 256), SLOT, purchase.userId, nth % 256);
       return { orderId, batch, purchase, failure: null };
     });
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs };
-    expectEqual((await book.write(plan)).outcome, 'written', 'write');
+    expectEqual((await repository.write(plan)).outcome, 'written', 'write');
     const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ userId, requestId, orderId }));
     await settlement.settle([{ batch, orders: settled }]);
   }

@@ -4,7 +4,7 @@ import { isGivenUp, openForMs } from '../harness/half-messages.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import { clockStep } from '../harness/preload.js';
 import type { Program } from '../harness/programs.js';
 import { markersOf } from '../harness/stack-hands.js';
@@ -27,7 +27,7 @@ const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 const GIVEN_UP_MS = 60_000;
 
 const pendingIn = async ({ stack }: Arena, saleId: string): Promise<readonly string[]> =>
-  (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
+  (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
 
 /** Sets the clock of a running api wrong, and waits until its `/readyz` says by how much. */
 async function setWrong(arena: Arena, api: Program, stepMs: number): Promise<void> {
@@ -116,7 +116,7 @@ const LONG_AGO: Row = {
     const keeper = await arena.start('keeper', { env: { REDRIVE_AFTER_MS: '1000', KEEPER_EVERY_MS: '200' } });
     arena.faultEnded();
     await arena.until('it becomes orders', async () => (await pendingIn(arena, saleId)).length === 0, 40_000);
-    expectAtLeast(await readMeter(keeper, 'seckill_redriven_batches_total'), 1, 'batches re-driven');
+    expectAtLeast(await readMetric(keeper, 'seckill_redriven_batches_total'), 1, 'batches re-driven');
     const figures = { rows: users.length, sold: users.length, failedRows: 0 };
     expectFields(await arena.rest(saleId), figures, 'an order for each yes');
   },
@@ -153,7 +153,7 @@ async function untilFlagged(arena: Arena, api: Program, { opLog }: Buyers): Prom
   let [batches, refused] = [Number.NaN, 0];
   const isFlagged = async (): Promise<boolean> => {
     const batchesBefore = batches;
-    batches = await readMeter(api, 'seckill_batches_total');
+    batches = await readMetric(api, 'seckill_batches_total');
     if (batches !== batchesBefore) refused = opLog.soldOut.size;
     return opLog.soldOut.size > refused + 10;
   };

@@ -57,7 +57,7 @@ const ORDERS_LOST: Row = {
     const lost = random.shuffled(users).slice(0, random.whole(1, 4)).sort();
     const rows = await forget(stack, saleId, lost);
     const count = users.length - lost.length;
-    const rowsNow = async (): Promise<number> => (await stack.audit.book.findSale(saleId))?.sold ?? Number.NaN;
+    const rowsNow = async (): Promise<number> => (await stack.audit.repository.findSale(saleId))?.sold ?? Number.NaN;
     await arena.bite(`${lost.length} settled orders are gone`, async () => (await rowsNow()) === count);
 
     const later = arena.buyers(saleId, [api]); // who saw his order before sees it pending now: decision 10
@@ -121,7 +121,7 @@ const UNITS_ADDED: Row = {
     const open = await reconcileSale(stack, api, saleId, { apply: true });
     expectEqual(open.jobs, [], 'no script sets the stock of an open sale');
 
-    await stack.desk.close(saleId, OPERATOR);
+    await stack.admin.close(saleId, OPERATOR);
     const closed = await reconcileSale(stack, api, saleId, { apply: true });
     expectEqual(
       closed.jobs.filter((job) => job.startsWith('drift')),

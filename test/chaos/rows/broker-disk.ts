@@ -7,7 +7,7 @@ import { batchesAtBroker, brokerStore, createTopics, startBroker } from '../harn
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import type { Program } from '../harness/programs.js';
 import { fillVolume, freeVolume, mountRefusal, mountVolume, unmountBelow } from '../harness/small-volume.js';
 import type { Row } from '../row.js';
@@ -76,7 +76,7 @@ const FULL: Row = {
     const told = async (): Promise<boolean> => /disk is full/.test((await complaintOf(api)) ?? '');
     await arena.bite('the broker refused messages and /readyz told its disk is full', told, NOTICES_MS);
     const unitsLeft = async (): Promise<number> =>
-      (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.unitsLeft ?? Number.NaN;
+      (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft ?? Number.NaN;
     const refused = opLog.count('fail');
     await arena.until('buyers are refused', () => opLog.count('fail') > refused + 50);
     const during = await unitsLeft();
@@ -130,7 +130,7 @@ const DELETED: Row = {
     const buyers = arena.buyers(saleId, [api]);
     const users = userIds(random.whole(20, 60));
     for (const answer of await buyers.rush(users, 8)) expectEqual(answer?.status, 202, 'the purchase');
-    const { pending = [] } = (await stack.audit.ledger.snapshot({ saleId, bucket: 0 })) ?? {};
+    const { pending = [] } = (await stack.audit.store.snapshot({ saleId, bucket: 0 })) ?? {};
     const known = async (): Promise<number> => batchesAtBroker(stack, pending);
     await arena.until('every batch is committed', async () => (await known()) === pending.length);
 
@@ -144,7 +144,7 @@ const DELETED: Row = {
     arena.faultEnded();
     const [keeper] = await Promise.all([arena.start('keeper', { env: REDRIVE_ENV }), arena.start('worker')]);
     expectFields(await arena.rest(saleId), { rows: users.length, failedRows: 0 }, 'one order each');
-    const redriven = await readMeter(keeper, 'seckill_redriven_batches_total');
+    const redriven = await readMetric(keeper, 'seckill_redriven_batches_total');
     expectAtLeast(redriven, pending.length, 'batches published again');
     expectEqual((await buyers.buy('late', { tries: 5 }))?.status, 202, 'the next purchase');
   },

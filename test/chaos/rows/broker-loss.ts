@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { batchesAtBroker, brokerStore, createTopics, killBroker, startBroker } from '../harness/broker-hands.js';
 import { expectAtLeast, expectEqual } from '../harness/expect.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import type { StackHands } from '../harness/stack-hands.js';
 import { undoneRows } from '../harness/undone-rows.js';
 import type { Row } from '../row.js';
@@ -43,7 +43,7 @@ const STORE: Row = {
     // batches heap up in the broker
     worker.signal('SIGSTOP');
     const pending = async (): Promise<readonly string[]> =>
-      (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
+      (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
     await arena.until('batches wait for the worker', async () => (await pending()).length > WAITING, 30_000);
     await killBroker(arena);
     const refused = opLog.count('fail');
@@ -62,7 +62,7 @@ const STORE: Row = {
     await arena.until('the same programs sell again', () => opLog.count('ok') > okBefore + 100, SELLS_AGAIN_MS);
     await load.stop();
     expectAtLeast((await arena.rest(saleId)).rows, opLog.count('ok'), 'rows');
-    const redriven = await readMeter(keeper, 'seckill_redriven_batches_total');
+    const redriven = await readMetric(keeper, 'seckill_redriven_batches_total');
     expectAtLeast(redriven, lost.length - IN_HAND, 'batches published again');
     await buyers.askAgain();
     expectEqual((await arena.rest(saleId)).rows, opLog.count('ok'), 'rows and buyers who heard yes');

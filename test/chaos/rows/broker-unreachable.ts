@@ -3,7 +3,7 @@ import type { Arena } from '../arena.js';
 import { killBroker, startBroker } from '../harness/broker-hands.js';
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import { atScriptCall } from '../harness/script-calls.js';
 import type { Row } from '../row.js';
 
@@ -49,10 +49,10 @@ const PROXY_KILLED: Row = {
     const users = userIds(random.whole(2, 6));
     atScriptCall(redis.proxy, 'deduct', () => killBroker(arena));
     await buyers.rush(users, users.length);
-    const lostCommits = (): Promise<number> => readMeter(api, 'seckill_half_end_failures_total{verb="commit"}');
+    const lostCommits = (): Promise<number> => readMetric(api, 'seckill_half_end_failures_total{verb="commit"}');
     await arena.bite('the commit found no proxy', async () => (await lostCommits()) > 0);
     expectAtLeast(buyers.opLog.count('ok'), 1, 'buyers who heard yes: their units are held');
-    const pending = (): Promise<number> => stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+    const pending = (): Promise<number> => stack.audit.store.pendingCount({ saleId, bucket: 0 });
     const open = await pending();
     expectAtLeast(open, 1, 'batches deducted and not committed');
     const said = await refusalOfNewApi(arena);
@@ -64,9 +64,9 @@ const PROXY_KILLED: Row = {
     await startBroker(stack);
     arena.faultEnded();
     await arena.until('the check-back commits', async () => (await pending()) === 0, CHECK_BACK_MS);
-    const answered = await readMeter(api, 'seckill_check_backs_total{answer="commit"}');
+    const answered = await readMetric(api, 'seckill_check_backs_total{answer="commit"}');
     expectAtLeast(answered, open, 'questions that the same api answered with commit');
-    const rescued = await readMeter(worker, 'seckill_deliveries_checked_back_total');
+    const rescued = await readMetric(worker, 'seckill_deliveries_checked_back_total');
     expectAtLeast(rescued, open, 'messages that came by check-back');
     for (const again of await buyers.rush(users, users.length, { tries: 20 })) {
       expectOneOf(again?.status, [200, 202], 'the answer to the same key');

@@ -35,7 +35,7 @@ const SALES: Row = {
 
     await killBroker(arena);
     const unitsLeft = async (): Promise<number> =>
-      (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.unitsLeft ?? Number.NaN;
+      (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft ?? Number.NaN;
     const refusedBefore = opLog.count('fail');
     await arena.until('buyers are refused', () => opLog.count('fail') > refusedBefore + 50);
     const during = await unitsLeft();

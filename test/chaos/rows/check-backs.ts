@@ -1,7 +1,7 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
 import { markersOf } from '../harness/stack-hands.js';
@@ -17,7 +17,7 @@ const DRAIN_MS = 10_000;
 const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 const settledIn = async ({ stack }: Arena, saleId: string): Promise<boolean> =>
-  (await stack.audit.ledger.pendingCount({ saleId, bucket: 0 })) === 0;
+  (await stack.audit.store.pendingCount({ saleId, bucket: 0 })) === 0;
 
 /** An api dies with a batch that is deducted and not committed; then none runs. @returns its buyers */
 async function leaveOneOpen(arena: Arena, saleId: string): Promise<Buyers> {
@@ -32,7 +32,7 @@ async function leaveOneOpen(arena: Arena, saleId: string): Promise<Buyers> {
 
 /** An api that could not find out has told the broker so. */
 function noAnswerGiven(arena: Arena, api: Program): Promise<void> {
-  const none = (): Promise<number> => readMeter(api, 'seckill_check_backs_total{answer="no_answer"}');
+  const none = (): Promise<number> => readMetric(api, 'seckill_check_backs_total{answer="no_answer"}');
   return arena.until('the broker got no answer', async () => (await none()) > 0);
 }
 
@@ -171,12 +171,12 @@ const STALL: Row = {
     const isAborted = async (): Promise<boolean> => (await aborted()).length > 0;
     await arena.bite('the check-back aborted the batch of an api that sleeps', isAborted, CHECK_BACK_MS);
     const before = await aborted();
-    expectEqual((await arena.stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.unitsLeft, STOCK, 'units left');
+    expectEqual((await arena.stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft, STOCK, 'units left');
     sleeper.signal('SIGCONT');
     awake = true;
     arena.faultEnded();
     await answers;
-    const inFlight = (): Promise<number> => readMeter(sleeper, 'seckill_batches_in_flight');
+    const inFlight = (): Promise<number> => readMetric(sleeper, 'seckill_batches_in_flight');
     await arena.until('every late deduct has its answer', async () => (await inFlight()) === 0, 40_000);
     const after = await markersOf(arena.stack, saleId);
     for (const id of before) expectEqual(after.get(id), 'aborted', `the marker of ${id}, which never changes`);

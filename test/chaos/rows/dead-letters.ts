@@ -1,6 +1,6 @@
 import { newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import { createRedriveChannel } from '../../../src/rocketmq/redrive-channel.js';
 import type { Arena } from '../arena.js';
 import { userIds } from '../harness/buyers.js';
@@ -16,7 +16,7 @@ import type { Row } from '../row.js';
 /** Six tries, which the broker spaces by 2 to 5 s whatever is asked, then its dead-letter topic. */
 const DEAD_LETTER_MS = 90_000;
 
-interface Letter {
+interface DeadLetter {
   readonly batch_id: string;
   readonly origin_topic: string;
   readonly reason: string;
@@ -36,7 +36,7 @@ function batchOf(saleId: string, users: readonly string[]): Batch {
 /** Deducts a batch as an api does. */
 async function deducted(arena: Arena, saleId: string, users: readonly string[]): Promise<Batch> {
   const batch = batchOf(saleId, users);
-  const verdict = await createStockLedger(arena.stack.redis, silentLog).deduct(batch);
+  const verdict = await createStockStore(arena.stack.redis, silentLog).deduct(batch);
   expectEqual(verdict.outcome, 'deducted', 'deduct');
   return batch;
 }
@@ -50,8 +50,8 @@ async function publish(arena: Arena, batches: readonly Batch[]): Promise<void> {
   }
 }
 
-const lettersOf = ({ stack }: Arena, batchId: string): Promise<Letter[]> =>
-  stack.mysql.query<Letter>(
+const deadLettersOf = ({ stack }: Arena, batchId: string): Promise<DeadLetter[]> =>
+  stack.mysql.query<DeadLetter>(
     'SELECT batch_id, origin_topic, reason, state, attempts, body FROM dead_letters WHERE batch_id = ?',
     [batchId],
   );
@@ -79,10 +79,10 @@ const POISON: Row = {
     };
     await publish(arena, arena.random.shuffled([...Object.values(poison), good]));
     for (const [reason, { batchId, body }] of Object.entries(poison)) {
-      const letter = (): Promise<Letter | undefined> => lettersOf(arena, batchId).then(([first]) => first);
-      await arena.bite(`${reason} was parked`, async () => (await letter()) !== undefined);
+      const deadLetter = (): Promise<DeadLetter | undefined> => deadLettersOf(arena, batchId).then(([first]) => first);
+      await arena.bite(`${reason} was parked`, async () => (await deadLetter()) !== undefined);
       const expected = { reason, body, state: 'parked', origin_topic: 'seckill-purchase-redrive' };
-      expectFields((await letter()) as Letter, expected, `the letter ${reason}`);
+      expectFields((await deadLetter()) as DeadLetter, expected, `the letter ${reason}`);
     }
     arena.faultEnded();
     expectFields(await arena.rest(saleId), { rows: 3, sold: 3, unitsLeft: 7 }, 'the good batch');
@@ -123,22 +123,22 @@ const REFUSED: Row = {
     const { api, workers } = await arena.survivors();
     const [refused, healthy] = [await arena.openSale(), await arena.openSale({ stock: 1000 })];
     const [unlucky, lucky] = [arena.buyers(refused.saleId, [api]), arena.buyers(healthy.saleId, [api])];
-    const letter = await parkedByTrigger(arena, refused.saleId, async () => {
+    const deadLetter = await parkedByTrigger(arena, refused.saleId, async () => {
       const retriesBefore = await counted(workers, 'seckill_deliveries_total', 'retry');
       const load = lucky.startLoad({ parallel: 2, pauseMs: 100 });
       expectEqual((await unlucky.buy('ann'))?.status, 202, 'the purchase that will be refused');
-      const [batchId = ''] = (await stack.audit.ledger.snapshot({ saleId: refused.saleId, bucket: 0 }))?.pending ?? [];
-      const one = await found('the dead letter', async () => (await lettersOf(arena, batchId))[0], DEAD_LETTER_MS);
+      const [batchId = ''] = (await stack.audit.store.snapshot({ saleId: refused.saleId, bucket: 0 }))?.pending ?? [];
+      const one = await found('the dead letter', async () => (await deadLettersOf(arena, batchId))[0], DEAD_LETTER_MS);
       await load.stop();
       const tries = (await counted(workers, 'seckill_deliveries_total', 'retry')) - retriesBefore;
       expectAtLeast(tries, 6, 'every try was made');
       return one;
     });
     const expected = { reason: 'retries_exhausted', state: 'parked', origin_topic: 'seckill-purchase' };
-    expectFields(letter, expected, 'the letter');
-    const ledger = () => stack.audit.ledger.snapshot({ saleId: refused.saleId, bucket: 0 });
-    await arena.bite('the batch is parked and out of pending', async () => (await ledger())?.pending.length === 0);
-    expectEqual((await ledger())?.unitsLeft, 9, 'units left while it is parked');
+    expectFields(deadLetter, expected, 'the letter');
+    const store = () => stack.audit.store.snapshot({ saleId: refused.saleId, bucket: 0 });
+    await arena.bite('the batch is parked and out of pending', async () => (await store())?.pending.length === 0);
+    expectEqual((await store())?.unitsLeft, 9, 'units left while it is parked');
     expectEqual((await unlucky.status('ann')).json.status, 'pending', 'what its buyer sees');
     expectAtLeast((await arena.rest(healthy.saleId)).rows, 11, 'orders of other sales');
 
@@ -149,12 +149,12 @@ const REFUSED: Row = {
     expectFields(replay.lines[0] as object, done, 'the replay');
     expectEqual((await unlucky.status('ann')).json.status, 'ordered', 'what its buyer sees then');
     expectFields(await arena.rest(refused.saleId), { rows: 1, sold: 1, unitsLeft: 9 }, 'one order');
-    expectEqual((await lettersOf(arena, letter.batch_id)).length, 1, 'parked once');
+    expectEqual((await deadLettersOf(arena, deadLetter.batch_id)).length, 1, 'parked once');
   },
 };
 
 /** While `work` runs, MySQL refuses every order of the sale. */
-async function parkedByTrigger(arena: Arena, saleId: string, work: () => Promise<Letter>): Promise<Letter> {
+async function parkedByTrigger(arena: Arena, saleId: string, work: () => Promise<DeadLetter>): Promise<DeadLetter> {
   const { mysql } = arena.stack;
   const trigger = `refuse_sale_${saleId}`;
   await mysql.execute(

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expectBelow, expectEqual, expectFields } from '../harness/expect.js';
 import { inQueue, onTheWay } from '../harness/held-apis.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import type { Row } from '../row.js';
 
 // G: more purchases than the way to the broker takes.
@@ -31,8 +31,8 @@ const QUEUE_FULL: Row = {
     await arena.until('the load is on', () => opLog.count('ok') > before, 30_000);
     const rush = buyers.startLoad({ parallel: 160, pauseMs: 20, tries: 1, prefix: 'rush' });
     await arena.until('ten times as many', () => opLog.requests > 1000, 30_000);
-    const sent = () => readMeter(api, 'seckill_half_send_seconds_count');
-    const overloaded = () => readMeter(api, 'seckill_http_answers_total{route="purchase",code="overloaded"}');
+    const sent = () => readMetric(api, 'seckill_half_send_seconds_count');
+    const overloaded = () => readMetric(api, 'seckill_http_answers_total{route="purchase",code="overloaded"}');
 
     const broker = stack.servers.server('proxy');
     broker.kill('SIGSTOP');
@@ -88,8 +88,8 @@ const EVERY_SLOT: Row = {
     const before = random.whole(100, 300);
     await arena.until('the load is on', () => opLog.count('ok') > before, 30_000);
     const hung = async (): Promise<number> =>
-      (await readMeter(api, 'seckill_half_send_seconds_count{outcome="outcome_unknown"}')) +
-      (await readMeter(api, 'seckill_half_end_failures_total'));
+      (await readMetric(api, 'seckill_half_send_seconds_count{outcome="outcome_unknown"}')) +
+      (await readMetric(api, 'seckill_half_end_failures_total'));
     const hungBefore = await hung();
     broker.proxy.fallSilent();
     await arena.bite('every slot hangs', async () => (await onTheWay([api])) === SLOTS);

@@ -60,7 +60,7 @@ const BEFORE_RESUBMIT: Row = {
     asked = other;
     expectEqual(rivals.opLog.count('ok'), 1, 'the purchase that used up a limit');
     expectEqual(buyers.opLog.count('unknown'), users.length + (first?.status === 202 ? 0 : 1), 'who does not know');
-    const { unitsLeft = Number.NaN } = (await arena.stack.audit.ledger.snapshot({ saleId, bucket: 0 })) ?? {};
+    const { unitsLeft = Number.NaN } = (await arena.stack.audit.store.snapshot({ saleId, bucket: 0 })) ?? {};
     expectEqual(unitsLeft, STOCK - 2, 'units left: those of the survivors were never held');
     await buyers.askAgain();
     const { rows, sold } = await arena.rest(saleId);
@@ -94,7 +94,7 @@ export const GROUP_COMMIT_ROWS: readonly Row[] = [
       await biteInTries(arena, 'purchases were under way and batches open', KILLS_MAX, async (tries) => {
         const rush = { parallel: 64, accepted: random.whole(400, 1200), prefix: `load-${tries}` };
         const { unheard } = await underLoad(arena, buyers, rush, killAll);
-        const open = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+        const open = await stack.audit.store.pendingCount({ saleId, bucket: 0 });
         apis = await startAll(arena);
         return unheard > 0 && open > 0;
       });

@@ -3,7 +3,7 @@ import { expectOneRequest, isYes, wordOf } from '../harness/answers.js';
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';
-import { readMeter, sumMeter } from '../harness/meters.js';
+import { readMetric, sumMetric } from '../harness/metrics.js';
 import type { Program } from '../harness/programs.js';
 import { sendRaw } from '../harness/raw-http.js';
 import type { Row } from '../row.js';
@@ -34,7 +34,7 @@ const ONE_KEY: Row = {
     );
     for (const answers of await Promise.all(presses)) expectOneRequest(answers, 'k1');
     await arena.bite('each api was asked', async () => {
-      const own = apis.slice(1).map((api) => readMeter(api, 'seckill_http_answers_total{route="purchase"}'));
+      const own = apis.slice(1).map((api) => readMetric(api, 'seckill_http_answers_total{route="purchase"}'));
       return (await Promise.all(own)).every((count) => count >= 30 * users.length);
     });
     arena.faultEnded();
@@ -67,9 +67,9 @@ const OTHER_QUANTITY: Row = {
     await Promise.all(users.map(race));
     await arena.bite('each api was asked, and one quantity of each buyer was refused', async () => {
       const asked = await Promise.all(
-        apis.map((api) => readMeter(api, 'seckill_http_answers_total{route="purchase"}')),
+        apis.map((api) => readMetric(api, 'seckill_http_answers_total{route="purchase"}')),
       );
-      const refused = await sumMeter(apis, 'seckill_http_answers_total{route="purchase",code="request_conflict"}');
+      const refused = await sumMetric(apis, 'seckill_http_answers_total{route="purchase",code="request_conflict"}');
       return asked.every((count) => count >= users.length) && refused === users.length;
     });
     const units = [...first.values()].reduce((sum, quantity) => sum + quantity, 0);
@@ -154,7 +154,7 @@ const FOREIGN: Row = {
     ]);
     await arena.bite('the api found nothing for eve, five times', async () => {
       const codes = ['order_not_found', 'purchase_not_found'];
-      const counts = codes.map((code) => readMeter(api, `seckill_http_answers_total{code="${code}"}`));
+      const counts = codes.map((code) => readMetric(api, `seckill_http_answers_total{code="${code}"}`));
       return (await Promise.all(counts)).join() === '3,2';
     });
     for (const { status } of foreign) expectEqual(status, 404, 'what is not hers');

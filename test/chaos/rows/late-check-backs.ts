@@ -6,7 +6,7 @@ import { biteInTries } from '../harness/bite-in-tries.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { isGivenUp } from '../harness/half-messages.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
 import { countDeductReplies } from '../harness/script-replies.js';
@@ -33,7 +33,7 @@ async function abortedIn({ stack }: Arena, saleId: string): Promise<string[]> {
 }
 
 const settledIn = async ({ stack }: Arena, saleId: string): Promise<boolean> =>
-  (await stack.audit.ledger.pendingCount({ saleId, bucket: 0 })) === 0;
+  (await stack.audit.store.pendingCount({ saleId, bucket: 0 })) === 0;
 
 async function batchesWithRows({ stack }: Arena, saleId: string): Promise<string[]> {
   const sql = 'SELECT DISTINCT batch_id FROM orders WHERE sale_id = ?';
@@ -153,7 +153,7 @@ const DEDUCTED_FIRST: Row = {
       return inTime;
     });
     await arena.until('its batch becomes orders', () => settledIn(arena, saleId), CHECK_BACK_MS);
-    const answered = async () => (await readMeter(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
+    const answered = async () => (await readMetric(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
     await arena.until('the check-back committed, too', answered);
     expectEqual(await abortedIn(arena, saleId), [], 'batches that were aborted');
     expectAtLeast(deducts(), 1, 'deducts that took units');
@@ -191,7 +191,7 @@ const NOBODY_THERE: Row = {
       unheldIds = [...sent];
       const second = await arena.start('api', { env, failPoint: 'after_deduct' });
       await killAt(arena, buyers, second, 'after_deduct', held);
-      heldIds = (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
+      heldIds = (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
       for (const batchId of [...unheldIds, ...heldIds]) {
         await arena.bite('the broker gave a half message up', () => isGivenUp(stack, batchId), GIVEN_UP_MS);
       }
@@ -203,7 +203,7 @@ const NOBODY_THERE: Row = {
     const keeper = await arena.start('keeper', { env: { REDRIVE_AFTER_MS: '1000', KEEPER_EVERY_MS: '200' } });
     arena.faultEnded();
     await arena.until('what holds units becomes orders', () => settledIn(arena, saleId), 40_000);
-    expectAtLeast(await readMeter(keeper, 'seckill_redriven_batches_total'), heldIds.length, 'batches re-driven');
+    expectAtLeast(await readMetric(keeper, 'seckill_redriven_batches_total'), heldIds.length, 'batches re-driven');
     expectEqual((await batchesWithRows(arena, saleId)).sort(), [...heldIds].sort(), 'batches with rows');
     expectFields(await arena.rest(saleId), { failedRows: 0 }, 'nothing failed');
     expectEqual([...(await markersOf(stack, saleId)).keys()].sort(), [...heldIds].sort(), 'batches with a marker');

@@ -1,11 +1,11 @@
 import { sealBatch } from '../../../src/core/batch.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import { wordOf } from '../harness/answers.js';
 import { userIds } from '../harness/buyers.js';
 import { expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { HALF_MS, HeldApis, TRIES } from '../harness/held-apis.js';
-import { readMeter, sumMeter } from '../harness/meters.js';
+import { readMetric, sumMetric } from '../harness/metrics.js';
 import type { Program } from '../harness/programs.js';
 import { atScriptCall } from '../harness/script-calls.js';
 import { markersOf } from '../harness/stack-hands.js';
@@ -38,12 +38,12 @@ const COMPETING: Row = {
     const answers = (await Promise.all(crowds)).flat();
     await arena.bite(
       'a batch that had passed precheck did not fit',
-      async () => (await sumMeter(apis, 'seckill_batches_total{verdict="refused"}')) >= 1,
+      async () => (await sumMetric(apis, 'seckill_batches_total{verdict="refused"}')) >= 1,
     );
     arena.faultEnded();
     expectEqual(answers.filter((answer) => wordOf(answer) === 'yes').length, UNITS, 'buyers who have a unit');
     for (const answer of answers) expectOneOf(wordOf(answer), ['yes', 'sold_out'], 'the answer');
-    const refused = await sumMeter(apis, 'seckill_batches_total{verdict="refused"}');
+    const refused = await sumMetric(apis, 'seckill_batches_total{verdict="refused"}');
     expectBelow(refused, 5, 'refused batches: each round ends somebody for good');
     expectFields(await arena.rest(saleId), { sold: UNITS + 2, unitsLeft: 0, failedRows: 0 }, 'every unit sold');
   },
@@ -81,7 +81,7 @@ const REFUSED_LATE: Row = {
     const around = (await Promise.all(neighbours)).flat();
     await arena.bite(
       'deduct refused a batch that precheck had let through',
-      async () => (await sumMeter(apis, 'seckill_batches_total{verdict="refused"}')) >= 1,
+      async () => (await sumMetric(apis, 'seckill_batches_total{verdict="refused"}')) >= 1,
     );
     arena.faultEnded();
     expectEqual(limit.map(wordOf).sort(), ['limit_reached', 'yes'], 'two keys beyond the limit');
@@ -129,7 +129,7 @@ const LOST_REFUSAL: Row = {
     arena.faultEnded();
     for (const answer of await crowd) expectEqual(wordOf(answer), 'yes', 'the answer to a neighbour');
     expectEqual([...usedUp, wordOf(await late)], ['yes', 'limit_reached'], 'two keys of the late buyer');
-    expectEqual(await readMeter(api, 'seckill_batches_total{verdict="aborted"}'), 1, 'batches decided aborted');
+    expectEqual(await readMetric(api, 'seckill_batches_total{verdict="aborted"}'), 1, 'batches decided aborted');
 
     const aborted = [...(await markersOf(stack, saleId))].filter(([, marker]) => marker === 'aborted');
     expectEqual(aborted.length, 1, 'aborted markers');
@@ -137,7 +137,7 @@ const LOST_REFUSAL: Row = {
       ...{ batchId: aborted[0]?.[0] ?? '', saleId, bucket: 0, epoch: 1, createdAtMs: Date.now(), trace: '' },
       purchases: users.map((userId) => ({ userId, requestId: 'k1', quantity: 1 })),
     });
-    const verdict = await createStockLedger(stack.redis, silentLog).deduct(again);
+    const verdict = await createStockStore(stack.redis, silentLog).deduct(again);
     expectEqual(verdict.outcome, 'aborted', 'a late copy of the refused deduct');
     expectFields(await arena.rest(saleId), { rows: users.length + 2, failedRows: 0 }, 'one order each');
   },

@@ -20,7 +20,7 @@ import { MYSQL_WRITE_ROWS } from './mysql-writes.js';
 import { MYSQL_ROWS } from './mysql.js';
 import { ORDER_END_ROWS } from './order-ends.js';
 import { ORDER_ID_ROWS } from './order-ids.js';
-import { ORDER_NEWS_ROWS } from './order-news.js';
+import { ORDER_NOTIFICATIONS_ROWS } from './order-notifications.js';
 import { RECONCILE_LIVE_ROWS } from './reconcile-live.js';
 import { RECONCILE_ROWS } from './reconcile.js';
 import { REDIS_EMPTY_ROWS } from './redis-empty.js';
@@ -33,7 +33,7 @@ import { REPAIR_KEEPS_ROWS } from './repair-keeps.js';
 import { REPAIR_MEETING_ROWS } from './repair-meetings.js';
 import { RESTART_ROWS } from './restart.js';
 import { RIVAL_ROWS } from './rivals.js';
-import { SCATTER_ROWS } from './scattered-sale.js';
+import { RESHARD_ROWS } from './resharded-sale.js';
 import { SECOND_STACK_ROWS } from './second-stack.js';
 import { SHARED_BATCH_ROWS } from './shared-batches.js';
 import { SLOW_CLIENT_ROWS } from './slow-clients.js';
@@ -51,7 +51,7 @@ export const ROWS: readonly Row[] = [
   ...SHARED_BATCH_ROWS,
   ...FULL_SLOT_ROWS,
   ...BUCKET_ROWS,
-  ...SCATTER_ROWS,
+  ...RESHARD_ROWS,
   ...REDIS_ROWS,
   ...REDIS_LOSS_ROWS,
   ...REDIS_EMPTY_ROWS,
@@ -67,7 +67,7 @@ export const ROWS: readonly Row[] = [
   ...MANY_HALVES_ROWS,
   ...SLOW_WORKER_ROWS,
   ...TOO_SLOW_WORKER_ROWS,
-  ...ORDER_NEWS_ROWS,
+  ...ORDER_NOTIFICATIONS_ROWS,
   ...EQUAL_IDENTITY_ROWS,
   ...MYSQL_ROWS,
   ...MYSQL_WRITE_ROWS,

@@ -82,20 +82,20 @@ const STARTS: Row = {
     });
     await takePort(arena, stack);
 
-    const stranger = await Bystander.start();
-    arena.atEnd(() => stranger.end());
-    plantStalePids(stack, stranger);
+    const anonymous = await Bystander.start();
+    arena.atEnd(() => anonymous.end());
+    plantStalePids(stack, anonymous);
     const nothing = await stack.run('down');
     expectEqual([nothing.code, nothing.stopped], [0, []], 'what `stack down` stopped');
-    await arena.bite('the pid of a stranger stood in every pid file', () => stranger.alive);
-    plantStalePids(stack, stranger);
+    await arena.bite('the pid of a stranger stood in every pid file', () => anonymous.alive);
+    plantStalePids(stack, anonymous);
     await startTwice(arena, stack);
 
     const down = await stack.run('down');
     expectEqual([down.code, [...(down.stopped as string[])].sort()], [0, [...SERVER_NAMES].sort()], 'what was stopped');
     const ours = new Set(claimedPorts(openStack({ dir }).ports).map(({ port }) => port));
     expectTrue(!listeningPorts().some(({ port }) => ours.has(port)), 'nobody listens on its ports any more');
-    expectTrue(stranger.alive, 'the stranger was never signalled');
+    expectTrue(anonymous.alive, 'the stranger was never signalled');
     arena.faultEnded();
   },
 };

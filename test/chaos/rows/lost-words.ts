@@ -15,9 +15,9 @@ const CHECK_BACK_MS = 80_000;
 const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 const pendingIn = ({ stack }: Arena, saleId: string): Promise<number> =>
-  stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+  stack.audit.store.pendingCount({ saleId, bucket: 0 });
 const unitsLeftIn = async ({ stack }: Arena, saleId: string): Promise<number> =>
-  (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.unitsLeft ?? Number.NaN;
+  (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft ?? Number.NaN;
 
 async function expectAborted(arena: Arena, saleId: string): Promise<void> {
   const aborted = async (): Promise<boolean> =>

@@ -1,6 +1,6 @@
 import { killBroker, startBroker } from '../harness/broker-hands.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
-import { readMeter, sumMeter } from '../harness/meters.js';
+import { readMetric, sumMetric } from '../harness/metrics.js';
 import { leaveHalvesOpen } from '../harness/open-halves.js';
 import type { Row } from '../row.js';
 
@@ -31,7 +31,7 @@ const MANY: Row = {
     ]);
     await leaveHalvesOpen(stack, halves.saleId, HALVES);
     await killBroker(arena);
-    const openNow = (): Promise<number> => stack.audit.ledger.pendingCount({ saleId: halves.saleId, bucket: 0 });
+    const openNow = (): Promise<number> => stack.audit.store.pendingCount({ saleId: halves.saleId, bucket: 0 });
     expectEqual(await openNow(), HALVES, 'open batches at the restart');
     await startBroker(stack);
 
@@ -44,7 +44,7 @@ const MANY: Row = {
     ]);
     const [cutOff, others] = [arena.buyers(shop.saleId, [deaf]), arena.buyers(shop.saleId, [api])];
     const load = others.startLoad({ parallel: 8, pauseMs: random.whole(20, 60), tries: 20 });
-    const left = HALVES - (await sumMeter([deaf, api], COMMITS));
+    const left = HALVES - (await sumMetric([deaf, api], COMMITS));
     const lost = (): boolean => proxy.droppedBytes > LOST_BYTES;
     await arena.bite(`questions for one api were lost while ${left} half messages were open`, lost, ALL_ENDED_MS);
 
@@ -54,8 +54,8 @@ const MANY: Row = {
     proxy.reset();
     arena.faultEnded();
     expectAtLeast(others.opLog.count('ok'), 100, 'purchases meanwhile');
-    expectAtLeast(await readMeter(api, COMMITS), left / 2, 'questions that the other api answered');
-    const rescued = await readMeter(worker, 'seckill_deliveries_checked_back_total');
+    expectAtLeast(await readMetric(api, COMMITS), left / 2, 'questions that the other api answered');
+    const rescued = await readMetric(worker, 'seckill_deliveries_checked_back_total');
     expectAtLeast(rescued, HALVES, 'messages that came by check-back');
     let tried = 0;
     const sells = async (): Promise<boolean> => (await cutOff.buy(`cut-off-${tried++}`))?.status === 202;

@@ -39,7 +39,7 @@ export const MYSQL_ROWS: readonly Row[] = [
       const okBefore = opLog.count('ok');
       await arena.until('the outage is over', () => outFor(OUTAGE_MS), OUTAGE_MS);
       expectAtLeast(opLog.count('ok'), okBefore + 1, 'purchases accepted meanwhile');
-      const waiting = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+      const waiting = await stack.audit.store.pendingCount({ saleId, bucket: 0 });
       expectAtLeast(waiting, 1, 'batches that wait');
       mariadb.kill('SIGCONT');
       arena.faultEnded();

@@ -125,7 +125,7 @@ async function killAfterCommit(arena: Arena, saleId: string, users: readonly str
   const point = 'worker_after_commit';
   for (let deaths = 0; deaths < DEATHS_MAX; deaths++) {
     await arena.diedAt(await arena.start('worker', { failPoint: point }), point, AGAIN_WITHIN_MS);
-    const requests = (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.requests;
+    const requests = (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.requests;
     const committed = (await ordersOf(stack, saleId)).filter(({ user_id: userId }) => users.includes(userId));
     const unsettled = committed.filter(({ user_id: userId }) => requests?.get(`${userId}/k1`)?.state === 'held');
     if (unsettled.length > 0) return unsettled;
@@ -152,7 +152,7 @@ const ENDED_BEFORE: Row = {
     expectAtLeast(committed.length, 1, 'orders that are committed and not settled');
     const { id, user_id: cancelled, batch_id: batchId } = random.pick(committed);
     expectEqual((await buyers.move('cancel', cancelled, id))?.status, 200, 'the cancellation');
-    const books = () => stack.audit.ledger.snapshot({ saleId, bucket: 0 });
+    const books = () => stack.audit.store.snapshot({ saleId, bucket: 0 });
     const stateOf = async (userId: string) => (await books())?.requests.get(`${userId}/k1`)?.state;
     const isPending = async () => (await books())?.pending.includes(batchId);
     await arena.bite('it is released', async () => (await stateOf(cancelled)) === 'released');

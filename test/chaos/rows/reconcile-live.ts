@@ -56,7 +56,7 @@ const OPEN_SALE: Row = {
       500,
     );
 
-    await stack.desk.pause(saleId, OPERATOR);
+    await stack.admin.pause(saleId, OPERATOR);
     expectEqual(
       (await reconcileSale(stack, api, saleId, { apply: true })).jobs,
       ['drift compensated'],
@@ -70,7 +70,7 @@ const OPEN_SALE: Row = {
 };
 
 async function closeAndTidy(arena: Arena, api: Program, saleId: string): Promise<void> {
-  await arena.stack.desk.close(saleId, OPERATOR);
+  await arena.stack.admin.close(saleId, OPERATOR);
   const tidied = async (): Promise<boolean> => {
     await reconcileSale(arena.stack, api, saleId, { apply: true });
     return (await markersOf(arena.stack, saleId)).size === 0; // those of rows that are old enough go

@@ -102,7 +102,7 @@ const RELEASE: Row = {
       expectTrue(await expired(arena, orderIds), 'the orders ended, and the message was not acked');
       await killKeeperAt(arena, 'release_before_done');
       expectEqual(await undoneRows(stack, 'release', saleId), 1, 'releases given back and not marked');
-      expectEqual((await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.unitsLeft, 10, 'units left');
+      expectEqual((await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft, 10, 'units left');
 
       await arena.start('keeper', { env: ENV });
       arena.faultEnded();
@@ -130,7 +130,7 @@ const MANY: Row = {
     await arena.until('some orders have ended', async () => (await ended()) > before, 60_000, 5);
     for (const program of programs.running) await program.crash();
     await victim.catch(() => undefined);
-    const [some, promised] = [await ended(), await stack.audit.book.undoneReleases(saleId)];
+    const [some, promised] = [await ended(), await stack.audit.repository.undoneReleases(saleId)];
     expectAtLeast(some, 1, 'orders that had ended');
     await arena.bite('a keeper was killed and left work', () => some < MANY_ORDERS || promised > 0);
 

@@ -1,6 +1,6 @@
 import { silentLog } from '../../../src/core/ports/log.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { Arena } from '../arena.js';
 import { userIds } from '../harness/buyers.js';
 import { RunningCommand, type CommandEnd } from '../harness/command.js';
@@ -42,9 +42,9 @@ function emptied(variant: string, what: string, lose: (arena: Arena, saleId: str
       await arena.bite('nothing of the sale is in Redis', () => state === null || state === 'repair');
       const refusedBefore = opLog.count('fail');
       const ref = { saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' };
-      const { decide } = createStockLedger(stack.redis, silentLog);
+      const { decide } = createStockStore(stack.redis, silentLog);
       expectEqual(await decide(ref), 'no_answer', 'what becomes of a batch');
-      expectEqual((await stack.desk.warm(saleId, OPERATOR)).outcome, 'wrong_state', 'warm, of a sale that sells');
+      expectEqual((await stack.admin.warm(saleId, OPERATOR)).outcome, 'wrong_state', 'warm, of a sale that sells');
       await arena.bite('buyers were refused', () => opLog.count('fail') > refusedBefore + 20);
       arena.faultEnded();
       await repaired(stack, saleId);
@@ -75,17 +75,17 @@ const WARMED_HALF: Row = {
     const command = new RunningCommand(['sale', 'warm', saleId], { ...env, ...redis.env });
     await arena.until('Redis has it', async () => (await standingOf(stack, saleId)).state === 'warm', 20_000);
     const end: CommandEnd = await command.signalAfter(0, 'SIGKILL');
-    const inBook = (await stack.desk.show(saleId))?.state;
-    await arena.bite('warm was killed midway', () => end.signal === 'SIGKILL' && inBook === 'draft');
+    const inRepository = (await stack.admin.show(saleId))?.state;
+    await arena.bite('warm was killed midway', () => end.signal === 'SIGKILL' && inRepository === 'draft');
     arena.faultEnded();
 
     for (const time of ['second', 'third']) {
-      expectEqual((await stack.desk.warm(saleId, OPERATOR)).outcome, 'done', `the ${time} warm`);
+      expectEqual((await stack.admin.warm(saleId, OPERATOR)).outcome, 'done', `the ${time} warm`);
     }
-    expectEqual((await stack.desk.open(saleId, OPERATOR)).outcome, 'done', 'open');
+    expectEqual((await stack.admin.open(saleId, OPERATOR)).outcome, 'done', 'open');
     const buyers = arena.buyers(saleId, [api]);
     await buyers.rush(userIds(3), 3, { tries: 20 });
-    expectEqual((await stack.desk.warm(saleId, OPERATOR)).outcome, 'wrong_state', 'warm, of a sale that sells');
+    expectEqual((await stack.admin.warm(saleId, OPERATOR)).outcome, 'wrong_state', 'warm, of a sale that sells');
     expectFields(await arena.rest(saleId), { stock, rows: 3, unitsLeft: stock - 3 }, 'the stock, loaded once');
   },
 };

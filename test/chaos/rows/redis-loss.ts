@@ -35,7 +35,7 @@ async function expectAllAccepted(buyers: Buyers, users: readonly string[]): Prom
 }
 
 const entryOf = async ({ stack }: Arena, saleId: string, userId: string): Promise<string | undefined> =>
-  (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.requests.get(`${userId}/k1`)?.state;
+  (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.requests.get(`${userId}/k1`)?.state;
 
 const TAIL: Row = {
   id: 'R2',
@@ -80,7 +80,7 @@ const TAIL: Row = {
 };
 
 const entriesLeft = async ({ stack }: Arena, saleId: string): Promise<number | undefined> =>
-  (await stack.audit.ledger.snapshot({ saleId, bucket: 0 }))?.unitsLeft;
+  (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft;
 
 const LATE_BATCHES: Row = {
   id: 'R3',

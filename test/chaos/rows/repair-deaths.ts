@@ -3,7 +3,7 @@ import { biteInTries } from '../harness/bite-in-tries.js';
 import { userIds } from '../harness/buyers.js';
 import { expectEqual, expectFields } from '../harness/expect.js';
 import { endOfLog, repaired, standingOf } from '../harness/lost-writes.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import { atScriptCall } from '../harness/script-calls.js';
 import { keyOf, PATIENT, REPAIR, soldSome, type Sold } from '../harness/sold-sale.js';
 import { found } from '../harness/until.js';
@@ -92,7 +92,7 @@ const LATE_COMMAND: Row = {
     await buyers.rush(userIds(5, 'between-'), 5, { tries: 30 });
     const before = await arena.rest(saleId);
     const repairs = (outcome: string): Promise<number> =>
-      readMeter(slow, `seckill_sale_repairs_total{result="${outcome}"}`);
+      readMetric(slow, `seckill_sale_repairs_total{result="${outcome}"}`);
     goOn();
     await arena.until('the slow keeper gives its repair up', async () => {
       return (await repairs('superseded')) + (await repairs('busy')) > 0;
@@ -116,7 +116,7 @@ const TWO_KEEPERS: Row = {
     const before = await arena.rest(sold.saleId);
     const met = async (): Promise<number> => {
       const counts = keepers.flatMap((keeper) =>
-        ['busy', 'superseded'].map((outcome) => readMeter(keeper, `seckill_sale_repairs_total{result="${outcome}"}`)),
+        ['busy', 'superseded'].map((outcome) => readMetric(keeper, `seckill_sale_repairs_total{result="${outcome}"}`)),
       );
       return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
     };

@@ -1,4 +1,4 @@
-import { createDeadLetterBook } from '../../../src/mysql/dead-letter-book.js';
+import { createDeadLetterRepository } from '../../../src/mysql/dead-letter-repository.js';
 import { homeBucket } from '../../../src/core/sale.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { Batch } from '../../../src/core/batch.js';
@@ -16,7 +16,7 @@ const FAST_REPAIR = { REPAIR_QUIET_MS: '300' };
 
 /** As the keeper parks a dead letter: written down, and out of `pending`; its units stay held. */
 async function park({ stack }: Arena, batch: Batch): Promise<void> {
-  await createDeadLetterBook(stack.mysql).park({
+  await createDeadLetterRepository(stack.mysql).park({
     ...{ messageId: `chaos-${batch.batchId}`, group: 'seckill-order-writer', originTopic: 'seckill-purchase' },
     ...{ saleId: batch.saleId, batchId: batch.batchId, body: batch.body },
     ...{ reason: 'retries_exhausted', detail: 'parked by a chaos row', attempts: 6 },
@@ -65,7 +65,7 @@ const KEEPS_HELD: Row = {
 
 /** NaN while the bucket is not loaded. */
 async function unitsLeft({ stack }: Arena, saleId: string, bucket = 0): Promise<number> {
-  return (await stack.audit.ledger.snapshot({ saleId, bucket }))?.unitsLeft ?? Number.NaN;
+  return (await stack.audit.store.snapshot({ saleId, bucket }))?.unitsLeft ?? Number.NaN;
 }
 
 async function rowsOf({ stack }: Arena, saleId: string): Promise<number> {

@@ -47,7 +47,7 @@ const EVERYTHING: Row = {
       const { unheard } = await underLoad(arena, buyers, rush, () => killEverything(arena));
       await mendServers(stack.servers);
       await endOfLog(stack); // we are connected again
-      const open = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+      const open = await stack.audit.store.pendingCount({ saleId, bucket: 0 });
       api = await startAll(arena);
       return unheard > 0 && open > 0;
     });

@@ -54,7 +54,7 @@ const APPLIERS: Row = {
     const drift = random.whole(1, 20);
     await endByHand(stack, saleId, ended);
     for (const userId of leaked) await leakBatch(stack, saleId, [userId]);
-    await stack.desk.pause(paused.saleId, OPERATOR);
+    await stack.admin.pause(paused.saleId, OPERATOR);
     await stack.redis.redis.decrby(bucketKeys({ saleId: paused.saleId, bucket: 0 }).stock, drift);
     arena.faultEnded(); // the damage is done, the rest is healing
 

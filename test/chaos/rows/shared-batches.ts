@@ -3,7 +3,7 @@ import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { goneBuyers } from '../harness/gone-buyers.js';
 import { HALF_MS, HeldApis, TRIES, inQueue, onTheWay } from '../harness/held-apis.js';
-import { sumMeter } from '../harness/meters.js';
+import { sumMetric } from '../harness/metrics.js';
 import type { Program } from '../harness/programs.js';
 import type { Row } from '../row.js';
 
@@ -136,7 +136,7 @@ const POISON: Row = {
       await arena.until('its buyer hears why', async () => (await told()) === 'refused_by_database', 30_000);
       const figures = await arena.rest(saleId);
       expectFields(figures, { rows: 65, failedRows: 1, sold: 64, unitsLeft: 36 }, 'its unit went back');
-      expectAtLeast(await sumMeter(held.apis, 'seckill_batch_size_sum'), 65, 'purchases in batches');
+      expectAtLeast(await sumMetric(held.apis, 'seckill_batch_size_sum'), 65, 'purchases in batches');
     } finally {
       await mysql.execute(`DROP TRIGGER IF EXISTS ${trigger}`);
     }

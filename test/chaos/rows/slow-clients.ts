@@ -3,14 +3,14 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newBatchId, sealBatch } from '../../../src/core/batch.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { createStockLedger } from '../../../src/redis/stock-ledger.js';
+import { createStockStore } from '../../../src/redis/stock-store.js';
 import { createRedriveChannel } from '../../../src/rocketmq/redrive-channel.js';
 import type { Arena } from '../arena.js';
 import { wordOf } from '../harness/answers.js';
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
 import { ask } from '../harness/http-client.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import type { Program } from '../harness/programs.js';
 import { openSocket } from '../harness/raw-http.js';
 import type { Row } from '../row.js';
@@ -42,7 +42,7 @@ async function heldBatch(arena: Arena, saleId: string) {
     ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
     ...{ createdAtMs: Date.now(), trace: '', purchases: [{ userId: 'waiter', requestId: 'k1', quantity: 1 }] },
   });
-  const { outcome } = await createStockLedger(arena.stack.redis, silentLog).deduct(batch);
+  const { outcome } = await createStockStore(arena.stack.redis, silentLog).deduct(batch);
   expectEqual(outcome, 'deducted', 'deduct');
   return batch;
 }
@@ -76,7 +76,7 @@ const SLOW: Row = {
 
       const crowd = Array.from({ length: 2500 }, () => openSocket(api.url).resume());
       await arena.until('the crowd is gone', () => allClosed(crowd), 30_000);
-      const dropped = () => readMeter(api, 'seckill_http_connections_dropped_total');
+      const dropped = () => readMetric(api, 'seckill_http_connections_dropped_total');
       await arena.bite('connections beyond the cap were closed', async () => (await dropped()) >= 1);
       await channel.publish(held);
       arena.faultEnded();

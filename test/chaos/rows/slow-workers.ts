@@ -2,7 +2,7 @@ import { isStopped } from '../../../deploy/local/stack/process-identity.js';
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import { MysqlWire } from '../harness/mysql-wire.js';
 import { deadLettersOf, recordedTimes, rowsOf } from '../harness/orders-of-sale.js';
 import type { Program } from '../harness/programs.js';
@@ -83,7 +83,7 @@ const STALLED: Row = {
 
     late.signal('SIGCONT');
     arena.faultEnded();
-    const foundLate = () => readMeter(late, 'seckill_deliveries_total{verdict="already_recorded"}');
+    const foundLate = () => readMetric(late, 'seckill_deliveries_total{verdict="already_recorded"}');
     await arena.bite('it woke up and found its batch recorded', async () => (await foundLate()) > 0);
     await load.stop();
     await expectEachHasAnOrder(arena, saleId, buyers);

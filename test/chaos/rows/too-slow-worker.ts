@@ -1,7 +1,7 @@
 import type { Arena } from '../arena.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import { deadLettersOf, recordedTimes, rowsOf } from '../harness/orders-of-sale.js';
 import type { Program } from '../harness/programs.js';
 import type { Row } from '../row.js';
@@ -96,7 +96,7 @@ const TOO_SLOW: Row = {
     const pauses = pausesOf(keeper);
     expectGrowingPauses(pauses);
     const redriven = [...pauses.values()].reduce((sum, { length }) => sum + length, 0);
-    const counted = await readMeter(keeper, 'seckill_redriven_batches_total');
+    const counted = await readMetric(keeper, 'seckill_redriven_batches_total');
     expectEqual(counted, redriven, 're-drives that the keeper counted, and those that its log tells');
   },
 };

@@ -38,7 +38,7 @@ async function killAt(arena: Arena, point: string): Promise<Death> {
   await arena.diedAt(victim, point);
   arena.faultEnded();
   asked = survivor;
-  const snapshot = await arena.stack.audit.ledger.snapshot({ saleId, bucket: 0 });
+  const snapshot = await arena.stack.audit.store.snapshot({ saleId, bucket: 0 });
   const { unitsLeft = Number.NaN, pending = [] } = snapshot ?? {};
   const markers = await markersOf(arena.stack, saleId);
   return { saleId, buyers, users, unitsLeft, pending: pending.length, markers };
@@ -95,7 +95,7 @@ const DEATHS: readonly Row[] = [
       expectOneOf('deducted', [...markers.values()], 'markers');
       expectEqual(buyers.opLog.count('ok'), 0, 'buyers who heard of it');
       const settled = async (): Promise<boolean> =>
-        (await arena.stack.audit.ledger.pendingCount({ saleId, bucket: 0 })) === 0;
+        (await arena.stack.audit.store.pendingCount({ saleId, bucket: 0 })) === 0;
       await arena.until('the orders come without anybody asking again', settled, CHECK_BACK_MS);
       const healed = await arena.rest(saleId);
       expectFields(healed, { unitsLeft, rows: STOCK - unitsLeft }, 'no second deduct');

@@ -77,13 +77,13 @@ async function killAt(arena: Arena, api: Program, passed: Passed, point: string)
   const { saleId } = await arena.openSale({ stock: STOCK });
   const buyers = arena.buyers(saleId, [api]);
   for (const answer of await buyers.rush(BUYERS, BUYERS.length)) expectEqual(answer?.status, 202, 'the purchase');
-  const { pending: batchIds = [] } = (await stack.audit.ledger.snapshot({ saleId, bucket: 0 })) ?? {};
+  const { pending: batchIds = [] } = (await stack.audit.store.snapshot({ saleId, bucket: 0 })) ?? {};
   for (let workers = 1; ; workers++) {
     passed.forget();
     const worker = await arena.start('worker', { env: passed.env, failPoint: point });
     await arena.diedAt(worker, point, 30_000);
     const rows = await rowsOf(stack, saleId);
-    const pending = await stack.audit.ledger.pendingCount({ saleId, bucket: 0 });
+    const pending = await stack.audit.store.pendingCount({ saleId, bucket: 0 });
     // A message that an earlier row has left may be what killed it; then ours is there for the next worker.
     const ours = LEAVES_ROWS.includes(point) ? rows > 0 : passed.has(batchIds, point);
     if (ours) return { point, saleId, buyers, rows, pending };

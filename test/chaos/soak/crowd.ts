@@ -71,7 +71,7 @@ export class Crowd {
     let stopped = false;
     const hands = Array.from({ length: this.#manners.hands }, async () => {
       while (!stopped) {
-        await this.#visit();
+        await this.#caller();
         await sleep(PAUSE_MS);
       }
     });
@@ -86,7 +86,7 @@ export class Crowd {
     };
   }
 
-  async #visit(): Promise<void> {
+  async #caller(): Promise<void> {
     const userId = `buyer-${this.#made++}`;
     const sentMs = Date.now();
     const answer = await this.#buyers.buy(userId, { tries: BUY_TRIES });

@@ -14,7 +14,7 @@ const MANNERS: Manners = { hands: 2, askAgain: 0, pay: 1, cancel: 0 };
 const SOLD_OUT_HEARD = 20;
 const LOOK_EVERY_MS = 200;
 /** A desk whose servers are being broken is asked again; longer than any fault and its repair. */
-const DESK_MAX_MS = 120_000;
+const ADMIN_MAX_MS = 120_000;
 const OPERATOR = 'a-soak';
 
 export interface RushParts {
@@ -64,15 +64,15 @@ export class RushSales {
     await load.stop();
     if (crowd.soldOut < SOLD_OUT_HEARD) return;
     this.soldOut++;
-    const { desk } = this.#arena.stack;
-    const isClosed = async (): Promise<boolean> => (await desk.close(saleId, OPERATOR)).outcome === 'done';
-    await this.#arena.until(`sale ${saleId} is closed`, isClosed, DESK_MAX_MS);
+    const { admin } = this.#arena.stack;
+    const isClosed = async (): Promise<boolean> => (await admin.close(saleId, OPERATOR)).outcome === 'done';
+    await this.#arena.until(`sale ${saleId} is closed`, isClosed, ADMIN_MAX_MS);
   }
 
   /** One that was opened in part, because a server was broken meanwhile, stays unsold and is of no interest. */
   #open(): Promise<Sale> {
     const stock = this.#arena.random.whole(STOCK.min, STOCK.max);
     const { closesAtMs } = this.#parts;
-    return found('the next sale is open', () => this.#arena.openSale({ stock, closesAtMs }), DESK_MAX_MS);
+    return found('the next sale is open', () => this.#arena.openSale({ stock, closesAtMs }), ADMIN_MAX_MS);
   }
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import type { StackHands } from '../harness/stack-hands.js';
 import type { Program } from '../harness/programs.js';
-import { readMeter } from '../harness/meters.js';
+import { readMetric } from '../harness/metrics.js';
 import type { Fleet } from './fleet.js';
 import type { ProgramSample, ServerSample } from './flatness.js';
 
@@ -48,7 +48,7 @@ function alone(work: () => Promise<void>): () => Promise<void> {
 /** Memory, handles and sockets of every program that runs, as the kernel counts them; the heap as it says itself. */
 export async function samplePrograms(fleet: Pick<Fleet, 'running'>): Promise<ProgramSample[]> {
   const looks = fleet.running().map(async ({ program, ageMs }): Promise<ProgramSample[]> => {
-    const heap = await readMeter(program, 'nodejs_heap_size_used_bytes').catch(() => 0);
+    const heap = await readMetric(program, 'nodejs_heap_size_used_bytes').catch(() => 0);
     const open = openOf(program);
     if (open === null) return []; // it has just been killed
     return [{ program: `${program.name} ${program.pid}`, ageMs, heapBytes: heap === 0 ? null : heap, ...open }];

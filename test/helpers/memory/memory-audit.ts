@@ -1,13 +1,13 @@
-import type { MemoryBooks } from './memory-books.js';
-import type { MemoryLedger } from './memory-ledger.js';
+import type { MemoryRepositories } from './memory-repositories.js';
+import type { MemoryStore } from './memory-store.js';
 import type { CheckPorts } from '../../invariants/check-sale.js';
 
 /** Both books in memory as an auditor reads them. The ledger keeps no count per buyer, so that one always agrees. */
-export function memoryAudit(ledger: MemoryLedger, books: MemoryBooks): CheckPorts {
+export function memoryAudit(store: MemoryStore, books: MemoryRepositories): CheckPorts {
   return {
-    ledger: {
+    store: {
       snapshot: async (ref) => {
-        const bucket = ledger.bucket(ref);
+        const bucket = store.bucket(ref);
         if (bucket.sale === null) return null;
         const { unitsLeft, requests, pending } = bucket;
         return {
@@ -18,10 +18,10 @@ export function memoryAudit(ledger: MemoryLedger, books: MemoryBooks): CheckPort
           transfers: bucket.transfers(),
         };
       },
-      transfers: async (ref) => ledger.bucket(ref).transfers(),
-      pendingCount: async (ref) => ledger.bucket(ref).pending.size,
+      transfers: async (ref) => store.bucket(ref).transfers(),
+      pendingCount: async (ref) => store.bucket(ref).pending.size,
     },
-    book: {
+    repository: {
       findSale: async (saleId) => books.saleOf(saleId) ?? null,
       async *orders(saleId) {
         yield books.allOrders.filter((order) => order.saleId === saleId);

@@ -1,9 +1,9 @@
 import { formatRequestEntry, type RequestEntry } from '../../../src/core/outcome.js';
-import type { LedgerSaleState } from '../../../src/core/sale.js';
+import type { StoredSaleState } from '../../../src/core/sale.js';
 import type { BucketTransfers } from '../../../src/core/unit-transfer.js';
 
 export interface LoadedSale {
-  state: LedgerSaleState;
+  state: StoredSaleState;
   epoch: number;
   /** The server that it was loaded or rebuilt on. */
   stamp: number;
@@ -39,7 +39,7 @@ export interface MemoryLent {
 
 /** Everything a bucket holds, in a form that compares: the memory and Redis are both read into it. */
 export interface BucketSnapshot {
-  readonly state: LedgerSaleState | null;
+  readonly state: StoredSaleState | null;
   readonly unitsLeft: number;
   /** Buyers without units are left out. */
   readonly buyers: Record<string, number>;

@@ -1,4 +1,4 @@
-import type { LedgerAnswer } from '../../../src/core/outcome.js';
+import type { StoreAnswer } from '../../../src/core/outcome.js';
 import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
 import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
 
@@ -16,11 +16,11 @@ export function judge(
   bucket: MemoryBucket,
   purchases: readonly Purchase[],
   { shut, refuseTwins }: { shut: Shut | null; refuseTwins: boolean },
-): { answers: (LedgerAnswer | null)[]; unitsLeft: number } {
+): { answers: (StoreAnswer | null)[]; unitsLeft: number } {
   const bought = bucket.unitsByBuyer();
   const letIn = new Set<string>();
   let { unitsLeft } = bucket;
-  const answerOf = (purchase: Purchase): LedgerAnswer | null => {
+  const answerOf = (purchase: Purchase): StoreAnswer | null => {
     if (shut === 'loading') return { outcome: shut }; // what stands there may be old news
     const entry = bucket.requests.get(purchaseKey(purchase));
     if (entry?.quantity === purchase.quantity) return { outcome: 'replayed', entry };

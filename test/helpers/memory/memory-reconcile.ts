@@ -4,56 +4,56 @@ import type { Sale } from '../../../src/core/sale.js';
 import type {
   AgedOrder,
   MintedWindow,
-  ReconcileBook,
+  ReconcileRepository,
   StuckLimits,
   StuckRow,
-} from '../../../src/core/ports/reconcile-book.js';
+} from '../../../src/core/ports/reconcile-repository.js';
 import type {
   Adjusted,
   AdjustedUnits,
   BucketUnits,
-  LedgerBatch,
-  LedgerRequest,
+  StoredBatch,
+  StoredRequest,
   PendingAge,
-  ReconcileLedger,
-} from '../../../src/core/ports/reconcile-ledger.js';
-import type { BucketStanding, RepairLedger } from '../../../src/core/ports/repair-ledger.js';
-import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
-import type { MemoryBooks } from './memory-books.js';
-import type { MemoryDeadLetterBook } from './memory-dead-letter-book.js';
-import type { MemoryLedger } from './memory-ledger.js';
-import { MemoryRepairLedger } from './memory-repair-ledger.js';
+  ReconcileStore,
+} from '../../../src/core/ports/reconcile-store.js';
+import type { BucketStanding, RepairStore } from '../../../src/core/ports/repair-store.js';
+import type { BucketRef } from '../../../src/core/ports/stock-store.js';
+import type { MemoryRepositories } from './memory-repositories.js';
+import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
+import type { MemoryStore } from './memory-store.js';
+import { MemoryRepairStore } from './memory-repair-store.js';
 
 /** The ledger in memory, as reconcile reads it. */
-export class MemoryReconcileLedger implements ReconcileLedger, Pick<RepairLedger, 'standing'> {
+export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'standing'> {
   /** Runs before entries are read once more: what a test lets happen between two looks. */
   onLook: () => void | Promise<void> = () => undefined;
   /** Runs before units are added up; may throw. */
   onMeasure: () => void | Promise<void> = () => undefined;
   /** What somebody has added to the units of the buyers by hand. */
   buyersAstray = 0;
-  readonly #ledger: MemoryLedger;
+  readonly #store: MemoryStore;
 
-  constructor(ledger: MemoryLedger) {
-    this.#ledger = ledger;
+  constructor(store: MemoryStore) {
+    this.#store = store;
   }
 
   standing(refs: readonly BucketRef[]): Promise<BucketStanding[]> {
-    return new MemoryRepairLedger(this.#ledger).standing(refs);
+    return new MemoryRepairStore(this.#store).standing(refs);
   }
 
-  async *requests(ref: BucketRef): AsyncGenerator<LedgerRequest[]> {
-    const all = [...this.#ledger.bucket(ref).requests];
+  async *requests(ref: BucketRef): AsyncGenerator<StoredRequest[]> {
+    const all = [...this.#store.bucket(ref).requests];
     if (all.length > 0) yield all;
   }
 
   async entriesOf(ref: BucketRef, keys: readonly string[]): Promise<(RequestEntry | null)[]> {
     await this.onLook();
-    return keys.map((key) => this.#ledger.bucket(ref).requests.get(key) ?? null);
+    return keys.map((key) => this.#store.bucket(ref).requests.get(key) ?? null);
   }
 
-  async batch(ref: BucketRef, batchId: string): Promise<LedgerBatch> {
-    const bucket = this.#ledger.bucket(ref);
+  async batch(ref: BucketRef, batchId: string): Promise<StoredBatch> {
+    const bucket = this.#store.bucket(ref);
     const sinceMs = bucket.pending.get(batchId);
     const marker = bucket.marker(batchId, this.#now);
     return {
@@ -74,7 +74,7 @@ export class MemoryReconcileLedger implements ReconcileLedger, Pick<RepairLedger
 
   async units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null> {
     await this.onMeasure();
-    const bucket = this.#ledger.bucket(ref);
+    const bucket = this.#store.bucket(ref);
     if (bucket.sale === null) return null;
     const since = [...bucket.pending.values()];
     const unitsOfBuyers = [...bucket.unitsByBuyer().values()].reduce((sum, units) => sum + units, 0);
@@ -89,16 +89,16 @@ export class MemoryReconcileLedger implements ReconcileLedger, Pick<RepairLedger
   }
 
   async adjust(ref: BucketRef, { read, wanted, epoch }: AdjustedUnits): Promise<Adjusted> {
-    const bucket = this.#ledger.bucket(ref);
+    const bucket = this.#store.bucket(ref);
     if (bucket.sale === null) return 'not_warmed';
-    if (bucket.sale.state === 'open' || !this.#ledger.isSure(bucket.sale)) return 'selling';
+    if (bucket.sale.state === 'open' || !this.#store.isSure(bucket.sale)) return 'selling';
     if (bucket.unitsLeft !== read || bucket.sale.epoch !== epoch) return 'moved';
     bucket.unitsLeft = wanted;
     return 'adjusted';
   }
 
   async settledMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]> {
-    const bucket = this.#ledger.bucket(ref);
+    const bucket = this.#store.bucket(ref);
     return batchIds.filter((batchId) => {
       const marker = bucket.marker(batchId, this.#now);
       return marker !== null && marker.kind !== 'aborted' && marker.body === null && !bucket.pending.has(batchId);
@@ -106,23 +106,23 @@ export class MemoryReconcileLedger implements ReconcileLedger, Pick<RepairLedger
   }
 
   async removeMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<number> {
-    const { markers } = this.#ledger.bucket(ref);
+    const { markers } = this.#store.bucket(ref);
     return batchIds.filter((batchId) => markers.delete(batchId)).length;
   }
 
   get #now(): number {
-    return this.#ledger.clock.nowMs();
+    return this.#store.clock.nowMs();
   }
 }
 
 /** The book in memory, as reconcile reads it. A row is as old as it is there: moves leave no trace here. */
-export class MemoryReconcileBook implements ReconcileBook {
-  readonly #books: MemoryBooks;
-  readonly #letters: MemoryDeadLetterBook;
+export class MemoryReconcileRepository implements ReconcileRepository {
+  readonly #books: MemoryRepositories;
+  readonly #deadLetters: MemoryDeadLetterRepository;
 
-  constructor(books: MemoryBooks, letters: MemoryDeadLetterBook) {
+  constructor(books: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
     this.#books = books;
-    this.#letters = letters;
+    this.#deadLetters = deadLetters;
   }
 
   findSale(saleId: string): Promise<Sale | null> {
@@ -150,7 +150,9 @@ export class MemoryReconcileBook implements ReconcileBook {
   }
 
   async parkedBatches(batchIds: readonly string[]): Promise<Set<string>> {
-    const parked = this.#letters.letters.filter(({ state }) => state === 'parked').map(({ batchId }) => batchId);
+    const parked = this.#deadLetters.deadLetters
+      .filter(({ state }) => state === 'parked')
+      .map(({ batchId }) => batchId);
     return new Set(batchIds.filter((batchId) => parked.includes(batchId)));
   }
 

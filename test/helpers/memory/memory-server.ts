@@ -1,11 +1,11 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
+import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { ManualClock } from './manual-clock.js';
 
 /** The faults that a test can order, each for the next call of its kind. `…_lost` never arrives, `…_reply_lost` does. */
-export type LedgerFault =
+export type StoreFault =
   | 'precheck_fails'
   | 'deduct_lost'
   | 'deduct_reply_lost'
@@ -37,7 +37,7 @@ const HISTORY_MAX = 64;
 export class MemoryServer {
   readonly clock: Clock;
   readonly #buckets = new Map<string, MemoryBucket>();
-  readonly #faults: LedgerFault[] = [];
+  readonly #faults: StoreFault[] = [];
   /** Another one after every restart, as the `run_id` of Redis. */
   #runId = 1;
   #history: { readonly bucket: MemoryBucket; readonly before: MemoryBucket }[] | null = null;
@@ -55,17 +55,17 @@ export class MemoryServer {
   }
 
   /** The next call that the fault fits fails; several are kept in order. */
-  breakNext(...faults: LedgerFault[]): void {
+  breakNext(...faults: StoreFault[]): void {
     this.#faults.push(...faults);
   }
 
-  isBroken(kind: LedgerFault): boolean {
+  isBroken(kind: StoreFault): boolean {
     const index = this.#faults.indexOf(kind);
     if (index >= 0) this.#faults.splice(index, 1);
     return index >= 0;
   }
 
-  failOn(kind: LedgerFault): void {
+  failOn(kind: StoreFault): void {
     if (this.isBroken(kind)) throw new OperationalError('redis', kind, { retryable: true });
   }
 

@@ -7,12 +7,12 @@ import type {
   DecideVerdict,
   DeductVerdict,
   GateOutcome,
-  LedgerSale,
+  StoredSale,
   PrecheckVerdict,
   RequestLook,
-  SaleLedger,
-  StockLedger,
-} from '../../../src/core/ports/stock-ledger.js';
+  SaleStore,
+  StockStore,
+} from '../../../src/core/ports/stock-store.js';
 import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
 import { judge, shutBy } from './memory-judge.js';
 import { MemoryServer } from './memory-server.js';
@@ -21,7 +21,7 @@ import { MemoryServer } from './memory-server.js';
 const ABORTED_LIFE_MS = 24 * 60 * 60 * 1000;
 
 /** What buyers and the owner of a sale use of the ledger in memory. */
-export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger {
+export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
   /** How often each method ran, whether its reply arrived or not. */
   readonly calls = { precheck: 0, deduct: 0, decide: 0, settle: 0, release: 0, claim: 0, acceptedKeys: 0 };
 
@@ -30,7 +30,7 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
     this.calls.precheck++;
     const bucket = this.bucket(ref);
     const { sale } = bucket;
-    const shut = this.isSure(sale) && !isScattered(sale, ref) ? shutBy(sale, this.nowMs) : 'loading';
+    const shut = this.isSure(sale) && !isResharded(sale, ref) ? shutBy(sale, this.nowMs) : 'loading';
     return {
       epoch: sale?.epoch ?? 0,
       unitsLeft: shut === null ? bucket.unitsLeft : null,
@@ -97,7 +97,7 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
   async findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook> {
     this.failOn('read_fails');
     const { sale, requests } = this.bucket(ref);
-    if (!this.isSure(sale) || isScattered(sale, ref)) return 'unsure';
+    if (!this.isSure(sale) || isResharded(sale, ref)) return 'unsure';
     return requests.get(purchaseKey({ userId, requestId })) ?? null;
   }
 
@@ -112,10 +112,10 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
     return this.bucket(ref).requests.size;
   }
 
-  async readSale(ref: AskedBucket): Promise<LedgerSale | null> {
+  async readSale(ref: AskedBucket): Promise<StoredSale | null> {
     this.failOn('read_fails');
     const { sale, unitsLeft } = this.bucket(ref);
-    if (sale === null || sale.epoch === 0 || isScattered(sale, ref)) return null; // 0: it was lost, and a repair has begun
+    if (sale === null || sale.epoch === 0 || isResharded(sale, ref)) return null; // 0: it was lost, and a repair has begun
     const { epoch, opensAtMs, closesAtMs } = sale;
     return {
       state: this.isSure(sale) ? sale.state : 'repair',
@@ -157,5 +157,5 @@ export class MemoryStock extends MemoryServer implements StockLedger, SaleLedger
 }
 
 /** Whoever asks knows another number of buckets. */
-const isScattered = (sale: LoadedSale, { buckets }: AskedBucket): boolean =>
+const isResharded = (sale: LoadedSale, { buckets }: AskedBucket): boolean =>
   buckets !== undefined && sale.buckets !== undefined && sale.buckets !== buckets;

@@ -1,10 +1,10 @@
 import type { UnitTransfer } from '../../../src/core/unit-transfer.js';
-import type { Borrowed, BucketLook, Lent, TransferLedger } from '../../../src/core/ports/transfer-ledger.js';
-import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
+import type { Borrowed, BucketLook, Lent, TransferStore } from '../../../src/core/ports/transfer-store.js';
+import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { MemoryServer } from './memory-server.js';
 
 /** Units that move between the buckets of a ledger in memory. */
-export class MemoryTransfers implements TransferLedger {
+export class MemoryTransfers implements TransferStore {
   readonly #server: MemoryServer;
 
   constructor(server: MemoryServer) {

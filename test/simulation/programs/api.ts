@@ -11,8 +11,8 @@ import type {
   HalfMessage,
   PurchaseChannel,
 } from '../../../src/core/ports/purchase-channel.js';
-import type { FoundBy } from '../../../src/core/ports/news-meters.js';
-import type { StockLedger } from '../../../src/core/ports/stock-ledger.js';
+import type { FoundBy } from '../../../src/core/ports/notifications-metrics.js';
+import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { PurchaseGate } from '../../../src/purchase/gate.js';
@@ -20,7 +20,7 @@ import { GetPurchase } from '../../../src/purchase/get-purchase.js';
 import { placeAmongBuckets } from '../../../src/purchase/place-among-buckets.js';
 import { placeBatch } from '../../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
-import { SaleCards } from '../../../src/sales/sale-cards.js';
+import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/unit-fetcher.js';
 import { Life } from '../engine/life.js';
 import { streamed, through } from '../engine/through.js';
@@ -97,47 +97,53 @@ export class Api {
 function openDoors(life: Life, site: Site): Doors {
   const { shape, books, log } = site;
   const { clock } = life;
-  const ledger = stockLedgerOf(life, site);
+  const store = stockStoreOf(life, site);
   const sales = through(life, 'mysql', books, ['find']);
   const orders = through(life, 'mysql', books, ['findOrder', 'findByPurchases']);
   const moves = through(life, 'mysql', site.servers.moves, ['pay', 'cancel']);
   const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
-  const cards = new SaleCards({ book: sales, cache, clock }, { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 });
+  const snapshots = new SaleSnapshots(
+    { repository: sales, cache, clock },
+    { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 },
+  );
   const units = new UnitFetcher(
     through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']),
   );
   const flags = lazyFlags(() => {
-    return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { ledger, units, clock, log });
+    return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { store, units, clock, log });
   });
   const channel = channelOf(life, site);
   const place = site.rules.place(async (ref, purchases, trace, reply) => {
     const askedMs = clock.nowMs();
     const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
-    const placed = await placeIn(ref, purchases, trace, reply, { ledger, channel, units, clock });
+    const placed = await placeIn(ref, purchases, trace, reply, { store, channel, units, clock });
     flags.observe(ref, placed.unitsLeft, askedMs);
-    if (placed.isScattered) {
+    if (placed.isResharded) {
       site.count('card: old');
-      await cards.forget(ref.saleId);
+      await snapshots.forget(ref.saleId);
     }
     return placed;
   });
   const batcher = new Batcher(shape.batch, {
     place,
     clock,
-    meters: { batchPlaced: (verdict) => site.count(`batch: ${verdict}`), queueWaited: () => undefined },
+    metrics: { batchPlaced: (verdict) => site.count(`batch: ${verdict}`), queueWaited: () => undefined },
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';
       onBug(site)(error);
       return 'outcome_unknown';
     },
   });
-  const gate = new PurchaseGate({ cards, flags, batcher });
+  const gate = new PurchaseGate({ snapshots, flags, batcher });
   const { news } = site;
-  const meters = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
+  const metrics = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // nobody hangs up: a client that has gone is not noticed here
   setMaxListeners(0, signal);
   const random = (): number => site.rng.range(0, 999) / 1000;
-  const statuses = new GetPurchase({ cards, ledger, book: orders, clock, random, news, meters }, { lookMaxMs: 1_000 });
+  const statuses = new GetPurchase(
+    { snapshots, store, repository: orders, clock, random, news, metrics },
+    { lookMaxMs: 1_000 },
+  );
   const provider = createPaymentSimulator();
   return {
     purchase: async (userId, requestId, quantity) => {
@@ -145,9 +151,9 @@ function openDoors(life: Life, site: Site): Doors {
       return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, trace: '' });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
-    pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { book: orders, moves, provider, log }),
-    cancel: (orderId, userId) => cancelOrder(orderId, userId, { book: orders, moves }),
-    checkBack: site.rules.checkBack(createCheckBack({ ledger, log })),
+    pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { repository: orders, moves, provider, log }),
+    cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
+    checkBack: site.rules.checkBack(createCheckBack({ store, log })),
   };
 }
 
@@ -165,7 +171,7 @@ function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'ob
 
 const unknown = () => ({ outcome: 'outcome_unknown' });
 
-function stockLedgerOf(life: Life, site: Site): StockLedger {
+function stockStoreOf(life: Life, site: Site): StockStore {
   const { stock } = site.servers;
   const reached = through(
     life,

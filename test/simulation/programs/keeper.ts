@@ -11,14 +11,14 @@ import { redrive } from '../../../src/recovery/redrive.js';
 import { relayOutbox } from '../../../src/orders/relay-outbox.js';
 import { releaseUnits } from '../../../src/orders/release-units.js';
 import { settleRecorded } from '../../../src/recovery/settle-recorded.js';
-import { tellBuyers } from '../../../src/orders/tell-buyers.js';
+import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
-import type { KeeperMeters } from '../../../src/core/ports/keeper-meters.js';
+import type { KeeperMetrics } from '../../../src/core/ports/keeper-metrics.js';
 import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { Life, NEVER_ABORTED } from '../engine/life.js';
 import { through } from '../engine/through.js';
 import { onBug, type Site } from '../site.js';
-import { newsRowsOf, orderStatesOf } from './book-reads.js';
+import { notificationsRowsOf, orderStatesOf } from './repository-reads.js';
 import { repairers } from './repairer.js';
 import { reconcilers } from './reconciler.js';
 import { sourceOf } from './source.js';
@@ -47,77 +47,77 @@ export class Keeper {
       this.#site.count('process: keeper died');
       scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
     });
-    const meters = metersOf(this.#site);
+    const metrics = metricsOf(this.#site);
     const keep = (jobs: readonly Job[], everyMs: number): void => {
-      const ports = { clock: life.clock, log, meters };
+      const ports = { clock: life.clock, log, metrics };
       for (const job of jobs) keepRunning(job, everyMs, NEVER_ABORTED, ports).catch(onBug(this.#site));
     };
-    keep([...menders(life, this.#site, meters), ...relays(life, this.#site, meters)], shape.jobEveryMs);
+    keep([...menders(life, this.#site, metrics), ...relays(life, this.#site, metrics)], shape.jobEveryMs);
     keep(repairers(life, this.#site), shape.repairEveryMs);
     if (shape.reconcileEveryMs !== null) keep(reconcilers(life, this.#site), shape.reconcileEveryMs);
-    keep([...collectors(life, this.#site, meters), ...consumers(life, this.#site, meters)], RECEIVE_EVERY_MS);
+    keep([...collectors(life, this.#site, metrics), ...consumers(life, this.#site, metrics)], RECEIVE_EVERY_MS);
   }
 }
 
-function menders(life: Life, site: Site, meters: KeeperMeters): Job[] {
+function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const { shape, books, log, broker } = site;
   const { clock } = life;
   const sales = through(life, 'mysql', books, ['list']);
-  const book = through(life, 'mysql', books, ['findByPurchases']);
+  const repository = through(life, 'mysql', books, ['findByPurchases']);
   const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
-  const ledger = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
+  const store = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
   const transfers = through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']);
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
-    settleRecorded({ sales, ledger, book, meters }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
+    settleRecorded({ sales, store, repository, metrics }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
     ...(site.rules.redrives
-      ? [redrive({ sales, ledger, channel, clock, log, meters }, { afterMs: shape.redriveAfterMs, max: 50 })]
+      ? [redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 })]
       : []),
-    finishTransfers({ sales, ledger: transfers, meters }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
-    expireOrders({ moves, meters }, { max: 1_000 }),
-    payRefunds({ refunds, provider: createPaymentSimulator(), meters, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
+    finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
+    expireOrders({ moves, metrics }, { max: 1_000 }),
+    payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
   ];
 }
 
-function collectors(life: Life, site: Site, meters: KeeperMeters): Job[] {
+function collectors(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const { shape, log } = site;
-  const book = through(life, 'mysql', site.books, ['findByPurchases']);
-  const letters = through(life, 'mysql', site.letters, ['park']);
-  const ledger = through(life, 'redis', site.servers.settlement, ['settle', 'park']);
+  const repository = through(life, 'mysql', site.books, ['findByPurchases']);
+  const deadLetters = through(life, 'mysql', site.deadLetters, ['park']);
+  const store = through(life, 'redis', site.servers.settlement, ['settle', 'park']);
   return ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
     const { topic, collector } = DEAD_LETTERS[group];
     const source = sourceOf(life, site, { topic, group: collector, invisibleMs: shape.invisibleMs });
-    return collectDeadLetters({ source, letters, ledger, book, log, meters }, { group, topic });
+    return collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
   });
 }
 
 /** The groups that the keeper works for. */
-function consumers(life: Life, site: Site, meters: KeeperMeters): Job[] {
-  const { shape, log, letters } = site;
+function consumers(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
+  const { shape, log, deadLetters } = site;
   const moves = through(life, 'mysql', site.servers.moves, ['expire']);
   const sender = through(life, 'redis', site.news, ['hasListeners', 'send']);
   const ready = (): Promise<void> => life.call('mysql', 'probe', async () => undefined, []);
   const works = [
-    { group: GROUPS.expirer, handle: expireUnpaid({ moves, orders: orderStatesOf(life, site), meters }) },
-    { group: GROUPS.notifier, handle: tellBuyers({ orders: newsRowsOf(life, site), sender, meters }) },
+    { group: GROUPS.expirer, handle: expireUnpaid({ moves, orders: orderStatesOf(life, site), metrics }) },
+    { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(life, site), sender, metrics }) },
   ];
   return works.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };
     const { invisibleMs } = shape;
     const source = sourceOf(life, site, { ...way, invisibleMs });
-    return consume({ source, ready, handle, letters, clock: life.clock, log, meters }, { ...way, invisibleMs });
+    return consume({ source, ready, handle, deadLetters, clock: life.clock, log, metrics }, { ...way, invisibleMs });
   });
 }
 
-function relays(life: Life, site: Site, meters: KeeperMeters): Job[] {
+function relays(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const { shape, log } = site;
   const outbox = through(life, 'mysql', site.servers.outbox, ['lease', 'markDone', 'postpone']);
-  const ledger = through(life, 'redis', site.servers.settlement, ['release']);
+  const store = through(life, 'redis', site.servers.settlement, ['release']);
   const memory = memoryOrderChannels(site.broker);
   const deadlines = through(life, 'rocketmq', memory.deadlines, ['publish']);
   const events = through(life, 'rocketmq', memory.events, ['publish']);
-  const ports = { outbox, log, meters };
+  const ports = { outbox, log, metrics };
   const lease = { max: 64, leaseMs: shape.outboxLeaseMs };
   return [
     relayOutbox(
@@ -125,11 +125,11 @@ function relays(life: Life, site: Site, meters: KeeperMeters): Job[] {
       { ...lease, kind: 'batch_recorded' },
     ),
     relayOutbox({ ...ports, keep: publishMoved({ events }), gather: gatherMoved }, { ...lease, kind: 'orders_moved' }),
-    relayOutbox({ ...ports, keep: releaseUnits({ ledger, meters }) }, { ...lease, kind: 'release' }),
+    relayOutbox({ ...ports, keep: releaseUnits({ store, metrics }) }, { ...lease, kind: 'release' }),
   ];
 }
 
-function metersOf(site: Site): KeeperMeters {
+function metricsOf(site: Site): KeeperMetrics {
   const some = (what: string) => (number: number) => {
     if (number > 0) site.count(`keeper: ${what}`);
   };
@@ -149,7 +149,7 @@ function metersOf(site: Site): KeeperMeters {
     removed: () => undefined,
     consumed: (_, verdict) => site.count(`consumed: ${verdict}`),
     refundTried: (outcome) => site.count(`refund: ${outcome}`),
-    newsTold: some('buyers told'),
+    notificationsSent: some('buyers told'),
     couponsIssued: () => undefined,
   };
 }

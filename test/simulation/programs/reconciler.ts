@@ -1,12 +1,12 @@
 import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
-import type { ReconcileBook } from '../../../src/core/ports/reconcile-book.js';
-import type { ReconcileLedger } from '../../../src/core/ports/reconcile-ledger.js';
-import type { RepairLedger } from '../../../src/core/ports/repair-ledger.js';
-import { ReconcileDesk } from '../../../src/recovery/reconcile/reconcile-desk.js';
+import type { ReconcileRepository } from '../../../src/core/ports/reconcile-repository.js';
+import type { ReconcileStore } from '../../../src/core/ports/reconcile-store.js';
+import type { RepairStore } from '../../../src/core/ports/repair-store.js';
+import { ReconcileAdmin } from '../../../src/recovery/reconcile/reconcile-admin.js';
 import { compensateJob, reconcileJob } from '../../../src/recovery/reconcile/reconcile-jobs.js';
-import type { ReconcileMeters } from '../../../src/core/ports/reconcile-meters.js';
+import type { ReconcileMetrics } from '../../../src/core/ports/reconcile-metrics.js';
 import type { Job } from '../../../src/core/job.js';
-import { MemoryReconcileBook, MemoryReconcileLedger } from '../../helpers/memory/memory-reconcile.js';
+import { MemoryReconcileRepository, MemoryReconcileStore } from '../../helpers/memory/memory-reconcile.js';
 import type { Life } from '../engine/life.js';
 import { streamed, through } from '../engine/through.js';
 import type { Site } from '../site.js';
@@ -31,10 +31,10 @@ export function reconcilers(life: Life, site: Site): Job[] {
   const { clock } = life;
   const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
   const owner = `reconcile-${site.rng.range(1, 1_000_000_000)}`;
-  const desk = new ReconcileDesk(
+  const admin = new ReconcileAdmin(
     {
-      ledger: { ...through(life, 'redis', site.servers.settlement, ['settle', 'release']), ...ledgerOf(life, site) },
-      book: bookOf(life, site),
+      store: { ...through(life, 'redis', site.servers.settlement, ['settle', 'release']), ...storeOf(life, site) },
+      repository: repositoryOf(life, site),
       jobs: through(life, 'mysql', site.compensations, [
         ...(['add', 'list', 'find', 'byRequest', 'byBatch', 'counts', 'claim'] as const),
         ...(['done', 'failed', 'postpone', 'retry', 'announce'] as const),
@@ -43,7 +43,7 @@ export function reconcilers(life: Life, site: Site): Job[] {
       sales: through(life, 'mysql', site.books, ['list']),
       outbox: through(life, 'mysql', site.servers.outbox, ['postpone']),
       fail: {
-        book: through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']),
+        repository: through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']),
         minter: createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs }),
         clock,
       },
@@ -56,12 +56,12 @@ export function reconcilers(life: Life, site: Site): Job[] {
       ...{ retryFirstMs: shape.compensateFirstMs, leaseMs: shape.outboxLeaseMs },
     },
   );
-  const meters = metersOf(site);
-  return [reconcileJob({ desk, meters }, { apply: true }), compensateJob({ desk, meters })];
+  const metrics = metricsOf(site);
+  return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
 }
 
-function ledgerOf(life: Life, { ledger }: Site): ReconcileLedger & Pick<RepairLedger, 'standing'> {
-  const read = new MemoryReconcileLedger(ledger);
+function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'standing'> {
+  const read = new MemoryReconcileStore(store);
   return {
     ...through(life, 'redis', read, [
       ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
@@ -71,8 +71,8 @@ function ledgerOf(life: Life, { ledger }: Site): ReconcileLedger & Pick<RepairLe
   };
 }
 
-function bookOf(life: Life, { books, letters }: Site): ReconcileBook {
-  const read = new MemoryReconcileBook(books, letters);
+function repositoryOf(life: Life, { books, deadLetters }: Site): ReconcileRepository {
+  const read = new MemoryReconcileRepository(books, deadLetters);
   return {
     ...through(life, 'mysql', read, [
       ...(['findSale', 'rowsOf', 'undoneReleases', 'parkedBatches', 'stuckRows', 'isKept'] as const),
@@ -81,7 +81,7 @@ function bookOf(life: Life, { books, letters }: Site): ReconcileBook {
   };
 }
 
-function metersOf(site: Site): ReconcileMeters {
+function metricsOf(site: Site): ReconcileMetrics {
   return {
     reconciled: (findings) => {
       for (const kind of Object.keys(findings)) site.count(`finding: ${kind}`);

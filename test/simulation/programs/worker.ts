@@ -3,8 +3,8 @@ import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { OutageBreaker } from '../../../src/orders/outage-breaker.js';
 import { WorkerLoop } from '../../../src/orders/worker-loop.js';
-import type { OrderBook } from '../../../src/core/ports/order-book.js';
-import { silentWorkerMeters, type WorkerMeters } from '../../../src/core/ports/worker-meters.js';
+import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
+import { silentWorkerMetrics, type WorkerMetrics } from '../../../src/core/ports/worker-metrics.js';
 import { Life } from '../engine/life.js';
 import { replaced, through } from '../engine/through.js';
 import { onBug, type Site } from '../site.js';
@@ -53,22 +53,22 @@ async function run(life: Life, site: Site, owner: string): Promise<void> {
   await renewed(life, minter);
   void keepLease(life, minter, shape.slotLeaseMs / 3).catch(onBug(site));
 
-  const meters: WorkerMeters = {
-    ...silentWorkerMeters,
+  const metrics: WorkerMetrics = {
+    ...silentWorkerMetrics,
     delivered: (verdict) => site.count(`delivery: ${verdict}`),
     retried: (reason) => site.count(`retry: ${reason}`),
     breaker: (state) => site.count(`breaker: ${state}`),
   };
   const breaker = new OutageBreaker(
-    { probe: () => minter.renew(), clock, meters, log },
+    { probe: () => minter.renew(), clock, metrics, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
   life.onDeath(() => breaker.shutdown());
   const shared = {
-    book: orderBookOf(life, site),
-    letters: through(life, 'mysql', site.letters, ['park']),
-    ledger: through(life, 'redis', site.servers.settlement, ['settle', 'claim', 'park']),
-    ...{ minter, breaker, clock, meters, log, onBug: onBug(site) },
+    repository: orderRepositoryOf(life, site),
+    deadLetters: through(life, 'mysql', site.deadLetters, ['park']),
+    store: through(life, 'redis', site.servers.settlement, ['settle', 'claim', 'park']),
+    ...{ minter, breaker, clock, metrics, log, onBug: onBug(site) },
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;
   const renew = renewMs === null ? {} : { renewMs };
@@ -110,10 +110,10 @@ async function keepLease(life: Life, minter: OrderIdMinter, everyMs: number): Pr
   }
 }
 
-function orderBookOf(life: Life, site: Site): OrderBook {
+function orderRepositoryOf(life: Life, site: Site): OrderRepository {
   const { orders } = site.servers;
-  const book: OrderBook = replaced(orders, {
+  const repository: OrderRepository = replaced(orders, {
     write: async (plan) => (site.faults.befalls('deadlocked') ? { outcome: 'again' } : orders.write(plan)),
   });
-  return through(life, 'mysql', book, ['termsOf', 'write', 'findByPurchases', 'liveBuyers', 'findOrder']);
+  return through(life, 'mysql', repository, ['termsOf', 'write', 'findByPurchases', 'liveBuyers', 'findOrder']);
 }

@@ -1,15 +1,15 @@
 import { BlockList, isIPv6 } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { readAddress, type Address } from '../../../src/core/address.js';
+import { readAddress, type Address } from '../../../src/core/ip-address.js';
 import { Lists } from '../../../src/admission/lists/lists.js';
 import { listsRules, type ListsRules } from '../../../src/admission/lists/lists-rules.js';
 import { NetworkSet } from '../../../src/admission/lists/network-set.js';
-import type { Visit } from '../../../src/admission/visit.js';
+import type { Caller } from '../../../src/admission/caller.js';
 
 const FORBIDDEN = { word: 'forbidden', retryAfterMs: null };
 
-const visit = (parts: Partial<Visit> = {}): Visit => ({
+const caller = (parts: Partial<Caller> = {}): Caller => ({
   ...{ endpoint: 'purchase', address: '192.0.2.1', agent: 'Mozilla/5.0' },
   ...parts,
 });
@@ -75,7 +75,7 @@ describe('entry: lists', () => {
         fc.array(network, { maxLength: 6 }),
         address,
         (allow, deny, text) => {
-          const refused = listsOf({ addresses: { allow, deny } }).stranger(visit({ address: text })) !== null;
+          const refused = listsOf({ addresses: { allow, deny } }).anonymous(caller({ address: text })) !== null;
           expect(refused).to.equal(modelOf(deny)(text) && !modelOf(allow)(text));
         },
       ),
@@ -85,7 +85,7 @@ describe('entry: lists', () => {
 
   it('a user agent is refused by any part of it, in upper or lower case, and allow beats deny', () => {
     const lists = listsOf({ agents: { deny: ['CURL', 'bot'], allow: ['goodbot/'] } });
-    const refused = (agent: string): unknown => lists.stranger(visit({ agent }));
+    const refused = (agent: string): unknown => lists.anonymous(caller({ agent }));
     expect(refused('curl/8.5.0')).to.deep.equal(FORBIDDEN);
     expect(refused('EvilBot 1')).to.deep.equal(FORBIDDEN);
     expect(refused('GoodBot/2 (bot)')).to.equal(null);
@@ -95,38 +95,38 @@ describe('entry: lists', () => {
 
   it('each list judges for itself: an allowed agent does not open the door for a denied address', () => {
     const lists = listsOf({ addresses: { deny: ['192.0.2.0/24'] }, agents: { allow: ['mozilla'] } });
-    expect(lists.stranger(visit())).to.deep.equal(FORBIDDEN);
-    expect(lists.stranger(visit({ address: '198.51.100.7' }))).to.equal(null);
+    expect(lists.anonymous(caller())).to.deep.equal(FORBIDDEN);
+    expect(lists.anonymous(caller({ address: '198.51.100.7' }))).to.equal(null);
   });
 
   it('a user is looked at once the token has named him', () => {
     const lists = listsOf({ users: { deny: ['eve', 'mallory'], allow: ['mallory'] } });
-    expect(lists.stranger(visit())).to.equal(null);
-    expect(lists.buyer(visit(), 'eve')).to.deep.equal(FORBIDDEN);
-    expect(lists.buyer(visit(), 'mallory')).to.equal(null);
-    expect(lists.buyer(visit(), 'ann')).to.equal(null);
+    expect(lists.anonymous(caller())).to.equal(null);
+    expect(lists.buyer(caller(), 'eve')).to.deep.equal(FORBIDDEN);
+    expect(lists.buyer(caller(), 'mallory')).to.equal(null);
+    expect(lists.buyer(caller(), 'ann')).to.equal(null);
   });
 
   it('an address that is none stands on no list', () => {
     const lists = listsOf({ addresses: { deny: ['0.0.0.0/0', '::/0'] } });
-    expect(lists.stranger(visit({ address: '' }))).to.equal(null);
-    expect(lists.stranger(visit({ address: '::ffff:192.0.2.9' }))).to.deep.equal(FORBIDDEN);
+    expect(lists.anonymous(caller({ address: '' }))).to.equal(null);
+    expect(lists.anonymous(caller({ address: '::ffff:192.0.2.9' }))).to.deep.equal(FORBIDDEN);
   });
 
   it('new rules are in force with the next visit', () => {
     let rules: ListsRules = listsRules.parse({ users: { deny: ['eve'] } });
     const lists = new Lists(() => rules);
-    expect(lists.buyer(visit(), 'eve')).to.deep.equal(FORBIDDEN);
+    expect(lists.buyer(caller(), 'eve')).to.deep.equal(FORBIDDEN);
     rules = listsRules.parse({ mode: 'dry_run', users: { deny: ['bob'] } });
-    expect([lists.buyer(visit(), 'eve'), lists.buyer(visit(), 'bob')]).to.deep.equal([null, FORBIDDEN]);
+    expect([lists.buyer(caller(), 'eve'), lists.buyer(caller(), 'bob')]).to.deep.equal([null, FORBIDDEN]);
     expect(lists.mode).to.equal('dry_run');
   });
 
   it('ten thousand networks cost as much as one', () => {
     const deny = Array.from({ length: 10_000 }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`);
     const [many, one] = [listsOf({ addresses: { deny } }), listsOf({ addresses: { deny: deny.slice(0, 1) } })];
-    const asked = visit({ address: '192.0.2.1' });
-    const [slow, quick] = [microsPerCall(() => many.stranger(asked)), microsPerCall(() => one.stranger(asked))];
+    const asked = caller({ address: '192.0.2.1' });
+    const [slow, quick] = [microsPerCall(() => many.anonymous(asked)), microsPerCall(() => one.anonymous(asked))];
     expect(slow).to.be.below(10 * quick + 5);
   });
 });

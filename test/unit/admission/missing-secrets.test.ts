@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { RuleDesk } from '../../../src/admission/rules/rule-desk.js';
-import { RuleBook } from '../../../src/admission/rules/rule-book.js';
+import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
+import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
 import { missingSecrets, type KnownKeys } from '../../../src/admission/rules/missing-secrets.js';
 import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
+import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const keys = (sign: readonly string[], seal: number): KnownKeys => ({ sign: new Set(sign), seal: { size: seal } });
@@ -45,33 +45,33 @@ describe('entry: rules that need secrets', () => {
   describe('in a process that lacks one', () => {
     const named = (...keyIds: string[]): object => ({ sign: { mode: 'on', keys: keyIds } });
     const unfit = (rules: RuleSet) => missingSecrets(rules, keys(['app-1'], 1));
-    let store: MemoryRuleStore;
+    let store: MemoryRuleRepository;
     let board: MemoryRuleBoard;
-    beforeEach(() => void ([store, board] = [new MemoryRuleStore(), new MemoryRuleBoard()]));
+    beforeEach(() => void ([store, board] = [new MemoryRuleRepository(), new MemoryRuleBoard()]));
 
     it('they are not published, and a check says why', async () => {
-      const desk = new RuleDesk({ store, board, log: silentLog, unfit });
-      expect(await desk.publish(named('app-1', 'app-2'), 0, 'ann')).to.deep.equal({
+      const admin = new RuleAdmin({ store, board, log: silentLog, unfit });
+      expect(await admin.publish(named('app-1', 'app-2'), 0, 'ann')).to.deep.equal({
         outcome: 'invalid',
         reasons: [{ path: 'sign.keys.1', message: 'has no secret here: ENTRY_SIGN_KEYS must have it' }],
       });
-      expect(desk.check(named('app-2'))).to.have.length(1);
-      expect(desk.check(named('app-1'))).to.deep.equal([]);
-      expect(await desk.publish(named('app-1'), 0, 'ann')).to.include({ outcome: 'published', version: 1 });
+      expect(admin.check(named('app-2'))).to.have.length(1);
+      expect(admin.check(named('app-1'))).to.deep.equal([]);
+      expect(await admin.publish(named('app-1'), 0, 'ann')).to.include({ outcome: 'published', version: 1 });
     });
 
     it('published past it, they are refused with an error, and those in force stay', async () => {
       const errors: string[] = [];
       let refused = 0;
       const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };
-      const meters = { rulesTaken: () => undefined, rulesRefused: () => void refused++ };
-      const book = new RuleBook({ board, store, clock: new SteppedClock(), meters, log, unfit });
-      const desk = new RuleDesk({ store, board, log: silentLog }); // as at the command line, where no secret is
-      await desk.publish(named('app-1'), 0, 'ann');
-      await book.start();
-      expect(await desk.publish(named('app-2'), 1, 'ann')).to.include({ outcome: 'published' });
-      await book.runOnce();
-      expect(book.rules.sign.keys).to.deep.equal(['app-1']);
+      const metrics = { rulesTaken: () => undefined, rulesRefused: () => void refused++ };
+      const repository = new CurrentRules({ board, store, clock: new SteppedClock(), metrics, log, unfit });
+      const admin = new RuleAdmin({ store, board, log: silentLog }); // as at the command line, where no secret is
+      await admin.publish(named('app-1'), 0, 'ann');
+      await repository.start();
+      expect(await admin.publish(named('app-2'), 1, 'ann')).to.include({ outcome: 'published' });
+      await repository.runOnce();
+      expect(repository.rules.sign.keys).to.deep.equal(['app-1']);
       expect(refused).to.equal(1);
       expect(errors).to.have.length(1);
       expect(errors[0]).to.contain('sign.keys.0');

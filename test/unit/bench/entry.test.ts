@@ -15,7 +15,7 @@ import { readKeyring } from '../../../src/admission/sign/keyring.js';
 import { RequestSignatures } from '../../../src/admission/sign/request-signatures.js';
 import { SEALED_BYTES_MAX, Seals } from '../../../src/admission/sign/seals.js';
 import { signRules } from '../../../src/admission/sign/sign-rules.js';
-import { noEntryMeters } from '../../../src/core/ports/entry-meters.js';
+import { noAdmissionMetrics } from '../../../src/core/ports/admission-metrics.js';
 
 const KEYS = { sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` };
 const PATH = '/v1/sales/7/purchases';
@@ -44,7 +44,7 @@ describe('dressed buyers', () => {
       keys: readKeyring(KEYS.sign, 2048),
       nonces: { take: (_keyId, nonce) => Promise.resolve(used.size === used.add(nonce).size ? 'used' : 'fresh') },
       clock: { nowMs: () => Date.now(), sleep: () => Promise.resolve() },
-      meters: noEntryMeters,
+      metrics: noAdmissionMetrics,
     });
     for (const one of [...headers, headers[0] ?? {}].entries()) {
       const head = signatures.begin('7', one[1]);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { judgeBooks } from '../../../bench/ledger-verdict.js';
+import { judgeBooks } from '../../../bench/store-verdict.js';
 import { judgeGoals } from '../../../bench/report/goals.js';
 import { reportNotes, reportTable } from '../../../bench/report/report.js';
 import { formatNumber, renderTable } from '../../../bench/report/table.js';

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { BenchError } from '../../../bench/bench-error.js';
-import { RulesDesk } from '../../../bench/session/rules.js';
+import { RulesAdmin } from '../../../bench/session/rules.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
 
 const SECRET = 'a secret of the test with enough bytes';
@@ -52,13 +52,13 @@ class FakeApi {
 
 describe('rules of a scenario', () => {
   let api: FakeApi;
-  let desk: RulesDesk;
+  let admin: RulesAdmin;
 
   beforeEach(async () => {
     api = new FakeApi();
     await new Promise<void>((resolve) => api.server.listen(0, '127.0.0.1', resolve));
     const { port } = api.server.address() as AddressInfo;
-    desk = new RulesDesk({ secret: SECRET, port: () => port });
+    admin = new RulesAdmin({ secret: SECRET, port: () => port });
   });
 
   afterEach(
@@ -71,7 +71,7 @@ describe('rules of a scenario', () => {
 
   it('are in force before the work begins, and those that were there before come back', async () => {
     const before = api.rules;
-    const seen = await desk.during({ limits: { mode: 'on' } }, () => Promise.resolve([api.rules, api.inForce]));
+    const seen = await admin.during({ limits: { mode: 'on' } }, () => Promise.resolve([api.rules, api.inForce]));
     expect(seen).to.deep.equal([{ limits: { mode: 'on' } }, true]);
     expect(api.published).to.deep.equal([{ limits: { mode: 'on' } }, before]);
     expect(api.inForce).to.equal(true);
@@ -79,19 +79,19 @@ describe('rules of a scenario', () => {
 
   it('come back too when the work fails, and its error is told', async () => {
     const before = api.rules;
-    const error = await desk.during({}, () => Promise.reject(new Error('broken'))).catch((thrown: unknown) => thrown);
+    const error = await admin.during({}, () => Promise.reject(new Error('broken'))).catch((thrown: unknown) => thrown);
     expect(error).to.have.property('message', 'broken');
     expect(api.rules).to.deep.equal(before);
   });
 
   it('a layer is known if the api takes its rules', async () => {
-    expect([await desk.knows('lists'), await desk.knows('sign')]).to.deep.equal([true, false]);
+    expect([await admin.knows('lists'), await admin.knows('sign')]).to.deep.equal([true, false]);
   });
 
   it('what the api refuses is one sentence', async () => {
     const { port } = api.server.address() as AddressInfo;
-    const stranger = new RulesDesk({ secret: 'another secret of the test with bytes', port: () => port });
-    const error = await stranger.knows('lists').catch((thrown: unknown) => thrown);
+    const anonymous = new RulesAdmin({ secret: 'another secret of the test with bytes', port: () => port });
+    const error = await anonymous.knows('lists').catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(BenchError).with.property('message').that.includes('was answered 403');
   });
 });

@@ -89,12 +89,12 @@ describe('chaos: the matrix', () => {
   const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
   const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [], transfers: NO_TRANSFERS };
   const audit = {
-    ledger: {
+    store: {
       snapshot: () => Promise.resolve(snapshot),
       pendingCount: () => Promise.resolve(0),
       transfers: async () => NO_TRANSFERS,
     },
-    book: {
+    repository: {
       findSale: () => Promise.resolve(sale),
       undoneReleases: () => Promise.resolve(0),
       orders: async function* () {
@@ -114,7 +114,7 @@ describe('chaos: the matrix', () => {
     let isMended = false;
     const findSale = () => (isMended ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
     const servers = { dir, server: () => ({ kill: () => true }), up: async () => void (isMended = true) };
-    const down = { ...audit, book: { ...audit.book, findSale } };
+    const down = { ...audit, repository: { ...audit.repository, findSale } };
     const redis = { redis: { ping: async () => 'PONG' } };
     const mysql = { query: async () => undefined };
     const stack = { servers, audit: down, redis, mysql } as unknown as StackHands;

@@ -183,15 +183,15 @@ describe('soak: flat or grown', () => {
 });
 
 describe('soak: a look at a program', () => {
-  let meters: Server;
+  let metrics: Server;
   /** Alone in its process, so that what it has open can be counted: connects as often as it is told to. */
   let program: ChildProcess;
   let pid: number;
   let port: number;
   let rssBytes: number;
   before(async () => {
-    meters = createServer((_req, res) => res.end('nodejs_heap_size_used_bytes{program="api"} 4711\n'));
-    await new Promise<void>((resolve) => meters.listen(0, '127.0.0.1', resolve));
+    metrics = createServer((_req, res) => res.end('nodejs_heap_size_used_bytes{program="api"} 4711\n'));
+    await new Promise<void>((resolve) => metrics.listen(0, '127.0.0.1', resolve));
     const text = `
       import { connect, createServer } from 'node:net';
       const server = createServer().listen(0, '127.0.0.1', () => {
@@ -209,12 +209,12 @@ describe('soak: a look at a program', () => {
   });
   after(() => {
     program.kill('SIGKILL');
-    meters.closeAllConnections();
-    meters.close();
+    metrics.closeAllConnections();
+    metrics.close();
   });
   const addressOf = (server: Server): AddressInfo => server.address() as AddressInfo;
   const look = async (pid: number) => {
-    const program = { name: 'api', pid, probeUrl: `http://127.0.0.1:${addressOf(meters).port}` } as Program;
+    const program = { name: 'api', pid, probeUrl: `http://127.0.0.1:${addressOf(metrics).port}` } as Program;
     return samplePrograms({ running: () => [{ program, ageMs: 5 }] });
   };
   const guestsAre = (count: number): Promise<void> =>
@@ -224,7 +224,7 @@ describe('soak: a look at a program', () => {
     const [before] = await look(pid);
     expect(before).to.include({ program: `api ${pid}`, ageMs: 5, heapBytes: 4711, guests: 0 });
     expect(before?.rssBytes).to.be.within(0.5 * rssBytes, 2 * rssBytes);
-    program.send({ port: addressOf(meters).port, count: 20 });
+    program.send({ port: addressOf(metrics).port, count: 20 });
     await once(program, 'message');
     const guests = Array.from({ length: 30 }, () => connect(port, '127.0.0.1'));
     await guestsAre(30);

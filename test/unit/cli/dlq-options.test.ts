@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import { Command } from 'commander';
-import { addFilters, filterOf, operatorName, parseLetterIds, type FilterFlags } from '../../../src/cli/dlq-options.js';
+import {
+  addFilters,
+  filterOf,
+  operatorName,
+  parseDeadLetterIds,
+  type FilterFlags,
+} from '../../../src/cli/dlq-options.js';
 import { parseTime } from '../../../src/cli/options.js';
 
 describe('dlq options', () => {
@@ -39,8 +45,8 @@ describe('dlq options', () => {
   });
 
   it('letters are numbers', () => {
-    expect(parseLetterIds('18', ['17'])).to.deep.equal(['17', '18']);
-    for (const wrong of ['0', '-1', '1.5', 'x', '', '1'.repeat(19)]) expect(() => parseLetterIds(wrong)).to.throw();
+    expect(parseDeadLetterIds('18', ['17'])).to.deep.equal(['17', '18']);
+    for (const wrong of ['0', '-1', '1.5', 'x', '', '1'.repeat(19)]) expect(() => parseDeadLetterIds(wrong)).to.throw();
   });
 
   it('times go both ways from now', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { workThroughLetters } from '../../../src/cli/dlq-work.js';
+import { workThroughDeadLetters } from '../../../src/cli/dlq-work.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-answer.js';
 import { DeadLetterWorld } from '../recovery/dead-letters/dead-letter-world.js';
@@ -21,10 +21,10 @@ describe('dlq: working through letters', () => {
   afterEach(() => sinon.restore());
 
   const run = (answers: Record<string, ReplayAnswer | OperationalError>, total = Object.keys(answers).length) =>
-    workThroughLetters(new DeadLetterWorld().desk, {
-      ...{ letterIds: Object.keys(answers), total, pace: PACE, json: true, end: 'replayed' },
-      work: async (letterId) => {
-        const answer = answers[letterId] as ReplayAnswer | OperationalError;
+    workThroughDeadLetters(new DeadLetterWorld().admin, {
+      ...{ deadLetterIds: Object.keys(answers), total, pace: PACE, json: true, end: 'replayed' },
+      work: async (deadLetterId) => {
+        const answer = answers[deadLetterId] as ReplayAnswer | OperationalError;
         if (answer instanceof OperationalError) throw answer;
         return answer;
       },
@@ -39,9 +39,9 @@ describe('dlq: working through letters', () => {
     sinon.restore();
     expect(done).to.equal(true);
     expect(lines).to.deep.equal([
-      { letterId: '1', outcome: 'replayed', note: 'recorded' },
-      { letterId: '2', outcome: 'already_recorded', note: 'before' },
-      { letterId: '3', outcome: 'already_closed', note: 'it is replayed' },
+      { deadLetterId: '1', outcome: 'replayed', note: 'recorded' },
+      { deadLetterId: '2', outcome: 'already_recorded', note: 'before' },
+      { deadLetterId: '3', outcome: 'already_closed', note: 'it is replayed' },
     ]);
     expect(said).to.deep.equal(['3 asked for: 1 replayed, 1 already_recorded, 1 already_closed.']);
   });
@@ -63,7 +63,7 @@ describe('dlq: working through letters', () => {
     const done = await run({ 1: new OperationalError('mysql', 'mysql is gone', { retryable: true }) });
     sinon.restore();
     expect(done).to.equal(false);
-    expect(lines).to.deep.equal([{ letterId: '1', outcome: 'fault', note: 'mysql is gone' }]);
+    expect(lines).to.deep.equal([{ deadLetterId: '1', outcome: 'fault', note: 'mysql is gone' }]);
     expect(said.at(-1)).to.contain('run the same command again');
   });
 

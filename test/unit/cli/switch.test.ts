@@ -2,23 +2,23 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { CliError } from '../../../src/cli/cli-error.js';
 import { set, show, switchCommand } from '../../../src/cli/switch.js';
-import { SwitchDesk } from '../../../src/admission/degrade/switch-desk.js';
-import { RuleDesk } from '../../../src/admission/rules/rule-desk.js';
+import { SwitchAdmin } from '../../../src/admission/degrade/switch-admin.js';
+import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
+import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 
 describe('switch: the command', () => {
   let lines: string[];
-  let store: MemoryRuleStore;
+  let store: MemoryRuleRepository;
   let board: MemoryRuleBoard;
-  let rules: RuleDesk;
-  let desk: SwitchDesk;
+  let rules: RuleAdmin;
+  let admin: SwitchAdmin;
   beforeEach(() => {
     lines = [];
     sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
-    [store, board] = [new MemoryRuleStore(), new MemoryRuleBoard()];
-    rules = new RuleDesk({ store, board, log: silentLog });
-    desk = new SwitchDesk(rules);
+    [store, board] = [new MemoryRuleRepository(), new MemoryRuleBoard()];
+    rules = new RuleAdmin({ store, board, log: silentLog });
+    admin = new SwitchAdmin(rules);
   });
   afterEach(() => sinon.restore());
 
@@ -26,28 +26,28 @@ describe('switch: the command', () => {
   const json = (): unknown => JSON.parse(lines.at(-1) ?? '');
 
   it('says what is switched, for whom, and when it is in force', async () => {
-    await set(desk, SALE, {});
+    await set(admin, SALE, {});
     expect(lines.pop()).to.equal('sale is at L1 for 20 of 100 users, everywhere within a second (version 1).');
     board.down = true;
-    await set(desk, { ...SALE, percent: 100 }, {});
+    await set(admin, { ...SALE, percent: 100 }, {});
     expect(lines.pop()).to.match(/^sale is at L1 for all, everywhere within ten seconds: .*\(version 2\)\.$/);
     board.down = false;
     await rules.publish({ degrade: { mode: 'dry_run' } }, 2, 'boss');
-    await set(desk, SALE, {});
+    await set(admin, SALE, {});
     expect(lines.pop()).to.contain('but not in force');
   });
 
   it('shows all of them, for people and for programs', async () => {
-    await set(desk, SALE, { json: true });
+    await set(admin, SALE, { json: true });
     expect(json()).to.deep.equal({
       ...{ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true },
       ...SALE,
     });
     lines = [];
-    await show(desk, {});
+    await show(admin, {});
     expect(lines).to.have.length(5);
     expect(lines).to.include('sale       L1      20        yes');
-    await show(desk, { json: true });
+    await show(admin, { json: true });
     expect(json()).to.include({ version: 1, mode: 'on' });
     expect(json()).to.have.property('switches').with.length(4);
   });
@@ -61,7 +61,7 @@ describe('switch: the command', () => {
     const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
     expect(await why(set(busy, SALE, {}))).to.match(/nothing was switched/);
     await store.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
-    for (const said of [await why(show(desk, {})), await why(set(desk, SALE, {}))]) {
+    for (const said of [await why(show(admin, {})), await why(set(admin, SALE, {}))]) {
       expect(said)
         .to.match(/cannot be read/)
         .and.contain('tomorrow')

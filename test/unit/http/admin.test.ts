@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import request from 'supertest';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import type { DeskAnswer } from '../../../src/sales/sale-desk.js';
+import type { SaleAdminAnswer } from '../../../src/sales/sale-admin.js';
 import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
@@ -24,7 +24,7 @@ describe('admin sales', () => {
   let server: Started;
   let calls: string[];
   let created: NewSale[];
-  let answer: DeskAnswer;
+  let answer: SaleAdminAnswer;
   const admin = bearer('boss', ['viewer', 'admin']);
 
   beforeEach(async () => {
@@ -35,7 +35,7 @@ describe('admin sales', () => {
       calls.push(`${actor}: ${verb} ${saleId}`);
       return Promise.resolve(answer);
     };
-    const desk: HttpServices['desk'] = {
+    const sales: HttpServices['sales'] = {
       create: (sale, actor) => {
         calls.push(`${actor}: create`);
         created.push(sale);
@@ -45,7 +45,7 @@ describe('admin sales', () => {
       list: (max) => Promise.resolve(Array<Sale>(Math.min(max, 2)).fill(SALE)),
       ...{ warm: move('warm'), open: move('open'), pause: move('pause'), close: move('close') },
     };
-    fake = new FakeServices({ desk });
+    fake = new FakeServices({ sales });
     server = await startServer(fake);
   });
   afterEach(async () => {

@@ -2,21 +2,27 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import type { DiscardAnswer } from '../../../src/recovery/dead-letters/discard-letter.js';
+import type { DiscardAnswer } from '../../../src/recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-answer.js';
-import type { StoredDeadLetter } from '../../../src/core/ports/dead-letters.js';
+import type { StoredDeadLetter } from '../../../src/core/ports/dead-letter-repository.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const BATCH = batchOf({ saleId: '7' }, purchasesOf('u1*2'), 'batch-1');
 const SHARED = {
-  ...{ letterId: '17', messageId: 'm1', group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId: '7' },
+  ...{
+    deadLetterId: '17',
+    messageId: 'm1',
+    group: 'seckill-order-writer',
+    originTopic: 'seckill-purchase',
+    saleId: '7',
+  },
   ...{ batchId: 'batch-1', detail: 'given up', attempts: 8, replays: 1, note: null },
   reason: 'retries_exhausted' as const,
   state: 'parked' as const,
 };
-const LETTER: StoredDeadLetter = {
+const DEAD_LETTER: StoredDeadLetter = {
   ...SHARED,
   ...{ body: BATCH.body, parkedAtMs: AT_MS, replayStartedAtMs: AT_MS + 1000 },
 };
@@ -34,25 +40,25 @@ describe('admin dead letters', () => {
 
   beforeEach(async () => {
     calls = [];
-    found = [LETTER];
+    found = [DEAD_LETTER];
     replayed = { outcome: 'replayed', note: 'recorded' };
     discarded = { outcome: 'discarded', note: '1 failed' };
-    const letters: HttpServices['letters'] = {
+    const deadLetters: HttpServices['deadLetters'] = {
       list: async (filter, page) => {
         calls.push(['list', filter, page]);
         return found.map(({ body: _body, ...summary }) => summary);
       },
-      find: async (letterId) => found.find((letter) => letter.letterId === letterId) ?? null,
-      replay: async (letterId, { actor }) => {
-        calls.push(['replay', letterId, actor]);
+      find: async (deadLetterId) => found.find((deadLetter) => deadLetter.deadLetterId === deadLetterId) ?? null,
+      replay: async (deadLetterId, { actor }) => {
+        calls.push(['replay', deadLetterId, actor]);
         return replayed;
       },
-      discard: async (letterId, actor) => {
-        calls.push(['discard', letterId, actor]);
+      discard: async (deadLetterId, actor) => {
+        calls.push(['discard', deadLetterId, actor]);
         return discarded;
       },
     };
-    fake = new FakeServices({ letters });
+    fake = new FakeServices({ deadLetters });
     server = await startServer(fake);
   });
   afterEach(async () => {
@@ -78,7 +84,7 @@ describe('admin dead letters', () => {
   });
 
   it('when letters are asked for, then a page without bodies, and where the next begins if it was full', async () => {
-    expect((await get('').expect(200)).body).to.deep.equal({ letters: [SUMMARY], next: null });
+    expect((await get('').expect(200)).body).to.deep.equal({ deadLetters: [SUMMARY], next: null });
     expect((await get('?limit=1').expect(200)).body.next).to.equal('17');
     expect(calls).to.deep.equal([
       ['list', {}, { max: 50 }],
@@ -114,7 +120,7 @@ describe('admin dead letters', () => {
   it('when one is asked for, then it comes with its body, decoded where it is a batch', async () => {
     const { body } = await get('/17').expect(200);
     expect(body).to.deep.equal(WITH_BODY);
-    found = [{ ...LETTER, body: '{' }];
+    found = [{ ...DEAD_LETTER, body: '{' }];
     expect((await get('/17').expect(200)).body).to.include({ batch: null, body: '{' });
     expect((await get('/18').expect(404)).body.code).to.equal('dead_letter_not_found');
     await get('/x').expect(400);
@@ -122,7 +128,7 @@ describe('admin dead letters', () => {
 
   it('when one is replayed or discarded, then in the name of the admin, and the letter comes back', async () => {
     const replay = await post('/17/replay').expect(200);
-    expect(replay.body).to.deep.equal({ outcome: 'replayed', letter: WITH_BODY });
+    expect(replay.body).to.deep.equal({ outcome: 'replayed', deadLetter: WITH_BODY });
     expect((await post('/17/discard').expect(200)).body.outcome).to.equal('discarded');
     expect(calls).to.deep.equal([
       ['replay', '17', 'boss'],
@@ -166,7 +172,8 @@ describe('admin dead letters', () => {
   });
 
   it('D1 when a dependency is down, then 503 names it', async () => {
-    fake.services.letters.discard = () => Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
+    fake.services.deadLetters.discard = () =>
+      Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
     const { body } = await post('/17/discard').expect(503);
     expect([body.code, body.detail]).to.deep.equal(['unavailable', 'mysql does not answer. Try again.']);
   });

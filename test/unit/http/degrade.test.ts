@@ -9,7 +9,7 @@ import { DegradedReads } from '../../../src/admission/degrade/degraded-reads.js'
 import { FallbackCache } from '../../../src/admission/degrade/fallback-cache.js';
 import type { Level } from '../../../src/admission/degrade/level.js';
 import type { Endpoint } from '../../../src/admission/endpoint.js';
-import { Entry } from '../../../src/admission/entry.js';
+import { Admission } from '../../../src/admission/admission.js';
 import type { GetSaleAnswer, SaleView } from '../../../src/sales/get-sale.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, startExpress, startServer, type Started } from './http-harness.js';
@@ -41,7 +41,7 @@ class World {
     const degrade = new Degrade({
       rules: () => this.rules,
       refuses: (dependency) => this.open.includes(dependency),
-      meters: { degraded: () => undefined },
+      metrics: { degraded: () => undefined },
     });
     const cache = () =>
       new FallbackCache<Readonly<Record<string, unknown>>>({
@@ -53,7 +53,7 @@ class World {
       },
     };
     this.fake = new FakeServices({
-      entry: new Entry(on, [new DegradeLayer(degrade)], { meters: { refused: () => undefined } }),
+      entry: new Admission(on, [new DegradeLayer(degrade)], { metrics: { refused: () => undefined } }),
       degrade,
       reads: {
         status: new DegradedReads('status', cache()),

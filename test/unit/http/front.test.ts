@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import type { HmacSha256 } from '../../../src/core/hmac.js';
-import type { SaleCard } from '../../../src/core/sale.js';
+import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { QueuePasses } from '../../../src/admission/queue/queue-passes.js';
 import { WaitingRooms } from '../../../src/admission/queue/waiting-rooms.js';
 import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
@@ -13,7 +13,7 @@ import { SEALED_BYTES_MAX, Seals } from '../../../src/admission/sign/seals.js';
 import { signRequest } from '../../../src/admission/sign/sign-request.js';
 import { systemClock as clock } from '../../../src/programs/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-nonce-store.js';
-import { MemoryPurchaseTokenLedger } from '../../helpers/memory/memory-purchase-token-ledger.js';
+import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-purchase-token-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startExpress, startServer, type Started } from './http-harness.js';
 
@@ -29,7 +29,7 @@ const WAIT = { queue: { mode: 'on', admitPerSecond: 1000 } };
 /** The real parts of the entry over stores in memory, behind the real HTTP side. */
 class Front {
   readonly nonces = new MemoryNonceStore(clock);
-  readonly ledger = new MemoryPurchaseTokenLedger(clock);
+  readonly store = new MemoryPurchaseTokenStore(clock);
   readonly counted: string[] = [];
   /** What was asked, in its order. */
   readonly steps: string[] = [];
@@ -40,8 +40,8 @@ class Front {
   constructor() {
     this.#rules = rulesOf({});
     const seals = new Seals(readKeyring(KEY, SEALED_BYTES_MAX));
-    const meters = { refused: (...words: string[]) => void this.counted.push(words.join(' ')) };
-    const card: SaleCard = { card: 'ready', sale: saleOf({ saleId: '7', stock: 2 }) };
+    const metrics = { refused: (...words: string[]) => void this.counted.push(words.join(' ')) };
+    const snapshot: SaleSnapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', stock: 2 }) };
     const [sign, queue] = [() => this.#rules.sign, () => this.#rules.queue];
     const step = (name: string): null => {
       this.steps.push(name);
@@ -53,14 +53,18 @@ class Front {
         get isOn() {
           return isOn();
         },
-        stranger: () => step('stranger'),
+        anonymous: () => step('stranger'),
         buyer: () => step('buyer'),
       },
-      signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, meters }),
-      tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, ledger: this.ledger, clock, meters }),
-      passes: new QueuePasses({ rules: queue, seals, clock, meters }),
+      signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
+      tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
+      passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
       rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, pick: () => 0, clock }),
-      ...{ cards: { get: () => card }, clock, getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) } },
+      ...{
+        snapshots: { get: () => snapshot },
+        clock,
+        getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) },
+      },
     });
   }
 
@@ -104,7 +108,7 @@ for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on
 
     it('nothing while all is off, whatever it shows', async () => {
       await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
-      expect([front.steps, front.counted, front.nonces.asked, front.ledger.asked]).to.deep.equal([[], [], 0, 0]);
+      expect([front.steps, front.counted, front.nonces.asked, front.store.asked]).to.deep.equal([[], [], 0, 0]);
     });
 
     it('a signature: none, forged or used is 401, and only a true one asks Redis', async () => {
@@ -168,10 +172,10 @@ for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on
         .post(TOKEN)
         .set({ authorization: bearer(), ...seal })
         .expect(200);
-      const asked = front.ledger.asked;
+      const asked = front.store.asked;
       const token = { 'seckill-purchase-token': body.token as string };
       await buy({ ...token, ...signed(PURCHASES, { body: 'x' }) }).expect(401);
-      expect(front.ledger.asked).to.equal(asked);
+      expect(front.store.asked).to.equal(asked);
       await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
     });
 
@@ -203,7 +207,7 @@ for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on
       front.fake.early = 'sold_out';
       const { body: problem } = await buy(signed(PURCHASES, { body: '{"quantity":1}' })).expect(409);
       expect(problem).to.include({ code: 'sold_out' });
-      expect([front.nonces.asked, front.ledger.asked]).to.deep.equal([0, 0]);
+      expect([front.nonces.asked, front.store.asked]).to.deep.equal([0, 0]);
     });
 
     it('a sale that is not named needs none of it', async () => {

@@ -39,12 +39,12 @@ export class FakeServices {
     };
     this.services = {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
-      entry: { isOn: false, stranger: refuse, buyer: refuse },
+      entry: { isOn: false, anonymous: refuse, buyer: refuse },
       addressOf: () => '192.0.2.1',
       signatures: { begin: () => null, finish: refuse },
       ...{ passes: { check: () => null }, tokens: { check: () => null, hand: refuse } },
       rooms: { join: refuse, look: refuse, end: refuse },
-      ...{ cards: { get: refuse }, clock: { nowMs: () => Date.now() } },
+      ...{ snapshots: { get: refuse }, clock: { nowMs: () => Date.now() } },
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
@@ -64,9 +64,9 @@ export class FakeServices {
       getOrder: refuse,
       refundsOf: () => Promise.resolve([]),
       ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
-      scatter: refuse,
-      desk: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
-      letters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
+      reshard: refuse,
+      sales: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
+      deadLetters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       refunds: { list: refuse, takeOn: refuse },
       rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
@@ -74,8 +74,8 @@ export class FakeServices {
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
-      metrics: () => Promise.resolve('up 1\n'),
-      meters: {
+      exposition: () => Promise.resolve('up 1\n'),
+      metrics: {
         answered: (route, code) => () => void this.counted.push(`${route} ${code}`),
         connectionDropped: () => void this.dropped++,
       },

@@ -7,7 +7,7 @@ import { createWebhookVerifier, signWebhook } from '../../../src/http/webhook-si
 import type { CancelAnswer } from '../../../src/orders/cancel.js';
 import type { PayAnswer, PayRequest } from '../../../src/orders/pay.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { Payment, PayOutcome } from '../../../src/core/ports/order-moves.js';
+import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import express from 'express';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
-import type { Sale, SaleCard } from '../../../src/core/sale.js';
+import type { Sale, SaleSnapshot } from '../../../src/core/sale.js';
 import type { QueueAnswer } from '../../../src/admission/queue/waiting-rooms.js';
 import type { TokenAnswer } from '../../../src/admission/sign/purchase-tokens.js';
 import { newLifecycle } from '../../../src/http/respond.js';
@@ -22,7 +22,7 @@ describe('the queue and its tokens over HTTP', () => {
   let fake: FakeServices;
   let clock: ManualClock;
   let asked: string[];
-  let card: SaleCard;
+  let snapshot: SaleSnapshot;
   let answer: QueueAnswer;
   let handed: TokenAnswer | OperationalError;
   let app: express.Express;
@@ -30,10 +30,10 @@ describe('the queue and its tokens over HTTP', () => {
   beforeEach(() => {
     clock = new ManualClock();
     asked = [];
-    card = { card: 'ready', sale: saleOf({ saleId: '7' }, clock.nowMs()) };
+    snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7' }, clock.nowMs()) };
     answer = WAITING;
     app = express();
-    const cards = { get: (): Promise<SaleCard> => Promise.resolve(card) };
+    const snapshots = { get: (): Promise<SaleSnapshot> => Promise.resolve(snapshot) };
     const note = (...words: string[]): QueueAnswer => {
       asked.push(words.join(' '));
       return answer;
@@ -51,7 +51,7 @@ describe('the queue and its tokens over HTTP', () => {
       return handed;
     };
     const tokens = { hand, check: () => null };
-    fake = new FakeServices({ rooms, cards, clock, tokens });
+    fake = new FakeServices({ rooms, snapshots, clock, tokens });
     const router = new Router(app, fake.services, newLifecycle());
     mountQueue(router, fake.services);
     mountPurchaseToken(router, fake.services);
@@ -105,10 +105,10 @@ describe('the queue and its tokens over HTTP', () => {
   }
 
   it('closed, by hand or by its window: 409, and the room is ended', async () => {
-    const { sale } = card as { sale: Sale };
+    const { sale } = snapshot as { sale: Sale };
     for (const parts of [{ state: 'closed' }, { closesAtMs: clock.nowMs() }] as Partial<Sale>[]) {
       asked.length = 0;
-      card = { card: 'ready', sale: { ...sale, ...parts } };
+      snapshot = { snapshot: 'ready', sale: { ...sale, ...parts } };
       expect((await join().expect(409)).body).to.include({ code: 'closed' });
       expect(asked).to.deep.equal(['end 7']);
     }
@@ -120,9 +120,9 @@ describe('the queue and its tokens over HTTP', () => {
     await request(app).post('/v1/sales/7/purchase-token').expect(401);
     await join('/v1/sales/x7/queue').expect(400);
     await fetchToken('/v1/sales/x7/purchase-token').expect(400);
-    card = { card: 'not_found' };
+    snapshot = { snapshot: 'not_found' };
     await join().expect(404);
-    card = { card: 'loading' };
+    snapshot = { snapshot: 'loading' };
     await look().expect(503);
     await fetchToken().expect(503);
     expect(asked).to.deep.equal([]);
@@ -158,7 +158,7 @@ describe('the queue and its tokens over HTTP', () => {
   }
 
   it('no token for a sale that was closed by hand, although its window is open', async () => {
-    card = { card: 'ready', sale: saleOf({ saleId: '7', state: 'closed' }, clock.nowMs()) };
+    snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', state: 'closed' }, clock.nowMs()) };
     handed = { outcome: 'handed', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(409)).body).to.include({ code: 'closed' });
     expect(asked).to.deep.equal([]);

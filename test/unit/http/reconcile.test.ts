@@ -32,7 +32,7 @@ describe('admin reconcile', () => {
     const asked = [post(`/sales/${sale.saleId}`, bearer('u1')), get('/runs', bearer('u1')), get('/jobs', bearer('u1'))];
     for (const test of [...asked, post('/jobs/1/retry', bearer('u1'))]) await test.expect(403);
     await request(server.url).get('/admin/v1/reconcile/runs').expect(401);
-    expect(world.runsBook.runs).to.deep.equal([]);
+    expect(world.runsRepository.runs).to.deep.equal([]);
   });
 
   it('a dry run tells what it found; with apply it makes jobs in the name of who asked, and follows them', async () => {
@@ -57,7 +57,7 @@ describe('admin reconcile', () => {
   });
 
   it('C1 when somebody else reconciles the sale, then 409 and who it is; no such sale is 404', async () => {
-    await world.runsBook.lease(sale.saleId, 'bob-1', 60_000);
+    await world.runsRepository.lease(sale.saleId, 'bob-1', 60_000);
     const { body } = await post(`/sales/${sale.saleId}`).expect(409);
     expect(body).to.include({ code: 'reconcile_running', retryable: true, detail: 'bob-1 reconciles this sale.' });
     await post('/sales/999').expect(404);

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { RefundFilter, RefundPage, StoredRefund, TakeOnOutcome } from '../../../src/core/ports/refund-book.js';
+import type {
+  RefundFilter,
+  RefundPage,
+  StoredRefund,
+  TakeOnOutcome,
+} from '../../../src/core/ports/refund-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const SHARED = {

@@ -1,21 +1,21 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { RuleDesk } from '../../../src/admission/rules/rule-desk.js';
+import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
+import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
 
 describe('admin rules', () => {
   let server: Started;
-  let store: MemoryRuleStore;
+  let store: MemoryRuleRepository;
   let board: MemoryRuleBoard;
   const admin = bearer('boss', ['admin']);
 
   beforeEach(async () => {
-    [store, board] = [new MemoryRuleStore(), new MemoryRuleBoard()];
-    const rules = new RuleDesk({ store, board, log: silentLog });
+    [store, board] = [new MemoryRuleRepository(), new MemoryRuleBoard()];
+    const rules = new RuleAdmin({ store, board, log: silentLog });
     // long enough for megabytes on a busy machine
     server = await startServer(new FakeServices({ rules }), { headersTimeoutMs: 15_000, requestTimeoutMs: 15_000 });
   });
@@ -42,7 +42,7 @@ describe('admin rules', () => {
     const { body } = await ask('put').send(read).expect(200);
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: true });
     expect((await ask('get').expect(200)).body).to.deep.equal({ version: 1, rules: read.rules });
-    expect(await board.newsSince(0)).to.have.nested.property('stored.version', 1);
+    expect(await board.notificationsSince(0)).to.have.nested.property('stored.version', 1);
     expect((await store.history(1))[0]).to.include({ version: 1, actor: 'boss' });
   });
 

@@ -75,7 +75,7 @@ describe('http server', () => {
   });
 
   it('S7 when a client never reads its answer, then its connection is closed', async () => {
-    fake = new FakeServices({ metrics: () => Promise.resolve('x'.repeat(20_000_000)) });
+    fake = new FakeServices({ exposition: () => Promise.resolve('x'.repeat(20_000_000)) });
     await start({ stalledTimeoutMs: 100 });
     const client = await RawClient.to(server.port);
     client.say('GET /metrics HTTP/1.1', 'Host: x', '', '');

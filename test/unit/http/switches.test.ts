@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { SwitchDesk } from '../../../src/admission/degrade/switch-desk.js';
-import { RuleDesk } from '../../../src/admission/rules/rule-desk.js';
+import { SwitchAdmin } from '../../../src/admission/degrade/switch-admin.js';
+import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleStore } from '../../helpers/memory/memory-rule-store.js';
+import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 describe('admin switches', () => {
   let server: Started;
-  let store: MemoryRuleStore;
+  let store: MemoryRuleRepository;
   beforeEach(async () => {
-    store = new MemoryRuleStore();
-    const switches = new SwitchDesk(new RuleDesk({ store, board: new MemoryRuleBoard(), log: silentLog }));
+    store = new MemoryRuleRepository();
+    const switches = new SwitchAdmin(new RuleAdmin({ store, board: new MemoryRuleBoard(), log: silentLog }));
     server = await startServer(new FakeServices({ switches }));
   });
   afterEach(() => server.stop());

@@ -6,9 +6,9 @@ import { failPurchases } from '../../../src/orders/fail-purchases.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../../src/orders/record-batches.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { Claimed } from '../../../src/core/ports/settlement-ledger.js';
+import type { Claimed } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
@@ -17,7 +17,7 @@ const words = (results: readonly BatchResult[]): string[] =>
   results.map((result) => (result.outcome === 'retry' ? `retry ${result.reason}` : result.outcome));
 
 describe('claim-late', () => {
-  let books: MemoryBooks;
+  let books: MemoryRepositories;
   let minter: OrderIdMinter;
   let sale: Sale;
   let clock: ManualClock;
@@ -27,7 +27,7 @@ describe('claim-late', () => {
 
   beforeEach(async () => {
     clock = new ManualClock();
-    books = new MemoryBooks({ clock });
+    books = new MemoryRepositories({ clock });
     minter = createOrderIdMinter(
       { slots: new MemoryWorkerSlots(clock), clock, log: silentLog },
       { owner: 'test', leaseMs: 60_000 },
@@ -44,13 +44,13 @@ describe('claim-late', () => {
   const late = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
   const timely = (...texts: string[]): Batch => batchOf(sale, purchasesOf(...texts));
   const record = (...batches: Batch[]): Promise<BatchResult[]> => {
-    const ledger = {
+    const store = {
       claim: (batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed> => {
         asked.push({ batch, epoch, recorded: [...recorded] });
         return answer(batch);
       },
     };
-    return recordBatches(batches, { book: books, clock, minter, ledger }, OPTIONS);
+    return recordBatches(batches, { repository: books, clock, minter, store }, OPTIONS);
   };
   const rows = (): string[] =>
     books.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
@@ -172,7 +172,7 @@ describe('claim-late', () => {
   it('given up while it claims, after the release of its row: what it took then goes back', async () => {
     const batch = late('ann/k1');
     answer = async () => {
-      await failPurchases(batch, 'discarded', { book: books, minter, clock });
+      await failPurchases(batch, 'discarded', { repository: books, minter, clock });
       return losing();
     };
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);

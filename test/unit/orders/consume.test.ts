@@ -21,13 +21,13 @@ describe('keeper: consume', () => {
   });
 
   const run = (parts: Partial<ConsumePorts> = {}): Promise<string> => {
-    const { letters, clock, log, meters } = world;
+    const { deadLetters, clock, log, metrics } = world;
     const handle = async (body: string): Promise<Consumed> => {
       handled.push(body);
       return answers.get(body)?.() ?? { outcome: 'done' };
     };
     const source = world.broker.source(TOPIC, GROUP, INVISIBLE_MS);
-    const ports = { source, ready: async () => undefined, handle, letters, clock, log, meters, ...parts };
+    const ports = { source, ready: async () => undefined, handle, deadLetters, clock, log, metrics, ...parts };
     return consume(ports, { group: GROUP, topic: TOPIC, invisibleMs: INVISIBLE_MS })
       .runOnce()
       .then(
@@ -78,8 +78,8 @@ describe('keeper: consume', () => {
     world.broker.publishRaw(TOPIC, '{', { topic: TOPIC, saleId: '7' });
     await run();
     expect(unfinished()).to.equal(0);
-    expect(world.letters.letters).to.have.length(1);
-    expect(world.letters.letters[0]).to.include({
+    expect(world.deadLetters.deadLetters).to.have.length(1);
+    expect(world.deadLetters.deadLetters[0]).to.include({
       ...{ group: GROUP, originTopic: TOPIC, saleId: '7', batchId: null, body: '{' },
       ...{ reason: 'undecodable', detail: 'not JSON', attempts: 1 },
     });
@@ -93,7 +93,7 @@ describe('keeper: consume', () => {
     expect(unfinished(), 'the fault happened').to.equal(1);
     world.clock.advance(INVISIBLE_MS);
     await run();
-    expect([unfinished(), world.letters.letters.length]).to.deep.equal([0, 1]);
+    expect([unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([0, 1]);
   });
 
   it('D1 nothing is received while MySQL is out', async () => {

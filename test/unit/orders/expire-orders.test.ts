@@ -9,7 +9,7 @@ describe('keeper: expire-orders', () => {
   beforeEach(() => {
     world = new KeeperWorld();
   });
-  const jobOf = (max: number) => expireOrders({ moves: world.moves, meters: world.meters }, { max });
+  const jobOf = (max: number) => expireOrders({ moves: world.moves, metrics: world.metrics }, { max });
   async function unpaid(count: number): Promise<string[]> {
     const sale = await world.openSale({ stock: 5000 });
     const names = Array.from({ length: count }, (_, index) => `u${index}`);

@@ -5,12 +5,12 @@ import { getOrder } from '../../../src/orders/get-order.js';
 
 describe('get-order', () => {
   const order = { orderId: '123', userId: 'ann' } as Order;
-  const book = { findOrder: async (orderId: string) => (orderId === '123' ? order : null) };
+  const repository = { findOrder: async (orderId: string) => (orderId === '123' ? order : null) };
 
   it('S4 shows an order to its buyer only: for others it does not exist', async () => {
-    expect(await getOrder('123', 'ann', book)).to.equal(order);
-    expect(await getOrder('123', 'bob', book)).to.equal(null);
-    expect(await getOrder('124', 'ann', book)).to.equal(null);
+    expect(await getOrder('123', 'ann', repository)).to.equal(order);
+    expect(await getOrder('123', 'bob', repository)).to.equal(null);
+    expect(await getOrder('124', 'ann', repository)).to.equal(null);
   });
 
   it('S6 does not ask MySQL for what can’t be an order id', async () => {

@@ -1,24 +1,24 @@
 import type { Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
-import type { KeeperMeters } from '../../../src/core/ports/keeper-meters.js';
+import type { KeeperMetrics } from '../../../src/core/ports/keeper-metrics.js';
 import type { Log } from '../../../src/core/ports/log.js';
 import type { OutboxBacklog } from '../../../src/core/ports/outbox.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryDeadLetterBook } from '../../helpers/memory/memory-dead-letter-book.js';
-import { MemoryOrderMoves } from '../../helpers/memory/memory-order-moves.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryOrderMoves } from '../../helpers/memory/memory-order-transitions.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 /** A keeper with everything around it in memory. */
 export class KeeperWorld {
   readonly clock = new ManualClock();
-  readonly ledger = new MemoryLedger({ clock: this.clock });
+  readonly store = new MemoryStore({ clock: this.clock });
   readonly broker = new MemoryBroker({ clock: this.clock });
-  readonly books = new MemoryBooks({ clock: this.clock });
+  readonly books = new MemoryRepositories({ clock: this.clock });
   readonly moves = new MemoryOrderMoves(this.books);
-  readonly letters = new MemoryDeadLetterBook(this.clock);
+  readonly deadLetters = new MemoryDeadLetterRepository(this.clock);
   readonly counts = {
     ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
     ...{ expired: 0, coupons: 0, told: 0 },
@@ -33,7 +33,7 @@ export class KeeperWorld {
   readonly warnings: string[] = [];
   #orders = 0;
 
-  readonly meters: KeeperMeters = {
+  readonly metrics: KeeperMetrics = {
     jobRan: (job, result) => this.runs.push([job, result]),
     redriven: (batches) => (this.counts.redriven += batches),
     settledLate: (batches) => (this.counts.settledLate += batches),
@@ -47,7 +47,7 @@ export class KeeperWorld {
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
     refundTried: (outcome) => this.refundTries.push(outcome),
-    newsTold: (orders) => (this.counts.told += orders),
+    notificationsSent: (orders) => (this.counts.told += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
 
@@ -61,14 +61,14 @@ export class KeeperWorld {
   async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
     const sale = saleOf({ stock: 1000, limitPerBuyer: 10, ...parts }, this.clock.nowMs());
     this.books.putSale(sale);
-    await this.ledger.warm(sale);
-    await this.ledger.gate(sale, 'open');
+    await this.store.warm(sale);
+    await this.store.gate(sale, 'open');
     return sale;
   }
 
   async deducted(sale: Sale, texts: readonly string[], bucket = 0): Promise<Batch> {
     const batch = batchOf({ ...sale, bucket }, purchasesOf(...texts));
-    const verdict = await this.ledger.deduct(batch);
+    const verdict = await this.store.deduct(batch);
     if (verdict.outcome !== 'deducted') throw new Error(`deduct: ${verdict.outcome}`);
     return batch;
   }

@@ -26,7 +26,7 @@ describe('keeper: expire-unpaid', () => {
         },
       },
       orders: { statesOf: async () => states },
-      meters: world.meters,
+      metrics: world.metrics,
     };
     return expireUnpaid(ports)(encodePaymentDeadline({ batchId: 'b1', saleId: '7', deadlineAtMs: 1, orders }));
   };
@@ -64,7 +64,7 @@ describe('keeper: expire-unpaid', () => {
 
   it('M7 a body that is no deadline is an answer', async () => {
     const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
-    const outcome = await expireUnpaid({ moves: never, orders: never, meters: world.meters })('{"v":9}');
+    const outcome = await expireUnpaid({ moves: never, orders: never, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
 });
@@ -90,7 +90,7 @@ describe('keeper: issue-coupons', () => {
         return { issued: fresh.length, unpaid: orderIds.filter((id) => !having.has(id)) };
       },
     };
-    return issueCoupons({ coupons, meters: world.meters })(encodeOrderEvents(events));
+    return issueCoupons({ coupons, metrics: world.metrics })(encodeOrderEvents(events));
   };
 
   it('one coupon for each paid order, however often it is told', async () => {

@@ -3,19 +3,19 @@ import { OperationalError } from '../../../src/core/errors.js';
 import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
-import { MemoryRefundBook } from '../../helpers/memory/memory-refund-book.js';
+import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const LEASE_MS = 60_000;
 
 describe('keeper: pay-refunds', () => {
   let world: KeeperWorld;
-  let refunds: MemoryRefundBook;
+  let refunds: MemoryRefundRepository;
   /** What the provider was asked. */
   let asked: string[];
   beforeEach(() => {
     world = new KeeperWorld();
-    refunds = new MemoryRefundBook(world.moves, world.clock);
+    refunds = new MemoryRefundRepository(world.moves, world.clock);
     asked = [];
   });
 
@@ -24,8 +24,8 @@ describe('keeper: pay-refunds', () => {
     asked.push(`${paymentId} ${amountCents} ${key}`);
     return simulator.refund(paymentId, amountCents, key);
   };
-  const run = (book: MemoryRefundBook = refunds, max = 16): Promise<void> =>
-    payRefunds({ refunds: book, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
+  const run = (repository: MemoryRefundRepository = refunds, max = 16): Promise<void> =>
+    payRefunds({ refunds: repository, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
 
   /** Orders that ended before these payments came. */
   async function owe(...paymentIds: string[]): Promise<void> {

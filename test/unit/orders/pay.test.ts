@@ -6,15 +6,15 @@ import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryBooks } from '../../helpers/memory/memory-books.js';
-import { MemoryOrderMoves } from '../../helpers/memory/memory-order-moves.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
+import { MemoryOrderMoves } from '../../helpers/memory/memory-order-transitions.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 
 const WINDOW_MS = 900_000;
 
 describe('pay and cancel', () => {
   let clock: ManualClock;
-  let books: MemoryBooks;
+  let books: MemoryRepositories;
   let moves: MemoryOrderMoves;
   let order: Order;
   /** Order and key of every charge. */
@@ -34,7 +34,7 @@ describe('pay and cancel', () => {
 
   beforeEach(async () => {
     clock = new ManualClock();
-    books = new MemoryBooks({ clock });
+    books = new MemoryRepositories({ clock });
     moves = new MemoryOrderMoves(books);
     charged = [];
     meanwhile = () => undefined;
@@ -48,8 +48,8 @@ describe('pay and cancel', () => {
   });
 
   const pay = (key: string | null = null, userId = 'ann', by: PaymentProvider | null = provider): Promise<PayAnswer> =>
-    payOrder({ orderId: '99', userId, key }, { book: books, moves, provider: by, log: silentLog });
-  const cancel = (userId = 'ann') => cancelOrder('99', userId, { book: books, moves });
+    payOrder({ orderId: '99', userId, key }, { repository: books, moves, provider: by, log: silentLog });
+  const cancel = (userId = 'ann') => cancelOrder('99', userId, { repository: books, moves });
   const refunds = (): (string | null)[] => [...moves.payments.values()].map(({ refund }) => refund);
 
   it('paid: the answer carries the paid order, and a second call charges nothing', async () => {
@@ -128,7 +128,7 @@ describe('pay and cancel', () => {
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
     const request = { orderId: '99', userId: 'ann', key: null };
-    const answer = await payOrder(request, { book: books, moves: stuck, provider, log });
+    const answer = await payOrder(request, { repository: books, moves: stuck, provider, log });
     expect(answer).to.deep.equal({ outcome: 'outcome_unknown' });
     expect(errors).to.have.length(1);
   });

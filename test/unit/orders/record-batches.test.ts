@@ -4,10 +4,10 @@ import type { Sale } from '../../../src/core/sale.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../../src/orders/record-batches.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { OrderBook, WriteOutcome, WritePlan } from '../../../src/core/ports/order-book.js';
-import { grantingLedger as ledger } from '../../helpers/claims.js';
+import type { OrderRepository, WriteOutcome, WritePlan } from '../../../src/core/ports/order-repository.js';
+import { grantingStore as store } from '../../helpers/claims.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
@@ -17,12 +17,12 @@ const words = (results: readonly BatchResult[]): string[] =>
 
 describe('record-batches', () => {
   let clock: ManualClock;
-  let books: MemoryBooks;
+  let books: MemoryRepositories;
   let minter: OrderIdMinter;
   let sale: Sale;
   beforeEach(async () => {
     clock = new ManualClock();
-    books = new MemoryBooks({ clock });
+    books = new MemoryRepositories({ clock });
     const slots = new MemoryWorkerSlots(clock);
     minter = createOrderIdMinter({ slots, clock, log: silentLog }, { owner: 'test', leaseMs: 60_000 });
     await minter.renew();
@@ -31,9 +31,9 @@ describe('record-batches', () => {
   });
 
   /** The books, with the first answers of `write` replaced; remembers every plan. */
-  function scripted(...answers: WriteOutcome[]): { book: OrderBook; plans: WritePlan[] } {
+  function scripted(...answers: WriteOutcome[]): { repository: OrderRepository; plans: WritePlan[] } {
     const plans: WritePlan[] = [];
-    const book: OrderBook = {
+    const repository: OrderRepository = {
       termsOf: (saleIds) => books.termsOf(saleIds),
       findByPurchases: (saleId, purchases) => books.findByPurchases(saleId, purchases),
       liveBuyers: (saleId, userIds) => books.liveBuyers(saleId, userIds),
@@ -43,16 +43,16 @@ describe('record-batches', () => {
         return answers.shift() ?? books.write(plan);
       },
     };
-    return { book, plans };
+    return { repository, plans };
   }
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
   it('D3 again: the same rows with ids of their own, a moment later', async () => {
-    const { book, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
+    const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
     const results = await recordBatches(
       [batchOf(sale, purchasesOf('ann', 'bob'))],
-      { book, clock, minter, ledger },
+      { repository, clock, minter, store },
       OPTIONS,
     );
     expect(words(results)).to.deep.equal(['recorded']);
@@ -62,9 +62,13 @@ describe('record-batches', () => {
   });
 
   it('D7 order_id_taken: new ids, no look-up', async () => {
-    const { book, plans } = scripted({ outcome: 'order_id_taken' });
-    book.findByPurchases = async () => expect.fail('nothing to look up');
-    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter, ledger }, OPTIONS);
+    const { repository, plans } = scripted({ outcome: 'order_id_taken' });
+    repository.findByPurchases = async () => expect.fail('nothing to look up');
+    const results = await recordBatches(
+      [batchOf(sale, purchasesOf('ann'))],
+      { repository, clock, minter, store },
+      OPTIONS,
+    );
     expect(words(results)).to.deep.equal(['recorded']);
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
@@ -73,9 +77,9 @@ describe('record-batches', () => {
     const other = saleOf();
     books.putSale(other);
     books.putSale({ ...sale, stock: 1 });
-    const { book, plans } = scripted();
+    const { repository, plans } = scripted();
     const batches = [batchOf(sale, purchasesOf('ann', 'bob')), batchOf(other, purchasesOf('ann'))];
-    expect(words(await recordBatches(batches, { book, clock, minter, ledger }, OPTIONS))).to.deep.equal([
+    expect(words(await recordBatches(batches, { repository, clock, minter, store }, OPTIONS))).to.deep.equal([
       'refused',
       'recorded',
     ]);
@@ -83,25 +87,33 @@ describe('record-batches', () => {
   });
 
   it('a sale that is gone when its epoch is read again is unknown', async () => {
-    const { book } = scripted({ outcome: 'epoch_changed' });
+    const { repository } = scripted({ outcome: 'epoch_changed' });
     let reads = 0;
-    book.termsOf = async (saleIds) => (reads++ === 0 ? books.termsOf(saleIds) : new Map());
-    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter, ledger }, OPTIONS);
+    repository.termsOf = async (saleIds) => (reads++ === 0 ? books.termsOf(saleIds) : new Map());
+    const results = await recordBatches(
+      [batchOf(sale, purchasesOf('ann'))],
+      { repository, clock, minter, store },
+      OPTIONS,
+    );
     expect(words(results)).to.deep.equal(['unknown_sale']);
   });
 
   it('gives up after a bounded number of attempts', async () => {
-    const { book, plans } = scripted(...Array.from({ length: 50 }, () => ({ outcome: 'again' }) as const));
+    const { repository, plans } = scripted(...Array.from({ length: 50 }, () => ({ outcome: 'again' }) as const));
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-    const results = await recordBatches(batches, { book, clock, minter, ledger }, OPTIONS);
+    const results = await recordBatches(batches, { repository, clock, minter, store }, OPTIONS);
     expect(words(results)).to.deep.equal(['retry contended', 'retry contended']);
     expect(plans).to.have.length(8);
   });
 
   it('D8 without order ids nothing is written', async () => {
-    const { book, plans } = scripted();
+    const { repository, plans } = scripted();
     await minter.close();
-    const results = await recordBatches([batchOf(sale, purchasesOf('ann'))], { book, clock, minter, ledger }, OPTIONS);
+    const results = await recordBatches(
+      [batchOf(sale, purchasesOf('ann'))],
+      { repository, clock, minter, store },
+      OPTIONS,
+    );
     expect(words(results)).to.deep.equal(['retry no_order_ids']);
     expect(plans).to.deep.equal([]);
   });
@@ -109,7 +121,7 @@ describe('record-batches', () => {
   it('D1 an outage is nobody’s fault: every batch may be tried again, and says what happened', async () => {
     books.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-    const results = await recordBatches(batches, { book: books, clock, minter, ledger }, OPTIONS);
+    const results = await recordBatches(batches, { repository: books, clock, minter, store }, OPTIONS);
     expect(words(results)).to.deep.equal(['retry unavailable', 'retry unavailable']);
     expect(results[0]?.outcome === 'retry' && results[0].error).to.be.instanceOf(OperationalError);
     expect(books.allOrders).to.deep.equal([]);
@@ -118,29 +130,29 @@ describe('record-batches', () => {
   it('D4 a lost reply to COMMIT: the next try finds the rows, nothing is counted twice', async () => {
     books.breakNext('write_reply_lost');
     const batch = batchOf(sale, purchasesOf('ann*2'));
-    expect(words(await recordBatches([batch], { book: books, clock, minter, ledger }, OPTIONS))).to.deep.equal([
+    expect(words(await recordBatches([batch], { repository: books, clock, minter, store }, OPTIONS))).to.deep.equal([
       'retry unavailable',
     ]);
-    const [result] = await recordBatches([batch], { book: books, clock, minter, ledger }, OPTIONS);
+    const [result] = await recordBatches([batch], { repository: books, clock, minter, store }, OPTIONS);
     expect(result).to.deep.include({ outcome: 'already_recorded' });
     expect((await books.find(sale.saleId))?.sold).to.equal(2);
     expect(books.outboxRows).to.have.length(1);
   });
 
   it('our own mistake is thrown, not retried', async () => {
-    const { book } = scripted();
-    book.write = async () => {
+    const { repository } = scripted();
+    repository.write = async () => {
       throw new Bug('ours');
     };
     const error = await recordBatches(
       [batchOf(sale, purchasesOf('ann'))],
-      { book, clock, minter, ledger },
+      { repository, clock, minter, store },
       OPTIONS,
     ).catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(Bug);
   });
 
   it('no batches, no work', async () => {
-    expect(await recordBatches([], { book: books, clock, minter, ledger }, OPTIONS)).to.deep.equal([]);
+    expect(await recordBatches([], { repository: books, clock, minter, store }, OPTIONS)).to.deep.equal([]);
   });
 });

@@ -34,8 +34,8 @@ describe('keeper: relay-outbox', () => {
   };
   type Gather = RelayOutboxPorts<'orders_moved'>['gather'];
   const create = (gather?: Gather): Job => {
-    const { log, meters } = world;
-    return relayOutbox({ outbox, keep, gather, log, meters }, { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS });
+    const { log, metrics } = world;
+    return relayOutbox({ outbox, keep, gather, log, metrics }, { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS });
   };
   const run = (gather?: Gather): Promise<string> =>
     create(gather)

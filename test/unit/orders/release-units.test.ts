@@ -15,15 +15,15 @@ describe('keeper: release-units', () => {
 
   beforeEach(async () => {
     world = new KeeperWorld();
-    const { books, ledger, log, meters } = world;
+    const { books, store, log, metrics } = world;
     job = relayOutbox(
-      { outbox: books.outbox, keep: releaseUnits({ ledger, meters }), log, meters },
+      { outbox: books.outbox, keep: releaseUnits({ store, metrics }), log, metrics },
       { kind: 'release', max: 10, leaseMs: 20_000 },
     );
     sale = await world.openSale({ stock: 100 });
   });
 
-  const unitsLeft = (): number => world.ledger.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft;
+  const unitsLeft = (): number => world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft;
   const undone = (): number => world.books.outbox.undone('release').length;
   /** Batches of one purchase whose rows ended `failed`: each promises a release. */
   const failedBatches = async (count: number): Promise<void> => {
@@ -35,7 +35,7 @@ describe('keeper: release-units', () => {
     const [, orderId] = await world.recorded(batch, ['u2']);
     await job.runOnce();
     expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([98, 0, 1]);
-    const entry = await world.ledger.findRequest({ saleId: sale.saleId, bucket: 0 }, 'u2', 'k1');
+    const entry = await world.store.findRequest({ saleId: sale.saleId, bucket: 0 }, 'u2', 'k1');
     expect(entry).to.deep.equal({ state: 'released', orderId, quantity: 3 });
   });
 
@@ -47,7 +47,7 @@ describe('keeper: release-units', () => {
 
   it('C3 dying between release and mark runs it again: no second release', async () => {
     await failedBatches(1);
-    world.ledger.breakNext('release_reply_lost');
+    world.store.breakNext('release_reply_lost');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect([unitsLeft(), undone()], 'the fault happened').to.deep.equal([100, 1]);
     world.clock.advance(PAUSE_MS);
@@ -57,7 +57,7 @@ describe('keeper: release-units', () => {
 
   it('C3 a release that fails loses nothing and holds up no other', async () => {
     await failedBatches(2);
-    world.ledger.breakNext('release_fails');
+    world.store.breakNext('release_fails');
     await job.runOnce().catch(() => undefined);
     expect([unitsLeft(), undone()]).to.deep.equal([98, 1]);
     world.clock.advance(PAUSE_MS);

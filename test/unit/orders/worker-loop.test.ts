@@ -44,7 +44,7 @@ describe('worker-loop', () => {
     expect(world.verdicts).to.deep.equal(['recorded', 'recorded']);
     expect(world.unfinished).to.equal(0);
     expect((await world.books.find(sale.saleId))?.sold).to.equal(4);
-    const bucket = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    const bucket = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     expect([...bucket.requests.values()].map(({ state }) => state)).to.deep.equal(['ordered', 'ordered', 'ordered']);
     expect(bucket.pending.size).to.equal(0);
     expect(world.writes, 'one transaction').to.have.length(1);
@@ -58,26 +58,31 @@ describe('worker-loop', () => {
     world.broker.publishRaw('seckill-purchase', '{"v":99}');
     await world.place(strange);
     await world.place(good);
-    world.ledger.bucket(strange).pending.set(strange.batchId, 0);
+    world.store.bucket(strange).pending.set(strange.batchId, 0);
 
     await world.worker().runOnce();
 
     expect(
-      world.letters.letters.map(({ reason, saleId, batchId, originTopic }) => [reason, saleId, batchId, originTopic]),
+      world.deadLetters.deadLetters.map(({ reason, saleId, batchId, originTopic }) => [
+        reason,
+        saleId,
+        batchId,
+        originTopic,
+      ]),
     ).to.deep.equal([
       ['undecodable', '7', 'b7', 'seckill-purchase'],
       ['unknown_version', null, null, 'seckill-purchase'],
       ['unknown_sale', strange.saleId, strange.batchId, 'seckill-purchase'],
     ]);
     expect(world.unfinished).to.equal(0);
-    expect(world.ledger.bucket(strange).pending.size, 'out of pending').to.equal(0);
-    expect(world.ledger.calls.release, 'its units stay held').to.equal(0);
+    expect(world.store.bucket(strange).pending.size, 'out of pending').to.equal(0);
+    expect(world.store.calls.release, 'its units stay held').to.equal(0);
     expect(world.books.allOrders).to.have.length(1);
   });
 
   it('a message that cannot be parked now comes again', async () => {
     world.broker.publishRaw('seckill-purchase', '{');
-    const park = sinon.stub(world.letters, 'park').onFirstCall().rejects(mysqlDown('park')).callThrough();
+    const park = sinon.stub(world.deadLetters, 'park').onFirstCall().rejects(mysqlDown('park')).callThrough();
     await run(MINUTE_MS);
     expect(park.callCount).to.equal(2);
     expect(world.unfinished).to.equal(0);
@@ -103,27 +108,27 @@ describe('worker-loop', () => {
     expect(world.books.allOrders).to.have.length(40);
     expect(world.unfinished).to.equal(0);
     expect(world.worstAttempt, 'no redelivery').to.equal(1);
-    expect(world.letters.letters).to.deep.equal([]);
+    expect(world.deadLetters.deadLetters).to.deep.equal([]);
   });
 
   it('R3 R10 a late batch waits with its sale, at its first attempt; MySQL is not blamed, and other sales go on', async () => {
     const [sale, other] = [await world.openSale(), await world.openSale()];
     const late = batchOf(sale, purchasesOf('ann'));
     await world.place(late);
-    world.ledger.restart({ empty: true });
-    for (const again of [other, sale]) await world.ledger.warm(again);
-    await world.ledger.gate(other, 'open');
+    world.store.restart({ empty: true });
+    for (const again of [other, sale]) await world.store.warm(again);
+    await world.store.gate(other, 'open');
     world.books.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });
     expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
     expect([world.breaker.closed, world.unfinished]).to.deep.equal([true, 1]);
 
-    world.ledger.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.epoch = 2;
+    world.store.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.epoch = 2;
     await timers.tickAsync(MINUTE_MS);
     expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob', 'ann']);
     expect([world.worstAttempt, world.unfinished]).to.deep.equal([1, 0]);
-    expect(world.ledger.calls.claim).to.be.greaterThan(1);
+    expect(world.store.calls.claim).to.be.greaterThan(1);
   });
 
   it('D1 a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up', async () => {
@@ -143,8 +148,8 @@ describe('worker-loop', () => {
   it('a batch that MySQL can’t stand is alone with it soon: its neighbours are recorded, others are received', async () => {
     const sale = await world.openSale();
     const killer = batchOf(sale, purchasesOf('killer'));
-    const write = world.book.write.bind(world.book);
-    sinon.stub(world.book, 'write').callsFake(async (plan) => {
+    const write = world.repository.write.bind(world.repository);
+    sinon.stub(world.repository, 'write').callsFake(async (plan) => {
       if (plan.orders.some(({ purchase }) => purchase.userId === 'killer')) throw mysqlDown('connection lost');
       return write(plan);
     });
@@ -158,7 +163,7 @@ describe('worker-loop', () => {
 
     await timers.tickAsync(120 * MINUTE_MS);
     expect(world.unfinished, 'given back in the end, and dead after its attempts').to.equal(0);
-    expect(world.deadLetters).to.deep.equal([killer.body]);
+    expect(world.deadLetterBodies).to.deep.equal([killer.body]);
   });
 
   it('D4 one lost reply: the rows are found, sold is counted once, the delivery is acked', async () => {
@@ -189,8 +194,8 @@ describe('worker-loop', () => {
     const { saleId, epoch } = sale;
     const purchases = [{ userId: 'ann', requestId: 'k', quantity: 1 }];
     const poison = sealBatch({ batchId: 'poison', saleId, bucket: 0, epoch, createdAtMs: 0, trace: '', purchases });
-    const write = world.book.write.bind(world.book);
-    sinon.stub(world.book, 'write').callsFake(async (plan) => {
+    const write = world.repository.write.bind(world.repository);
+    sinon.stub(world.repository, 'write').callsFake(async (plan) => {
       if (plan.orders.some(({ batch }) => batch.batchId === 'poison')) throw mysqlDown('bad value', false);
       return write(plan);
     });
@@ -200,19 +205,19 @@ describe('worker-loop', () => {
     expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
     await timers.tickAsync(10 * MINUTE_MS);
     expect(world.attempts.filter((attempt) => attempt > 1)).to.deep.equal([2, 3, 4, 5, 6]);
-    expect(world.deadLetters).to.deep.equal([poison.body]);
+    expect(world.deadLetterBodies).to.deep.equal([poison.body]);
   });
 
   it('Redis down at settle: the record stands, the message comes again and is settled', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
-    world.ledger.breakNext('settle_fails', 'settle_reply_lost');
+    world.store.breakNext('settle_fails', 'settle_reply_lost');
     await run(MINUTE_MS);
     expect(world.verdicts).to.deep.equal([
       ...['recorded', 'settle_failed', 'already_recorded', 'settle_failed', 'already_recorded'],
     ]);
-    expect(world.ledger.bucket(batch).requests.get('ann/k1')?.state).to.equal('ordered');
+    expect(world.store.bucket(batch).requests.get('ann/k1')?.state).to.equal('ordered');
     expect(world.unfinished).to.equal(0);
     expect((await world.books.find(sale.saleId))?.sold).to.equal(1);
   });
@@ -221,32 +226,32 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
-    const settle = sinon.stub(world.ledger, 'settle').rejects(mysqlDown('redis'));
+    const settle = sinon.stub(world.store, 'settle').rejects(mysqlDown('redis'));
     await run(10 * MINUTE_MS);
     expect(settle.callCount).to.equal(ATTEMPTS_BEFORE_DEAD);
     expect(world.unfinished).to.equal(0);
-    expect(world.deadLetters).to.deep.equal([]);
-    expect([...world.ledger.bucket(batch).pending.keys()]).to.deep.equal([batch.batchId]);
+    expect(world.deadLetterBodies).to.deep.equal([]);
+    expect([...world.store.bucket(batch).pending.keys()]).to.deep.equal([batch.batchId]);
   });
 
   it('a sale in repair does not hold up the settling of another', async () => {
     const [shut, open] = [await world.openSale(), await world.openSale()];
-    const settle = world.ledger.settle.bind(world.ledger);
-    sinon.stub(world.ledger, 'settle').callsFake(async (settled) => {
+    const settle = world.store.settle.bind(world.store);
+    sinon.stub(world.store, 'settle').callsFake(async (settled) => {
       if (settled.some(({ batch }) => batch.saleId === shut.saleId)) throw mysqlDown('repair');
       return settle(settled);
     });
     for (const sale of [shut, open]) await world.place(batchOf(sale, purchasesOf('ann')));
     await world.worker().runOnce();
-    expect(world.ledger.bucket({ saleId: open.saleId, bucket: 0 }).pending.size).to.equal(0);
-    expect(world.ledger.bucket({ saleId: shut.saleId, bucket: 0 }).pending.size).to.equal(1);
+    expect(world.store.bucket({ saleId: open.saleId, bucket: 0 }).pending.size).to.equal(0);
+    expect(world.store.bucket({ saleId: shut.saleId, bucket: 0 }).pending.size).to.equal(1);
     expect(world.unfinished).to.equal(1);
   });
 
   it('counts what the broker had to ask for', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
-    await world.ledger.deduct(batch);
+    await world.store.deduct(batch);
     const channel = world.broker.purchaseChannel(async () => 'commit', TOPICS.purchase);
     await channel.sendHalf(batch);
     await timers.tickAsync(11_000);
@@ -270,8 +275,8 @@ describe('worker-loop', () => {
   it('D2 what is still being written stays ours: a slow MySQL costs no attempt', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
-    const write = world.book.write.bind(world.book);
-    sinon.stub(world.book, 'write').callsFake(async (plan) => {
+    const write = world.repository.write.bind(world.repository);
+    sinon.stub(world.repository, 'write').callsFake(async (plan) => {
       await new Promise((resolve) => setTimeout(resolve, 2 * MINUTE_MS)); // four times as long as a delivery is ours
       return write(plan);
     });
@@ -283,7 +288,7 @@ describe('worker-loop', () => {
   it('our own mistake: reported, nothing acked', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
-    sinon.stub(world.book, 'write').rejects(new Bug('ours'));
+    sinon.stub(world.repository, 'write').rejects(new Bug('ours'));
     await run(1000);
     expect(world.bugs.map(String)).to.deep.equal(['Bug: ours']);
     expect(world.unfinished).to.equal(1);
@@ -319,7 +324,7 @@ describe('worker-loop', () => {
   it('stop does not wait for ever for a loop that hangs', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
-    sinon.stub(world.book, 'write').returns(new Promise(() => undefined));
+    sinon.stub(world.repository, 'write').returns(new Promise(() => undefined));
     const worker = await run(1000, { stopMaxMs: 2000 });
     const stopped = worker.stop();
     await timers.tickAsync(2000);

@@ -8,12 +8,12 @@ import { WorkerLoop, type WorkerLoopOptions } from '../../../src/orders/worker-l
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { DeliverySource } from '../../../src/core/ports/delivery-source.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { OrderBook, WritePlan } from '../../../src/core/ports/order-book.js';
-import type { DeliveryVerdict, WorkerMeters } from '../../../src/core/ports/worker-meters.js';
-import { MemoryBooks } from '../../helpers/memory/memory-books.js';
+import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-repository.js';
+import type { DeliveryVerdict, WorkerMetrics } from '../../../src/core/ports/worker-metrics.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryDeadLetterBook } from '../../helpers/memory/memory-dead-letter-book.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { saleOf } from '../../helpers/sales.js';
 
@@ -39,9 +39,9 @@ export const timerClock: Clock = {
 /** A worker with everything around it in memory. */
 export class WorkerWorld {
   readonly broker = new MemoryBroker({ clock: timerClock });
-  readonly books = new MemoryBooks({ clock: timerClock });
-  readonly ledger = new MemoryLedger({ clock: timerClock });
-  readonly letters = new MemoryDeadLetterBook(timerClock);
+  readonly books = new MemoryRepositories({ clock: timerClock });
+  readonly store = new MemoryStore({ clock: timerClock });
+  readonly deadLetters = new MemoryDeadLetterRepository(timerClock);
   readonly slots = new MemoryWorkerSlots(timerClock);
   readonly minter: OrderIdMinter = createOrderIdMinter(
     { slots: this.slots, clock: timerClock, log: silentLog },
@@ -60,15 +60,15 @@ export class WorkerWorld {
   readonly attempts: number[] = [];
   checkedBack = 0;
   readonly breaker: OutageBreaker;
-  readonly book: OrderBook;
+  readonly repository: OrderRepository;
 
   constructor() {
     const { books } = this;
     this.breaker = new OutageBreaker(
-      { probe: () => this.#probe(), clock: timerClock, meters: this.meters, log: silentLog },
+      { probe: () => this.#probe(), clock: timerClock, metrics: this.metrics, log: silentLog },
       { probeEveryMs: 1000 },
     );
-    this.book = {
+    this.repository = {
       termsOf: (saleIds) => books.termsOf(saleIds),
       findByPurchases: (saleId, purchases) => books.findByPurchases(saleId, purchases),
       liveBuyers: (saleId, userIds) => books.liveBuyers(saleId, userIds),
@@ -77,7 +77,7 @@ export class WorkerWorld {
     };
   }
 
-  readonly meters: WorkerMeters = {
+  readonly metrics: WorkerMetrics = {
     received: () => undefined,
     checkedBack: () => void this.checkedBack++,
     delivered: (verdict) => void this.verdicts.push(verdict),
@@ -91,14 +91,14 @@ export class WorkerWorld {
   async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
     const sale = saleOf({ stock: 1000, ...parts }, timerClock.nowMs());
     this.books.putSale(sale);
-    await this.ledger.warm(sale);
-    await this.ledger.gate(sale, 'open');
+    await this.store.warm(sale);
+    await this.store.gate(sale, 'open');
     return sale;
   }
 
   /** Holds the units of a batch and publishes it, as an api process does. */
   async place(batch: Batch): Promise<void> {
-    await this.ledger.deduct(batch);
+    await this.store.deduct(batch);
     const { saleId, batchId, body } = batch;
     this.broker.publishRaw(TOPICS.purchase, body, { topic: TOPICS.purchase, saleId, batchId });
   }
@@ -114,10 +114,10 @@ export class WorkerWorld {
         return deliveries;
       },
     };
-    const { book, ledger, letters, minter, breaker, meters } = this;
+    const { repository, store, deadLetters, minter, breaker, metrics } = this;
     const onBug = (error: unknown): void => void this.bugs.push(error);
     return new WorkerLoop(
-      { source, book, ledger, letters, minter, breaker, meters, clock: timerClock, log: silentLog, onBug },
+      { source, repository, store, deadLetters, minter, breaker, metrics, clock: timerClock, log: silentLog, onBug },
       {
         ...{ loops: 2, receiveMax: 16, paymentWindowMs: 900_000 },
         ...{ group: GROUPS.writer, topic: TOPICS.purchase, ...parts },
@@ -130,7 +130,7 @@ export class WorkerWorld {
     return this.broker.unfinished(TOPICS.purchase, GROUPS.writer);
   }
 
-  get deadLetters(): readonly string[] {
+  get deadLetterBodies(): readonly string[] {
     return this.broker.published(`%DLQ%${GROUPS.writer}`);
   }
 
@@ -143,7 +143,7 @@ export class WorkerWorld {
     if (this.probeFails) throw mysqlDown('probe');
   }
 
-  #write(plan: WritePlan): ReturnType<OrderBook['write']> {
+  #write(plan: WritePlan): ReturnType<OrderRepository['write']> {
     this.writes.push({ atMs: timerClock.nowMs(), users: plan.orders.map(({ purchase }) => purchase.userId) });
     return this.writeFails === null ? this.books.write(plan) : Promise.reject(this.writeFails);
   }

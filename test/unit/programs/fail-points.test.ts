@@ -11,14 +11,14 @@ import { ConfigError, loadConfig } from '../../../src/core/config/load.js';
 import type { Section } from '../../../src/core/config/schema.js';
 import type { MysqlPool } from '../../../src/mysql/pool.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { OrderBook } from '../../../src/core/ports/order-book.js';
+import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type { Outbox } from '../../../src/core/ports/outbox.js';
 import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
-import type { RepairBook } from '../../../src/core/ports/repair-book.js';
-import type { RepairLedger } from '../../../src/core/ports/repair-ledger.js';
-import type { SettlementLedger } from '../../../src/core/ports/settlement-ledger.js';
-import type { StockLedger } from '../../../src/core/ports/stock-ledger.js';
-import type { TransferLedger } from '../../../src/core/ports/transfer-ledger.js';
+import type { RepairRepository } from '../../../src/core/ports/repair-repository.js';
+import type { RepairStore } from '../../../src/core/ports/repair-store.js';
+import type { BatchStore } from '../../../src/core/ports/batch-store.js';
+import type { StockStore } from '../../../src/core/ports/stock-store.js';
+import type { TransferStore } from '../../../src/core/ports/transfer-store.js';
 
 const settings = (point: string): Section<'failPoint'> => ({ point, act: 'throw', environment: 'test' });
 
@@ -27,7 +27,7 @@ function parts(done: string[]) {
   const did = (word: string) => async (): Promise<never> => (done.push(word), undefined as never);
   const tx = { query: did('query'), execute: did('execute'), rollback: did('rollback') };
   return {
-    ledger: { precheck: did('precheck'), deduct: did('deduct'), decide: did('decide') } as unknown as StockLedger,
+    store: { precheck: did('precheck'), deduct: did('deduct'), decide: did('decide') } as unknown as StockStore,
     channel: {
       sendHalf: async () => (
         done.push('half'),
@@ -38,14 +38,14 @@ function parts(done: string[]) {
     pool: {
       transaction: async (work: (given: typeof tx) => Promise<unknown>) => (await work(tx), done.push('COMMIT')),
     } as unknown as MysqlPool,
-    book: {
+    repository: {
       write: async () => (done.push('write'), { outcome: 'written', surplus: new Set() }),
-    } as unknown as OrderBook,
-    settlement: { settle: did('settle') } as unknown as SettlementLedger,
+    } as unknown as OrderRepository,
+    settlement: { settle: did('settle') } as unknown as BatchStore,
     source: { receive: async () => (done.push('receive'), [{}] as never) },
     outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
-    repairLedger: { shut: did('shut'), stage: did('stage'), reopen: did('reopen') } as unknown as RepairLedger,
-    repairBook: { raiseEpoch: did('raise') } as unknown as RepairBook,
+    repairStore: { shut: did('shut'), stage: did('stage'), reopen: did('reopen') } as unknown as RepairStore,
+    repairRepository: { raiseEpoch: did('raise') } as unknown as RepairRepository,
     moves: {
       expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length),
       expireDue: async (max: number) => (done.push('sweep'), max),
@@ -55,27 +55,27 @@ function parts(done: string[]) {
 
 async function takeApiThrough(point: string, done: string[]): Promise<void> {
   const points = apiFailPoints(settings(point), silentLog);
-  const { ledger, channel, gate, repairLedger, repairBook } = parts(done);
-  await points.ledger(ledger).precheck({ saleId: '1', bucket: 0 }, []);
+  const { store, channel, gate, repairStore, repairRepository } = parts(done);
+  await points.store(store).precheck({ saleId: '1', bucket: 0 }, []);
   const half = await points.channel(channel).sendHalf({} as never);
-  await points.ledger(ledger).deduct({} as never);
+  await points.store(store).deduct({} as never);
   if (typeof half !== 'string') {
     await half.commit();
     await half.rollback();
   }
   await points.gate(gate).enter({} as never);
-  await points.checked(ledger).decide({} as never);
+  await points.checked(store).decide({} as never);
   const transfers = points.transfers(movingUnits(done));
   await transfers.lend({} as never, 1, 1, 1);
   await transfers.borrow('7', {} as never, 1);
-  await points.rebuilt(repairLedger).shut({} as never, 'token', 1);
-  await points.raised(repairBook).raiseEpoch('1', 1, 'boss');
-  await points.rebuilt(repairLedger).reopen({} as never, 'token', {} as never);
+  await points.rebuilt(repairStore).shut({} as never, 'token', 1);
+  await points.raised(repairRepository).raiseEpoch('1', 1, 'boss');
+  await points.rebuilt(repairStore).reopen({} as never, 'token', {} as never);
   done.push('end');
 }
 
 /** Only steps that move units are passed. */
-function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferLedger {
+function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferStore {
   return {
     survey: async () => null,
     lend: async () => {
@@ -92,14 +92,14 @@ function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferL
 
 async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
   const points = workerFailPoints(settings(point), silentLog);
-  const { pool, book, settlement, source } = parts(done);
+  const { pool, repository, settlement, source } = parts(done);
   await points.source(source).receive(1);
   await points.pool(pool).transaction(async (tx) => {
     await tx.execute('INSERT INTO orders …');
     await tx.execute('UPDATE sales …');
   });
-  await points.book(book).write({} as never);
-  await points.ledger(settlement).settle([]);
+  await points.repository(repository).write({} as never);
+  await points.store(settlement).settle([]);
   done.push('end');
 }
 
@@ -116,16 +116,16 @@ describe('fail points', () => {
   it('are no part of a program without the variable: each port stays the very object it was', () => {
     const given = parts([]);
     const api = apiFailPoints(settings(''), silentLog);
-    expect(api.ledger(given.ledger)).to.equal(given.ledger);
+    expect(api.store(given.store)).to.equal(given.store);
     expect(api.channel(given.channel)).to.equal(given.channel);
-    expect(api.checked(given.ledger)).to.equal(given.ledger);
+    expect(api.checked(given.store)).to.equal(given.store);
     expect(api.gate(given.gate)).to.equal(given.gate);
     const transfers = movingUnits([]);
     expect(api.transfers(transfers)).to.equal(transfers);
     const worker = workerFailPoints(settings(''), silentLog);
     expect(worker.pool(given.pool)).to.equal(given.pool);
-    expect(worker.book(given.book)).to.equal(given.book);
-    expect(worker.ledger(given.settlement)).to.equal(given.settlement);
+    expect(worker.repository(given.repository)).to.equal(given.repository);
+    expect(worker.store(given.settlement)).to.equal(given.settlement);
     expect(worker.source(given.source)).to.equal(given.source);
     const keeper = keeperFailPoints(settings(''), silentLog);
     expect(keeper.published(given.outbox)).to.equal(given.outbox);
@@ -210,8 +210,8 @@ describe('fail points', () => {
   it('let a worker go on whose rows were there already: nothing was committed', async () => {
     const points = workerFailPoints(settings('worker_after_commit'), silentLog);
     const write = async () => ({ outcome: 'row_exists' }) as const;
-    const book = points.book({ write } as unknown as OrderBook);
-    expect(await book.write({} as never)).to.deep.equal({ outcome: 'row_exists' });
+    const repository = points.repository({ write } as unknown as OrderRepository);
+    expect(await repository.write({} as never)).to.deep.equal({ outcome: 'row_exists' });
   });
 
   it('C3 R10 stop the keeper before a row is marked done, after orders have ended or were given up, amid a repair', async () => {
@@ -237,10 +237,10 @@ describe('fail points', () => {
         await released.markDone(['2']);
         await points.moves(given.moves).expire([]);
         await points.moves(given.moves).expire(['1']);
-        await points.compensated(given.book).write({} as never);
-        const rebuilt = points.rebuilt(given.repairLedger);
+        await points.compensated(given.repository).write({} as never);
+        const rebuilt = points.rebuilt(given.repairStore);
         await rebuilt.shut({} as never, 'token', 1);
-        await points.raised(given.repairBook).raiseEpoch('1', 1, 'keeper');
+        await points.raised(given.repairRepository).raiseEpoch('1', 1, 'keeper');
         await rebuilt.stage({} as never, 'token', []);
         await rebuilt.reopen({} as never, 'token', {} as never);
       };
@@ -252,11 +252,11 @@ describe('fail points', () => {
   it('act at the pass that is asked for, once', async () => {
     const done: string[] = [];
     const points = apiFailPoints(settings('after_deduct:3'), silentLog);
-    const ledger = points.ledger(parts(done).ledger);
-    await ledger.deduct({} as never);
-    await ledger.deduct({} as never);
-    expect(await stoppedAt(ledger.deduct({} as never), done)).to.equal('deduct');
-    await ledger.deduct({} as never);
+    const store = points.store(parts(done).store);
+    await store.deduct({} as never);
+    await store.deduct({} as never);
+    expect(await stoppedAt(store.deduct({} as never), done)).to.equal('deduct');
+    await store.deduct({} as never);
     expect(done).to.have.length(4);
   });
 

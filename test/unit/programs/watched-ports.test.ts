@@ -4,12 +4,12 @@ import { OperationalError, type Dependency } from '../../../src/core/errors.js';
 import { breakerRules, type BreakerRules } from '../../../src/admission/breaker/breaker-rules.js';
 import { BOARD_TIMES, SharedBreakers } from '../../../src/admission/breaker/shared-breakers.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { OrderBook } from '../../../src/core/ports/order-book.js';
-import type { OrderMoves } from '../../../src/core/ports/order-moves.js';
+import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
+import type { OrderTransitions } from '../../../src/core/ports/order-transitions.js';
 import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
-import type { SaleBook } from '../../../src/core/ports/sale-book.js';
-import type { StockLedger } from '../../../src/core/ports/stock-ledger.js';
-import { MemoryBreakerBoard } from '../../helpers/memory/memory-breaker-board.js';
+import type { SaleRepository } from '../../../src/core/ports/sale-repository.js';
+import type { StockStore } from '../../../src/core/ports/stock-store.js';
+import { MemoryBreakerStore } from '../../helpers/memory/memory-breaker-store.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const ON = breakerRules.parse({ mode: 'on', callsMin: 5 });
@@ -23,8 +23,8 @@ class Ports {
   answer: () => Promise<unknown> = () => Promise.resolve({ outcome: 'deducted' });
   readonly breakers = new SharedBreakers(
     {
-      ...{ rules: () => this.rules, board: new MemoryBreakerBoard(this.clock), clock: this.clock, random: () => 0 },
-      meters: { breakerMoved: () => undefined, breakerRefused: () => undefined, breakerQuorum: () => undefined },
+      ...{ rules: () => this.rules, board: new MemoryBreakerStore(this.clock), clock: this.clock, random: () => 0 },
+      metrics: { breakerMoved: () => undefined, breakerRefused: () => undefined, breakerQuorum: () => undefined },
       log: silentLog,
     },
     { processId: 'p', ...BOARD_TIMES },
@@ -44,21 +44,19 @@ class Ports {
 
   /** Every call that is watched, by the dependency it is a call to. */
   calls(): Record<Dependency, Record<string, () => Promise<unknown>>> {
-    const ledger = this.watched.ledger(
-      this.port<StockLedger>('precheck', 'deduct', 'decide', 'findRequest', 'readSale'),
-    );
-    const orders = this.watched.orders(this.port<OrderBook>('findByPurchases', 'findOrder'));
-    const moves = this.watched.moves(this.port<OrderMoves>('pay', 'cancel'));
-    const sales = this.watched.sales(this.port<SaleBook>('find'));
+    const store = this.watched.store(this.port<StockStore>('precheck', 'deduct', 'decide', 'findRequest', 'readSale'));
+    const orders = this.watched.orders(this.port<OrderRepository>('findByPurchases', 'findOrder'));
+    const moves = this.watched.moves(this.port<OrderTransitions>('pay', 'cancel'));
+    const sales = this.watched.sales(this.port<SaleRepository>('find'));
     const channel = this.watched.channel(this.port<PurchaseChannel>('sendHalf'));
     const any = (value: unknown): never => value as never;
     return {
       redis: {
-        precheck: () => ledger.precheck(any(1), any(2)),
-        deduct: () => ledger.deduct(any(1)),
-        decide: () => ledger.decide(any(1)),
-        findRequest: () => ledger.findRequest(any(1), any(2), any(3)),
-        readSale: () => ledger.readSale(any(1)),
+        precheck: () => store.precheck(any(1), any(2)),
+        deduct: () => store.deduct(any(1)),
+        decide: () => store.decide(any(1)),
+        findRequest: () => store.findRequest(any(1), any(2), any(3)),
+        readSale: () => store.readSale(any(1)),
       },
       rocketmq: { sendHalf: () => channel.sendHalf(any(1)) },
       mysql: {

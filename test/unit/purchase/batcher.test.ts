@@ -5,7 +5,7 @@ import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
 import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
 import type { PlacedBatch, Reply } from '../../../src/purchase/place-batch.js';
-import type { HomeBucket } from '../../../src/core/ports/stock-ledger.js';
+import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
 
@@ -36,16 +36,16 @@ describe('batcher', () => {
   let carried: Carried[];
   let batcher: Batcher;
   let errors: unknown[];
-  let placedMeters: [string, number, number][];
-  let queueMeters: number[];
+  let placedMetrics: [string, number, number][];
+  let queueMetrics: number[];
   let answers: Map<string, string[]>;
 
   const create = (options: Partial<BatcherOptions> = {}): void => {
     clock = new SteppedClock();
     carried = [];
     errors = [];
-    placedMeters = [];
-    queueMeters = [];
+    placedMetrics = [];
+    queueMetrics = [];
     answers = new Map();
     batcher = new Batcher(
       { ...OPTIONS, ...options },
@@ -53,9 +53,9 @@ describe('batcher', () => {
         place: (ref, purchases, trace, reply) =>
           new Promise((end, fail) => carried.push({ ref, purchases, trace, reply, end, fail })),
         clock,
-        meters: {
-          batchPlaced: (...args) => placedMeters.push(args),
-          queueWaited: (waitedMs) => queueMeters.push(waitedMs),
+        metrics: {
+          batchPlaced: (...args) => placedMetrics.push(args),
+          queueWaited: (waitedMs) => queueMetrics.push(waitedMs),
         },
         onError: (error) => {
           errors.push(error);
@@ -152,8 +152,8 @@ describe('batcher', () => {
       clock.advance(10);
       carried[1]?.fail(new OperationalError('redis', 'gone', { retryable: true }));
       await turn();
-      expect(queueMeters).to.deep.equal([0, 0, 30]);
-      expect(placedMeters).to.deep.equal([
+      expect(queueMetrics).to.deep.equal([0, 0, 30]);
+      expect(placedMetrics).to.deep.equal([
         ['accepted', 4, 30],
         ['unavailable', 4, 40],
       ]);

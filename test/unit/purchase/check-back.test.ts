@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Log } from '../../../src/core/ports/log.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { DecideVerdict } from '../../../src/core/ports/stock-ledger.js';
+import type { DecideVerdict } from '../../../src/core/ports/stock-store.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 
@@ -19,7 +19,7 @@ describe('check-back', () => {
   };
   for (const [verdict, answer] of Object.entries(answers) as [DecideVerdict, string][]) {
     it(`T2 T3 T10 ${verdict} → ${answer}`, async () => {
-      const checkBack = createCheckBack({ ledger: { decide: async () => verdict }, log: silentLog });
+      const checkBack = createCheckBack({ store: { decide: async () => verdict }, log: silentLog });
       expect(await checkBack(batch.body)).to.equal(answer);
     });
   }
@@ -30,7 +30,7 @@ describe('check-back', () => {
       asked.push(ref);
       return 'deducted';
     };
-    await createCheckBack({ ledger: { decide }, log: silentLog })(batch.body);
+    await createCheckBack({ store: { decide }, log: silentLog })(batch.body);
     expect(asked).to.have.length(1);
     expect(asked[0]).to.include({ batchId: batch.batchId, saleId: '7', bucket: 2, epoch: 3 });
   });
@@ -46,7 +46,7 @@ describe('check-back', () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const decide = (): never => expect.fail('asked');
-      expect(await createCheckBack({ ledger: { decide }, log })(body)).to.equal('no_answer');
+      expect(await createCheckBack({ store: { decide }, log })(body)).to.equal('no_answer');
       expect(errors).to.have.length(1);
     });
   }
@@ -55,7 +55,7 @@ describe('check-back', () => {
     const decide = async (): Promise<never> => {
       throw new Error('a bug');
     };
-    const checked = await createCheckBack({ ledger: { decide }, log: silentLog })(batch.body).catch(() => 'thrown');
+    const checked = await createCheckBack({ store: { decide }, log: silentLog })(batch.body).catch(() => 'thrown');
     expect(checked).to.equal('thrown');
   });
 });

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { RequestEntry } from '../../../src/core/outcome.js';
 import type { Order, OrderState } from '../../../src/core/order.js';
-import type { FoundBy } from '../../../src/core/ports/news-meters.js';
+import type { FoundBy } from '../../../src/core/ports/notifications-metrics.js';
 import { FollowPurchase, type FollowAnswer } from '../../../src/purchase/follow-purchase.js';
 import type { StepWord } from '../../../src/purchase/purchase-step.js';
-import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';
+import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { saleOf } from '../../helpers/sales.js';
 
@@ -17,7 +17,7 @@ const turns = async (): Promise<void> => {
 
 describe('follow-purchase', () => {
   let clock: SteppedClock;
-  let news: MemoryPurchaseNews;
+  let news: MemoryPurchaseNotifications;
   let entry: RequestEntry | null;
   let row: Order | null;
   let fault: OperationalError | null;
@@ -27,19 +27,19 @@ describe('follow-purchase', () => {
 
   beforeEach(() => {
     clock = new SteppedClock();
-    news = new MemoryPurchaseNews();
+    news = new MemoryPurchaseNotifications();
     [entry, row, fault, found] = [{ state: 'held', batchId: 'b1', quantity: 1 }, null, null, []];
     leaving = new AbortController();
     const ports = {
-      cards: { get: async () => ({ card: 'ready', sale }) as const },
-      ledger: {
+      snapshots: { get: async () => ({ snapshot: 'ready', sale }) as const },
+      store: {
         findRequest: async () => {
           if (fault !== null) throw fault;
           return entry;
         },
       },
-      book: { findByPurchases: async () => (row === null ? [] : [row]) },
-      ...{ clock, news, random: () => 0, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
+      repository: { findByPurchases: async () => (row === null ? [] : [row]) },
+      ...{ clock, news, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
     };
     follow = new FollowPurchase(ports, { followersMax: 4, followersPerBuyerMax: 2, lookMaxMs: LOOK_MAX_MS });
   });

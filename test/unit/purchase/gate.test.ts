@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { homeBucket, type Sale } from '../../../src/core/sale.js';
 import type { Purchase } from '../../../src/core/purchase.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { HomeBucket } from '../../../src/core/ports/stock-ledger.js';
+import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { PurchaseGate, type GateParts } from '../../../src/purchase/gate.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
-import { SaleCards } from '../../../src/sales/sale-cards.js';
+import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryBooks } from '../../helpers/memory/memory-books.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
-import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const turn = async (): Promise<void> => {
@@ -19,9 +19,9 @@ const turn = async (): Promise<void> => {
 
 describe('gate', () => {
   let clock: ManualClock;
-  let ledger: MemoryLedger;
-  let books: MemoryBooks;
-  let cache: MemorySaleCardCache;
+  let store: MemoryStore;
+  let books: MemoryRepositories;
+  let cache: MemorySaleSnapshotCache;
   let flags: SoldOutFlags;
   let gate: PurchaseGate;
   let smooth: NonNullable<GateParts['smooth']>;
@@ -29,12 +29,12 @@ describe('gate', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    ledger = new MemoryLedger({ clock });
-    books = new MemoryBooks({ clock });
-    cache = new MemorySaleCardCache(clock, { ttlMs: 5000 });
+    store = new MemoryStore({ clock });
+    books = new MemoryRepositories({ clock });
+    cache = new MemorySaleSnapshotCache(clock, { ttlMs: 5000 });
     flags = new SoldOutFlags(
       { lifeMs: 500, keysMax: 100 },
-      { ledger, units: { count: async () => null }, clock, log: silentLog },
+      { store, units: { count: async () => null }, clock, log: silentLog },
     );
     placed = [];
     smooth = () => null;
@@ -47,25 +47,28 @@ describe('gate', () => {
           return { verdict: 'accepted', again: [], unitsLeft: 1 };
         },
         clock,
-        meters: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
         onError: () => 'unavailable',
       },
     );
-    const cards = new SaleCards({ book: books, cache, clock }, { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 });
-    gate = new PurchaseGate({ cards, flags, batcher, smooth: () => smooth() });
+    const snapshots = new SaleSnapshots(
+      { repository: books, cache, clock },
+      { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 },
+    );
+    gate = new PurchaseGate({ snapshots, flags, batcher, smooth: () => smooth() });
   });
 
   const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());
     books.putSale(sale);
-    await ledger.warm(sale);
-    await ledger.gate(sale, 'open');
+    await store.warm(sale);
+    await store.gate(sale, 'open');
     return sale;
   };
   const enter = (saleId: string, userId = 'u1', requestId = 'k1') =>
     gate.enter({ saleId, userId, requestId, quantity: 2, trace: 'trace-1' });
   const sellOut = async (sale: Sale): Promise<void> => {
-    await ledger.deduct(batchOf(sale, purchasesOf('winner')));
+    await store.deduct(batchOf(sale, purchasesOf('winner')));
     flags.observe({ saleId: sale.saleId, bucket: 0, buckets: 1 }, 0);
     await turn();
   };

@@ -3,15 +3,15 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { Order } from '../../../src/core/order.js';
 import type { Purchase } from '../../../src/core/purchase.js';
 import { homeBucket, type Sale } from '../../../src/core/sale.js';
-import type { FoundBy } from '../../../src/core/ports/news-meters.js';
+import type { FoundBy } from '../../../src/core/ports/notifications-metrics.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import { statusOf } from '../../../src/purchase/read-purchase.js';
-import { SaleCards } from '../../../src/sales/sale-cards.js';
+import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
-import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';
-import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
+import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
@@ -24,52 +24,52 @@ const LOOK_MAX_MS = 5000;
 
 describe('get-purchase', () => {
   let clock: ManualClock;
-  let ledger: MemoryLedger;
+  let store: MemoryStore;
   let rows: Order[];
   let sale: Sale;
   let reads: number;
   let never: AbortSignal;
-  let news: MemoryPurchaseNews;
+  let news: MemoryPurchaseNotifications;
   let found: FoundBy[];
 
   beforeEach(async () => {
     clock = new ManualClock();
-    ledger = new MemoryLedger({ clock });
+    store = new MemoryStore({ clock });
     rows = [];
     reads = 0;
     never = new AbortController().signal;
-    news = new MemoryPurchaseNews();
+    news = new MemoryPurchaseNotifications();
     found = [];
     sale = saleOf({ limitPerBuyer: 5 }, clock.nowMs());
-    await ledger.warm(sale);
-    await ledger.gate(sale, 'open');
+    await store.warm(sale);
+    await store.gate(sale, 'open');
   });
 
-  const create = (ports: { clock?: Clock; cards?: Pick<SaleCards, 'get'> } = {}): GetPurchase => {
-    const cards = new SaleCards(
-      { book: { find: async (saleId) => (saleId === sale.saleId ? sale : null) }, cache: cacheOf(), clock },
+  const create = (ports: { clock?: Clock; snapshots?: Pick<SaleSnapshots, 'get'> } = {}): GetPurchase => {
+    const snapshots = new SaleSnapshots(
+      { repository: { find: async (saleId) => (saleId === sale.saleId ? sale : null) }, cache: cacheOf(), clock },
       { memoryTtlMs: 3_600_000, memoryMax: 10, lockMs: 1000 },
     );
     const parts = {
-      cards,
-      ledger: {
-        findRequest: (...args: Parameters<MemoryLedger['findRequest']>) => {
+      snapshots,
+      store: {
+        findRequest: (...args: Parameters<MemoryStore['findRequest']>) => {
           reads++;
-          return ledger.findRequest(...args);
+          return store.findRequest(...args);
         },
       },
-      book: {
+      repository: {
         findByPurchases: async (saleId: string, [purchase]: readonly Purchase[]) =>
           rows.filter(
             (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
           ),
       },
-      ...{ clock, news, random: () => 0, meters: { changeFound: (by: FoundBy) => void found.push(by) } },
+      ...{ clock, news, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
       ...ports,
     };
     return new GetPurchase(parts, { lookMaxMs: LOOK_MAX_MS });
   };
-  const cacheOf = (): MemorySaleCardCache => new MemorySaleCardCache(clock, { ttlMs: 60_000 });
+  const cacheOf = (): MemorySaleSnapshotCache => new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
   const query = (parts: Partial<PurchaseQuery> = {}): PurchaseQuery => ({
     ...{ saleId: sale.saleId, userId: 'u1', requestId: 'k1', waitMs: 0, signal: never },
     ...parts,
@@ -79,7 +79,7 @@ describe('get-purchase', () => {
     ...{ amountCents: 1, state: 'pending_payment', reason: null, createdAtMs: 1, expiresAtMs: 2, paidAtMs: null },
     ...parts,
   });
-  const hold = () => ledger.deduct(batchOf(sale, purchasesOf('u1')));
+  const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
   describe('how a purchase stands', () => {
     it('not_found: neither the ledger nor the book knows it', async () => {
@@ -87,12 +87,12 @@ describe('get-purchase', () => {
     });
 
     it('S3 while the sale is loading nobody hears not_found: his bucket may be another one', async () => {
-      const cards = { get: async () => ({ card: 'loading' }) as const };
+      const snapshots = { get: async () => ({ snapshot: 'loading' }) as const };
       await hold();
-      expect(await create({ cards }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
+      expect(await create({ snapshots }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
         status: 'pending',
       });
-      const error: unknown = await create({ cards })
+      const error: unknown = await create({ snapshots })
         .get(query({ requestId: 'another' }))
         .catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
@@ -100,8 +100,8 @@ describe('get-purchase', () => {
 
     it('D5 I8 pending: the ledger knows an order that the book has lost', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
-      await ledger.deduct(batch);
-      await ledger.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+      await store.deduct(batch);
+      await store.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
@@ -112,9 +112,9 @@ describe('get-purchase', () => {
 
     it('ordered: the row has the last word', async () => {
       const { batchId } = batchOf(sale, purchasesOf('u1'));
-      await ledger.deduct(batchOf(sale, purchasesOf('u1'), batchId));
+      await store.deduct(batchOf(sale, purchasesOf('u1'), batchId));
       rows.push(rowOf());
-      await ledger.settle([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
+      await store.settle([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
       const found = await create().get(query());
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });
@@ -154,14 +154,14 @@ describe('get-purchase', () => {
       it('R1 its row is the answer, also where the ledger still holds it', async () => {
         await hold();
         rows.push(rowOf());
-        ledger.restart();
+        store.restart();
         const ordered = { status: 'ordered', orderId: '101', orderState: 'pending_payment' };
         expect(await create().get(query())).to.deep.equal(ordered);
       });
 
       it('R1 R5 without a row nobody hears anything yet, whether the ledger is old, empty or in repair', async () => {
         await hold();
-        for (const lose of [() => ledger.restart(), () => ledger.restart({ empty: true })]) {
+        for (const lose of [() => store.restart(), () => store.restart({ empty: true })]) {
           lose();
           const fault = await faultOf(create().get(query()));
           expect(fault).to.be.instanceOf(OperationalError).and.include({ dependency: 'redis', retryable: true });
@@ -169,7 +169,7 @@ describe('get-purchase', () => {
       });
 
       it('R5 long after the sale there is no purchase that has no row', async () => {
-        ledger.restart({ empty: true });
+        store.restart({ empty: true });
         await clock.sleep(sale.closesAtMs - clock.nowMs() + 8 * 24 * 60 * 60 * 1000);
         expect(await faultOf(create().get(query()))).to.be.instanceOf(OperationalError);
         await clock.sleep(1);
@@ -177,23 +177,23 @@ describe('get-purchase', () => {
       });
 
       it('R5 a sale that nobody knows has no purchases', async () => {
-        ledger.restart();
+        store.restart();
         expect(await create().get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
       });
     });
 
     it('R12 looks into the home bucket of the buyer', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
-      await ledger.warm(sale);
-      await ledger.gate(sale, 'open');
+      await store.warm(sale);
+      await store.gate(sale, 'open');
       const bucket = homeBucket('u1', 4);
-      await ledger.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
+      await store.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
       expect(bucket, 'a bucket that nobody would look into by chance').not.to.equal(0);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
     it('R8 a ledger that does not answer is a fault, never `not_found`', async () => {
-      ledger.breakNext('read_fails');
+      store.breakNext('read_fails');
       const failed = await create()
         .get(query())
         .catch((error: unknown) => error);
@@ -214,7 +214,7 @@ describe('get-purchase', () => {
       const asked = create().get(query({ waitMs: 10_000 }));
       while (clock.nowMs() - startedMs < 2000) await new Promise((resolve) => setImmediate(resolve));
       rows.push(rowOf());
-      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
+      store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
         ...{ state: 'ordered', orderId: '101', quantity: 1 },
       });
       expect((await asked).status).to.equal('ordered');
@@ -239,7 +239,7 @@ describe('get-purchase', () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
-      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
+      store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
         ...{ state: 'ordered', orderId: '101', quantity: 1 },
       });
       await news.send(sale.saleId, [rowOf({ requestId: 'k2' }), rowOf({ orderId: '101' })]);
@@ -274,7 +274,7 @@ describe('get-purchase', () => {
       await news.send(sale.saleId, [rowOf()]);
       await turns();
       rows.push(rowOf());
-      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
+      store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
         ...{ state: 'ordered', orderId: '101', quantity: 1 },
       });
       stepped.advance(50);
@@ -291,7 +291,7 @@ describe('get-purchase', () => {
       await turns();
       expect(reads - before).to.equal(1);
       rows.push(rowOf());
-      ledger.bucket({ saleId: sale.saleId, bucket: 0 }).requests.delete('u1/k1');
+      store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.delete('u1/k1');
       news.reconnect();
       expect((await asked).status).to.equal('ordered');
     });
@@ -346,7 +346,7 @@ describe('get-purchase', () => {
       const get = create();
       const asked = get.get(query({ waitMs: 10_000 })).catch((error: unknown) => error);
       await new Promise((resolve) => setImmediate(resolve));
-      ledger.breakNext('read_fails');
+      store.breakNext('read_fails');
       expect(await asked).to.include({ name: 'OperationalError' });
     });
   });

@@ -7,7 +7,7 @@ import type { PlacedBatch } from '../../../src/purchase/place-batch.js';
 import { UnitFetcher } from '../../../src/sales/stock/unit-fetcher.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
 import { purchasesOf, saleOf } from '../../helpers/sales.js';
 
@@ -22,7 +22,7 @@ const [ANN = '', BOB = '', CID = ''] = Array.from({ length: 40 }, (_, at) => `u$
 
 describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   let clock: ManualClock;
-  let ledger: MemoryLedger;
+  let store: MemoryStore;
   let transfers: MemoryTransfers;
   let units: Pick<UnitFetcher, 'fetch'>;
   let channel: PurchaseChannel;
@@ -30,16 +30,16 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
 
   beforeEach(() => {
     clock = new ManualClock();
-    ledger = new MemoryLedger({ clock });
-    transfers = new MemoryTransfers(ledger);
+    store = new MemoryStore({ clock });
+    transfers = new MemoryTransfers(store);
     units = new UnitFetcher(transfers);
     channel = new MemoryBroker({ clock }).purchaseChannel(async () => 'no_answer');
   });
-  const bucket = (index: number) => ledger.bucket({ saleId: sale.saleId, bucket: index });
+  const bucket = (index: number) => store.bucket({ saleId: sale.saleId, bucket: index });
   const openSale = async (...left: readonly [number, number]): Promise<void> => {
     sale = saleOf({ stock: 2, buckets: 2, limitPerBuyer: 9 }, clock.nowMs());
-    await ledger.warm(sale);
-    await ledger.gate(sale, 'open');
+    await store.warm(sale);
+    await store.gate(sale, 'open');
     left.forEach((count, index) => (bucket(index).unitsLeft = count));
   };
   const place = async (...texts: string[]): Promise<Placed> => {
@@ -49,7 +49,7 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
       expect(answers[index], 'one answer each').to.equal(undefined);
       answers[index] = outcome;
     };
-    const placed = await placeAmongBuckets(home, purchasesOf(...texts), '', reply, { ledger, channel, units, clock });
+    const placed = await placeAmongBuckets(home, purchasesOf(...texts), '', reply, { store, channel, units, clock });
     return { ...placed, answers };
   };
 

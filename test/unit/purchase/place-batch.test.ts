@@ -12,7 +12,7 @@ import { behindBarrier } from '../../../src/redis/replica-barrier.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 interface Placed extends PlacedBatch {
@@ -21,17 +21,17 @@ interface Placed extends PlacedBatch {
 }
 
 /** Its methods by themselves: a class instance cannot be spread. */
-const ledgerOf = (ledger: MemoryLedger): PlaceBatchPorts['ledger'] => ({
-  precheck: (...args) => ledger.precheck(...args),
-  deduct: (...args) => ledger.deduct(...args),
-  decide: (...args) => ledger.decide(...args),
+const storeOf = (store: MemoryStore): PlaceBatchPorts['store'] => ({
+  precheck: (...args) => store.precheck(...args),
+  deduct: (...args) => store.deduct(...args),
+  decide: (...args) => store.decide(...args),
 });
 
 describe('place-batch', () => {
   let clock: ManualClock;
-  let ledger: MemoryLedger;
+  let store: MemoryStore;
   /** As the batch sees it. */
-  let stock: PlaceBatchPorts['ledger'];
+  let stock: PlaceBatchPorts['store'];
   let broker: MemoryBroker;
   let sale: Sale;
   let sent: Batch[];
@@ -43,24 +43,24 @@ describe('place-batch', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    ledger = new MemoryLedger({ clock });
-    stock = ledger;
+    store = new MemoryStore({ clock });
+    stock = store;
     broker = new MemoryBroker({ clock });
     sent = [];
     events = [];
     inTheGap = inTheRollback = () => undefined;
   });
 
-  const bucket = (): MemoryBucket => ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+  const bucket = (): MemoryBucket => store.bucket({ saleId: sale.saleId, bucket: 0 });
   const openSale = async (parts: Partial<Sale> = {}): Promise<void> => {
     sale = saleOf(parts, clock.nowMs());
-    await ledger.warm(sale);
-    await ledger.gate(sale, 'open');
+    await store.warm(sale);
+    await store.gate(sale, 'open');
   };
 
   /** The memory broker, with its calls noted. */
   const channel = (): PurchaseChannel => {
-    const inner = broker.purchaseChannel(createCheckBack({ ledger, log: silentLog }));
+    const inner = broker.purchaseChannel(createCheckBack({ store, log: silentLog }));
     return {
       async sendHalf(batch) {
         sent.push(batch);
@@ -91,7 +91,7 @@ describe('place-batch', () => {
     };
     const ref = { saleId: sale.saleId, bucket: 0 };
     const placed = await placeBatch(ref, purchasesOf(...texts), 'trace-1', reply, {
-      ledger: stock,
+      store: stock,
       channel: channel(),
       clock,
     });
@@ -113,10 +113,10 @@ describe('place-batch', () => {
     it('a card that knows fewer buckets than the sale has is old; one that knows more is ahead of this bucket', async () => {
       await openSale();
       bucket().sale!.buckets = 4;
-      const ports = { ledger: stock, channel: channel(), clock };
+      const ports = { store: stock, channel: channel(), clock };
       const isOld = async (buckets: number): Promise<boolean | undefined> => {
         const ref = { saleId: sale.saleId, bucket: 0, buckets };
-        return (await placeBatch(ref, purchasesOf(`of-${buckets}`), '', () => undefined, ports)).isScattered;
+        return (await placeBatch(ref, purchasesOf(`of-${buckets}`), '', () => undefined, ports)).isResharded;
       };
       expect([await isOld(1), await isOld(4), await isOld(8)]).to.deep.equal([true, undefined, undefined]);
     });
@@ -142,11 +142,11 @@ describe('place-batch', () => {
       await place('u1');
       let passes = 0;
       const pass = async (): Promise<boolean> => (passes++, false);
-      stock = behindBarrier(ledgerOf(ledger), { pass, close: async () => undefined });
+      stock = behindBarrier(storeOf(store), { pass, close: async () => undefined });
       expect((await place('u1')).answers).to.deep.equal(['outcome_unknown']);
       inTheGap = async (batch) => {
         inTheGap = () => undefined;
-        await ledger.deduct(batchOf(batch, purchasesOf('u2'))); // its own retry was faster
+        await store.deduct(batchOf(batch, purchasesOf('u2'))); // its own retry was faster
       };
       const placed = await place('u2', 'u3');
       expect(placed).to.deep.include({ verdict: 'refused', again: [1], answers: ['outcome_unknown', undefined] });
@@ -164,7 +164,7 @@ describe('place-batch', () => {
 
     it('R8 a ledger that does not answer is a fault; nobody was answered and nothing was sent', async () => {
       await openSale();
-      ledger.breakNext('precheck_fails');
+      store.breakNext('precheck_fails');
       const failed = await place('u1').catch((error: unknown) => error);
       expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
       expect([sent, events]).to.deep.equal([[], []]);
@@ -188,7 +188,7 @@ describe('place-batch', () => {
       expect(decoded).to.deep.equal({ outcome: 'decoded', batch: sent[0] });
       expect(sent[0]).to.deep.include({ saleId: sale.saleId, bucket: 0, epoch: 3, trace: 'trace-1' });
       expect(sent[0]?.purchases).to.deep.equal(purchasesOf('u1*2', 'u2/b'));
-      const [pending] = await ledger.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 1);
+      const [pending] = await store.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 1);
       expect(pending?.body).to.equal(sent[0]?.body);
     });
 
@@ -216,7 +216,7 @@ describe('place-batch', () => {
 
     it('a batch that is deducted already is accepted, not refused', async () => {
       await openSale({ stock: 1 });
-      inTheGap = (batch) => ledger.deduct(batch); // as if the driver had sent it twice
+      inTheGap = (batch) => store.deduct(batch); // as if the driver had sent it twice
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
       expect(committed()).to.have.length(1);
       expect(bucket().unitsLeft).to.equal(0);
@@ -230,7 +230,7 @@ describe('place-batch', () => {
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'unavailable', again: [] });
       expect(placed.answers).to.deep.equal(['unavailable', 'unavailable']);
-      expect(ledger.calls.deduct).to.equal(0);
+      expect(store.calls.deduct).to.equal(0);
     });
 
     for (const fault of ['half_reply_lost', 'half_lost'] as const) {
@@ -240,7 +240,7 @@ describe('place-batch', () => {
         const placed = await place('u1', 'u2');
         expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
         expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
-        expect(ledger.calls.deduct).to.equal(0);
+        expect(store.calls.deduct).to.equal(0);
         await letTheBrokerAsk();
         expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
         expect((await place('u1')).answers).to.deep.equal(['accepted']);
@@ -250,7 +250,7 @@ describe('place-batch', () => {
 
   describe('a refused deduct', () => {
     const anotherBatchTakes = (...texts: string[]): void => {
-      inTheGap = () => ledger.deduct(batchOf(sale, purchasesOf(...texts)));
+      inTheGap = () => store.deduct(batchOf(sale, purchasesOf(...texts)));
     };
 
     it('G1 G2 names who is to blame, after the rollback; the others go again', async () => {
@@ -301,7 +301,7 @@ describe('place-batch', () => {
 
     it('T7 a check-back that was faster: aborted, rolled back, and all go again', async () => {
       await openSale();
-      inTheGap = (batch) => ledger.decide(batch);
+      inTheGap = (batch) => store.decide(batch);
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
       expect(events).to.deep.equal(['rollback']);
@@ -311,7 +311,7 @@ describe('place-batch', () => {
     for (const [word, change] of [
       ['stale_epoch', (own: MemoryBucket) => own.sale && (own.sale.epoch = 2)],
       ['stale_epoch', (own: MemoryBucket) => own.sale && (own.sale.state = 'repair')],
-      ['stale_epoch', () => ledger.restart()],
+      ['stale_epoch', () => store.restart()],
       ['not_warmed', (own: MemoryBucket) => (own.sale = null)],
     ] as const) {
       it(`R10 (${word}) a sale that may have lost data, or was rebuilt meanwhile: nobody knows, rolled back`, async () => {
@@ -325,7 +325,7 @@ describe('place-batch', () => {
     }
 
     it('R2 R4 when Redis forgot the refusal before the rollback was confirmed, nobody hears it: it may be an order', async () => {
-      for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => ledger.decide(batch))]) {
+      for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.decide(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
         // the marker was lost, the sale rebuilt, and a check-back had the batch committed
@@ -341,7 +341,7 @@ describe('place-batch', () => {
 
     it('T5 (aborted) without a confirmed rollback nobody goes again', async () => {
       await openSale();
-      inTheGap = (batch) => ledger.decide(batch);
+      inTheGap = (batch) => store.decide(batch);
       broker.breakNext('rollback_lost');
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
@@ -359,7 +359,7 @@ describe('place-batch', () => {
 
     it('(unreplicated) a fail-over could still undo it: nobody hears yes, and the broker is to remember it', async () => {
       await openSale();
-      sinon.stub(ledger, 'deduct').resolves({ outcome: 'unreplicated' });
+      sinon.stub(store, 'deduct').resolves({ outcome: 'unreplicated' });
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
       expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
@@ -370,47 +370,47 @@ describe('place-batch', () => {
   describe('a lost reply of deduct', () => {
     it('T8 when it ran, decide says so: accepted, also for the last unit; one deduct', async () => {
       await openSale({ stock: 2 });
-      ledger.breakNext('deduct_reply_lost');
+      store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'accepted', again: [] });
       expect(placed.answers).to.deep.equal(['accepted', 'accepted']);
-      expect([ledger.calls.deduct, ledger.calls.decide]).to.deep.equal([1, 1]);
+      expect([store.calls.deduct, store.calls.decide]).to.deep.equal([1, 1]);
       expect(committed()).to.have.length(1);
       expect(bucket().unitsLeft).to.equal(0);
     });
 
     it('G4 when it refused, decide says aborted: after the rollback all go again, and a late deduct takes nothing', async () => {
       await openSale({ stock: 2 });
-      ledger.breakNext('deduct_reply_lost');
+      store.breakNext('deduct_reply_lost');
       inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
       expect(events).to.deep.equal(['rollback']);
-      expect(await ledger.deduct(sent[0] as Batch)).to.deep.equal({ outcome: 'aborted' });
+      expect(await store.deduct(sent[0] as Batch)).to.deep.equal({ outcome: 'aborted' });
       expect(bucket().unitsLeft).to.equal(1);
     });
 
     it('G4 when it never arrived, decide aborts it: a copy that arrives late takes nothing', async () => {
       await openSale();
-      ledger.breakNext('deduct_lost');
+      store.breakNext('deduct_lost');
       const placed = await place('u1');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0] });
-      expect(await ledger.deduct(sent[0] as Batch)).to.deep.equal({ outcome: 'aborted' });
+      expect(await store.deduct(sent[0] as Batch)).to.deep.equal({ outcome: 'aborted' });
       expect(bucket().unitsLeft).to.equal(10);
     });
 
     it('asks the marker three times, with pauses for a reconnect, and takes the first word', async () => {
       await openSale();
-      ledger.breakNext('deduct_reply_lost', 'decide_lost', 'decide_reply_lost');
+      store.breakNext('deduct_reply_lost', 'decide_lost', 'decide_reply_lost');
       const startedMs = clock.nowMs();
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
       expect(clock.nowMs() - startedMs).to.equal(500);
-      expect(ledger.calls.decide, 'one of three was lost on its way').to.equal(2);
+      expect(store.calls.decide, 'one of three was lost on its way').to.equal(2);
     });
 
     it('T9 when the marker cannot be asked either: unknown, neither commit nor rollback; the check-back ends it', async () => {
       await openSale();
-      ledger.breakNext('deduct_reply_lost', 'decide_lost', 'decide_lost', 'decide_lost');
+      store.breakNext('deduct_reply_lost', 'decide_lost', 'decide_lost', 'decide_lost');
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
       expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
@@ -423,30 +423,30 @@ describe('place-batch', () => {
 
     it('R10 when the sale went into repair, the marker gives no answer: unknown, without asking on', async () => {
       await openSale();
-      ledger.breakNext('deduct_lost');
+      store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.state = 'repair');
       const placed = await place('u1');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
       expect(events).to.deep.equal(['outcome_unknown@0']);
-      expect(ledger.calls.decide).to.equal(1);
+      expect(store.calls.decide).to.equal(1);
     });
 
     it('R4 (outlived) when the sale was rebuilt, it may have been held before: unknown; the check-back commits', async () => {
       await openSale();
-      ledger.breakNext('deduct_lost');
+      store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.epoch = 2);
       const placed = await place('u1');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
       expect(placed.answers).to.deep.equal(['outcome_unknown']);
       expect(events, 'neither commit nor rollback').to.deep.equal(['outcome_unknown@0']);
-      expect(ledger.calls.decide).to.equal(1);
+      expect(store.calls.decide).to.equal(1);
       await letTheBrokerAsk();
       expect(committed()).to.have.length(1);
     });
 
     it('(claimed) a later epoch took it over meanwhile: unknown, and committed', async () => {
       await openSale();
-      ledger.breakNext('deduct_lost');
+      store.breakNext('deduct_lost');
       inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });
       expect((await place('u1')).answers).to.deep.equal(['outcome_unknown']);
       expect(committed()).to.have.length(1);

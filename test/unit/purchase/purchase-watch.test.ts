@@ -1,23 +1,29 @@
 import { expect } from 'chai';
-import type { OrderNews } from '../../../src/core/order-news.js';
+import type { OrderNotifications } from '../../../src/core/order-notifications.js';
 import { PurchaseWatch } from '../../../src/purchase/purchase-watch.js';
-import { MemoryPurchaseNews } from '../../helpers/memory/memory-purchase-news.js';
+import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const LOOK_MAX_MS = 5000;
 const PURCHASE = { saleId: '7', userId: 'u1', requestId: 'k1' };
-const ORDERED: OrderNews = { userId: 'u1', requestId: 'k1', orderId: '101', state: 'pending_payment', reason: null };
+const ORDERED: OrderNotifications = {
+  userId: 'u1',
+  requestId: 'k1',
+  orderId: '101',
+  state: 'pending_payment',
+  reason: null,
+};
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
 describe('purchase-watch', () => {
   let clock: SteppedClock;
-  let news: MemoryPurchaseNews;
+  let news: MemoryPurchaseNotifications;
   let never: AbortSignal;
   beforeEach(async () => {
     clock = new SteppedClock();
-    news = new MemoryPurchaseNews();
+    news = new MemoryPurchaseNotifications();
     never = new AbortController().signal;
     news.listen({ ...PURCHASE, requestId: 'another' }, () => undefined); // so the way to the sale is open
     await turns();

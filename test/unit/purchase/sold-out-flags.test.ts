@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../src/core/sale.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { HomeBucket, StockLedger } from '../../../src/core/ports/stock-ledger.js';
+import type { HomeBucket, StockStore } from '../../../src/core/ports/stock-store.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const LIFE_MS = 500;
@@ -12,47 +12,47 @@ const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-const readsOf = (ledger: MemoryLedger): Pick<StockLedger, 'acceptedKeys' | 'acceptedCount' | 'readSale'> => ({
-  acceptedKeys: (of) => ledger.acceptedKeys(of),
-  acceptedCount: (of) => ledger.acceptedCount(of),
-  readSale: (of) => ledger.readSale(of),
+const readsOf = (store: MemoryStore): Pick<StockStore, 'acceptedKeys' | 'acceptedCount' | 'readSale'> => ({
+  acceptedKeys: (of) => store.acceptedKeys(of),
+  acceptedCount: (of) => store.acceptedCount(of),
+  readSale: (of) => store.readSale(of),
 });
 
 describe('sold-out flags', () => {
   let clock: ManualClock;
-  let ledger: MemoryLedger;
+  let store: MemoryStore;
   let sale: Sale;
   let ref: HomeBucket;
   /** Of a sale with several buckets. */
   let unitsInAll: number | null;
   let flags: SoldOutFlags;
 
-  const create = (keysMax = 1000, reads: Partial<StockLedger> = {}): void => {
+  const create = (keysMax = 1000, reads: Partial<StockStore> = {}): void => {
     flags = new SoldOutFlags(
       { lifeMs: LIFE_MS, keysMax },
-      { ledger: { ...readsOf(ledger), ...reads }, units: { count: async () => unitsInAll }, clock, log: silentLog },
+      { store: { ...readsOf(store), ...reads }, units: { count: async () => unitsInAll }, clock, log: silentLog },
     );
   };
   beforeEach(async () => {
     clock = new ManualClock();
-    ledger = new MemoryLedger({ clock });
+    store = new MemoryStore({ clock });
     sale = saleOf({ stock: 2, limitPerBuyer: 5 }, clock.nowMs());
     ref = { saleId: sale.saleId, bucket: 0, buckets: 1 };
     unitsInAll = 0;
-    await ledger.warm(sale);
-    await ledger.gate(sale, 'open');
-    await ledger.deduct(batchOf(sale, purchasesOf('winner', 'winner2')));
+    await store.warm(sale);
+    await store.gate(sale, 'open');
+    await store.deduct(batchOf(sale, purchasesOf('winner', 'winner2')));
     create();
   });
 
   /** The sale has three buckets from now on. */
   const split = async (): Promise<void> => {
-    await ledger.warm({ ...sale, buckets: 3 });
-    ledger.bucket(ref).sale!.buckets = 3;
+    await store.warm({ ...sale, buckets: 3 });
+    store.bucket(ref).sale!.buckets = 3;
   };
   /** What a batch tells the flag after it has asked the ledger. */
   const look = async (): Promise<void> => {
-    flags.observe(ref, (await ledger.precheck(ref, purchasesOf('somebody'))).unitsLeft);
+    flags.observe(ref, (await store.precheck(ref, purchasesOf('somebody'))).unitsLeft);
     await turn();
   };
 
@@ -104,7 +104,7 @@ describe('sold-out flags', () => {
 
   it('whoever knows an old number of buckets arms nothing: units may be where he does not look', async () => {
     await look();
-    ledger.bucket(ref).sale!.buckets = 2; // it was scattered
+    store.bucket(ref).sale!.buckets = 2; // it was scattered
     clock.advance(LIFE_MS);
     flags.observe(ref, 0);
     await turn();
@@ -116,7 +116,7 @@ describe('sold-out flags', () => {
     flags.observe(ref, 1);
     await turn();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
-    expect(ledger.calls.acceptedKeys).to.equal(0);
+    expect(store.calls.acceptedKeys).to.equal(0);
   });
 
   it('T8 a zero whose answer was long on its way is believed no longer for it', async () => {
@@ -162,7 +162,7 @@ describe('sold-out flags', () => {
     create(1000, {
       acceptedCount: async (of) => {
         await new Promise<void>((resolve) => (reading = resolve));
-        return ledger.acceptedCount(of);
+        return store.acceptedCount(of);
       },
     });
     flags.observe(ref, 0);
@@ -178,7 +178,7 @@ describe('sold-out flags', () => {
   it('released units are offered again within its life', async () => {
     await look();
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
-    expect(await ledger.release([gone])).to.deep.equal(['released']);
+    expect(await store.release([gone])).to.deep.equal(['released']);
     clock.advance(LIFE_MS);
     expect(flags.refuses(ref, 'loser/k1'), 'the next batch asks the ledger').to.equal(false);
     await look();
@@ -193,11 +193,11 @@ describe('sold-out flags', () => {
 
   it('R5 a bucket that is not loaded, or in repair, is not sold out', async () => {
     const empty = { saleId: saleOf().saleId, bucket: 0, buckets: 1 };
-    flags.observe(empty, (await ledger.precheck(empty, purchasesOf('u1'))).unitsLeft);
+    flags.observe(empty, (await store.precheck(empty, purchasesOf('u1'))).unitsLeft);
     await turn();
     expect(flags.refuses(empty, 'u1/k1')).to.equal(false);
 
-    ledger.bucket(ref).sale!.state = 'repair';
+    store.bucket(ref).sale!.state = 'repair';
     await look();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
@@ -205,7 +205,7 @@ describe('sold-out flags', () => {
   it('R3 a ledger that was rebuilt with as many keys, but others, never refuses who is in it now', async () => {
     await look();
     expect(flags.refuses(ref, 'claimer/k1')).to.equal(true);
-    const { requests, sale: loaded } = ledger.bucket(ref);
+    const { requests, sale: loaded } = store.bucket(ref);
     requests.delete('winner/k1');
     requests.set('claimer/k1', { state: 'held', batchId: 'b', quantity: 1 });
     loaded!.epoch = 2;
@@ -231,7 +231,7 @@ describe('sold-out flags', () => {
     create(1);
     await look();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
-    expect(ledger.calls.acceptedKeys, 'they are not even read').to.equal(0);
+    expect(store.calls.acceptedKeys, 'they are not even read').to.equal(0);
   });
 
   it('with exactly as many as it may keep, it is armed', async () => {
@@ -245,12 +245,12 @@ describe('sold-out flags', () => {
       await look();
       clock.advance(LIFE_MS);
     }
-    expect(ledger.calls.acceptedKeys).to.equal(1);
+    expect(store.calls.acceptedKeys).to.equal(1);
 
-    ledger.bucket(ref).unitsLeft = 1;
-    await ledger.deduct(batchOf(sale, purchasesOf('winner3')));
+    store.bucket(ref).unitsLeft = 1;
+    await store.deduct(batchOf(sale, purchasesOf('winner3')));
     await look();
-    expect(ledger.calls.acceptedKeys).to.equal(2);
+    expect(store.calls.acceptedKeys).to.equal(2);
     expect(flags.refuses(ref, 'winner3/k1')).to.equal(false);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
@@ -258,16 +258,16 @@ describe('sold-out flags', () => {
   it('a crowd of observers reads the winners once', async () => {
     for (let i = 0; i < 50; i++) flags.observe(ref, 0);
     await turn();
-    expect(ledger.calls.acceptedKeys).to.equal(1);
+    expect(store.calls.acceptedKeys).to.equal(1);
   });
 
   it('somebody who wins while the winners are read is not missed: not armed, but at the next zero', async () => {
     create(1000, {
       acceptedKeys: async function* (of) {
-        ledger.bucket(ref).unitsLeft = 1;
-        if (ledger.bucket(ref).requests.size === 2) await ledger.deduct(batchOf(sale, purchasesOf('late')));
-        ledger.bucket(ref).unitsLeft = 0;
-        yield* ledger.acceptedKeys(of);
+        store.bucket(ref).unitsLeft = 1;
+        if (store.bucket(ref).requests.size === 2) await store.deduct(batchOf(sale, purchasesOf('late')));
+        store.bucket(ref).unitsLeft = 0;
+        yield* store.acceptedKeys(of);
       },
     });
     await look();
@@ -278,7 +278,7 @@ describe('sold-out flags', () => {
   });
 
   it('R8 a ledger that does not answer arms nothing, and is asked again at the next zero', async () => {
-    ledger.breakNext('read_fails');
+    store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
@@ -301,12 +301,12 @@ describe('sold-out flags', () => {
     it('it is seen again in the background, and nobody has to go to the ledger for it', async () => {
       await look();
       expect(await askFor(20 * LIFE_MS)).to.equal(true);
-      expect(ledger.calls.precheck).to.equal(1);
+      expect(store.calls.precheck).to.equal(1);
     });
 
     it('it is read once per half life, however many ask', async () => {
       let reads = 0;
-      create(1000, { readSale: (of) => (reads++, ledger.readSale(of)) });
+      create(1000, { readSale: (of) => (reads++, store.readSale(of)) });
       await look();
       reads = 0;
       for (let i = 0; i < 4; i++) {
@@ -321,13 +321,13 @@ describe('sold-out flags', () => {
       await look();
       await askFor(3 * LIFE_MS);
       const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
-      await ledger.release([gone]);
+      await store.release([gone]);
       expect(await askFor(LIFE_MS)).to.equal(false);
     });
 
     it('units that are seen by the look let everybody in at once', async () => {
       await look();
-      ledger.bucket(ref).unitsLeft = 1;
+      store.bucket(ref).unitsLeft = 1;
       clock.advance(LIFE_MS / 2);
       expect(flags.refuses(ref, 'loser/k1'), 'not seen yet').to.equal(true);
       await turn();
@@ -336,7 +336,7 @@ describe('sold-out flags', () => {
 
     it('R12 of several buckets it lives on only while all of them together have nothing', async () => {
       ref = { ...ref, buckets: 2 };
-      ledger.bucket(ref).sale!.buckets = 2;
+      store.bucket(ref).sale!.buckets = 2;
       for (const units of [1, null]) {
         unitsInAll = 0;
         await look();
@@ -348,14 +348,14 @@ describe('sold-out flags', () => {
 
     it('(P1 PAUSED, CLOSED) it ends when the sale is no longer open, so that buyers hear why', async () => {
       for (const state of ['paused', 'closed'] as const) {
-        ledger.bucket(ref).sale!.state = 'open';
+        store.bucket(ref).sale!.state = 'open';
         await look();
-        await ledger.gate(sale, state);
+        await store.gate(sale, state);
         expect(await askFor(LIFE_MS), state).to.equal(false);
         await look();
         expect(flags.refuses(ref, 'loser/k1'), `${state}, and the next batch has asked`).to.equal(false);
       }
-      ledger.bucket(ref).sale!.state = 'open';
+      store.bucket(ref).sale!.state = 'open';
       clock.advance(sale.closesAtMs - clock.nowMs() - LIFE_MS / 2);
       await look();
       expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);

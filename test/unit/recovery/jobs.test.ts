@@ -3,7 +3,7 @@ import type { SaleState } from '../../../src/core/sale.js';
 import { keepRunning, type Job } from '../../../src/core/job.js';
 import { pendingBuckets } from '../../../src/recovery/pending-buckets.js';
 import { watchPending } from '../../../src/recovery/watch-pending.js';
-import type { BucketRef } from '../../../src/core/ports/stock-ledger.js';
+import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
@@ -25,8 +25,8 @@ describe('keeper: the loop of a job', () => {
         await runOnce(runs);
       },
     };
-    const { clock, log, meters } = world;
-    await keepRunning(job, 2000, stopping.signal, { clock, log, meters });
+    const { clock, log, metrics } = world;
+    await keepRunning(job, 2000, stopping.signal, { clock, log, metrics });
     expect(runs).to.equal(times);
   };
 
@@ -67,9 +67,9 @@ describe('keeper: the loop of a job', () => {
   });
 
   it('does not begin when it was told to stop before', async () => {
-    const { clock, log, meters } = world;
+    const { clock, log, metrics } = world;
     const job: Job = { name: 'a-job', runOnce: () => expect.fail('it ran') };
-    await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, meters });
+    await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, metrics });
     expect(world.runs).to.deep.equal([]);
   });
 });
@@ -85,7 +85,7 @@ describe('keeper: the buckets it looks into', () => {
       asked.push(...refs);
       return refs.filter(({ bucket }) => bucket === 1);
     };
-    const found = await pendingBuckets({ sales: world.books, ledger: { withPending } });
+    const found = await pendingBuckets({ sales: world.books, store: { withPending } });
     const expected = [0, 1].map((bucket) => sales.slice(1).map(({ saleId }) => ({ saleId, bucket })));
     expect(asked).to.have.deep.members(expected.flat());
     expect(found).to.have.deep.members(expected[1] ?? []);
@@ -99,8 +99,8 @@ describe('keeper: the buckets it looks into', () => {
     for (let id = 2; id <= 10_001; id++) {
       world.books.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
     }
-    const ledger = { withPending: async (refs: readonly BucketRef[]) => [...refs] };
-    const saleIds = (await pendingBuckets({ sales: world.books, ledger })).map(({ saleId }) => saleId);
+    const store = { withPending: async (refs: readonly BucketRef[]) => [...refs] };
+    const saleIds = (await pendingBuckets({ sales: world.books, store })).map(({ saleId }) => saleId);
     expect(saleIds).to.include('1').and.not.include('10001');
   });
 });
@@ -108,7 +108,7 @@ describe('keeper: the buckets it looks into', () => {
 describe('keeper: watch-pending', () => {
   it('publishes how much is deducted and not settled, all sales together, and the oldest age', async () => {
     const world = new KeeperWorld();
-    const job = watchPending({ sales: world.books, ledger: world.ledger, meters: world.meters });
+    const job = watchPending({ sales: world.books, store: world.store, metrics: world.metrics });
     await job.runOnce();
     expect(world.pending).to.deep.equal([0, 0]);
 
@@ -120,7 +120,7 @@ describe('keeper: watch-pending', () => {
     world.clock.advance(200);
     await job.runOnce();
     expect(world.pending).to.deep.equal([3, 500]);
-    await world.ledger.settle([{ batch: settled, orders: [] }]);
+    await world.store.settle([{ batch: settled, orders: [] }]);
     await job.runOnce();
     expect(world.pending).to.deep.equal([2, 500]);
   });

@@ -21,8 +21,8 @@ describe('keeper: redrive', () => {
 
   /** A keeper that has just started. */
   const create = (): Job => {
-    const { books, ledger, broker, clock, log, meters } = world;
-    const ports = { sales: books, ledger, channel: broker.redriveChannel(), clock, log, meters };
+    const { books, store, broker, clock, log, metrics } = world;
+    const ports = { sales: books, store, channel: broker.redriveChannel(), clock, log, metrics };
     return redrive(ports, { afterMs: AFTER_MS, max: MAX });
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
@@ -40,8 +40,8 @@ describe('keeper: redrive', () => {
     const parked = await world.deducted(sale, ['u2']);
     world.clock.advance(AFTER_MS - 1);
     await world.deducted(sale, ['u3']);
-    await world.ledger.settle([{ batch: settled, orders: [] }]);
-    await world.ledger.park(parked);
+    await world.store.settle([{ batch: settled, orders: [] }]);
+    await world.store.park(parked);
     world.clock.advance(1);
     await job.runOnce();
     expect(published()).to.deep.equal([]);
@@ -89,7 +89,7 @@ describe('keeper: redrive', () => {
 
   it('a sale that is over is looked at too: its batches may still be on their way', async () => {
     const batch = await world.deducted(sale, ['u1']);
-    await world.ledger.gate(sale, 'closed');
+    await world.store.gate(sale, 'closed');
     world.books.putSale({ ...sale, state: 'closed' });
     world.clock.advance(AFTER_MS);
     await job.runOnce();
@@ -103,11 +103,11 @@ describe('keeper: redrive', () => {
       await world.deducted(sale, ['u3']),
     ];
     world.clock.advance(AFTER_MS);
-    const [first, second, third] = (await world.ledger.stalePending({ ...sale, bucket: 0 }, 0, 9)).map(
+    const [first, second, third] = (await world.store.stalePending({ ...sale, bucket: 0 }, 0, 9)).map(
       ({ body }) => body,
     );
     let sent = 0;
-    const { books, ledger, broker, clock, log, meters } = world;
+    const { books, store, broker, clock, log, metrics } = world;
     const inner = broker.redriveChannel();
     const channel: typeof inner = {
       ...inner,
@@ -116,7 +116,7 @@ describe('keeper: redrive', () => {
         return inner.publish(batch);
       },
     };
-    job = redrive({ sales: books, ledger, channel, clock, log, meters }, { afterMs: AFTER_MS, max: MAX });
+    job = redrive({ sales: books, store, channel, clock, log, metrics }, { afterMs: AFTER_MS, max: MAX });
     const failed = await job.runOnce().catch((error: Error) => error.name);
     expect(failed).to.equal('OperationalError');
     expect(published()).to.deep.equal([first]);
@@ -133,9 +133,9 @@ describe('keeper: redrive', () => {
       await job.runOnce();
       world.clock.advance(AFTER_MS * 16);
     }
-    await world.ledger.settle([{ batch, orders: [] }]);
+    await world.store.settle([{ batch, orders: [] }]);
     await job.runOnce();
-    const bucket = world.ledger.bucket({ ...sale, bucket: 0 });
+    const bucket = world.store.bucket({ ...sale, bucket: 0 });
     bucket.markers.set(batch.batchId, { kind: 'deducted', body: batch.body }); // a replay puts it back
     bucket.pending.set(batch.batchId, world.clock.nowMs());
     world.clock.advance(AFTER_MS);
@@ -160,7 +160,7 @@ describe('keeper: redrive', () => {
       await world.deducted(sale, ['u2']),
       await world.deducted(sale, ['u3']),
     ];
-    const { markers } = world.ledger.bucket({ ...sale, bucket: 0 });
+    const { markers } = world.store.bucket({ ...sale, bucket: 0 });
     markers.delete(lost.batchId);
     markers.set(odd.batchId, { kind: 'deducted', body: '{"v":99}' });
     world.clock.advance(AFTER_MS);

@@ -15,14 +15,14 @@ describe('keeper: settle-recorded', () => {
 
   beforeEach(async () => {
     world = new KeeperWorld();
-    const { books, ledger, meters } = world;
-    job = settleRecorded({ sales: books, ledger, book: books, meters }, { afterMs: AFTER_MS, max: 10 });
+    const { books, store, metrics } = world;
+    job = settleRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, max: 10 });
     sale = await world.openSale();
   });
 
   const at = (): { saleId: string; bucket: number } => ({ saleId: sale.saleId, bucket: 0 });
-  const entryOf = (userId: string) => sureEntry(world.ledger.findRequest(at(), userId, 'k1'));
-  const pending = async (): Promise<number> => (await world.ledger.pendingSummary(at())).batches;
+  const entryOf = (userId: string) => sureEntry(world.store.findRequest(at(), userId, 'k1'));
+  const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
   it('M9 settles what the book has and the ledger still holds: a worker died between the two', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
@@ -77,7 +77,7 @@ describe('keeper: settle-recorded', () => {
     const lost = await world.deducted(sale, ['u1']);
     const good = await world.deducted(sale, ['u2']);
     await world.recorded(good);
-    world.ledger.bucket(at()).markers.delete(lost.batchId);
+    world.store.bucket(at()).markers.delete(lost.batchId);
     world.clock.advance(AFTER_MS);
     await job.runOnce();
     expect((await entryOf('u2'))?.state).to.equal('ordered');
@@ -95,7 +95,7 @@ describe('keeper: settle-recorded', () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
-    world.ledger.breakNext('settle_fails');
+    world.store.breakNext('settle_fails');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(world.counts.settledLate).to.equal(1);
   });

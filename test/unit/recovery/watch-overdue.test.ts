@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { WATCHED_STATES } from '../../../src/core/waiting-states.js';
 import { watchOverdue } from '../../../src/recovery/watch-overdue.js';
-import type { AgedState, OverdueBook } from '../../../src/core/ports/overdue-book.js';
+import type { AgedState, OverdueRepository } from '../../../src/core/ports/overdue-repository.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const DEADLINES = {
@@ -14,11 +14,11 @@ const STATES = WATCHED_STATES.filter((state) => state !== 'sale_shut' && state !
 describe('keeper: watch-overdue', () => {
   let world: KeeperWorld;
   let asked: [AgedState, number][];
-  let book: OverdueBook;
+  let repository: OverdueRepository;
   beforeEach(() => {
     world = new KeeperWorld();
     asked = [];
-    book = {
+    repository = {
       overdue: async (state, afterMs) => {
         asked.push([state, afterMs]);
         return { count: 7, oldestMs: 700 };
@@ -26,8 +26,8 @@ describe('keeper: watch-overdue', () => {
     };
   });
   const run = (): Promise<void> => {
-    const { books: sales, ledger, moves, meters } = world;
-    return watchOverdue({ sales, ledger, moves, meters, book }, DEADLINES).runOnce();
+    const { books: sales, store, moves, metrics } = world;
+    return watchOverdue({ sales, store, moves, metrics, repository }, DEADLINES).runOnce();
   };
 
   it('publishes every state that is watched, each against its own deadline', async () => {
@@ -51,7 +51,7 @@ describe('keeper: watch-overdue', () => {
   });
 
   it('nothing is overdue at rest', async () => {
-    book = { overdue: async () => ({ count: 0, oldestMs: 0 }) };
+    repository = { overdue: async () => ({ count: 0, oldestMs: 0 }) };
     await run();
     for (const state of STATES) expect(world.overdue[state], state).to.deep.equal([0, 0]);
   });

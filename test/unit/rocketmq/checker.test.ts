@@ -9,8 +9,8 @@ const ROLLBACK = 2;
 
 function open(checkBack: CheckBack, checksInParallel = 2) {
   const counted: CheckBackAnswer[] = [];
-  const meters = { checkedBack: (answer: CheckBackAnswer): void => void counted.push(answer) };
-  const checker = createChecker({ checkBack, checksInParallel, log: silentLog, meters });
+  const metrics = { checkedBack: (answer: CheckBackAnswer): void => void counted.push(answer) };
+  const checker = createChecker({ checkBack, checksInParallel, log: silentLog, metrics });
   const ask = (messageId: string): Promise<number> =>
     checker.check({ messageId, keys: [messageId], body: Buffer.from(`body of ${messageId} ü`) } as CheckedMessage &
       never);

@@ -31,21 +31,21 @@ async function openChannel() {
     send: sinon.stub(FencedProducer.prototype, 'send').resolves(receipt),
     end: sinon.stub(FencedProducer.prototype, 'endTransaction').resolves(),
   };
-  const meters = { halfSent: sinon.spy(), checkedBack: sinon.spy(), endFailed: sinon.spy() };
+  const metrics = { halfSent: sinon.spy(), checkedBack: sinon.spy(), endFailed: sinon.spy() };
   const { log, lines } = recordingLog();
   const checkBack = async (): Promise<'no_answer'> => 'no_answer';
-  const channel = await createPurchaseChannel({ endpoint: 'proxy:1', checkBack, checksInParallel: 1, log, meters });
+  const channel = await createPurchaseChannel({ endpoint: 'proxy:1', checkBack, checksInParallel: 1, log, metrics });
   const sendHalf = async (): Promise<HalfMessage> => {
     const half = await channel.sendHalf(batch);
     if (typeof half === 'string') throw new Error(half);
     return half;
   };
-  return { channel, client, meters, lines, sendHalf };
+  return { channel, client, metrics, lines, sendHalf };
 }
 
 describe('purchase-channel', () => {
   it('sends the body as it is, findable by its batch, with what a dead letter has to say', async () => {
-    const { client, sendHalf, meters, channel } = await openChannel();
+    const { client, sendHalf, metrics, channel } = await openChannel();
     await sendHalf();
     const message = client.send.firstCall.args[0] as MessageOptions;
     expect(message.topic).to.equal('seckill-purchase');
@@ -57,19 +57,19 @@ describe('purchase-channel', () => {
       batchId: 'batch-1',
       epoch: '3',
     });
-    expect(meters.halfSent.firstCall.args[0]).to.equal('stored');
+    expect(metrics.halfSent.firstCall.args[0]).to.equal('stored');
     expect(channel.health.lastSuccessAtMs).to.be.a('number');
   });
 
   it('says unavailable only when the broker certainly has not got it', async () => {
-    const { channel, client, meters } = await openChannel();
+    const { channel, client, metrics } = await openChannel();
     client.send.rejects(new TypeError('too large'));
     expect(await channel.sendHalf(batch)).to.equal('unavailable');
     client.send.rejects(new Error('4 DEADLINE_EXCEEDED'));
     expect(await channel.sendHalf(batch)).to.equal('outcome_unknown');
     client.begin.throws(new Error('Producer is not running now'));
     expect(await channel.sendHalf(batch)).to.equal('unavailable');
-    const outcomes = meters.halfSent.args.map(([outcome]) => outcome as string);
+    const outcomes = metrics.halfSent.args.map(([outcome]) => outcome as string);
     expect(outcomes).to.deep.equal(['unavailable', 'outcome_unknown', 'unavailable']);
   });
 
@@ -99,13 +99,13 @@ describe('purchase-channel', () => {
   });
 
   it('T4 T5 a commit that fails does not reject, a rollback that fails is not confirmed', async () => {
-    const { client, sendHalf, meters, lines } = await openChannel();
+    const { client, sendHalf, metrics, lines } = await openChannel();
     const half = await sendHalf();
     client.end.rejects(new InternalErrorException(50_001, 'cannot found transaction data'));
     await half.commit();
     client.end.rejects(new Error('4 DEADLINE_EXCEEDED'));
     expect(await half.rollback()).to.equal(false);
-    expect(meters.endFailed.args).to.deep.equal([['commit'], ['rollback']]);
+    expect(metrics.endFailed.args).to.deep.equal([['commit'], ['rollback']]);
     expect(lines.map(({ level }) => level)).to.deep.equal(['debug', 'warn']); // the first is daily business
   });
 

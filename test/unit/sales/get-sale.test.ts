@@ -1,58 +1,61 @@
 import { expect } from 'chai';
-import type { LedgerSaleState, Sale } from '../../../src/core/sale.js';
+import type { StoredSaleState, Sale } from '../../../src/core/sale.js';
 import { GetSale, type SaleView } from '../../../src/sales/get-sale.js';
-import { SaleCards } from '../../../src/sales/sale-cards.js';
+import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/unit-fetcher.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryBooks } from '../../helpers/memory/memory-books.js';
-import { MemoryLedger } from '../../helpers/memory/memory-ledger.js';
-import { MemorySaleCardCache } from '../../helpers/memory/memory-sale-card-cache.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
 import { saleOf } from '../../helpers/sales.js';
 
 describe('get-sale', () => {
   let clock: ManualClock;
-  let ledger: MemoryLedger;
-  let books: MemoryBooks;
+  let store: MemoryStore;
+  let books: MemoryRepositories;
   let reads: number;
 
   beforeEach(() => {
     clock = new ManualClock();
-    ledger = new MemoryLedger({ clock });
-    books = new MemoryBooks({ clock });
+    store = new MemoryStore({ clock });
+    books = new MemoryRepositories({ clock });
     reads = 0;
   });
 
   const create = (ttlMs = 60_000): GetSale => {
-    const cache = new MemorySaleCardCache(clock, { ttlMs: 60_000 });
-    const cards = new SaleCards({ book: books, cache, clock }, { memoryTtlMs: 60_000, memoryMax: 10, lockMs: 1000 });
-    const readSale: MemoryLedger['readSale'] = (ref) => {
+    const cache = new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
+    const snapshots = new SaleSnapshots(
+      { repository: books, cache, clock },
+      { memoryTtlMs: 60_000, memoryMax: 10, lockMs: 1000 },
+    );
+    const readSale: MemoryStore['readSale'] = (ref) => {
       reads++;
-      return ledger.readSale(ref);
+      return store.readSale(ref);
     };
-    const units = new UnitFetcher(new MemoryTransfers(ledger));
-    return new GetSale({ cards, ledger: { readSale }, units }, { ttlMs, max: 10 });
+    const units = new UnitFetcher(new MemoryTransfers(store));
+    return new GetSale({ snapshots, store: { readSale }, units }, { ttlMs, max: 10 });
   };
-  const loaded = async (parts: Partial<Sale> = {}, state: LedgerSaleState = 'open'): Promise<Sale> => {
+  const loaded = async (parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());
     books.putSale(sale);
-    await ledger.warm(sale);
-    for (let bucket = 0; bucket < sale.buckets; bucket++) ledger.bucket({ ...sale, bucket }).sale!.state = state;
+    await store.warm(sale);
+    for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
   it('R12 units between two buckets are there; of buckets that cannot be counted nobody says none', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
-    const transfers = new MemoryTransfers(ledger);
-    ledger.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
+    const transfers = new MemoryTransfers(store);
+    store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
     expect(await transfers.lend({ ...sale, bucket: 0 }, 1, 1, 1)).to.include({ outcome: 'lent', units: 1 });
     expect((await viewOf(sale)).stock).to.equal('plenty');
-    expect(ledger.bucket({ ...sale, bucket: 1 }).unitsLeft, 'they have arrived').to.equal(1);
+    expect(store.bucket({ ...sale, bucket: 1 }).unitsLeft, 'they have arrived').to.equal(1);
 
     const sold = await loaded({ stock: 2, buckets: 2 });
-    for (const bucket of [0, 1]) ledger.bucket({ ...sold, bucket }).unitsLeft = 0;
-    ledger.bucket({ ...sold, bucket: 1 }).sale!.epoch = 2;
+    for (const bucket of [0, 1]) store.bucket({ ...sold, bucket }).unitsLeft = 0;
+    store.bucket({ ...sold, bucket: 1 }).sale!.epoch = 2;
     expect((await viewOf(sold)).stock).to.equal('unknown');
-    ledger.bucket({ ...sold, bucket: 1 }).sale!.epoch = 1;
+    store.bucket({ ...sold, bucket: 1 }).sale!.epoch = 1;
     expect((await viewOf(sold)).stock).to.equal('none');
   });
   const viewOf = async ({ saleId }: Sale): Promise<SaleView> => {
@@ -79,8 +82,8 @@ describe('get-sale', () => {
   ] as const) {
     it(`shows ${units} of 100 units as ${word}`, async () => {
       const sale = await loaded({ stock: 100, buckets: 2 });
-      ledger.bucket({ ...sale, bucket: 0 }).unitsLeft = units;
-      ledger.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
+      store.bucket({ ...sale, bucket: 0 }).unitsLeft = units;
+      store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
       expect((await viewOf(sale)).stock).to.equal(word);
     });
   }
@@ -110,7 +113,7 @@ describe('get-sale', () => {
     const sale = saleOf();
     books.putSale(sale);
     expect(await create().get(sale.saleId), 'no bucket is loaded').to.deep.equal({ outcome: 'loading' });
-    await ledger.warm({ ...sale, buckets: 1 });
+    await store.warm({ ...sale, buckets: 1 });
     books.putSale({ ...sale, buckets: 2 });
     expect(await create().get(sale.saleId), 'half of the buckets').to.deep.equal({ outcome: 'loading' });
   });
@@ -126,7 +129,7 @@ describe('get-sale', () => {
   it('R8 a fault is not remembered', async () => {
     const sale = await loaded();
     const get = create();
-    ledger.breakNext('read_fails');
+    store.breakNext('read_fails');
     expect(await get.get(sale.saleId).catch((error: Error) => error.name)).to.equal('OperationalError');
     expect((await get.get(sale.saleId)).outcome).to.equal('found');
   });

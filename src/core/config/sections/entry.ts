@@ -103,7 +103,7 @@ export const entry = {
 } as const satisfies Keys;
 
 export const gate = {
-  cardMemoryMs: integer({
+  snapshotMemoryMs: integer({
     env: 'GATE_CARD_MEMORY_MS',
     doc: 'A sale card in memory is believed this long.',
     unit: 'ms',
@@ -111,7 +111,7 @@ export const gate = {
     min: 10,
     max: 60000,
   }),
-  cardCacheMs: integer({
+  snapshotCacheMs: integer({
     env: 'GATE_CARD_CACHE_MS',
     doc: 'A sale card in Redis is believed this long.',
     unit: 'ms',

@@ -1,5 +1,5 @@
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
-import type { BreakerState } from '../../../../src/core/ports/breaker-board.js';
+import type { BreakerState } from '../../../../src/core/ports/breaker-store.js';
 
 interface PastCall {
   readonly atMs: number;

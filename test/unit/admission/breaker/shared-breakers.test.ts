@@ -3,7 +3,7 @@ import { Bug, OperationalError, type Dependency } from '../../../../src/core/err
 import { BOARD_TIMES, SharedBreakers } from '../../../../src/admission/breaker/shared-breakers.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
-import { MemoryBreakerBoard } from '../../../helpers/memory/memory-breaker-board.js';
+import { MemoryBreakerStore } from '../../../helpers/memory/memory-breaker-store.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { rulesOf } from './rules-of.js';
 
@@ -14,7 +14,7 @@ const fault = (dependency: Dependency): OperationalError =>
 /** Processes that share a board and a clock; every one looks at the board at its own phase of the poll. */
 class World {
   readonly clock = new SteppedClock();
-  readonly board = new MemoryBreakerBoard(this.clock);
+  readonly board = new MemoryBreakerStore(this.clock);
   rules: BreakerRules = rulesOf({
     ...{ callsMin: 5, trial: { calls: 2 }, probe: { firstMs: 2000, jitter: 0 } },
   });
@@ -32,7 +32,7 @@ class World {
     const process = new SharedBreakers(
       {
         ...{ rules: () => this.rules, board: this.board, clock: this.clock, random: () => shortest, log: silentLog },
-        meters: {
+        metrics: {
           breakerMoved: (dependency, state) => this.told.push(`${dependency} ${state}`),
           breakerRefused: (dependency, dryRun) => this.refusals.push(`${dependency} ${dryRun}`),
           breakerQuorum: (dependency, open) => this.told.push(`${dependency} quorum ${open}`),

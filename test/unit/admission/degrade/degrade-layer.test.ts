@@ -4,10 +4,10 @@ import { Degrade } from '../../../../src/admission/degrade/degrade.js';
 import { DegradeLayer } from '../../../../src/admission/degrade/degrade-layer.js';
 import type { DegradeRules } from '../../../../src/admission/degrade/degrade-rules.js';
 import { ENDPOINTS, type Endpoint } from '../../../../src/admission/endpoint.js';
-import { Entry } from '../../../../src/admission/entry.js';
+import { Admission } from '../../../../src/admission/admission.js';
 import { rulesOf } from './degrade-world.js';
 
-const visit = (endpoint: Endpoint) => ({ endpoint, address: '192.0.2.1', agent: '' });
+const caller = (endpoint: Endpoint) => ({ endpoint, address: '192.0.2.1', agent: '' });
 const REFUSED = { word: 'degraded', retryAfterMs: null };
 
 describe('entry/degrade: in the entry', () => {
@@ -15,7 +15,7 @@ describe('entry/degrade: in the entry', () => {
   let open: Dependency[];
   let asked: Dependency[];
   let counted: string[];
-  let entry: Entry;
+  let entry: Admission;
   beforeEach(() => {
     rules = rulesOf();
     [open, asked, counted] = [[], [], []];
@@ -25,45 +25,45 @@ describe('entry/degrade: in the entry', () => {
         asked.push(dependency);
         return open.includes(dependency);
       },
-      meters: { degraded: (...words) => void counted.push(words.join(' ')) },
+      metrics: { degraded: (...words) => void counted.push(words.join(' ')) },
     });
-    const meters = { refused: (...words: string[]) => void counted.push(words.join(' ')) };
-    entry = new Entry({ isAnyOn: true }, [new DegradeLayer(degrade)], { meters });
+    const metrics = { refused: (...words: string[]) => void counted.push(words.join(' ')) };
+    entry = new Admission({ isAnyOn: true }, [new DegradeLayer(degrade)], { metrics });
   });
 
   it('refuses a purchase at level 4, and nothing else: reads have poorer answers', () => {
     const at = { level: 'L4' as const };
     rules = rulesOf({ switches: { purchase: at, status: at, sale: at, order: at } });
-    expect(entry.buyer(visit('purchase'), 'ann')).to.deep.equal(REFUSED);
+    expect(entry.buyer(caller('purchase'), 'ann')).to.deep.equal(REFUSED);
     expect(counted.splice(0)).to.deep.equal(['purchase L4 false', 'degrade degraded on']);
     for (const endpoint of ENDPOINTS) {
-      expect(entry.stranger(visit(endpoint)), endpoint).to.equal(null);
-      if (endpoint !== 'purchase') expect(entry.buyer(visit(endpoint), 'ann'), endpoint).to.equal(null);
+      expect(entry.anonymous(caller(endpoint)), endpoint).to.equal(null);
+      if (endpoint !== 'purchase') expect(entry.buyer(caller(endpoint), 'ann'), endpoint).to.equal(null);
     }
     expect([counted, asked], 'nobody was asked').to.deep.equal([[], []]);
   });
 
   it('a breaker that is open refuses it; one that a purchase does not need is not asked', () => {
-    expect(entry.buyer(visit('purchase'), 'ann')).to.equal(null);
+    expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
     expect(asked).to.deep.equal(['redis', 'rocketmq']);
     for (const dependency of ['redis', 'rocketmq'] as const) {
       open = [dependency];
-      expect(entry.buyer(visit('purchase'), 'ann'), dependency).to.deep.equal(REFUSED);
+      expect(entry.buyer(caller('purchase'), 'ann'), dependency).to.deep.equal(REFUSED);
     }
     open = ['mysql'];
-    expect(entry.buyer(visit('purchase'), 'ann')).to.equal(null);
+    expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
   });
 
   it('a dry run counts whom it would refuse, and lets everybody buy', () => {
     rules = rulesOf({ mode: 'dry_run', switches: { purchase: { level: 'L4' } } });
-    expect(entry.buyer(visit('purchase'), 'ann')).to.equal(null);
+    expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
     expect(counted).to.deep.equal(['purchase L4 true', 'degrade degraded dry_run']);
   });
 
   it('a switch for a part of the users refuses the same ones each time', () => {
     rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 30 } } });
     const users = Array.from({ length: 500 }, (_, i) => `user-${i}`);
-    const refused = (): string[] => users.filter((user) => entry.buyer(visit('purchase'), user) !== null);
+    const refused = (): string[] => users.filter((user) => entry.buyer(caller('purchase'), user) !== null);
     const first = refused();
     expect(first.length).to.be.within(100, 200);
     expect(refused()).to.deep.equal(first);

@@ -116,7 +116,7 @@ describe('entry/degrade: levels', () => {
     const degrade = new Degrade({
       rules: () => rules,
       refuses: () => ++asked > 0,
-      meters: { degraded: (endpoint, at, dryRun) => told.push(`${endpoint} ${at} ${dryRun}`) },
+      metrics: { degraded: (endpoint, at, dryRun) => told.push(`${endpoint} ${at} ${dryRun}`) },
     });
     expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
       ...[false, null, 'L0'],

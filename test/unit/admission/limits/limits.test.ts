@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import { limitsRules, type LimitsRules } from '../../../../src/admission/limits/limits-rules.js';
 import { Limits } from '../../../../src/admission/limits/limits.js';
-import { LocalLimitLedger } from '../../../../src/admission/limits/local-limit-ledger.js';
-import type { LimitCall } from '../../../../src/core/ports/limit-ledger.js';
-import { noLimitMeters } from '../../../../src/core/ports/limit-meters.js';
+import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
+import type { LimitCall } from '../../../../src/core/ports/limit-store.js';
+import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import type { Refused } from '../../../../src/admission/layer.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
-const VISIT = { endpoint: 'purchase', address: '203.0.113.7', agent: 'x' } as const;
+const CALLER = { endpoint: 'purchase', address: '203.0.113.7', agent: 'x' } as const;
 const USER = { limit: 2, windowMs: 1000 };
 
 describe('limits', () => {
@@ -23,30 +23,30 @@ describe('limits', () => {
     rules = limitsRules.parse({});
     calls = [];
     refusals = [];
-    const counting = new LocalLimitLedger(clock);
+    const counting = new LocalLimitStore(clock);
     limits = new Limits({
       rules: () => rules,
-      ledger: {
+      store: {
         take: (call) => {
           calls.push(call);
           return counting.take(call);
         },
       },
       clock,
-      meters: { ...noLimitMeters, refused: (...words) => void refusals.push(words.join(' ')) },
+      metrics: { ...noLimitMetrics, refused: (...words) => void refusals.push(words.join(' ')) },
       log: silentLog,
     });
   });
-  const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(VISIT, userId);
-  const come = async (address: string): Promise<Refused | null> => limits.stranger({ ...VISIT, address });
+  const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(CALLER, userId);
+  const come = async (address: string): Promise<Refused | null> => limits.anonymous({ ...CALLER, address });
 
   it("is off by default, and in nobody's way where it has no limit, without a promise", () => {
     expect(limits.mode).to.equal('off');
     expect(limits.smooth()).to.equal(null);
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
-    expect([limits.stranger(VISIT), limits.buyer(VISIT, 'u1')]).to.deep.equal([null, null]);
-    expect(limits.buyer({ ...VISIT, endpoint: 'status' }, 'u1'), 'an address is counted once').to.equal(null);
-    expect(limits.stranger({ ...VISIT, endpoint: 'sale' }), 'nobody signs in for it').to.equal(null);
+    expect([limits.anonymous(CALLER), limits.buyer(CALLER, 'u1')]).to.deep.equal([null, null]);
+    expect(limits.buyer({ ...CALLER, endpoint: 'status' }, 'u1'), 'an address is counted once').to.equal(null);
+    expect(limits.anonymous({ ...CALLER, endpoint: 'sale' }), 'nobody signs in for it').to.equal(null);
     expect(calls).to.have.length(0);
   });
 
@@ -77,7 +77,7 @@ describe('limits', () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     expect(await buy()).to.equal(null);
     rules = limitsRules.parse({});
-    expect(limits.buyer(VISIT, 'u1')).to.equal(null);
+    expect(limits.buyer(CALLER, 'u1')).to.equal(null);
   });
 
   it('counts the network of an IPv6 address before anybody knows the user, and lets in who has none', async () => {
@@ -85,7 +85,7 @@ describe('limits', () => {
     expect(await come('2001:db8::1')).to.equal(null);
     expect((await come('2001:db8::2'))?.word).to.equal('rate_limited');
     expect([await come('203.0.113.9'), await come(''), await come('')]).to.deep.equal([null, null, null]);
-    expect(calls.at(-1)?.visits).to.deep.equal([{ address: null, userId: null }]);
+    expect(calls.at(-1)?.callers).to.deep.equal([{ address: null, userId: null }]);
   });
 
   it('counts a visit among all once: of buyers when they have signed in, of a sale page at once', async () => {
@@ -96,15 +96,15 @@ describe('limits', () => {
       null,
       'rate_limited',
     ]);
-    const look = async (): Promise<Refused | null> => limits.stranger({ ...VISIT, endpoint: 'sale' });
+    const look = async (): Promise<Refused | null> => limits.anonymous({ ...CALLER, endpoint: 'sale' });
     expect([await look(), (await look())?.word]).to.deep.equal([null, 'rate_limited']);
   });
 
   it('a ledger that is away refuses nobody by itself', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     const away = new OperationalError('redis', 'there is no connection', { retryable: true });
-    const ledger = { take: () => Promise.reject(away) };
-    limits = new Limits({ rules: () => rules, ledger, clock, meters: noLimitMeters, log: silentLog });
+    const store = { take: () => Promise.reject(away) };
+    limits = new Limits({ rules: () => rules, store, clock, metrics: noLimitMetrics, log: silentLog });
     const words = [await buy(), await buy(), await buy()].map((refused) => refused?.word ?? 'in');
     expect(words).to.deep.equal(['in', 'in', 'rate_limited']);
   });

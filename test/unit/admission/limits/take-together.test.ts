@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { LimitSet, LimitVerdict } from '../../../../src/core/limits.js';
-import { TakeTogether, type VisitJudge } from '../../../../src/admission/limits/take-together.js';
-import { LIMIT_VISITS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/core/ports/limit-ledger.js';
+import { TakeTogether, type CallerJudge } from '../../../../src/admission/limits/take-together.js';
+import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/core/ports/limit-store.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
 const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };
@@ -33,17 +33,17 @@ describe('take-together', () => {
     calls = [];
     uncounted = 0;
     clock = new SteppedClock();
-    const judge: VisitJudge = {
+    const judge: CallerJudge = {
       take: (call, waitedMs) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
     };
     together = new TakeTogether(judge, { uncounted: (times) => (uncounted += times) }, clock);
   });
   const take = (userId: string, endpoint = 'purchase', limits = LIMITS): Promise<LimitVerdict> =>
     together.take(endpoint, limits, { address: null, userId });
-  const usersOf = (index: number): unknown[] => (calls[index]?.call.visits ?? []).map(({ userId }) => userId);
+  const usersOf = (index: number): unknown[] => (calls[index]?.call.callers ?? []).map(({ userId }) => userId);
   const end = async (index: number, more = 0): Promise<void> => {
     const { call, end: resolve } = calls[index] as UnderWay;
-    resolve({ verdicts: call.visits.map(({ userId }) => verdictOf(userId)), uncounted: more });
+    resolve({ verdicts: call.callers.map(({ userId }) => verdictOf(userId)), uncounted: more });
     await turn();
   };
 
@@ -62,13 +62,13 @@ describe('take-together', () => {
   });
 
   it('a crowd is cut into calls of a bounded size', async () => {
-    const crowd = Promise.all(Array.from({ length: 2 * LIMIT_VISITS_MAX + 5 }, (_, i) => take(`u${i}`)));
+    const crowd = Promise.all(Array.from({ length: 2 * LIMIT_CALLERS_MAX + 5 }, (_, i) => take(`u${i}`)));
     await turn();
     for (let index = 0; index < 3; index++) await end(index);
     expect((await crowd).map(({ remaining }) => remaining)).to.deep.equal(
-      Array.from({ length: 2 * LIMIT_VISITS_MAX + 5 }, (_, i) => i),
+      Array.from({ length: 2 * LIMIT_CALLERS_MAX + 5 }, (_, i) => i),
     );
-    expect(calls.map(({ call }) => call.visits.length)).to.deep.equal([LIMIT_VISITS_MAX, LIMIT_VISITS_MAX, 5]);
+    expect(calls.map(({ call }) => call.callers.length)).to.deep.equal([LIMIT_CALLERS_MAX, LIMIT_CALLERS_MAX, 5]);
   });
 
   it('endpoints do not wait for each other, and new limits hold for those who wait', async () => {

@@ -10,7 +10,7 @@ type Step =
   | { readonly do: 'cancel'; readonly id: number }
   | { readonly do: 'advance'; readonly byMs: number };
 
-interface Entry {
+interface Admission {
   readonly id: number;
   readonly dueTick: number;
   readonly made: number;
@@ -19,7 +19,7 @@ interface Entry {
 
 /** The wheel as anybody would write it who had all the time in the world: a list, sorted each time it is looked at. */
 class PlainList {
-  entries: Entry[] = [];
+  entries: Admission[] = [];
   fired: string[] = [];
   #made = 0;
   #tick = 0;

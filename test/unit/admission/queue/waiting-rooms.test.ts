@@ -218,8 +218,8 @@ describe('waiting rooms', () => {
     let refused: string[];
     const passes = (): QueuePasses => {
       refused = [];
-      const meters = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
-      return new QueuePasses({ rules: () => rules, seals: new Seals(KEYS), clock, meters });
+      const metrics = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+      return new QueuePasses({ rules: () => rules, seals: new Seals(KEYS), clock, metrics });
     };
     const admitted = (): string => {
       sale.opensAtMs = clock.nowMs();

@@ -4,13 +4,13 @@ import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign
 import { SEALED_BYTES_MAX, Seals } from '../../../../src/admission/sign/seals.js';
 import { signRules, type TokenRules } from '../../../../src/admission/sign/sign-rules.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryPurchaseTokenLedger } from '../../../helpers/memory/memory-purchase-token-ledger.js';
+import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-purchase-token-store.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tokens-that-is-long-enough-1', SEALED_BYTES_MAX);
 
 describe('purchase tokens', () => {
   let clock: ManualClock;
-  let ledger: MemoryPurchaseTokenLedger;
+  let store: MemoryPurchaseTokenStore;
   let rules: TokenRules;
   let refused: string[];
   let tokens: PurchaseTokens;
@@ -19,13 +19,13 @@ describe('purchase tokens', () => {
   const set = (raw: object = {}): void => void (rules = signRules.parse({ tokens: { mode: 'on', ...raw } }).tokens);
   beforeEach(() => {
     clock = new ManualClock();
-    ledger = new MemoryPurchaseTokenLedger(clock);
+    store = new MemoryPurchaseTokenStore(clock);
     refused = [];
     set();
     const nowMs = clock.nowMs();
     sale = { saleId: '7', stock: 2, opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 3_600_000 };
-    const meters = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
-    tokens = new PurchaseTokens({ rules: () => rules, seals: new Seals(KEYS), ledger, clock, meters });
+    const metrics = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+    tokens = new PurchaseTokens({ rules: () => rules, seals: new Seals(KEYS), store, clock, metrics });
   });
 
   const hand = (userId: string): Promise<TokenAnswer> => tokens.hand(sale, userId);
@@ -66,12 +66,12 @@ describe('purchase tokens', () => {
 
   it('a token is worth nothing for another buyer or sale, and an invented one asks nobody', async () => {
     const token = await handed('a');
-    const asked = ledger.asked;
+    const asked = store.asked;
     expect(check('b', token)).to.equal('forbidden');
     expect(check('a', token, 'r1', '8')).to.equal('forbidden');
     expect(check('a', 'k1.9999999999999.AAAA')).to.equal('forbidden');
     expect(check('a', undefined)).to.equal('forbidden');
-    expect(ledger.asked).to.equal(asked);
+    expect(store.asked).to.equal(asked);
     expect(refused).to.deep.equal(
       ['bad_token', 'bad_token', 'bad_token', 'no_token'].map((word) => `token ${word} on`),
     );
@@ -90,14 +90,14 @@ describe('purchase tokens', () => {
 
   it('a list that was lost hurts nobody who has a token', async () => {
     const token = await handed('a');
-    ledger.lose();
+    store.lose();
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
   it('Redis away: unavailable, or let in where the rules say so, while the token is good', async () => {
     const token = await handed('a');
-    ledger.down = true;
+    store.down = true;
     expect(await check('a', token)).to.equal('unavailable');
     set({ down: 'allow' });
     expect(await check('a', token)).to.equal(null);
@@ -114,7 +114,7 @@ describe('purchase tokens', () => {
       expect(check('a', undefined)).to.equal(null);
       expect(await hand('a')).to.deep.equal({ outcome: 'not_needed' });
     }
-    expect([ledger.asked, refused]).to.deep.equal([0, []]);
+    expect([store.asked, refused]).to.deep.equal([0, []]);
     set({ mode: 'dry_run' });
     expect(check('a', undefined)).to.equal(null);
     expect(refused).to.deep.equal(['token no_token dry_run']);

@@ -38,8 +38,8 @@ describe('signed requests', () => {
     nonces = new MemoryNonceStore(clock);
     refused = [];
     set({ mode: 'on', keys: ['app-1'] });
-    const meters = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
-    signatures = new RequestSignatures({ rules: () => rules, keys, nonces, clock, meters });
+    const metrics = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+    signatures = new RequestSignatures({ rules: () => rules, keys, nonces, clock, metrics });
   });
 
   const stamp = (offsetMs = 0): string => String(Math.floor((clock.nowMs() + offsetMs) / 1000));

@@ -22,28 +22,28 @@ describe('keeper: collect-dead-letters', () => {
   });
 
   const create = (parts: Partial<CollectDeadLettersPorts> = {}): Job => {
-    const { letters, ledger, books, log, meters } = world;
+    const { deadLetters, store, books, log, metrics } = world;
     const source = world.broker.source(DEAD_TOPIC, COLLECTOR, 30_000);
-    const ports = { source, letters, ledger, book: books, log, meters, ...parts };
+    const ports = { source, deadLetters, store, repository: books, log, metrics, ...parts };
     return collectDeadLetters(ports, { group: GROUPS.writer, topic: TOPICS.purchase });
   };
   const bury = (body: string, properties: Record<string, string> = {}): void =>
     world.broker.publishRaw(DEAD_TOPIC, body, properties);
   const unfinished = (): number => world.broker.unfinished(DEAD_TOPIC, COLLECTOR);
   const pending = async (): Promise<number> =>
-    (await world.ledger.pendingSummary({ saleId: sale.saleId, bucket: 0 })).batches;
+    (await world.store.pendingSummary({ saleId: sale.saleId, bucket: 0 })).batches;
 
   it('(P4 C4 MQ_DLQ) parks what the group gave up on, with its origin; the units stay held', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     bury(batch.body, { topic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId });
     await create().runOnce();
-    expect(world.letters.letters).to.have.length(1);
-    expect(world.letters.letters[0]).to.deep.include({
+    expect(world.deadLetters.deadLetters).to.have.length(1);
+    expect(world.deadLetters.deadLetters[0]).to.deep.include({
       ...{ group: GROUPS.writer, originTopic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId },
       ...{ body: batch.body, reason: 'retries_exhausted' },
     });
     expect([await pending(), unfinished(), world.counts.parked]).to.deep.equal([0, 0, 1]);
-    expect(world.ledger.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);
+    expect(world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);
   });
 
   it('M8 the row comes before the leave from pending, and that before the ack', async () => {
@@ -52,17 +52,17 @@ describe('keeper: collect-dead-letters', () => {
     const order: string[] = [];
     const inner = world.broker.source(DEAD_TOPIC, COLLECTOR, 30_000);
     await create({
-      letters: {
-        park: async (letter) => {
+      deadLetters: {
+        park: async (deadLetter) => {
           order.push('row');
-          return world.letters.park(letter);
+          return world.deadLetters.park(deadLetter);
         },
       },
-      ledger: {
-        settle: (of) => world.ledger.settle(of),
+      store: {
+        settle: (of) => world.store.settle(of),
         park: async (of) => {
           order.push('park');
-          await world.ledger.park(of);
+          await world.store.park(of);
         },
       },
       source: {
@@ -88,7 +88,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(unfinished(), 'the fault happened').to.equal(1);
     world.clock.advance(30_000);
     await job.runOnce();
-    expect([world.letters.letters.length, unfinished(), world.counts.parked]).to.deep.equal([1, 0, 1]);
+    expect([world.deadLetters.deadLetters.length, unfinished(), world.counts.parked]).to.deep.equal([1, 0, 1]);
   });
 
   it('M8 a book or a ledger that is away keeps the letter with the broker', async () => {
@@ -98,26 +98,26 @@ describe('keeper: collect-dead-letters', () => {
       throw new Error('away');
     };
     expect(
-      await create({ letters: { park: away } })
+      await create({ deadLetters: { park: away } })
         .runOnce()
         .catch((error: Error) => error.message),
     ).to.equal('away');
     expect([await pending(), unfinished()]).to.deep.equal([1, 1]);
     world.clock.advance(30_000);
-    await create({ ledger: { park: away, settle: away } })
+    await create({ store: { park: away, settle: away } })
       .runOnce()
       .catch(() => undefined);
-    expect([await pending(), unfinished(), world.letters.letters.length]).to.deep.equal([1, 1, 1]);
+    expect([await pending(), unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([1, 1, 1]);
     world.clock.advance(30_000);
     await create().runOnce();
-    expect([await pending(), unfinished(), world.letters.letters.length]).to.deep.equal([0, 0, 1]);
+    expect([await pending(), unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([0, 0, 1]);
   });
 
   it('M7 what cannot be read is parked as such, under the names its properties give', async () => {
     bury('{not json', { topic: TOPICS.redrive, saleId: '7', batchId: 'b1' });
     bury('{"v":2}');
     await create().runOnce();
-    const [bad, later] = world.letters.letters;
+    const [bad, later] = world.deadLetters.deadLetters;
     expect(bad).to.include({ reason: 'undecodable', saleId: '7', batchId: 'b1', originTopic: TOPICS.redrive });
     expect(later).to.include({ reason: 'unknown_version', saleId: null, batchId: null, originTopic: TOPICS.purchase });
     expect(unfinished()).to.equal(0);
@@ -128,8 +128,8 @@ describe('keeper: collect-dead-letters', () => {
     const orderIds = await world.recorded(batch, ['u2']);
     bury(batch.body);
     await create().runOnce();
-    expect([world.letters.letters.length, await pending(), unfinished()]).to.deep.equal([0, 0, 0]);
-    const { requests } = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    expect([world.deadLetters.deadLetters.length, await pending(), unfinished()]).to.deep.equal([0, 0, 0]);
+    const { requests } = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     expect(requests.get('u1/k1')).to.deep.include({ state: 'ordered', orderId: orderIds[0] });
     expect(world.counts.settledLate).to.equal(1);
   });
@@ -139,31 +139,31 @@ describe('keeper: collect-dead-letters', () => {
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     bury(batch.body);
     await create().runOnce();
-    expect(world.letters.letters).to.have.length(1);
+    expect(world.deadLetters.deadLetters).to.have.length(1);
   });
 
   it('one letter that fails holds up neither those before it nor those behind it', async () => {
     for (const user of ['u1', 'u2', 'u3']) bury((await world.deducted(sale, [user])).body);
     let parked = 0;
-    const letters: CollectDeadLettersPorts['letters'] = {
-      park: async (letter) => {
+    const deadLetters: CollectDeadLettersPorts['deadLetters'] = {
+      park: async (deadLetter) => {
         if (++parked === 2) throw new Error('away');
-        return world.letters.park(letter);
+        return world.deadLetters.park(deadLetter);
       },
     };
-    await create({ letters })
+    await create({ deadLetters })
       .runOnce()
       .catch(() => undefined);
-    expect([world.letters.letters.length, unfinished()]).to.deep.equal([2, 1]);
+    expect([world.deadLetters.deadLetters.length, unfinished()]).to.deep.equal([2, 1]);
     world.clock.advance(30_000);
     await create().runOnce();
-    expect([world.letters.letters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
+    expect([world.deadLetters.deadLetters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
   });
 
   it('M7 whatever a group works on: deadlines and events are parked as what they are, and touch no batch', async () => {
-    const { letters, log, meters, broker } = world;
+    const { deadLetters, log, metrics, broker } = world;
     const fail = (): never => expect.fail('it is no batch');
-    const never = { ledger: { park: fail, settle: fail }, book: { findByPurchases: fail } };
+    const never = { store: { park: fail, settle: fail }, repository: { findByPurchases: fail } };
     const deadline = encodePaymentDeadline({ batchId: 'b7', saleId: '7', deadlineAtMs: 1, orders: ['11'] });
     const events = encodeOrderEvents([{ eventId: '1-paid', type: 'order.paid', saleId: '8', orders: ['11'], atMs: 1 }]);
     for (const [group, body] of [
@@ -174,11 +174,11 @@ describe('keeper: collect-dead-letters', () => {
       const { topic, collector } = DEAD_LETTERS[group];
       broker.publishRaw(topic, body);
       broker.publishRaw(topic, '{');
-      const ports = { source: broker.source(topic, collector, 30_000), letters, ...never, log, meters };
+      const ports = { source: broker.source(topic, collector, 30_000), deadLetters, ...never, log, metrics };
       await collectDeadLetters(ports, { group, topic: GROUP_TOPICS[group] }).runOnce();
       expect(broker.unfinished(topic, collector), group).to.equal(0);
     }
-    const found = letters.letters.map(({ group, originTopic, saleId, batchId, reason }) =>
+    const found = deadLetters.deadLetters.map(({ group, originTopic, saleId, batchId, reason }) =>
       [group, originTopic, saleId, batchId, reason].join(' '),
     );
     const { paymentDeadline, orderEvent } = TOPICS;

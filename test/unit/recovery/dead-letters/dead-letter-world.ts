@@ -4,9 +4,9 @@ import { decodeBatch } from '../../../../src/core/batch.js';
 import type { Order } from '../../../../src/core/order.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
-import { DeadLetterDesk } from '../../../../src/recovery/dead-letters/dead-letter-desk.js';
+import { DeadLetterAdmin } from '../../../../src/recovery/dead-letters/dead-letter-admin.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
-import type { DeadLetter, StoredDeadLetter } from '../../../../src/core/ports/dead-letters.js';
+import type { DeadLetter, StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import type { RedriveChannel } from '../../../../src/core/ports/purchase-channel.js';
 import { memoryOrderChannels } from '../../../helpers/memory/memory-order-channels.js';
@@ -23,8 +23,8 @@ export class DeadLetterWorld extends KeeperWorld {
     { slots: new MemoryWorkerSlots(this.clock), clock: this.clock, log: silentLog },
     { owner: 'desk', leaseMs: 60_000 },
   );
-  readonly desk = new DeadLetterDesk({
-    ...{ letters: this.letters, ledger: this.ledger, book: this.books, channel: this.#channel() },
+  readonly admin = new DeadLetterAdmin({
+    ...{ deadLetters: this.deadLetters, store: this.store, repository: this.books, channel: this.#channel() },
     ...{ minter: this.minter, clock: this.clock },
     ...memoryOrderChannels(this.broker),
     states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
@@ -45,20 +45,20 @@ export class DeadLetterWorld extends KeeperWorld {
   }
 
   /** Deducts a batch and parks it, as a collector does. */
-  async parkedBatch(sale: Sale, texts: readonly string[]): Promise<{ batch: Batch; letterId: string }> {
+  async parkedBatch(sale: Sale, texts: readonly string[]): Promise<{ batch: Batch; deadLetterId: string }> {
     const batch = await this.deducted(sale, texts);
-    const letterId = await this.parkLetter(batch);
-    await this.ledger.park(batch);
-    return { batch, letterId };
+    const deadLetterId = await this.parkDeadLetter(batch);
+    await this.store.park(batch);
+    return { batch, deadLetterId };
   }
 
-  async parkLetter({ saleId, batchId, body }: Batch, parts: Partial<DeadLetter> = {}): Promise<string> {
-    await this.letters.park({
+  async parkDeadLetter({ saleId, batchId, body }: Batch, parts: Partial<DeadLetter> = {}): Promise<string> {
+    await this.deadLetters.park({
       ...{ messageId: randomBytes(8).toString('hex'), group: GROUPS.writer, originTopic: TOPICS.purchase },
       ...{ saleId, batchId, body, reason: 'retries_exhausted', detail: 'given up', attempts: 8 },
       ...parts,
     });
-    return this.letters.letters.at(-1)?.letterId ?? '';
+    return this.deadLetters.deadLetters.at(-1)?.deadLetterId ?? '';
   }
 
   /** Writes the rows of a batch and settles it, as a worker does. */
@@ -67,20 +67,20 @@ export class DeadLetterWorld extends KeeperWorld {
     const orders = batch.purchases.map(({ userId, requestId }, index) => {
       return { userId, requestId, orderId: orderIds[index] as string };
     });
-    await this.ledger.settle([{ batch, orders }]);
+    await this.store.settle([{ batch, orders }]);
   }
 
   /** The keeper gives back what the outbox promises. */
   async releaseUnits(): Promise<void> {
     for (const { outboxId, payload } of await this.books.outbox.lease('release', 100, 1000)) {
-      await this.ledger.release(payload ?? []);
+      await this.store.release(payload ?? []);
       await this.books.outbox.markDone([outboxId]);
     }
   }
 
-  letter(letterId: string): StoredDeadLetter {
-    const found = this.letters.letters.find((letter) => letter.letterId === letterId);
-    if (found === undefined) throw new Error(`no letter ${letterId}`);
+  deadLetter(deadLetterId: string): StoredDeadLetter {
+    const found = this.deadLetters.deadLetters.find((deadLetter) => deadLetter.deadLetterId === deadLetterId);
+    if (found === undefined) throw new Error(`no letter ${deadLetterId}`);
     return found;
   }
 

@@ -19,16 +19,16 @@ describe('replay-message', () => {
   });
 
   const park = async (group: string, body: string): Promise<string> => {
-    const messageId = `m${world.letters.letters.length}`;
-    await world.letters.park({
+    const messageId = `m${world.deadLetters.deadLetters.length}`;
+    await world.deadLetters.park({
       ...{ messageId, group, originTopic: 'whatever', saleId: sale.saleId, batchId: null, body },
       ...{ reason: 'retries_exhausted', detail: 'given up', attempts: 17 },
     });
-    return world.letters.letters.at(-1)?.letterId ?? '';
+    return world.deadLetters.deadLetters.at(-1)?.deadLetterId ?? '';
   };
-  const replay = (letterId: string): Promise<ReplayAnswer> =>
-    world.desk.replay(letterId, { actor: 'ann', waitMs: WAIT_MS });
-  const actions = (): string[] => world.letters.audited.map(({ action }) => action);
+  const replay = (deadLetterId: string): Promise<ReplayAnswer> =>
+    world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS });
+  const actions = (): string[] => world.deadLetters.audited.map(({ action }) => action);
 
   /** Orders of one batch and the deadline that speaks of them. */
   async function deadlineOf(...users: string[]): Promise<{ orders: string[]; body: string; deadlineAtMs: number }> {
@@ -47,44 +47,44 @@ describe('replay-message', () => {
   ] as const) {
     it(`M8 events that ${group} gave up are published again, and the letter has its end`, async () => {
       const body = encodeOrderEvents([EVENT, failed]);
-      const letterId = await park(group, body);
+      const deadLetterId = await park(group, body);
       if (group === GROUPS.coupon) for (const orderId of EVENT.orders) world.coupons.add(orderId);
-      expect(await replay(letterId)).to.deep.equal({ outcome: 'replayed', note: `published again: ${came}` });
+      expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'replayed', note: `published again: ${came}` });
       expect(world.broker.published(TOPICS.orderEvent)).to.deep.equal([body]);
-      expect(world.letter(letterId)).to.include({ state: 'replayed', replays: 1 });
+      expect(world.deadLetter(deadLetterId)).to.include({ state: 'replayed', replays: 1 });
       expect(actions()).to.deep.equal(['dead_letter.replay_begun', 'dead_letter.replayed']);
-      expect(await replay(letterId)).to.deep.equal({ outcome: 'already_closed', state: 'replayed' });
+      expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'already_closed', state: 'replayed' });
       expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
     });
   }
 
   it('M8 events of payments are followed until each order has its coupon; the others need none', async () => {
-    const letterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
+    const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
     const withoutCoupon = world.withoutCoupon.bind(world);
     const looks: string[][] = [];
     world.withoutCoupon = (orderIds) => {
       looks.push([...orderIds]);
-      expect(world.letter(letterId).state, 'not before').to.equal('parked');
+      expect(world.deadLetter(deadLetterId).state, 'not before').to.equal('parked');
       if (looks.length === 3) for (const orderId of orderIds) world.coupons.add(orderId);
       return withoutCoupon(orderIds);
     };
-    expect((await replay(letterId)).outcome).to.equal('replayed');
+    expect((await replay(deadLetterId)).outcome).to.equal('replayed');
     expect(looks).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
   });
 
   it('when a coupon does not come within the wait, then the letter stays parked and may be replayed', async () => {
-    const letterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
+    const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
     world.coupons.add('1');
     const note = 'published again, 1 of 2 paid orders have no coupon';
-    expect(await replay(letterId)).to.deep.equal({ outcome: 'unfinished', note });
-    expect(world.letter(letterId)).to.include({ state: 'parked', replays: 1, note });
+    expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'unfinished', note });
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 1, note });
     world.coupons.add('2');
-    expect((await replay(letterId)).outcome).to.equal('replayed');
+    expect((await replay(deadLetterId)).outcome).to.equal('replayed');
   });
 
   it('M8 a deadline is published for now and followed until none of its orders is overdue', async () => {
     const { orders, body } = await deadlineOf('u1', 'u2');
-    const letterId = await park(GROUPS.expirer, body);
+    const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
     const dueOf = world.dueOf.bind(world);
     let looks = 0;
@@ -93,24 +93,24 @@ describe('replay-message', () => {
       return dueOf(orderIds);
     };
     const publishedAtMs = world.clock.nowMs();
-    expect(await replay(letterId)).to.deep.equal({
+    expect(await replay(deadLetterId)).to.deep.equal({
       ...{ outcome: 'replayed', note: 'published again: none of 2 orders is overdue' },
     });
     expect(looks).to.equal(3);
     const [published = ''] = world.broker.published(TOPICS.paymentDeadline);
     expect(JSON.parse(published)).to.deep.equal({ ...JSON.parse(body), deadlineAt: publishedAtMs });
-    expect(world.letter(letterId).state).to.equal('replayed');
+    expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
   });
 
   it('when nobody ends its orders within the wait, then it stays parked and may be replayed', async () => {
     const { body } = await deadlineOf('u1', 'u2');
-    const letterId = await park(GROUPS.expirer, body);
+    const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
     const beforeMs = world.clock.nowMs();
-    expect((await replay(letterId)).outcome).to.equal('unfinished');
+    expect((await replay(deadLetterId)).outcome).to.equal('unfinished');
     expect(world.clock.nowMs() - beforeMs).to.equal(WAIT_MS);
-    expect(world.letter(letterId)).to.include({ state: 'parked', replays: 1 });
-    expect(world.letter(letterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 1 });
+    expect(world.deadLetter(deadLetterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
   });
 
   it('a deadline whose time has not come keeps it: before it would only be a dead letter once more', async () => {
@@ -125,10 +125,10 @@ describe('replay-message', () => {
 
   it('M7 what nobody can read is not published, and the letter says why', async () => {
     for (const group of [GROUPS.expirer, GROUPS.coupon]) {
-      const letterId = await park(group, '{"v":99}');
-      expect((await replay(letterId)).outcome).to.equal('unreadable');
-      expect(world.letter(letterId)).to.include({ state: 'parked', replays: 0 });
-      expect(world.letter(letterId).note).to.contain('version 99');
+      const deadLetterId = await park(group, '{"v":99}');
+      expect((await replay(deadLetterId)).outcome).to.equal('unreadable');
+      expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 0 });
+      expect(world.deadLetter(deadLetterId).note).to.contain('version 99');
     }
     expect(world.broker.published(TOPICS.orderEvent)).to.deep.equal([]);
     expect(world.broker.published(TOPICS.paymentDeadline)).to.deep.equal([]);

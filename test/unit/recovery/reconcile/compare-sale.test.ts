@@ -12,19 +12,19 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     world = new ReconcileWorld();
     sale = await world.openSale({ stock: 100, limitPerBuyer: 5 });
   });
-  const bucket = () => world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+  const bucket = () => world.store.bucket({ saleId: sale.saleId, bucket: 0 });
   const age = (ms = OPTIONS.safeAgeMs): void => world.clock.advance(ms);
   const found = (): Promise<string[]> => world.found(sale.saleId);
 
   it('C5 a batch is judged when it is old: then it is a leak', async () => {
     const { batchId } = await world.deducted(sale, ['u1', 'u2*2']);
     expect(await found()).to.deep.equal([]);
-    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'match' });
-    expect(world.runsBook.runs[0]?.figures).to.include({ requests: 2, young: 2 });
+    expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'match' });
+    expect(world.runsRepository.runs[0]?.figures).to.include({ requests: 2, young: 2 });
     age();
     expect(await found(), 'the re-drive serves it').to.deep.equal([]);
-    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'match' });
-    expect(world.runsBook.runs.at(-1)?.figures).to.include({ young: 0, waiting: 2 });
+    expect(world.runsRepository.runs.at(-1)).to.deep.include({ outcome: 'match' });
+    expect(world.runsRepository.runs.at(-1)?.figures).to.include({ young: 0, waiting: 2 });
     age(OPTIONS.waitingMaxMs);
     expect(await found()).to.deep.equal(['overdue 2']);
     expect(world.jobs.jobs).to.deep.equal([]);
@@ -37,7 +37,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     let looks = 0;
     world.read.onLook = () => void looks++;
     expect(await found()).to.deep.equal([]);
-    expect([looks, world.runsBook.runs[0]?.figures.young]).to.deep.equal([0, 50]);
+    expect([looks, world.runsRepository.runs[0]?.figures.young]).to.deep.equal([0, 50]);
 
     const other = await world.openSale({ stock: 1000 });
     for (let user = 0; user < OPTIONS.looksMax + 7; user++) {
@@ -45,7 +45,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     }
     looks = 0;
     const left = await world.found(other.saleId);
-    expect([left.length, world.runsBook.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.looksMax, 7]);
+    expect([left.length, world.runsRepository.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.looksMax, 7]);
     expect(looks).to.equal(3 * OPTIONS.looksMax);
   });
 
@@ -53,7 +53,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     await world.work(await world.deducted(sale, ['u1']));
     bucket().sale = null;
     expect(await found()).to.deep.equal(['not_loaded']);
-    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'findings' });
+    expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'findings' });
     for (const state of ['warm', 'paused', 'closed'] as const) {
       world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
       expect(await found(), state).to.deep.equal(['not_loaded']);
@@ -62,7 +62,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
 
   it('D6 a count of orders that stands still and is wrong is told, in either direction', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
-    await world.publishNews();
+    await world.publishNotifications();
     const counted = world.books.saleOf(sale.saleId) as Sale;
     world.books.putSale({ ...counted, sold: 3 });
     expect(await found()).to.deep.equal(['miscount 1']);
@@ -74,10 +74,10 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
 
   it('D6 buyers that do not agree with their requests are told, and make no drift', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
-    await world.publishNews();
+    await world.publishNotifications();
     world.read.buyersAstray = -2;
     expect(await found()).to.deep.equal(['miscount -2']);
-    expect(world.runsBook.runs[0]).to.deep.include({ outcome: 'findings' });
+    expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'findings' });
     await world.found(sale.saleId, true);
     expect(world.jobs.jobs).to.deep.equal([]);
   });
@@ -88,13 +88,13 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     const row = world.books.allOrders.find((order) => order.orderId === orderId) as Order;
     world.books.putOrder({ ...row, reason: 'oversold_guard' });
     const release = { saleId: sale.saleId, bucket: 0, userId: 'u1', requestId: 'k1', orderId, batchId: batch.batchId };
-    await world.ledger.release([{ ...release, withUnits: true }]);
-    await world.ledger.settle([{ batch, orders: [] }]);
+    await world.store.release([{ ...release, withUnits: true }]);
+    await world.store.settle([{ batch, orders: [] }]);
     await world.books.outbox.markDone(world.books.outboxRows.map(({ id }) => id));
     expect(await found()).to.deep.equal(['oversell 2']);
     age(24 * 3_600_000);
     expect(await found()).to.deep.equal([]);
-    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'match' });
+    expect(world.runsRepository.runs.at(-1)).to.deep.include({ outcome: 'match' });
     bucket().unitsLeft++;
     expect(await found()).to.have.members(['drift -1', 'oversell 2']);
   });
@@ -104,7 +104,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     world.books.putSale({ ...sale, state: 'closed' });
     world.clock.advance(sale.closesAtMs - world.clock.nowMs() + 30 * 3_600_000);
     await world.work(batch); // a replay by hand
-    await world.publishNews();
+    await world.publishNotifications();
     bucket().requests.delete('u1/k1');
     bucket().unitsLeft++;
     age();
@@ -113,10 +113,10 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
 
   it('a batch that nobody can find in pending is a leak at once, but not one whose letter is parked', async () => {
     const gone = await world.deducted(sale, ['u1']);
-    await world.ledger.park(gone);
+    await world.store.park(gone);
     await world.parkedBatch(sale, ['u2']);
     expect(await found()).to.deep.equal(['leak u1']);
-    expect(world.runsBook.runs[0]?.figures).to.include({ parked: 1 });
+    expect(world.runsRepository.runs[0]?.figures).to.include({ parked: 1 });
   });
 
   for (const look of [2, 3]) {
@@ -155,7 +155,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     sale = await world.openSale({ stock: 1 });
     const late = batchOf(sale, purchasesOf('u9'));
     await world.deducted(sale, ['u1']);
-    expect(await world.ledger.claim(late, 1, new Set())).to.deep.equal({
+    expect(await world.store.claim(late, 1, new Set())).to.deep.equal({
       outcome: 'claimed',
       lost: new Set(['u9/k1']),
       elsewhere: new Set(),
@@ -163,10 +163,10 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found(), 'young').to.deep.equal([]);
     age();
     expect(await found(), 'the re-drive serves it').to.deep.equal([]);
-    await world.parkLetter(late);
-    await world.ledger.park(late);
+    await world.parkDeadLetter(late);
+    await world.store.park(late);
     expect(await found(), 'a letter').to.deep.equal([]);
-    world.letters.letters.length = 0;
+    world.deadLetters.deadLetters.length = 0;
     expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
   });
 
@@ -177,7 +177,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal(['drift 3']);
     const batch = await world.deducted(sale, ['u1']);
     expect(await found()).to.deep.equal([]);
-    expect(world.runsBook.runs.at(-1)?.figures).to.include({ moving: 1 });
+    expect(world.runsRepository.runs.at(-1)?.figures).to.include({ moving: 1 });
     await world.work(batch);
     world.books.outbox.add('release', 'b', [
       ...[
@@ -194,23 +194,23 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
 
   it('C7 markers of a closed sale are stale when their rows are old, and never while it may sell', async () => {
     await world.work(await world.deducted(sale, ['u1']));
-    await world.publishNews();
+    await world.publishNotifications();
     age(OPTIONS.markerAgeMs);
     expect(await found()).to.deep.equal([]);
     world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state: 'closed' });
-    await world.ledger.gate(sale, 'closed');
+    await world.store.gate(sale, 'closed');
     expect(await found()).to.deep.equal(['stale_marker']);
   });
 
   it('C1 a sale that somebody else reconciles is left alone', async () => {
-    await world.runsBook.lease(sale.saleId, 'bob', 60_000);
+    await world.runsRepository.lease(sale.saleId, 'bob', 60_000);
     const results: string[] = [];
     const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
     const run = await world.reconcile.run(request, ({ outcome }) => results.push(outcome));
     expect([results, run.salesTaken, run.outcome]).to.deep.equal([['taken'], 1, 'none']);
     await world.openSale();
     const all = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann' });
-    expect([all.salesCompared, all.outcome, world.runsBook.runs.at(-1)?.outcome]).to.deep.equal([
+    expect([all.salesCompared, all.outcome, world.runsRepository.runs.at(-1)?.outcome]).to.deep.equal([
       ...[1, 'partly', 'partly'],
     ]);
   });
@@ -225,10 +225,10 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
   });
 
   it('C1 who was too slow to keep the right to a sale stops, and says that it is taken', async () => {
-    const { lease } = world.runsBook;
+    const { lease } = world.runsRepository;
     let asked = 0;
-    world.runsBook.lease = (saleId, owner, leaseMs) =>
-      lease.call(world.runsBook, saleId, ++asked === 1 ? 'bob' : owner, leaseMs);
+    world.runsRepository.lease = (saleId, owner, leaseMs) =>
+      lease.call(world.runsRepository, saleId, ++asked === 1 ? 'bob' : owner, leaseMs);
     await world.work(await world.deducted(sale, ['u1']));
     const results: string[] = [];
     const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
@@ -256,8 +256,8 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     world.read.onMeasure = away;
     const request = { apply: false, waitMs: 0, actor: 'keeper' };
     expect(await world.reconcile.run(request).catch((error: Error) => error.message)).to.equal('away');
-    expect(world.runsBook.runs.at(-1)).to.deep.include({ outcome: 'failed' });
-    expect(world.runsBook.runs.at(-1)?.figures).to.include({ salesFailed: 2 });
+    expect(world.runsRepository.runs.at(-1)).to.deep.include({ outcome: 'failed' });
+    expect(world.runsRepository.runs.at(-1)?.figures).to.include({ salesFailed: 2 });
     const one = { ...request, saleId: sale.saleId };
     expect(await world.reconcile.run(one).catch((error: Error) => error.message)).to.equal('away');
   });

@@ -14,7 +14,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     world = new ReconcileWorld();
     sale = await world.openSale({ stock: 100, limitPerBuyer: 5 });
   });
-  const bucket = () => world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+  const bucket = () => world.store.bucket({ saleId: sale.saleId, bucket: 0 });
   const age = (): void => world.clock.advance(OPTIONS.safeAgeMs);
   const states = (): string[] => world.jobs.jobs.map(({ kind, state }) => `${kind} ${state}`);
   /** Time until the next attempt, and the attempt. */
@@ -24,7 +24,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   };
   const setState = async (state: 'paused' | 'closed'): Promise<void> => {
     world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
-    await world.ledger.gate(sale, state);
+    await world.store.gate(sale, state);
   };
 
   it('a leak is published again, once for its batch, and is compensated when the worker has made rows of it', async () => {
@@ -148,7 +148,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     await world.compensate();
     expect(bucket().marker(batch.batchId, world.clock.nowMs())).to.deep.include({ body: batch.body });
     await world.recorded({ ...batch, purchases: batch.purchases.slice(1) });
-    await world.publishNews();
+    await world.publishNotifications();
     await attempt();
     expect(states()).to.have.members(['unsettled compensated', 'leak compensated']);
     expect(await world.found(sale.saleId)).to.deep.equal([]);
@@ -194,7 +194,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.work(batch);
     await setState('closed');
-    await world.publishNews();
+    await world.publishNotifications();
     world.clock.advance(OPTIONS.markerAgeMs);
     await world.found(sale.saleId, true);
     await world.compensate();
@@ -205,7 +205,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   it('M8 a batch that the re-drive serves is never published or given up, however long no worker comes', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
-    await world.ledger.unpark(batch); // somebody replays it
+    await world.store.unpark(batch); // somebody replays it
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
     for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0 });
     expect([world.publishedIds, world.rowsOf(batch)]).to.deep.equal([[], []]);
@@ -218,7 +218,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
-    await world.parkLetter(batch); // its last attempt at the worker
+    await world.parkDeadLetter(batch); // its last attempt at the worker
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
     expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: ATTEMPTS_MAX });
     expect(world.jobs.jobs[0]?.lastError).to.contain('parked');
@@ -228,7 +228,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   it('M8 nor is a batch with others that have no row yet published past a parked letter', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
-    await world.parkLetter(batch);
+    await world.parkDeadLetter(batch);
     age();
     expect(await world.found(sale.saleId, true)).to.deep.equal(['unsettled u1']);
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
-import type { ReconcileMeters } from '../../../../src/core/ports/reconcile-meters.js';
+import type { ReconcileMetrics } from '../../../../src/core/ports/reconcile-metrics.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../../../../src/recovery/reconcile/reconcile-jobs.js';
 import { ReconcileWorld } from './reconcile-world.js';
 
@@ -19,11 +19,11 @@ describe('the keeper jobs of reconcile', () => {
     const world = new ReconcileWorld();
     const sale = await world.openSale();
     const told: unknown[] = [];
-    const meters: ReconcileMeters = {
+    const metrics: ReconcileMetrics = {
       reconciled: (findings) => told.push(findings),
       jobs: (counts) => told.push(counts),
     };
-    const parts = { desk: world.reconcile, meters };
+    const parts = { admin: world.reconcile, metrics };
     await world.stray(sale, ['u1']);
     world.onPublish = (batch) => world.work(batch);
     await reconcileJob(parts, { apply: false }).runOnce();
@@ -38,7 +38,7 @@ describe('the keeper jobs of reconcile', () => {
       { pending: 0, compensated: 1, failed_final: 0 },
       {},
     ]);
-    expect(new Set(world.runsBook.runs.map(({ actor, saleId }) => `${actor} ${saleId}`))).to.deep.equal(
+    expect(new Set(world.runsRepository.runs.map(({ actor, saleId }) => `${actor} ${saleId}`))).to.deep.equal(
       new Set(['keeper null']),
     );
   });
@@ -48,8 +48,8 @@ describe('the keeper jobs of reconcile', () => {
     for (let sales = 0; sales < 2; sales++) await world.openSale();
     world.read.onMeasure = failingOnce();
     const told: unknown[] = [];
-    const meters: ReconcileMeters = { reconciled: (findings) => told.push(findings), jobs: () => undefined };
-    const ran = await reconcileJob({ desk: world.reconcile, meters }, { apply: false })
+    const metrics: ReconcileMetrics = { reconciled: (findings) => told.push(findings), jobs: () => undefined };
+    const ran = await reconcileJob({ admin: world.reconcile, metrics }, { apply: false })
       .runOnce()
       .catch((error: Error) => error.message);
     expect([told, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
@@ -62,6 +62,6 @@ describe('the keeper jobs of reconcile', () => {
     world.clock.advance(1001);
     await run();
     await tidyRuns(world.reconcile, { keepMs: 1000 }).runOnce();
-    expect(world.runsBook.runs).to.have.length(1);
+    expect(world.runsRepository.runs).to.have.length(1);
   });
 });

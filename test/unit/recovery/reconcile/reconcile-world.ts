@@ -2,10 +2,10 @@ import type { Batch } from '../../../../src/core/batch.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
-import { ReconcileDesk, type ReconcileOptions } from '../../../../src/recovery/reconcile/reconcile-desk.js';
+import { ReconcileAdmin, type ReconcileOptions } from '../../../../src/recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../../../../src/recovery/reconcile/run-tally.js';
-import { MemoryCompensationBook } from '../../../helpers/memory/memory-compensation-book.js';
-import { MemoryReconcileBook, MemoryReconcileLedger } from '../../../helpers/memory/memory-reconcile.js';
+import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';
+import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryReconcileRuns } from '../../../helpers/memory/memory-reconcile-runs.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
@@ -17,19 +17,19 @@ export const OPTIONS: ReconcileOptions = {
 
 /** Reconcile with everything around it in memory, and a worker that does what a test says. */
 export class ReconcileWorld extends DeadLetterWorld {
-  readonly jobs = new MemoryCompensationBook(this.clock);
-  readonly runsBook = new MemoryReconcileRuns(this.clock);
-  readonly read = new MemoryReconcileLedger(this.ledger);
-  readonly reconcile: ReconcileDesk;
+  readonly jobs = new MemoryCompensationRepository(this.clock);
+  readonly runsRepository = new MemoryReconcileRuns(this.clock);
+  readonly read = new MemoryReconcileStore(this.store);
+  readonly reconcile: ReconcileAdmin;
 
   constructor() {
     super();
-    const { ledger, read } = this;
+    const { store, read } = this;
     const slots = new MemoryWorkerSlots(this.clock);
     const minter = createOrderIdMinter({ slots, clock: this.clock, log: silentLog }, { owner: 'r', leaseMs: 60_000 });
     const both = {
-      settle: ledger.settle.bind(ledger),
-      release: ledger.release.bind(ledger),
+      settle: store.settle.bind(store),
+      release: store.release.bind(store),
       requests: read.requests.bind(read),
       entriesOf: read.entriesOf.bind(read),
       batch: read.batch.bind(read),
@@ -41,11 +41,17 @@ export class ReconcileWorld extends DeadLetterWorld {
       standing: read.standing.bind(read),
     };
     const inner = this.broker.redriveChannel();
-    this.reconcile = new ReconcileDesk(
+    this.reconcile = new ReconcileAdmin(
       {
-        ...{ ledger: both, book: new MemoryReconcileBook(this.books, this.letters), jobs: this.jobs },
-        ...{ runs: this.runsBook, sales: this.books, outbox: this.books.outbox, clock: this.clock, log: silentLog },
-        fail: { book: this.books, minter, clock: this.clock },
+        ...{ store: both, repository: new MemoryReconcileRepository(this.books, this.deadLetters), jobs: this.jobs },
+        ...{
+          runs: this.runsRepository,
+          sales: this.books,
+          outbox: this.books.outbox,
+          clock: this.clock,
+          log: silentLog,
+        },
+        fail: { repository: this.books, minter, clock: this.clock },
         channel: {
           publish: async (batch) => {
             await inner.publish(batch);
@@ -60,7 +66,7 @@ export class ReconcileWorld extends DeadLetterWorld {
   /** Units are held for these buyers, and nothing will end that: no letter, and the re-drive does not see the batch. */
   async stray(sale: Sale, texts: readonly string[]): Promise<Batch> {
     const batch = await this.deducted(sale, texts);
-    await this.ledger.park(batch);
+    await this.store.park(batch);
     return batch;
   }
 
@@ -84,7 +90,7 @@ export class ReconcileWorld extends DeadLetterWorld {
   }
 
   /** News of orders were published, so that only what a test leaves in the outbox is stuck. */
-  async publishNews(): Promise<void> {
+  async publishNotifications(): Promise<void> {
     await this.books.outbox.markDone(this.books.outbox.undone('batch_recorded').map(({ id }) => id));
   }
 

@@ -4,7 +4,7 @@ import { checkSale, waitUntilAtRest } from '../../../invariants/check-sale.js';
 import { compareSale } from '../../../../src/recovery/reconcile/compare-sale.js';
 import { measureDrift } from '../../../../src/recovery/reconcile/measure-drift.js';
 import { memoryAudit } from '../../../helpers/memory/memory-audit.js';
-import { MemoryReconcileBook, MemoryReconcileLedger } from '../../../helpers/memory/memory-reconcile.js';
+import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
@@ -16,13 +16,13 @@ describe('reconcile: units between two buckets', () => {
   let sale: Sale;
   beforeEach(async () => {
     world = new KeeperWorld();
-    transfers = new MemoryTransfers(world.ledger);
+    transfers = new MemoryTransfers(world.store);
     sale = await world.openSale({ stock: 8, buckets: 2 });
     await transfers.lend({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
   });
   const ports = () => {
-    const ledger = new MemoryReconcileLedger(world.ledger);
-    return { ledger, book: new MemoryReconcileBook(world.books, world.letters) };
+    const store = new MemoryReconcileStore(world.store);
+    return { store, repository: new MemoryReconcileRepository(world.books, world.deadLetters) };
   };
   const arrive = async (): Promise<void> => {
     const transfer = { from: 0, to: 1, seq: 1, units: 2 };
@@ -34,28 +34,28 @@ describe('reconcile: units between two buckets', () => {
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });
     await arrive();
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });
-    world.ledger.bucket({ saleId: sale.saleId, bucket: 1 }).unitsLeft--;
+    world.store.bucket({ saleId: sale.saleId, bucket: 1 }).unitsLeft--;
     const { findings } = await compareSale(sale, ports(), LIMITS);
     expect(findings.map(({ kind }) => kind)).to.deep.equal(['drift']);
   });
 
   it('that move while they are counted make no difference that is told', async () => {
-    const { ledger, book } = ports();
+    const { store, repository } = ports();
     let reads = 0;
-    const units: MemoryReconcileLedger['units'] = async (ref, youngMs) => {
-      const read = await ledger.units(ref, youngMs);
+    const units: MemoryReconcileStore['units'] = async (ref, youngMs) => {
+      const read = await store.units(ref, youngMs);
       if (++reads % 2 === 0) return read;
       // Behind the look at the first bucket the units arrive in the second, and others leave it for the first again.
       await arrive();
       await transfers.lend({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
       return read;
     };
-    const drift = await measureDrift(sale, { ledger: { units }, book }, { safeAgeMs: 0 });
+    const drift = await measureDrift(sale, { store: { units }, repository }, { safeAgeMs: 0 });
     expect(drift?.difference === 0 || drift?.moving).to.equal(true);
   });
 
   it('a sale that has some is not at rest, and a check names them', async () => {
-    const audit = memoryAudit(world.ledger, world.books);
+    const audit = memoryAudit(world.store, world.books);
     expect(await waitUntilAtRest(sale.saleId, { ...audit, clock: world.clock }, 200)).to.equal(false);
     const { figures, findings } = await checkSale(sale.saleId, audit);
     expect(figures).to.include({ unitsLeft: 6, inTransit: 2, difference: 0 });

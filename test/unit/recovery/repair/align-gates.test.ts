@@ -7,8 +7,8 @@ describe('align-gates', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
 
-  const job = () => alignGates({ ledger: world.ports().ledger, sales: world.books });
-  const stateOf = ({ saleId }: Sale): string | undefined => world.ledger.bucket({ saleId, bucket: 0 }).sale?.state;
+  const job = () => alignGates({ store: world.ports().store, sales: world.books });
+  const stateOf = ({ saleId }: Sale): string | undefined => world.store.bucket({ saleId, bucket: 0 }).sale?.state;
 
   it('a sale that its owner closed and Redis never heard of is closed, once that was seen twice', async () => {
     const [closed, open] = [await world.openSale(), await world.openSale()];
@@ -37,7 +37,7 @@ describe('align-gates', () => {
   it('one that waits for a repair is left to it', async () => {
     const sale = await world.openSale();
     world.books.putSale({ ...sale, state: 'paused' });
-    world.ledger.restart();
+    world.store.restart();
     const align = job();
     await align.runOnce();
     await align.runOnce();

@@ -14,13 +14,13 @@ describe('repair-jobs', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
 
-  const ports = (): RepairJobPorts => ({ ...world.ports(), sales: world.books, meters: world.repairMeters });
+  const ports = (): RepairJobPorts => ({ ...world.ports(), sales: world.books, metrics: world.repairMetrics });
   const epochs = (...sales: Sale[]): (number | undefined)[] =>
-    sales.map(({ saleId }) => world.ledger.bucket({ saleId, bucket: 0 }).sale?.epoch);
+    sales.map(({ saleId }) => world.store.bucket({ saleId, bucket: 0 }).sale?.epoch);
   const close = async (sale: Sale, closesAtMs = sale.closesAtMs): Promise<Sale> => {
     const closed = { ...sale, state: 'closed' as const, closesAtMs };
     world.books.putSale(closed);
-    await world.ledger.gate(closed, 'closed');
+    await world.store.gate(closed, 'closed');
     return closed;
   };
 
@@ -29,7 +29,7 @@ describe('repair-jobs', () => {
     const job = repairSales(ports(), OPTIONS);
     await job.runOnce();
     expect(epochs(one, two)).to.deep.equal([1, 1]);
-    world.ledger.restart();
+    world.store.restart();
     await job.runOnce();
     expect(epochs(one, two)).to.deep.equal([2, 2]);
     expect(world.results).to.deep.equal(['repaired', 'repaired']);
@@ -40,7 +40,7 @@ describe('repair-jobs', () => {
   it('R5 a sale that Redis does not have is missed twice before it is loaded, and a draft never', async () => {
     const sale = await world.openSale();
     const draft = await world.books.create({ ...sale, sku: 'draft' });
-    world.ledger.restart({ empty: true });
+    world.store.restart({ empty: true });
     const job = repairSales(ports(), OPTIONS);
     await job.runOnce();
     expect(epochs(sale)).to.deep.equal([undefined]);
@@ -58,13 +58,13 @@ describe('repair-jobs', () => {
   it('R10 one that fails fails the run, and not the others; those that had no turn come first the next time', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 32; i++) sales.push(await world.openSale());
-    world.ledger.restart();
+    world.store.restart();
     const whole = ports();
     const broken: RepairJobPorts = {
       ...whole,
-      ledger: {
-        ...whole.ledger,
-        requestsWithUnits: (ref) => (world.ledger.breakNext('read_fails'), whole.ledger.requestsWithUnits(ref)),
+      store: {
+        ...whole.store,
+        requestsWithUnits: (ref) => (world.store.breakNext('read_fails'), whole.store.requestsWithUnits(ref)),
       },
     };
     const job = repairSales(broken, OPTIONS);
@@ -81,7 +81,7 @@ describe('repair-jobs', () => {
 
   it('R10 busy elsewhere is no failure', async () => {
     const sale = await world.openSale();
-    await world.ports().ledger.shut({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
+    await world.ports().store.shut({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
     await repairSales(ports(), OPTIONS).runOnce();
     expect(world.results).to.deep.equal(['busy']);
   });
@@ -92,8 +92,8 @@ describe('repair-jobs', () => {
     await close(old, nowMs - 9 * DAY_MS);
     await close(late, nowMs - DAY_MS / 2);
     await close(gone, nowMs - 9 * DAY_MS);
-    world.ledger.restart();
-    world.ledger.bucket({ saleId: gone.saleId, bucket: 0 }).sale = null;
+    world.store.restart();
+    world.store.bucket({ saleId: gone.saleId, bucket: 0 }).sale = null;
     const live = repairSales(ports(), OPTIONS);
     await live.runOnce();
     expect(epochs(old, late)).to.deep.equal([1, 1]);
@@ -103,20 +103,20 @@ describe('repair-jobs', () => {
     await job.runOnce();
     await job.runOnce();
     expect(epochs(old, late, gone)).to.deep.equal([2, 2, undefined]);
-    expect(world.ledger.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
+    expect(world.store.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
   });
 
   it('watch-shut: how many wait, and since when a live one waits for too long', async () => {
     const [live, closed] = [await world.openSale(), await world.openSale()];
     await close(closed);
-    const meters = { ...world.meters, ...world.repairMeters };
-    const watch = watchShut({ ...ports(), meters }, { afterMs: 60_000 });
+    const metrics = { ...world.metrics, ...world.repairMetrics };
+    const watch = watchShut({ ...ports(), metrics }, { afterMs: 60_000 });
     await watch.runOnce();
     expect([world.shut, world.overdue.sale_shut]).to.deep.equal([
       [0, 0],
       [0, 0],
     ]);
-    world.ledger.restart();
+    world.store.restart();
     world.clock.advance(30_000);
     await watch.runOnce();
     expect(world.shut).to.deep.equal([1, 1]);

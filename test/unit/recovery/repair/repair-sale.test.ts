@@ -20,31 +20,31 @@ describe('repair-sale', () => {
     await world.work(ended);
     world.books.endOrder('3', 'cancelled');
     const release = { saleId: sale.saleId, bucket: 0, userId: 'cid', requestId: 'k1', orderId: '3', withUnits: true };
-    await world.ledger.release([{ ...release, batchId: ended.batchId }]);
+    await world.store.release([{ ...release, batchId: ended.batchId }]);
     const { batchId } = await world.deducted(sale, ['dan']);
     return { heldId: batchId };
   }
   const BOOKS = { 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' };
-  const epochInBook = (): number | undefined => world.books.saleOf(sale.saleId)?.epoch;
+  const epochInRepository = (): number | undefined => world.books.saleOf(sale.saleId)?.epoch;
 
   it('R5 everything lost: rebuilt from the rows, open again in a new epoch, on record', async () => {
     await busySale();
-    world.ledger.restart({ empty: true });
+    world.store.restart({ empty: true });
     const result = await world.repair(sale);
     expect(result).to.include({ outcome: 'repaired', epoch: 2, unitsLeft: 7, rows: 3, held: 0 });
     expect(world.bucketOf(sale)).to.deep.equal({ state: 'open', epoch: 2, unitsLeft: 7, requests: BOOKS });
-    expect(epochInBook()).to.equal(2);
+    expect(epochInRepository()).to.equal(2);
     expect(world.books.audited.at(-1)).to.include({ actor: 'keeper', action: 'sale.repaired' });
     expect((await world.deducted({ ...sale, epoch: 2 }, ['eve'])).purchases).to.have.length(1);
   });
 
   it('R1 nothing lost: the same numbers, but for the epoch; what is held and has no row stays held', async () => {
     const { heldId } = await busySale();
-    world.ledger.restart();
+    world.store.restart();
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', unitsLeft: 6, rows: 3, held: 1 });
     const requests = { ...BOOKS, 'dan/k1': `held:${heldId}:1` };
     expect(world.bucketOf(sale)).to.deep.equal({ state: 'open', epoch: 2, unitsLeft: 6, requests });
-    const { pending, markers } = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    const { pending, markers } = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     expect([...pending.keys()]).to.deep.equal([heldId]);
     expect(markers.get(heldId)).to.include({ kind: 'deducted' });
   });
@@ -52,7 +52,7 @@ describe('repair-sale', () => {
   it('R2 R11 the tail lost: what was recorded is there, whether its deduct, settle or release was lost', async () => {
     const batch = await world.deducted(sale, ['ann*2', 'bob']);
     await world.work(batch);
-    world.ledger.restart({ lose: 1 }); // the settle
+    world.store.restart({ lose: 1 }); // the settle
     expect(await world.repair(sale)).to.include({ unitsLeft: 7, held: 0 });
     const two = { 'ann/k1': BOOKS['ann/k1'], 'bob/k1': BOOKS['bob/k1'] };
     expect(world.bucketOf(sale).requests).to.deep.equal(two);
@@ -60,17 +60,17 @@ describe('repair-sale', () => {
     const next = { ...sale, epoch: 2 };
     await world.work(await world.deducted(next, ['cid']));
     world.books.endOrder('3', 'cancelled');
-    world.ledger.restart({ lose: 2 }); // deduct and settle
+    world.store.restart({ lose: 2 }); // deduct and settle
     expect(await world.repair(next)).to.include({ epoch: 3, unitsLeft: 7 });
     expect(world.bucketOf(sale).requests).to.deep.equal(BOOKS);
   });
 
   it('D5 an epoch that was in use never comes again, also where MySQL was restored from an older copy', async () => {
-    const bucket = world.ledger.bucket({ saleId: sale.saleId, bucket: 0 });
+    const bucket = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     if (bucket.sale !== null) bucket.sale.epoch = 5;
-    world.ledger.restart();
+    world.store.restart();
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 6 });
-    expect(epochInBook()).to.equal(6);
+    expect(epochInRepository()).to.equal(6);
   });
 
   it('D5 orders that MySQL lost stay in Redis, with their units, and are told; the next repair keeps them too', async () => {
@@ -100,16 +100,16 @@ describe('repair-sale', () => {
   });
 
   it('R6 a parked batch keeps its units and gets its marker back, so that its letter can be replayed', async () => {
-    const { batch, letterId } = await world.parkedBatch(sale, ['ann', 'bob']);
-    world.ledger.restart({ empty: true });
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['ann', 'bob']);
+    world.store.restart({ empty: true });
     expect(await world.repair(sale)).to.include({ unitsLeft: 8, held: 2, rows: 0 });
-    expect(await world.ledger.unpark(batch)).to.equal('unparked');
-    expect(world.letter(letterId).state).to.equal('parked');
+    expect(await world.store.unpark(batch)).to.equal('unparked');
+    expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
   it('R3 waits for the workers, and not for ever; nobody buys and nothing settles meanwhile', async () => {
     const batch = await world.deducted(sale, ['ann']);
-    world.ledger.restart();
+    world.store.restart();
     const startedMs = world.clock.nowMs();
     let looks = 0;
     const ports = world.ports();
@@ -117,9 +117,9 @@ describe('repair-sale', () => {
       find: async (saleId: string) => {
         if (looks++ === 2) {
           await world.recorded(batch);
-          const settled = await world.ledger.settle([{ batch, orders: [] }]).catch((error: Error) => error);
+          const settled = await world.store.settle([{ batch, orders: [] }]).catch((error: Error) => error);
           expect(settled).to.be.instanceOf(OperationalError);
-          expect((await world.ledger.deduct(batch)).outcome).to.equal('already_deducted');
+          expect((await world.store.deduct(batch)).outcome).to.equal('already_deducted');
         }
         return world.books.find(saleId);
       },
@@ -130,18 +130,18 @@ describe('repair-sale', () => {
 
   it('R10 one repair at a time; one that stands for longer than its lease is taken over, and does nothing more', async () => {
     await busySale();
-    world.ledger.restart();
+    world.store.restart();
     const ports = world.ports();
     let second: unknown;
     const slow: RepairPorts = {
       ...ports,
-      book: {
-        ...ports.book,
+      repository: {
+        ...ports.repository,
         raiseEpoch: async (...args) => {
           expect(await world.repair(sale), 'while the lease is kept').to.deep.equal({ outcome: 'busy' });
           world.clock.advance(OPTIONS.leaseMs);
           second = await world.repair(sale);
-          return ports.book.raiseEpoch(...args);
+          return ports.repository.raiseEpoch(...args);
         },
       },
     };
@@ -149,17 +149,17 @@ describe('repair-sale', () => {
     expect(second).to.include({ outcome: 'repaired', epoch: 2 });
     expect(world.bucketOf(sale)).to.include({ epoch: 2, unitsLeft: 6 });
     // MySQL is an epoch ahead now: the next look mends that.
-    expect(epochInBook()).to.equal(3);
+    expect(epochInRepository()).to.equal(3);
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
 
   it('R10 R7 a server that is replaced amid a repair knows nothing of it', async () => {
     await busySale();
-    world.ledger.restart();
+    world.store.restart();
     const ports = world.ports();
-    const reopen: RepairPorts['ledger']['reopen'] = (...args) => {
-      world.ledger.restart();
-      return ports.ledger.reopen(...args);
+    const reopen: RepairPorts['store']['reopen'] = (...args) => {
+      world.store.restart();
+      return ports.store.reopen(...args);
     };
     expect(await world.repair(sale, world.ports({ reopen }))).to.deep.equal({ outcome: 'superseded' });
     expect(world.bucketOf(sale).state).to.equal('repair');
@@ -168,13 +168,16 @@ describe('repair-sale', () => {
 
   it('R10 a death at any point leaves the sale shut, and the next repair ends with the same numbers', async () => {
     await busySale();
-    world.ledger.restart();
+    world.store.restart();
     const died = new OperationalError('redis', 'died here', { retryable: true });
     const die = async (): Promise<never> => Promise.reject(died);
     const ports = world.ports();
     const deaths: RepairPorts[] = [
       world.ports({ standing: die }), // after the gate
-      { ...ports, book: { ...ports.book, raiseEpoch: (...args) => ports.book.raiseEpoch(...args).then(die) } },
+      {
+        ...ports,
+        repository: { ...ports.repository, raiseEpoch: (...args) => ports.repository.raiseEpoch(...args).then(die) },
+      },
       world.ports({ reopen: die }), // after the stock
     ];
     for (const dead of deaths) {
@@ -188,23 +191,23 @@ describe('repair-sale', () => {
   });
 
   it('opens into the state that the owner has given meanwhile, also when he was between its last two steps', async () => {
-    world.ledger.restart({ empty: true });
+    world.store.restart({ empty: true });
     const ports = world.ports();
-    const reopen: RepairPorts['ledger']['reopen'] = async (...args) => {
-      const word = await ports.ledger.reopen(...args);
+    const reopen: RepairPorts['store']['reopen'] = async (...args) => {
+      const word = await ports.store.reopen(...args);
       await world.books.move(sale.saleId, 'closed', 'ann'); // and he heard `repairing` before
       return word;
     };
-    const raiseEpoch: RepairPorts['book']['raiseEpoch'] = async (...args) => {
+    const raiseEpoch: RepairPorts['repository']['raiseEpoch'] = async (...args) => {
       await world.books.move(sale.saleId, 'paused', 'ann');
-      return ports.book.raiseEpoch(...args);
+      return ports.repository.raiseEpoch(...args);
     };
     const seen: string[] = [];
-    const spying = { ...ports, book: { ...ports.book, raiseEpoch } };
+    const spying = { ...ports, repository: { ...ports.repository, raiseEpoch } };
     const result = await world.repair(sale, {
       ...spying,
-      ledger: {
-        ...ports.ledger,
+      store: {
+        ...ports.store,
         reopen: async (ref, token, rebuilt) => (seen.push(rebuilt.state), reopen(ref, token, rebuilt)),
       },
     });

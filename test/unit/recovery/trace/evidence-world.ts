@@ -1,9 +1,9 @@
 import { sealBatch } from '../../../../src/core/batch.js';
 import type { Order, OrderState } from '../../../../src/core/order.js';
-import type { CompensationJob } from '../../../../src/core/ports/compensation-book.js';
-import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letters.js';
-import type { BookTrace } from '../../../../src/core/ports/trace-book.js';
-import type { LedgerEvidence, PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
+import type { CompensationJob } from '../../../../src/core/ports/compensation-repository.js';
+import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letter-repository.js';
+import type { OrderTrace } from '../../../../src/core/ports/trace-repository.js';
+import type { StoreEvidence, PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { purchasesOf, saleOf } from '../../../helpers/sales.js';
 
 export const START_MS = Date.UTC(2030, 0, 1);
@@ -16,9 +16,9 @@ export const BATCH = sealBatch({
 
 /** A purchase deducted at the start whose batch waits, as the stores show it 12 s later. */
 export function pendingEvidence(parts: {
-  readonly ledger?: Partial<LedgerEvidence>;
-  readonly book?: Partial<BookTrace>;
-  readonly letters?: readonly DeadLetterSummary[];
+  readonly store?: Partial<StoreEvidence>;
+  readonly repository?: Partial<OrderTrace>;
+  readonly deadLetters?: readonly DeadLetterSummary[];
   readonly jobs?: readonly CompensationJob[];
   readonly broker?: PurchaseEvidence['broker'];
 }): PurchaseEvidence {
@@ -27,16 +27,21 @@ export function pendingEvidence(parts: {
   return {
     request: { userId: 'u1', saleId: '7', requestId: 'k1' },
     sale: SALE,
-    ledger: {
+    store: {
       sale: { state: state === 'draft' ? 'warm' : state, epoch, unitsLeft: 8, opensAtMs, closesAtMs, nowMs },
       buyerUnits: 1,
       entry: { state: 'held', batchId: 'batch-1', quantity: 1 },
       unsure: false,
       batch: { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: START_MS },
-      ...parts.ledger,
+      ...parts.store,
     },
-    book: { order: null, payments: [], refunds: [], couponAtMs: null, promises: [], nowMs, ...parts.book },
-    ...{ letters: parts.letters ?? [], jobs: parts.jobs ?? [], audit: [], broker: parts.broker ?? 'no way there' },
+    repository: { order: null, payments: [], refunds: [], couponAtMs: null, promises: [], nowMs, ...parts.repository },
+    ...{
+      deadLetters: parts.deadLetters ?? [],
+      jobs: parts.jobs ?? [],
+      audit: [],
+      broker: parts.broker ?? 'no way there',
+    },
   };
 }
 
@@ -45,11 +50,11 @@ export function recordedEvidence(
   state: OrderState,
   parts: {
     readonly order?: Partial<Order>;
-    readonly book?: Partial<BookTrace>;
-    readonly ledger?: Partial<LedgerEvidence>;
+    readonly repository?: Partial<OrderTrace>;
+    readonly store?: Partial<StoreEvidence>;
   },
 ): PurchaseEvidence {
-  const order: BookTrace['order'] = {
+  const order: OrderTrace['order'] = {
     ...{
       orderId: '42',
       userId: 'u1',
@@ -65,12 +70,18 @@ export function recordedEvidence(
   };
   const entry = { state: 'ordered', orderId: '42', quantity: 1 } as const;
   const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
-  return pendingEvidence({ ledger: { entry, batch, ...parts.ledger }, book: { order, ...parts.book } });
+  return pendingEvidence({ store: { entry, batch, ...parts.store }, repository: { order, ...parts.repository } });
 }
 
-export function letterOf(parts: Partial<DeadLetterSummary> = {}): DeadLetterSummary {
+export function deadLetterOf(parts: Partial<DeadLetterSummary> = {}): DeadLetterSummary {
   return {
-    ...{ letterId: '17', messageId: 'm1', group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId: '7' },
+    ...{
+      deadLetterId: '17',
+      messageId: 'm1',
+      group: 'seckill-order-writer',
+      originTopic: 'seckill-purchase',
+      saleId: '7',
+    },
     ...{ batchId: 'batch-1', reason: 'retries_exhausted', detail: 'given up', attempts: 8, state: 'parked' },
     ...{ parkedAtMs: START_MS + 8000, replays: 0, replayStartedAtMs: null, note: null },
     ...parts,

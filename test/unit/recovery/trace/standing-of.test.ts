@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { lostIn } from '../../../../src/core/outcome.js';
-import type { TracedPromise } from '../../../../src/core/ports/trace-book.js';
+import type { TracedPromise } from '../../../../src/core/ports/trace-repository.js';
 import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { standingOf } from '../../../../src/recovery/trace/standing-of.js';
-import { BATCH, jobOf, letterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
+import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, string] => {
   const { state, sentence } = standingOf(evidence, { redriveAfterMs });
@@ -20,51 +20,53 @@ describe('trace: where a purchase stands', () => {
       'Held since 12 s, not recorded: the keeper publishes it again, at growing pauses, until a worker records it.',
     );
     const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: START_MS + 11_700 } as const;
-    expect(stand(pendingEvidence({ ledger: { batch } }))[1]).to.match(/^Held since 0\.3 s.*no body left.*reconcile/);
+    expect(stand(pendingEvidence({ store: { batch } }))[1]).to.match(/^Held since 0\.3 s.*no body left.*reconcile/);
   });
 
   it('held and parked: the letter and what a person may do; a replay that did not end is told', () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: null } as const;
     const parked = (replayStartedAtMs: number | null) =>
-      stand(pendingEvidence({ ledger: { batch }, letters: [letterOf({ replayStartedAtMs })] }));
+      stand(pendingEvidence({ store: { batch }, deadLetters: [deadLetterOf({ replayStartedAtMs })] }));
     expect(parked(null)).to.deep.equal([
       'parked',
       'Parked as dead letter 17 at 2030-01-01T00:00:08.000Z, its units stay held. ' +
         'Nothing happens until somebody says `seckill dlq replay 17` or `discard`.',
     ]);
     expect(parked(START_MS + 9000)[1]).to.contain('A replay was begun and did not end.');
-    const replayed = letterOf({ state: 'replayed' });
-    expect(stand(pendingEvidence({ ledger: { batch }, letters: [replayed] }))[0], 'a closed letter').to.equal('stray');
+    const replayed = deadLetterOf({ state: 'replayed' });
+    expect(stand(pendingEvidence({ store: { batch }, deadLetters: [replayed] }))[0], 'a closed letter').to.equal(
+      'stray',
+    );
   });
 
   it('held, neither pending nor parked: only reconcile ends it; a job says when', () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
-    const [state, sentence] = stand(pendingEvidence({ ledger: { batch }, jobs: [jobOf()] }));
+    const [state, sentence] = stand(pendingEvidence({ store: { batch }, jobs: [jobOf()] }));
     expect(state).to.equal('stray');
     expect(sentence).to.equal(
       'Held by batch batch-1, which is neither pending nor parked: only reconcile ends it. ' +
         'Compensation job 3 is due at 2030-01-01T00:01:00.000Z.',
     );
-    const givenUp = pendingEvidence({ ledger: { batch }, jobs: [jobOf({ state: 'failed_final' })] });
+    const givenUp = pendingEvidence({ store: { batch }, jobs: [jobOf({ state: 'failed_final' })] });
     expect(stand(givenUp)[1]).to.match(/job 3 was given up: a person has to look\.$/);
   });
 
   it('what only one store knows', () => {
     const entry = { state: 'ordered', orderId: '42', quantity: 1 } as const;
-    const [unrecorded, sentence] = stand(pendingEvidence({ ledger: { entry } }));
+    const [unrecorded, sentence] = stand(pendingEvidence({ store: { entry } }));
     expect([unrecorded, sentence]).to.deep.equal([
       'unrecorded',
       'Redis says ordered by order 42, which MySQL does not have: reconcile reports it.',
     ]);
     const refused = { state: 'released', orderId: lostIn('batch-1'), quantity: 1 } as const;
-    expect(stand(pendingEvidence({ ledger: { entry: refused } }))[1]).to.match(
+    expect(stand(pendingEvidence({ store: { entry: refused } }))[1]).to.match(
       /^Batch batch-1 came late and found no units/,
     );
-    const letters = [letterOf()];
-    expect(stand(pendingEvidence({ ledger: { entry: refused }, letters }))[1]).to.match(
+    const deadLetters = [deadLetterOf()];
+    expect(stand(pendingEvidence({ store: { entry: refused }, deadLetters }))[1]).to.match(
       /letter 17 .*it got no units.*dlq replay/,
     );
-    expect(stand(pendingEvidence({ ledger: { entry: null }, letters: [letterOf()] }))[0]).to.equal('unknown');
+    expect(stand(pendingEvidence({ store: { entry: null }, deadLetters: [deadLetterOf()] }))[0]).to.equal('unknown');
   });
 
   it('an unpaid order, before its deadline and behind it', () => {
@@ -75,7 +77,7 @@ describe('trace: where a purchase stands', () => {
     const late = recordedEvidence('pending_payment', { order: { expiresAtMs: START_MS + 9000 } });
     expect(stand(late)[1]).to.match(/it should have expired 3\.0 s ago, and the next sweep of the keeper ends it\.$/);
     const entry = { state: 'held', batchId: 'batch-1', quantity: 1 } as const;
-    expect(stand(recordedEvidence('pending_payment', { ledger: { entry } }))[1]).to.contain('the keeper settles it');
+    expect(stand(recordedEvidence('pending_payment', { store: { entry } }))[1]).to.contain('the keeper settles it');
   });
 
   it('a paid order, its coupon, and money that is owed back', () => {
@@ -84,18 +86,18 @@ describe('trace: where a purchase stands', () => {
       ...{ paymentId: 'p2', amountCents: 1999, atMs: START_MS, updatedAtMs: START_MS, reason: 'already_paid' },
       state: 'due' as const,
     };
-    const paidTwice = recordedEvidence('paid', { book: { couponAtMs: START_MS, refunds: [refund] } });
+    const paidTwice = recordedEvidence('paid', { repository: { couponAtMs: START_MS, refunds: [refund] } });
     expect(stand(paidTwice)[1]).to.equal(
       'Order 42 is paid: nothing is left to do. The money of payment p2 is owed back: ' +
         'the keeper asks the provider, again and again; a person is needed where the row says `refused`, or without a provider.',
     );
-    const refunded = recordedEvidence('paid', { book: { refunds: [{ ...refund, state: 'refunded' }] } });
+    const refunded = recordedEvidence('paid', { repository: { refunds: [{ ...refund, state: 'refunded' }] } });
     expect(stand(refunded)[1]).to.not.contain('owed');
   });
 
   it('an order that has ended: units back, on their way, or out with nothing to bring them back', () => {
     const released = { state: 'released', orderId: '42', quantity: 1 } as const;
-    expect(stand(recordedEvidence('expired', { ledger: { entry: released } }))).to.deep.equal([
+    expect(stand(recordedEvidence('expired', { store: { entry: released } }))).to.deep.equal([
       'expired',
       'Order 42 is expired: the ledger has closed the request, nothing is left to do.',
     ]);
@@ -103,29 +105,29 @@ describe('trace: where a purchase stands', () => {
       ...{ outboxId: '9', attempts: 4, atMs: START_MS, availableAtMs: START_MS, doneAtMs: null },
       kind: 'release',
     };
-    expect(stand(recordedEvidence('cancelled', { book: { promises: [promise] } }))).to.deep.equal([
+    expect(stand(recordedEvidence('cancelled', { repository: { promises: [promise] } }))).to.deep.equal([
       'cancelled',
       'Order 42 is cancelled: its units go back with row 9 of the outbox, tried 4 times so far.',
     ]);
     const done = { ...promise, doneAtMs: START_MS };
-    const out = recordedEvidence('failed', { order: { reason: 'discarded' }, book: { promises: [done] } });
+    const out = recordedEvidence('failed', { order: { reason: 'discarded' }, repository: { promises: [done] } });
     expect(stand(out)[1]).to.equal(
       'Order 42 failed (discarded): its units are still out and nothing promises them back; reconcile reports it.',
     );
   });
 
   it('R3 units that were lost after a 202 are explained; in a repair the ledger says nothing', () => {
-    const lost = recordedEvidence('failed', { order: { reason: 'units_lost' }, ledger: { entry: null } });
+    const lost = recordedEvidence('failed', { order: { reason: 'units_lost' }, store: { entry: null } });
     expect(stand(lost)).to.deep.equal([
       'failed',
       'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came. ' +
         'Order 42 failed (units_lost): the ledger holds nothing for it.',
     ]);
     const shut = { entry: null, batch: null, unsure: true };
-    expect(stand(pendingEvidence({ ledger: shut }))).to.deep.equal([
+    expect(stand(pendingEvidence({ store: shut }))).to.deep.equal([
       'repairing',
       'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.',
     ]);
-    expect(stand(recordedEvidence('expired', { ledger: shut }))[1]).to.contain('waits for its repair');
+    expect(stand(recordedEvidence('expired', { store: shut }))[1]).to.contain('waits for its repair');
   });
 });

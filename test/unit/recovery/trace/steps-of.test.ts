@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { stepsOf } from '../../../../src/recovery/trace/steps-of.js';
-import { jobOf, letterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
+import { jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 /** `<seconds from the start, or now> <source> <what>` of every step. */
 const lines = (evidence: PurchaseEvidence): string[] =>
@@ -31,7 +31,7 @@ describe('trace: the time line', () => {
     });
     const evidence = recordedEvidence('paid', {
       order: { paidAtMs: START_MS + 5000 },
-      book: {
+      repository: {
         payments: [{ paymentId: 'p1', amountCents: 1999, atMs: START_MS + 4990 }],
         couponAtMs: START_MS + 6000,
         promises: [
@@ -58,16 +58,16 @@ describe('trace: the time line', () => {
   });
 
   it('R4 a batch of an earlier epoch was claimed, not deducted, and is settled like any other', () => {
-    const { batch } = pendingEvidence({}).ledger;
+    const { batch } = pendingEvidence({}).store;
     const claimed = {
       batchId: 'batch-1',
       marker: 'claimed',
       pendingSinceMs: START_MS,
       body: batch?.body ?? null,
     } as const;
-    expect(lines(pendingEvidence({ ledger: { batch: claimed } }))).to.include('0 redis claimed');
+    expect(lines(pendingEvidence({ store: { batch: claimed } }))).to.include('0 redis claimed');
     const settled = { ...claimed, body: null, pendingSinceMs: null };
-    expect(lines(pendingEvidence({ ledger: { batch: settled } }))).to.include('now redis settled');
+    expect(lines(pendingEvidence({ store: { batch: settled } }))).to.include('now redis settled');
   });
 
   it('what the broker stores of the batch, or that it stores nothing', () => {
@@ -87,9 +87,9 @@ describe('trace: the time line', () => {
     const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
     const evidence: PurchaseEvidence = {
       ...pendingEvidence({
-        letters: [letterOf({ replays: 1, replayStartedAtMs: START_MS + 9000, note: 'lost' })],
+        deadLetters: [deadLetterOf({ replays: 1, replayStartedAtMs: START_MS + 9000, note: 'lost' })],
         jobs: [jobOf(), jobOf({ jobId: '4', state: 'compensated', updatedAtMs: START_MS + 11_000 })],
-        book: { refunds: [{ ...refund, atMs: START_MS + 6000, updatedAtMs: START_MS + 7000 }] },
+        repository: { refunds: [{ ...refund, atMs: START_MS + 6000, updatedAtMs: START_MS + 7000 }] },
       }),
       audit: [
         {

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { purchaseKey } from '../../../../src/core/purchase.js';
 import type { RequestRef } from '../../../../src/core/request.js';
-import type { BookTrace, TraceBook } from '../../../../src/core/ports/trace-book.js';
-import type { TraceLedger, TracedBatch } from '../../../../src/core/ports/trace-ledger.js';
+import type { OrderTrace, TraceRepository } from '../../../../src/core/ports/trace-repository.js';
+import type { TraceStore, TracedBatch } from '../../../../src/core/ports/trace-store.js';
 import type { TraceQuery } from '../../../../src/recovery/trace/trace-ports.js';
 import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
-import { MemoryDeadLetterBook } from '../../../helpers/memory/memory-dead-letter-book.js';
+import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
@@ -13,7 +13,7 @@ const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
 
 describe('trace: which purchases an id means', () => {
   let world: KeeperWorld;
-  let letters: MemoryDeadLetterBook;
+  let deadLetters: MemoryDeadLetterRepository;
   /** What the indexes of the book and a walk through it find. */
   let indexed: RequestRef[];
   let walked: RequestRef[] | null;
@@ -21,25 +21,32 @@ describe('trace: which purchases an id means', () => {
   let batches: Map<string, TracedBatch>;
   beforeEach(() => {
     world = new KeeperWorld();
-    letters = new MemoryDeadLetterBook(world.clock);
+    deadLetters = new MemoryDeadLetterRepository(world.clock);
     [indexed, walked, inRedis, batches] = [[], null, new Map(), new Map()];
   });
 
   const trace = async (query: TraceQuery) => {
     const empty = { order: null, payments: [], refunds: [], couponAtMs: null, promises: [] };
-    const book: TraceBook = {
+    const repository: TraceRepository = {
       findRequests: async () => indexed,
       walkForRequest: async () => walked ?? expect.fail('the whole table was read'),
-      read: async (): Promise<BookTrace> => ({ ...empty, nowMs: world.clock.nowMs() }),
+      read: async (): Promise<OrderTrace> => ({ ...empty, nowMs: world.clock.nowMs() }),
     };
-    const ledger: TraceLedger = {
+    const store: TraceStore = {
       buyersOf: async ({ saleId }, requestId) => inRedis.get(`${saleId}/${requestId}`) ?? [],
       entryOf: async (ref, userId, requestId) =>
-        world.ledger.bucket(ref).requests.get(purchaseKey({ userId, requestId })) ?? null,
+        world.store.bucket(ref).requests.get(purchaseKey({ userId, requestId })) ?? null,
       unitsOf: async () => 0,
       readBatch: async ({ saleId }, batchId) => batches.get(`${saleId}/${batchId}`) ?? NONE,
     };
-    const ports = { sales: world.books, stock: world.ledger, ledger, book, letters, audit: { list: async () => [] } };
+    const ports = {
+      sales: world.books,
+      stock: world.store,
+      store,
+      repository,
+      deadLetters,
+      audit: { list: async () => [] },
+    };
     const jobs = { byRequest: async () => [], byBatch: async () => [] };
     return new TracePurchase({ ...ports, jobs, broker: null }, { redriveAfterMs: 60_000 }).trace(query);
   };
@@ -78,7 +85,7 @@ describe('trace: which purchases an id means', () => {
 
   it('what only a dead letter knows: by its batch all, by a request that one', async () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
-    await letters.park({
+    await deadLetters.park({
       ...{ messageId: 'm1', group: 'g', originTopic: 't', saleId: '7', batchId: batch.batchId, body: batch.body },
       ...{ reason: 'unknown_sale', detail: '', attempts: 1 },
     });

@@ -13,15 +13,15 @@ describe('keeper: finish-transfers', () => {
   let transfers: MemoryTransfers;
   beforeEach(() => {
     world = new KeeperWorld();
-    transfers = new MemoryTransfers(world.ledger);
+    transfers = new MemoryTransfers(world.store);
   });
   const run = (): Promise<void> =>
     finishTransfers(
-      { sales: world.books, ledger: transfers, meters: world.meters },
+      { sales: world.books, store: transfers, metrics: world.metrics },
       { afterMs: AFTER_MS, overdueMs: OVERDUE_MS },
     ).runOnce();
   const bucketsOf = (sale: Sale) =>
-    Array.from({ length: sale.buckets }, (_, bucket) => world.ledger.bucket({ ...sale, bucket }));
+    Array.from({ length: sale.buckets }, (_, bucket) => world.store.bucket({ ...sale, bucket }));
   const unitsOf = (sale: Sale): number[] => bucketsOf(sale).map(({ unitsLeft }) => unitsLeft);
   const openOf = (sale: Sale): number => openTransfers(bucketsOf(sale).map((bucket) => bucket.transfers())).length;
   const lend = async (sale: Sale, from = 0, to = 1): Promise<void> => {
@@ -56,7 +56,7 @@ describe('keeper: finish-transfers', () => {
   it('also of a sale that is closed', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
-    await world.ledger.gate(sale, 'closed');
+    await world.store.gate(sale, 'closed');
     world.books.putSale({ ...sale, state: 'closed' });
     world.clock.advance(AFTER_MS);
     await run();
@@ -66,7 +66,7 @@ describe('keeper: finish-transfers', () => {
   it('leaves alone what its repair counts anew, and asks nothing of sales with one bucket', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
-    world.ledger.bucket({ ...sale, bucket: 1 }).sale!.state = 'repair';
+    world.store.bucket({ ...sale, bucket: 1 }).sale!.state = 'repair';
     world.clock.advance(AFTER_MS + OVERDUE_MS + 5);
     await run();
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 4], 1]);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { OperationalError } from '../../../../src/core/errors.js';
-import type { TransferLedger } from '../../../../src/core/ports/transfer-ledger.js';
+import type { TransferStore } from '../../../../src/core/ports/transfer-store.js';
 import { gatherUnits } from '../../../../src/sales/stock/gather-units.js';
 import { countUnitsLeft, finishAll, lookAtSale } from '../../../../src/sales/stock/look-at-sale.js';
 import { UnitFetcher } from '../../../../src/sales/stock/unit-fetcher.js';
@@ -10,7 +10,7 @@ import { Death, TransferWorld } from './transfer-world.js';
 const ONE = { least: 1, all: 1 };
 
 /** Its methods by themselves: a class instance cannot be spread. */
-const stepsOf = ({ transfers }: TransferWorld): TransferLedger => ({
+const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
   survey: (...args) => transfers.survey(...args),
   lend: (...args) => transfers.lend(...args),
   borrow: (...args) => transfers.borrow(...args),
@@ -79,7 +79,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   it('moving: units that move between every two looks are never counted as none', async () => {
     const world = await TransferWorld.of(0, 0, 1, 0);
     let at = 2;
-    const survey: TransferLedger['survey'] = async (ref, buckets) => {
+    const survey: TransferStore['survey'] = async (ref, buckets) => {
       const seen = await world.transfers.survey(ref, buckets);
       if (ref.bucket !== 3) return seen;
       // Behind the look at the last bucket the unit goes to one that was looked at, and before the next look back.
@@ -98,7 +98,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   it('one look is not enough: a unit that moves past it would not be seen', async () => {
     const world = await TransferWorld.of(0, 0, 1);
     let looks = 0;
-    const survey: TransferLedger['survey'] = async (ref, buckets) => {
+    const survey: TransferStore['survey'] = async (ref, buckets) => {
       if (++looks === 3) {
         // Bucket 0 was seen empty; bucket 2 will be.
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
@@ -130,7 +130,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
 });
 
 /** What somebody does who may die at it. */
-interface Visit {
+interface Caller {
   readonly home: number;
   readonly least: number;
   readonly more: number;
@@ -140,7 +140,7 @@ interface Visit {
   readonly buys: boolean;
 }
 
-const visit: fc.Arbitrary<Visit> = fc.record({
+const caller: fc.Arbitrary<Caller> = fc.record({
   home: fc.nat(4),
   least: fc.integer({ min: 1, max: 4 }),
   more: fc.nat(6),
@@ -153,10 +153,10 @@ describe('gather-units against plain counters', () => {
     const met = { gathered: 0, counted: 0, died: 0 };
     const units = fc.array(fc.nat(6), { minLength: 2, maxLength: 5 });
     await fc.assert(
-      fc.asyncProperty(units, fc.array(visit, { minLength: 1, maxLength: 30 }), async (counts, visits) => {
+      fc.asyncProperty(units, fc.array(caller, { minLength: 1, maxLength: 30 }), async (counts, callers) => {
         const world = await TransferWorld.of(...counts);
         let total = counts.reduce((sum, count) => sum + count, 0);
-        for (const { home, least, more, steps, buys } of visits) {
+        for (const { home, least, more, steps, buys } of callers) {
           const ref = world.home(home % counts.length);
           const wanted = { least, all: least + more };
           const gathered = await gatherUnits(ref, wanted, world.dyingAfter(steps)).catch((error: unknown) => {
@@ -227,7 +227,7 @@ describe('unit-fetcher', () => {
 
   it('R8 a fetch that fails tells who began it; who waited tries for himself', async () => {
     const world = await TransferWorld.of(0, 4);
-    world.ledger.breakNext('read_fails');
+    world.store.breakNext('read_fails');
     const fetcher = new UnitFetcher(world.transfers);
     const [first, second] = [fetcher.fetch(world.home(0), ONE), fetcher.fetch(world.home(0), ONE)];
     expect(await first.catch((error: unknown) => error)).to.be.instanceOf(OperationalError);

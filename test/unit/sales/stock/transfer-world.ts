@@ -1,8 +1,8 @@
 import type { Sale } from '../../../../src/core/sale.js';
 import { openTransfers, unitsInTransit } from '../../../../src/core/unit-transfer.js';
-import type { TransferLedger } from '../../../../src/core/ports/transfer-ledger.js';
+import type { TransferStore } from '../../../../src/core/ports/transfer-store.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryLedger } from '../../../helpers/memory/memory-ledger.js';
+import { MemoryStore } from '../../../helpers/memory/memory-store.js';
 import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
 import { saleOf } from '../../../helpers/sales.js';
 
@@ -12,8 +12,8 @@ export class Death extends Error {}
 /** A sale of several buckets in memory, and processes that move its units. */
 export class TransferWorld {
   readonly clock = new ManualClock();
-  readonly ledger = new MemoryLedger({ clock: this.clock });
-  readonly transfers = new MemoryTransfers(this.ledger);
+  readonly store = new MemoryStore({ clock: this.clock });
+  readonly transfers = new MemoryTransfers(this.store);
   readonly sale: Sale;
 
   private constructor(buckets: number) {
@@ -23,14 +23,14 @@ export class TransferWorld {
   /** @param units that each bucket has at first */
   static async of(...units: readonly number[]): Promise<TransferWorld> {
     const world = new TransferWorld(units.length);
-    await world.ledger.warm(world.sale);
-    await world.ledger.gate(world.sale, 'open');
+    await world.store.warm(world.sale);
+    await world.store.gate(world.sale, 'open');
     units.forEach((count, bucket) => (world.bucket(bucket).unitsLeft = count));
     return world;
   }
 
   bucket(bucket: number) {
-    return this.ledger.bucket({ saleId: this.sale.saleId, bucket });
+    return this.store.bucket({ saleId: this.sale.saleId, bucket });
   }
 
   home(bucket: number) {
@@ -56,7 +56,7 @@ export class TransferWorld {
   }
 
   /** A process that dies behind one of its steps: the step acts, and nothing after it. @param steps it takes */
-  dyingAfter(steps: number): TransferLedger {
+  dyingAfter(steps: number): TransferStore {
     let left = steps;
     const step = async <T>(act: () => Promise<T>): Promise<T> => {
       if (left <= 0) throw new Death();

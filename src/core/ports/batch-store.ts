@@ -1,0 +1,122 @@
+import type { Batch } from '../batch.js';
+import type { BucketRef } from './stock-store.js';
+
+/** A purchase of a batch and the live order that it became. */
+export interface Settlement {
+  readonly userId: string;
+  readonly requestId: string;
+  readonly orderId: string;
+}
+
+/** A request whose row has ended, so that its units may go back. `bucket` is where it was when that was promised. */
+export interface Release extends BucketRef {
+  readonly userId: string;
+  readonly requestId: string;
+  /** The row that ended it. */
+  readonly orderId: string;
+  /** Only units held by this batch (or already `ordered`) go back; an empty string means any. */
+  readonly batchId: string;
+  /** False for a purchase whose unit never existed: the request is closed, nothing goes back. */
+  readonly withUnits: boolean;
+}
+
+/** A batch that was deducted and is not settled yet. */
+export interface PendingBatch {
+  readonly batchId: string;
+  /** Since the deduct, on Redis time. */
+  readonly ageMs: number;
+  /** What a re-drive sends; null when the marker is gone or has no body. */
+  readonly body: string | null;
+}
+
+/**
+ * - `unparked`, `already_pending`: its units are held and it is in `pending`
+ * - `settled`: it is in MySQL and the ledger knows
+ * - `aborted`: its units are not held and never will be
+ * - `unknown`: there is no marker, so whether its units are held cannot be said; nothing was changed
+ */
+export const UNPARK_WORDS = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
+export type Unparked = (typeof UNPARK_WORDS)[number];
+
+/**
+ * - `claimed`: every purchase without a row is held in the present epoch, but for the keys that are `lost`, and those that
+ *   another batch holds, maybe in another quantity: it records them
+ * - `shut`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
+ * - `not_warmed`: the bucket is not loaded
+ */
+export type Claimed =
+  | { readonly outcome: 'claimed'; readonly lost: ReadonlySet<string>; readonly elsewhere: ReadonlySet<string> }
+  | { readonly outcome: 'shut' | 'not_warmed' };
+
+/**
+ * The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. Where the sale was scattered since a
+ * batch was formed, each call finds the buckets that its requests are in now.
+ */
+export interface BatchStore {
+  /**
+   * Tells the ledger that these batches are in MySQL: each leaves `pending`, its marker loses the body, and each
+   * request still `held` by it becomes `ordered`. Nothing else moves.
+   * @param settled the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
+   * @throws OperationalError redis, also while the bucket is in repair; some may be settled, so call again with all
+   * Source: lua/settle-4.lua; protocol rules 7 and 8
+   */
+  settle(settled: readonly { readonly batch: Batch; readonly orders: readonly Settlement[] }[]): Promise<void>;
+
+  /**
+   * Takes units and limit for a batch of an older epoch, whose deduct may have been lost. Each purchase that neither has
+   * a row nor an entry is `held` by the batch from now on; one that finds no units, or no place under the limit, is lost:
+   * it is closed, so that the same key is not let in again before its row says that it failed.
+   * The batch is in `pending` and its marker, if it had none, is `claimed`. Safe to repeat.
+   * @param epoch of the sale, as MySQL has it now
+   * @param recorded keys (`userId/requestId`) of its purchases that have a row
+   * @throws OperationalError redis; it may have been done, so call again
+   * Source: lua/claim-6.lua; protocol rule 11
+   */
+  claim(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed>;
+
+  /**
+   * Gives the units of ended requests back, each at most once.
+   * @returns one word per release, in order
+   * @throws OperationalError redis, also while the bucket is in repair; some may be released, so call again with all
+   * Source: lua/release-4.lua; protocol rule 7
+   */
+  release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
+
+  /**
+   * Batches deducted more than `olderThanMs` ago and not settled, oldest first.
+   * @throws OperationalError redis
+   */
+  stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]>;
+
+  /**
+   * Those of the buckets that have a batch deducted and not settled, in order.
+   * @throws OperationalError redis
+   */
+  withPending(refs: readonly BucketRef[]): Promise<BucketRef[]>;
+
+  /**
+   * How many batches are deducted and not settled, and how long the oldest has waited.
+   * @throws OperationalError redis
+   */
+  pendingSummary(ref: BucketRef): Promise<{ readonly batches: number; readonly oldestMs: number }>;
+
+  /**
+   * How many batches wait for more than `afterMs`, and for how much more the oldest one does (0 when there is none).
+   * @throws OperationalError redis
+   */
+  latePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
+
+  /**
+   * Takes a parked batch out of `pending`; its units stay held.
+   * @throws OperationalError redis
+   */
+  park(batch: Batch): Promise<void>;
+
+  /**
+   * Puts a parked batch whose units are held back into `pending`, as if it were deducted now: whoever publishes it next
+   * may die, the re-drive finds it there.
+   * @throws OperationalError redis; it may be in `pending`, so call again
+   * Source: lua/unpark-2.lua; protocol rule 8
+   */
+  unpark(batch: Batch): Promise<Unparked>;
+}

@@ -1,0 +1,108 @@
+export const DEAD_LETTER_REASONS = ['retries_exhausted', 'undecodable', 'unknown_version', 'unknown_sale'] as const;
+export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
+
+/** `parked` → `replayed` | `discarded`; both are final. */
+export const DEAD_LETTER_STATES = ['parked', 'replayed', 'discarded'] as const;
+export type DeadLetterState = (typeof DEAD_LETTER_STATES)[number];
+
+/** A message that no attempt could turn into orders, as it is parked. */
+export interface DeadLetter {
+  readonly messageId: string;
+  /** The consumer group that gave up. */
+  readonly group: string;
+  /** The topic it was first sent to; from our own property, since a dead letter does not say. */
+  readonly originTopic: string;
+  readonly saleId: string | null;
+  readonly batchId: string | null;
+  readonly body: string;
+  /** Why: `retries_exhausted`, `undecodable`, `unknown_version`, `unknown_sale`. */
+  readonly reason: DeadLetterReason;
+  /** What was wrong, for a person. */
+  readonly detail: string;
+  readonly attempts: number;
+}
+
+/** A dead letter as the book keeps it; the body, which may be long, is read one at a time. Times in Unix ms. */
+export interface DeadLetterSummary extends Omit<DeadLetter, 'body'> {
+  /** Number of its row, in decimal; grows with time. */
+  readonly deadLetterId: string;
+  readonly state: DeadLetterState;
+  readonly parkedAtMs: number;
+  /** How often a replay was begun. */
+  readonly replays: number;
+  /** The last begin; null: never. While the letter is `parked`, that replay has not come to its end. */
+  readonly replayStartedAtMs: number | null;
+  /** What became of the last replay or discard, for a person. */
+  readonly note: string | null;
+}
+
+export interface StoredDeadLetter extends DeadLetterSummary {
+  readonly body: string;
+}
+
+/** Every condition that is there must hold. */
+export interface DeadLetterFilter {
+  readonly group?: string;
+  readonly saleId?: string;
+  readonly batchId?: string;
+  /** A batch id, or the request id of one of its purchases. Bodies are searched, so it is slow on a long list. */
+  readonly key?: string;
+  readonly reason?: DeadLetterReason;
+  readonly state?: DeadLetterState;
+  /** Parked at this time or later, Unix ms. */
+  readonly sinceMs?: number;
+  /** Parked before this time, Unix ms. */
+  readonly untilMs?: number;
+  /** Whether a replay was ever begun. */
+  readonly replayBegun?: boolean;
+}
+
+/** One page, oldest letter first. */
+export interface DeadLetterPage {
+  /** Letters behind this one; from the oldest when absent. */
+  readonly afterId?: string;
+  readonly max: number;
+}
+
+/** What a move of a letter met: nothing is changed unless it is `parked`. */
+export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
+
+/**
+ * The record of dead letters: the broker forgets its own after some days. Every move leaves a row in the audit log, in
+ * the same transaction: who, what, the letter before and after.
+ */
+export interface DeadLetterRepository {
+  /**
+   * Writes one as `parked`; the same message again changes nothing.
+   * @throws OperationalError mysql
+   */
+  park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
+
+  /** @throws OperationalError mysql */
+  list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;
+
+  /** @throws OperationalError mysql */
+  count(filter: DeadLetterFilter): Promise<number>;
+
+  /** @throws OperationalError mysql */
+  find(deadLetterId: string): Promise<StoredDeadLetter | null>;
+
+  /**
+   * Notes that a replay begins, before anything is published; the letter stays `parked`.
+   * @param actor who asked for it
+   * @throws OperationalError mysql
+   */
+  beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
+
+  /**
+   * Moves a letter to its end.
+   * @throws OperationalError mysql
+   */
+  close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
+
+  /**
+   * Says why a replay did not come to its end; the letter stays `parked`.
+   * @throws OperationalError mysql
+   */
+  keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
+}

@@ -1,0 +1,89 @@
+import type { Batch } from '../batch.js';
+import type { FailureReason, Order } from '../order.js';
+import type { Purchase } from '../purchase.js';
+import type { Release } from './batch-store.js';
+
+/** What the writer must know of a sale. */
+export interface SaleTerms {
+  readonly saleId: string;
+  readonly epoch: number;
+  readonly priceCents: number;
+  readonly limitPerBuyer: number;
+}
+
+/** A row to be written. `failed` rows carry their reason and count as nothing sold. */
+export interface NewOrder {
+  readonly orderId: string;
+  readonly batch: Batch;
+  readonly purchase: Purchase;
+  readonly failure: FailureReason | null;
+}
+
+/** The rows of one writer transaction. */
+export interface WritePlan {
+  readonly terms: ReadonlyMap<string, SaleTerms>;
+  readonly orders: readonly NewOrder[];
+  /**
+   * Requests whose row ended under another batch: their units go back, driven by the outbox. The releases of the
+   * `failed` rows in `orders` are written with them and are not listed here.
+   */
+  readonly releases: readonly Release[];
+  /** Sales whose guard said no: there each purchase is tried alone, so that exactly the surplus fails. */
+  readonly oneByOne: ReadonlySet<string>;
+  /**
+   * Set after `value_refused`: purchases whose values the book does not take become `failed/refused_by_database`, in the
+   * same transaction as the others. Default false.
+   */
+  readonly singleOut?: boolean;
+  /** How long a buyer may take to pay, from the time of the transaction. */
+  readonly paymentWindowMs: number;
+}
+
+/**
+ * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`, `refused`
+ *   those that became `failed/refused_by_database` (absent: none)
+ * - `row_exists`: a purchase has its row, or `active_key` stood in the way; nothing was written, look up, plan again
+ * - `order_id_taken`: an equal order id exists; nothing was written, mint new ones
+ * - `oversold`: the guard of these sales said no; nothing was written, plan them one by one
+ * - `epoch_changed`: the sale was rebuilt meanwhile; nothing was written
+ * - `value_refused`: the book does not take some value; nothing was written, single it out
+ * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
+ */
+export type WriteOutcome =
+  | { readonly outcome: 'written'; readonly surplus: ReadonlySet<string>; readonly refused?: ReadonlySet<string> }
+  | { readonly outcome: 'row_exists' | 'order_id_taken' }
+  | { readonly outcome: 'oversold'; readonly saleIds: readonly string[] }
+  | { readonly outcome: 'epoch_changed' | 'value_refused' }
+  | { readonly outcome: 'again' };
+
+/** Where orders are written and found. MySQL time rules every deadline. */
+export interface OrderRepository {
+  /**
+   * Terms of the sales that exist; a missing one is absent from the map.
+   * @throws OperationalError mysql
+   */
+  termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>>;
+
+  /**
+   * Writes rows, outbox and the `sold` count in one transaction, or nothing. With `singleOut` a refused value is thrown
+   * when its purchase cannot be singled out: its failed row is refused as well, none stands beside it, or many are.
+   * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
+   * Source: protocol rule 6
+   */
+  write(plan: WritePlan): Promise<WriteOutcome>;
+
+  /**
+   * The rows of these purchases, found by (userId, saleId, requestId), whatever batch wrote them.
+   * @throws OperationalError mysql
+   */
+  findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]>;
+
+  /**
+   * Which of these buyers hold a live order in a sale with limit 1.
+   * @throws OperationalError mysql
+   */
+  liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>>;
+
+  /** @throws OperationalError mysql */
+  findOrder(orderId: string): Promise<Order | null>;
+}

@@ -1,0 +1,55 @@
+/** A payment as its provider knows it. */
+export interface Payment {
+  /** Id at the provider; the same payment told twice has the same one. */
+  readonly paymentId: string;
+  readonly amountCents: number;
+}
+
+/**
+ * - `paid`: the order is paid, by this payment, now or when it was told before
+ * - `refund_due`: the money came for an order that had ended, was paid before, or costs something else; a `refunds` row
+ *   owes it back
+ * - `payment_conflict`: this payment was told before with another order or amount; nothing was changed
+ */
+export type PayOutcome = 'paid' | 'refund_due' | 'not_found' | 'payment_conflict';
+
+/**
+ * - `cancelled`: now or before
+ * - `wrong_state`: it was paid, has expired or failed; nothing was changed
+ */
+export type CancelOutcome = 'cancelled' | 'wrong_state' | 'not_found';
+
+/**
+ * Moves of orders that exist, along the arrows of `ORDER_TRANSITIONS`. Each is one conditional UPDATE: of two moves of
+ * one order at the same moment exactly one wins. State, `sales.sold` and the outbox rows that follow from the move
+ * (`orders_moved`, and `release` where units go back) are one transaction. MySQL time rules.
+ */
+export interface OrderTransitions {
+  /** @throws OperationalError mysql; the payment may have been recorded, so tell it again */
+  pay(orderId: string, payment: Payment): Promise<PayOutcome>;
+
+  /** @throws OperationalError mysql; the order may have been cancelled, so ask again */
+  cancel(orderId: string): Promise<CancelOutcome>;
+
+  /**
+   * Ends those of these orders that are unpaid and past their deadline; all others are left alone.
+   * @returns how many it ended
+   * @throws OperationalError mysql; some may have ended, so ask again
+   */
+  expire(orderIds: readonly string[]): Promise<number>;
+
+  /**
+   * The same for whatever is due, oldest first, at most `max`; orders that somebody else is moving are skipped.
+   * @throws OperationalError mysql; some may have ended
+   */
+  expireDue(max: number): Promise<number>;
+}
+
+/** Unpaid orders that should have ended by now; MySQL time. */
+export interface OverdueOrders {
+  /**
+   * How many there are, and how long ago the oldest should have ended (0 when there is none).
+   * @throws OperationalError mysql
+   */
+  overdue(): Promise<{ readonly orders: number; readonly oldestMs: number }>;
+}

@@ -1,0 +1,73 @@
+import type { Purchase } from '../purchase.js';
+import type { Sale } from '../sale.js';
+import type { AuditedOrder } from './audit.js';
+
+/** A row with its age: ms since it was last changed, on the clock of MySQL. */
+export interface AgedOrder extends AuditedOrder {
+  readonly ageMs: number;
+}
+
+/** A promise that was not kept in time. */
+export interface StuckRow {
+  /** Decimal. */
+  readonly outboxId: string;
+  readonly attempts: number;
+  /** Since its transaction, ms on the clock of MySQL. */
+  readonly ageMs: number;
+}
+
+/** What counts as not in time: either of the two. */
+export interface StuckLimits {
+  readonly olderThanMs: number;
+  readonly attemptsMin: number;
+}
+
+/** Orders by the time at which their ids were minted, Unix ms: from the first one, before the second one. */
+export interface MintedWindow {
+  readonly fromMs?: number;
+  readonly toMs?: number;
+}
+
+/** The book as a comparison with a live sale reads it. */
+export interface ReconcileRepository {
+  /** @throws OperationalError mysql */
+  findSale(saleId: string): Promise<Sale | null>;
+
+  /**
+   * The rows of these purchases, whatever batch wrote them.
+   * @throws OperationalError mysql
+   */
+  rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
+
+  /**
+   * Every row of the sale that was written after it was opened, in chunks. One may be empty: so far the table was read,
+   * and nothing of this sale stands there.
+   * @param window only those minted in it
+   * @throws OperationalError mysql
+   */
+  agedOrders(sale: Sale, window?: MintedWindow): AsyncIterable<readonly AgedOrder[]>;
+
+  /**
+   * Releases of this sale that are promised and not done.
+   * @throws OperationalError mysql
+   */
+  undoneReleases(saleId: string): Promise<number>;
+
+  /**
+   * Which of these batches have a dead letter that nobody has decided on yet.
+   * @throws OperationalError mysql
+   */
+  parkedBatches(batchIds: readonly string[]): Promise<Set<string>>;
+
+  /**
+   * Promises of this sale that are stuck, oldest first.
+   * @throws OperationalError mysql
+   */
+  stuckRows(saleId: string, limits: StuckLimits, max: number): Promise<StuckRow[]>;
+
+  /**
+   * Whether this promise is kept; one that is not there any more was kept and removed.
+   * @throws OperationalError mysql
+   */
+  isKept(outboxId: string): Promise<boolean>;
+}

@@ -1,0 +1,106 @@
+import type { RequestEntry } from '../outcome.js';
+import type { BucketTransfers } from '../unit-transfer.js';
+import type { BucketRef } from './stock-store.js';
+
+/** A request by its key, `userId/requestId`. */
+export type StoredRequest = readonly [key: string, entry: RequestEntry];
+
+/** What the ledger knows of one batch. */
+export interface StoredBatch {
+  /** Since its deduct, ms; null when it is not in `pending`: settled, parked, or never deducted. */
+  readonly pendingMs: number | null;
+  /** Null: there is none. */
+  readonly marker: 'deducted' | 'claimed' | 'aborted' | null;
+  /** What a re-drive sends; null once it is settled. */
+  readonly body: string | null;
+}
+
+/** A batch that is in `pending`. */
+export interface PendingAge {
+  /** Since its deduct, ms. */
+  readonly pendingMs: number;
+  /** Whether its marker has what a re-drive sends. */
+  readonly hasBody: boolean;
+}
+
+export interface BucketUnits {
+  readonly unitsLeft: number;
+  /** Units held or ordered, all buyers together. */
+  readonly unitsOfBuyers: number;
+  /** Whether the stock moved while the buyers were added up: then the two say nothing together. */
+  readonly moved: boolean;
+  /** Batches in `pending`. */
+  readonly pending: number;
+  /** Of those, deducted less than the asked time ago. */
+  readonly youngPending: number;
+  /** Units that it lent to other buckets and borrowed from them. */
+  readonly transfers: BucketTransfers;
+}
+
+/**
+ * - `adjusted`: the bucket has the units that it should have
+ * - `moved`: the stock was not as it was read; nothing was changed
+ * - `selling`: the sale is open or in repair; nothing was changed
+ * - `not_warmed`: the bucket is not loaded
+ */
+export const ADJUST_WORDS = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
+export type Adjusted = (typeof ADJUST_WORDS)[number];
+
+/** Units left of a bucket: as they were read in this epoch, and as they should be. */
+export interface AdjustedUnits {
+  readonly read: number;
+  readonly wanted: number;
+  readonly epoch: number;
+}
+
+/** The ledger as a comparison with a live sale reads it: page by page, and one thing at a time to look again. */
+export interface ReconcileStore {
+  /**
+   * Every request that the bucket ever let in, in pages. One that comes while it is read may be missing, none that stays
+   * is; one may come twice.
+   * @throws OperationalError redis
+   */
+  requests(ref: BucketRef): AsyncIterable<readonly StoredRequest[]>;
+
+  /**
+   * The entries of these keys, in order; null for one that the bucket does not know.
+   * @throws OperationalError redis
+   */
+  entriesOf(ref: BucketRef, keys: readonly string[]): Promise<(RequestEntry | null)[]>;
+
+  /** @throws OperationalError redis */
+  batch(ref: BucketRef, batchId: string): Promise<StoredBatch>;
+
+  /**
+   * Those of the batches that are in `pending`; the others are missing.
+   * @throws OperationalError redis
+   */
+  pendingAmong(ref: BucketRef, batchIds: readonly string[]): Promise<ReadonlyMap<string, PendingAge>>;
+
+  /**
+   * @param youngMs how old a batch must be to count as no longer on its way
+   * @returns null when the bucket is not loaded
+   * @throws OperationalError redis
+   */
+  units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null>;
+
+  /**
+   * Sets the units left of a bucket, if they are still as they were read and nobody may buy.
+   * @throws OperationalError redis; it may have been done, so measure again
+   * Source: lua/adjust-2.lua
+   */
+  adjust(ref: BucketRef, unitsLeft: AdjustedUnits): Promise<Adjusted>;
+
+  /**
+   * Which of these batches have a marker that says no more than that they are settled.
+   * @throws OperationalError redis
+   */
+  settledMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]>;
+
+  /**
+   * Removes markers; for batches that `settledMarkers` has named.
+   * @returns how many there were
+   * @throws OperationalError redis; some may be gone
+   */
+  removeMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<number>;
+}

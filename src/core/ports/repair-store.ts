@@ -1,0 +1,91 @@
+import type { Batch } from '../batch.js';
+import type { StoredSaleState } from '../sale.js';
+import type { StoredRequest } from './reconcile-store.js';
+import type { BucketRef } from './stock-store.js';
+
+/** How a bucket stands against the server that has it. */
+export interface BucketStanding {
+  /** Null: not loaded. */
+  readonly state: StoredSaleState | null;
+  /** 0 when it is not loaded. */
+  readonly epoch: number;
+  /**
+   * Whether the server is the one that the bucket was loaded or rebuilt on. A restart or a fail-over makes it another,
+   * which may have lost the last writes.
+   */
+  readonly stamped: boolean;
+}
+
+/** What a rebuilt bucket begins with; its requests and buyers were staged before. Times in Unix ms. */
+export interface RebuiltBucket {
+  readonly unitsLeft: number;
+  readonly epoch: number;
+  readonly state: Exclude<StoredSaleState, 'repair'>;
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  readonly limitPerBuyer: number;
+  /** That the sale has from now on. */
+  readonly buckets: number;
+}
+
+/**
+ * Rebuilds buckets that may have lost data. Everything after `shut` carries its token: a late command of a repair that
+ * another one has taken over, or that began on another server, does nothing (protocol rule 10).
+ */
+export interface RepairStore {
+  /**
+   * In order.
+   * @throws OperationalError redis
+   * Source: lua/standing-1.lua
+   */
+  standing(refs: readonly BucketRef[]): Promise<BucketStanding[]>;
+
+  /**
+   * Shuts the bucket: nobody buys, nothing settles or is released, and what an earlier repair staged is gone.
+   * @param token random; names this repair
+   * @param leaseMs how long another repair keeps its hands off; every later call of this one renews it
+   * @param seenEpoch the epoch in which the need was seen; absent: in any. A keeper that stood still in between would
+   *   else shut a sale that another one has repaired
+   * @returns `busy` while another repair has its lease, `moved` when the bucket is of another epoch
+   * @throws OperationalError redis
+   * Source: lua/shut-3.lua
+   */
+  shut(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'>;
+
+  /**
+   * Requests of the bucket that have units, `held` or `ordered`, in pages; one may come twice. Nothing moves while it is shut.
+   * @throws OperationalError redis
+   */
+  requestsWithUnits(ref: BucketRef): AsyncIterable<readonly StoredRequest[]>;
+
+  /**
+   * Adds entries to the new books; one that was staged before stays as it is. Buyers are counted from them. With none it
+   * only renews the lease.
+   * @returns `superseded` when the token is not that of the bucket any more; nothing was staged
+   * @throws OperationalError redis; some may be staged, so call again with all
+   * Source: lua/stage-3.lua
+   */
+  stage(ref: BucketRef, token: string, entries: readonly StoredRequest[]): Promise<'staged' | 'superseded'>;
+
+  /**
+   * The bodies of the batches in `pending` that have one.
+   * @throws OperationalError redis
+   */
+  pendingBodies(ref: BucketRef): Promise<string[]>;
+
+  /**
+   * Gives a batch its marker in a bucket that holds units of it, if it has none there: what a re-drive or a replay sends.
+   * @param isPending whether it is put into `pending` there as well, as if it were deducted now
+   * @throws OperationalError redis
+   * Source: lua/remember-3.lua
+   */
+  remember(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'>;
+
+  /**
+   * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the
+   * repair: all at once. Transfers of earlier epochs are forgotten: the new stock counts their units.
+   * @throws OperationalError redis; it may have been done
+   * Source: lua/reopen-7.lua
+   */
+  reopen(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'>;
+}

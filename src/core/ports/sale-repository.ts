@@ -1,0 +1,40 @@
+import type { NewSale, Sale, SaleState } from '../sale.js';
+
+/** Who is said to have done what no person asked for. */
+export const SYSTEM_ACTOR = 'system';
+
+export interface SaleFilter {
+  readonly states?: readonly SaleState[];
+  readonly max: number;
+  readonly order?: 'newest' | 'closed_last';
+}
+
+/**
+ * The sales as their owner keeps them, in MySQL. Every change leaves a row in the audit log, in the same transaction:
+ * who, what, the sale before and after.
+ */
+export interface SaleRepository {
+  /**
+   * @param actor who asked for it; `system` when no person did
+   * @throws OperationalError mysql
+   */
+  create(sale: NewSale, actor?: string): Promise<Sale>;
+
+  /** @throws OperationalError mysql */
+  find(saleId: string): Promise<Sale | null>;
+
+  /**
+   * Sales, newest first; or, by the end of their window, those first that end last.
+   * @throws OperationalError mysql
+   */
+  list(filter: SaleFilter): Promise<Sale[]>;
+
+  /**
+   * Moves a sale to `to` if it stands in a state that may go there (SALE_TRANSITIONS), or is there already.
+   * A repeat is audited too, since its caller brings the ledger into step once more; a refused move is not.
+   * @param actor who asked for it; `system` when no person did
+   * @returns the sale as it now is and whether it is in `to`; null when there is no such sale
+   * @throws OperationalError mysql
+   */
+  move(saleId: string, to: SaleState, actor?: string): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
+}

@@ -1,0 +1,151 @@
+import type { Batch, BatchRef } from '../batch.js';
+import type { StoreAnswer, RequestEntry } from '../outcome.js';
+import type { Purchase } from '../purchase.js';
+import type { StoredSaleState, Sale } from '../sale.js';
+
+/** One slice of a sale's stock. */
+export interface BucketRef {
+  readonly saleId: string;
+  readonly bucket: number;
+}
+
+/** The bucket that some buyers belong to, and how many the sale has. */
+export interface HomeBucket extends BucketRef {
+  readonly buckets: number;
+}
+
+/**
+ * A bucket that is asked about. With the number of buckets that its sale has as the caller knows it, one that was scattered
+ * since answers like one in repair: its buyers may belong elsewhere. Without it that is not compared.
+ */
+export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
+
+export interface PrecheckVerdict {
+  /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */
+  readonly epoch: number;
+  /** Units left in the bucket before any purchase of this call; null while the sale does not sell (not loaded, in repair, paused, over, before its window). */
+  readonly unitsLeft: number | null;
+  /** Buckets that the sale has; null when the ledger does not say. */
+  readonly buckets: number | null;
+  /** One entry per purchase, in order; null: nothing speaks against it. */
+  readonly answers: readonly (PurchaseAnswer | null)[];
+}
+
+/** `outcome_unknown`: units are held, but a fail-over could still undo that. No script says so, only the replica barrier. */
+export type PurchaseAnswer = StoreAnswer | { readonly outcome: 'outcome_unknown' };
+
+export type DeductVerdict =
+  | { readonly outcome: 'deducted' | 'already_deducted' }
+  /** At least one purchase was refused, so nothing was taken. One entry per purchase; null: not to blame. */
+  | { readonly outcome: 'refused'; readonly answers: readonly (PurchaseAnswer | null)[] }
+  /** `decide` was faster: this batch will never be deducted. */
+  | { readonly outcome: 'aborted' }
+  /** The batch was formed in another epoch of the sale, or the sale is not loaded, in repair or in need of it. Nothing was taken. */
+  | { readonly outcome: 'stale_epoch' | 'not_warmed' }
+  /** The marker says that a later epoch took the units over: the orders will come, but no 202 was given. */
+  | { readonly outcome: 'claimed' }
+  /** The units are taken, but too few replicas know: a fail-over could undo it, so nobody may hear yes. */
+  | { readonly outcome: 'unreplicated' }
+  | { readonly outcome: 'outcome_unknown' };
+
+/**
+ * - `deducted`, `aborted`, `claimed`: what the marker says, the same for ever
+ * - `outlived`: there is no marker, and the sale was rebuilt since the batch was formed: it may have been deducted, and
+ *   its marker lost. It is to be committed; whoever records it claims its units in the present epoch (protocol rule 11)
+ * - `unreplicated`: `deducted`, but too few replicas know
+ * - `no_answer`: there is no marker and the ledger may not write one (sale missing, in repair or in need of it)
+ * - `outcome_unknown`: Redis did not answer
+ */
+export type DecideVerdict =
+  'deducted' | 'aborted' | 'claimed' | 'outlived' | 'unreplicated' | 'no_answer' | 'outcome_unknown';
+
+/** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost it. */
+export type RequestLook = RequestEntry | null | 'unsure';
+
+export interface StoredSale {
+  readonly state: StoredSaleState;
+  readonly epoch: number;
+  readonly unitsLeft: number;
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  /** Redis time of the answer, Unix ms. */
+  readonly nowMs: number;
+}
+
+/** The stock of a sale, bucket by bucket, as buyers see it. No key, script or connection crosses this line. */
+export interface StockStore {
+  /**
+   * Looks at a batch-to-be without changing anything, so that a refusal costs no half message. Purchases count in
+   * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
+   * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`, which speaks of this
+   * bucket only: where the sale has others, it is no word for a buyer yet (src/purchase/place-among-buckets.ts).
+   * @throws OperationalError redis; nothing was changed
+   * Source: lua/precheck-4.lua; protocol rule 4
+   */
+  precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict>;
+
+  /**
+   * Takes the units of the whole batch or none, and leaves its marker. Sent once: a lost reply is
+   * `outcome_unknown`, so ask `decide`. Never throws.
+   * Source: lua/deduct-6.lua; protocol rules 1, 2 and 9
+   */
+  deduct(batch: Batch): Promise<DeductVerdict>;
+
+  /**
+   * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. Never throws.
+   * Source: lua/decide-2.lua; protocol rules 1 and 2
+   */
+  decide(ref: BatchRef): Promise<DecideVerdict>;
+
+  /**
+   * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was scattered:
+   * ask the book.
+   * @throws OperationalError redis
+   * Source: lua/look-2.lua; protocol rule 9
+   */
+  findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook>;
+
+  /**
+   * Every key (`userId/requestId`) that ever took units in this bucket, in chunks; at most the units ever sold.
+   * Lets a process answer `sold_out` from memory without refusing a buyer who asks again for what is already his.
+   * @throws OperationalError redis
+   */
+  acceptedKeys(ref: BucketRef): AsyncIterable<readonly string[]>;
+
+  /**
+   * How many keys `acceptedKeys` would give.
+   * @throws OperationalError redis
+   */
+  acceptedCount(ref: BucketRef): Promise<number>;
+
+  /**
+   * State and stock of one bucket, or null when it is not loaded, or its sale was scattered.
+   * @throws OperationalError redis
+   */
+  readSale(ref: AskedBucket): Promise<StoredSale | null>;
+}
+
+/**
+ * - `gated`: every bucket is in that state now
+ * - `not_warmed`: a bucket is not loaded
+ * - `repairing`: the books are being rebuilt
+ * - `closed`: the sale is over for good; a late `open` changes nothing
+ */
+export type GateOutcome = 'gated' | 'not_warmed' | 'repairing' | 'closed';
+
+/** What the owner of a sale does to its ledger. */
+export interface SaleStore {
+  /**
+   * Loads a sale: stock, limits, window, epoch. Never overwrites one that is loaded (`already_warm`).
+   * @throws OperationalError redis
+   * Source: lua/warm-2.lua
+   */
+  warm(sale: Sale): Promise<'warmed' | 'already_warm'>;
+
+  /**
+   * Opens, pauses or closes every bucket. Safe to repeat.
+   * @throws OperationalError redis
+   * Source: lua/gate-1.lua
+   */
+  gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome>;
+}

@@ -1,0 +1,57 @@
+import type { BucketTransfers, UnitTransfer } from '../unit-transfer.js';
+import type { BucketRef } from './stock-store.js';
+
+/** One bucket in one moment. */
+export interface BucketLook extends BucketTransfers {
+  readonly epoch: number;
+  readonly unitsLeft: number;
+}
+
+/**
+ * - `lent`: these units have left the bucket; those of a transfer that is still open are named again, and no others leave
+ * - `empty`: it has none
+ * - `shut`: it is not loaded, in repair or in need of it, or of another epoch; nothing was changed
+ */
+export type Lent =
+  { readonly outcome: 'lent'; readonly seq: number; readonly units: number } | { readonly outcome: 'empty' | 'shut' };
+
+/** `already_borrowed`: this transfer, or a later one of the pair, has arrived before. */
+export type Borrowed =
+  { readonly outcome: 'borrowed' | 'already_borrowed'; readonly unitsLeft: number } | { readonly outcome: 'shut' };
+
+/**
+ * Units that move between the buckets of a sale, in three steps, each in one bucket: `lend` takes them out and remembers
+ * them, `borrow` puts them in, `confirm` lets the lender forget them. Whoever finds an open transfer may finish it; a step
+ * that is repeated or comes late changes nothing, and neither does one of another epoch.
+ */
+export interface TransferStore {
+  /**
+   * @param buckets of the sale
+   * @returns null when the bucket cannot be trusted: not loaded, in repair or in need of it
+   * @throws OperationalError redis
+   * Source: lua/survey-3.lua
+   */
+  survey(ref: BucketRef, buckets: number): Promise<BucketLook | null>;
+
+  /**
+   * Takes half of what the bucket has out of it, rounded up, and `least` where that is more and there are so many.
+   * @param least units, from 1
+   * @throws OperationalError redis; it may have been done: ask again, or leave it to whoever finds it
+   * Source: lua/lend-3.lua
+   */
+  lend(from: BucketRef, to: number, epoch: number, least: number): Promise<Lent>;
+
+  /**
+   * Puts the units of a transfer into the bucket that they were lent to, once.
+   * @throws OperationalError redis; it may have been done, so call again
+   * Source: lua/borrow-3.lua
+   */
+  borrow(saleId: string, transfer: UnitTransfer, epoch: number): Promise<Borrowed>;
+
+  /**
+   * Tells the lender that the units have arrived. Only after `borrow` has said so.
+   * @throws OperationalError redis; it may have been done, so call again
+   * Source: lua/confirm-2.lua
+   */
+  confirm(saleId: string, transfer: UnitTransfer, epoch: number): Promise<'confirmed' | 'already_confirmed' | 'shut'>;
+}

@@ -1,0 +1,11 @@
+import type { IncomingMessage } from 'node:http';
+import type { Endpoint } from '../admission/endpoint.js';
+import type { Caller } from '../admission/caller.js';
+import type { HttpServices } from './services.js';
+
+/** A request as the layers of the entry see it. */
+export const callerOf = (
+  req: IncomingMessage,
+  endpoint: Endpoint,
+  { addressOf }: Pick<HttpServices, 'addressOf'>,
+): Caller => ({ endpoint, address: addressOf(req), agent: req.headers['user-agent'] ?? '' });

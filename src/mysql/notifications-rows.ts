@@ -1,0 +1,20 @@
+import type { OrderNotifications } from '../core/order-notifications.js';
+import type { NotificationsRows } from '../core/ports/notifications-rows.js';
+import type { OrderRow } from './order-rows.js';
+import type { MysqlPool } from './pool.js';
+
+/** How orders stand, in MySQL: by primary key. */
+export function createNotificationsRows(pool: MysqlPool): NotificationsRows {
+  return {
+    async notificationsOf(orderIds): Promise<OrderNotifications[]> {
+      if (orderIds.length === 0) return [];
+      const rows = await pool.query<Pick<OrderRow, 'id' | 'user_id' | 'request_id' | 'state' | 'reason'>>(
+        'SELECT id, user_id, request_id, state, reason FROM orders WHERE id IN (?)',
+        [orderIds],
+      );
+      return rows.map(({ id: orderId, user_id: userId, request_id: requestId, state, reason }) => {
+        return { userId, requestId, orderId, state, reason };
+      });
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import { decodeOrderEvents } from '../core/order-event.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
+import type { NotificationsRows } from '../core/ports/notifications-rows.js';
+import type { PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
+import type { Consumed } from './consume.js';
+
+export interface NotifyBuyersPorts {
+  readonly orders: NotificationsRows;
+  readonly sender: PurchaseNotificationsSender;
+  readonly metrics: Pick<KeeperMetrics, 'notificationsSent'>;
+}
+
+/** Orders in one message: some tens of kB for every api that listens. */
+const ORDERS_PER_MESSAGE = 500;
+
+/**
+ * Tells buyers who wait how their orders stand, through whichever api they wait at. Of a sale that nobody waits for it
+ * asks only that. The rows decide, not the event: one that comes twice, or late, tells the same again.
+ */
+export function notifyBuyers({ orders, sender, metrics }: NotifyBuyersPorts) {
+  return async (body: string): Promise<Consumed> => {
+    const decoded = decodeOrderEvents(body);
+    if (decoded.outcome !== 'decoded') return decoded;
+    const bySale = new Map<string, Set<string>>();
+    for (const { saleId, orders: orderIds } of decoded.events) {
+      const known = bySale.get(saleId) ?? new Set();
+      bySale.set(saleId, known);
+      for (const orderId of orderIds) known.add(orderId);
+    }
+    for (const [saleId, known] of bySale) {
+      if (!(await sender.hasListeners(saleId))) continue;
+      const orderIds = [...known];
+      for (let from = 0; from < orderIds.length; from += ORDERS_PER_MESSAGE) {
+        const news = await orders.notificationsOf(orderIds.slice(from, from + ORDERS_PER_MESSAGE));
+        if (news.length > 0) await sender.send(saleId, news);
+        metrics.notificationsSent(news.length);
+      }
+    }
+    return { outcome: 'done' };
+  };
+}

@@ -1,0 +1,136 @@
+import { OperationalError } from '../../core/errors.js';
+import type {
+  DeadLetterRepository,
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterSummary,
+  StoredDeadLetter,
+} from '../../core/ports/dead-letter-repository.js';
+import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
+import type { ReplayAnswer, ReplayOptions } from './replay-answer.js';
+import { replayDeadLetter, type ReplayPorts } from './replay-dead-letter.js';
+
+export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
+  readonly deadLetters: Omit<DeadLetterRepository, 'park'>;
+  readonly store: ReplayPorts['store'] & DiscardPorts['store'];
+  readonly repository: ReplayPorts['repository'] & DiscardPorts['repository'];
+}
+
+/** How many letters are worked on, and how fast. */
+export interface Pace {
+  /** Letters begun in a second, at most. */
+  readonly perSecond: number;
+  /** Letters under way at once, at most. */
+  readonly inFlightMax: number;
+}
+
+/** What became of one letter of many; `fault` when a dependency failed at it, so that it stays as it was. */
+export type DeadLetterResult =
+  | { readonly deadLetterId: string; readonly answer: ReplayAnswer | DiscardAnswer }
+  | { readonly deadLetterId: string; readonly fault: OperationalError };
+
+/** Letters read in one page. */
+const PAGE = 200;
+
+/** What an operator does with dead letters: looks at them, replays them, gives them up; one by one or many. */
+export class DeadLetterAdmin {
+  readonly #ports: DeadLetterAdminPorts;
+
+  constructor(ports: DeadLetterAdminPorts) {
+    this.#ports = ports;
+  }
+
+  /** @throws OperationalError mysql */
+  list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]> {
+    return this.#ports.deadLetters.list(filter, page);
+  }
+
+  /** @throws OperationalError mysql */
+  count(filter: DeadLetterFilter): Promise<number> {
+    return this.#ports.deadLetters.count(filter);
+  }
+
+  /** @throws OperationalError mysql */
+  find(deadLetterId: string): Promise<StoredDeadLetter | null> {
+    return this.#ports.deadLetters.find(deadLetterId);
+  }
+
+  /** @throws OperationalError; the letter is still `parked` */
+  replay(deadLetterId: string, options: ReplayOptions): Promise<ReplayAnswer> {
+    return replayDeadLetter(deadLetterId, this.#ports, options);
+  }
+
+  /** @throws OperationalError; the letter is still `parked` */
+  discard(deadLetterId: string, actor: string): Promise<DiscardAnswer> {
+    return discardDeadLetter(deadLetterId, this.#ports, { actor });
+  }
+
+  /** Every letter that matches, oldest first, at most `max`. @throws OperationalError mysql */
+  async *matching(filter: DeadLetterFilter, max: number, behindId?: string): AsyncGenerator<DeadLetterSummary> {
+    let left = max;
+    let afterId = behindId;
+    while (left > 0) {
+      const after = afterId === undefined ? {} : { afterId };
+      const page = await this.#ports.deadLetters.list(filter, { ...after, max: Math.min(PAGE, left) });
+      yield* page;
+      afterId = page.at(-1)?.deadLetterId;
+      left -= page.length;
+      if (page.length < PAGE || afterId === undefined) return;
+    }
+  }
+
+  /**
+   * The parked letters that match: first those whose replay was begun and has not ended, since an earlier run that was
+   * stopped left them half way; then the others. @throws OperationalError mysql
+   */
+  async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
+    let left = max;
+    for (const replayBegun of [true, false]) {
+      for await (const deadLetter of this.matching({ ...filter, state: 'parked', replayBegun }, left)) {
+        left--;
+        yield deadLetter;
+      }
+    }
+  }
+
+  /**
+   * Works through letters at a pace. After a fault of a dependency no new letter is begun; those under way come to
+   * their end. The same when `signal` aborts.
+   * @param onResult told of each letter as it ends
+   * @throws OperationalError mysql when the letters could not be read
+   */
+  async workThrough(
+    deadLetterIds: AsyncIterable<string> | Iterable<string>,
+    work: (deadLetterId: string) => Promise<ReplayAnswer | DiscardAnswer>,
+    { perSecond, inFlightMax }: Pace,
+    onResult: (result: DeadLetterResult) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#ports;
+    const underWay = new Set<Promise<void>>();
+    let failed = false;
+    let nextMs = clock.nowMs();
+    const one = async (deadLetterId: string): Promise<void> => {
+      try {
+        onResult({ deadLetterId, answer: await work(deadLetterId) });
+      } catch (fault) {
+        if (!(fault instanceof OperationalError)) throw fault;
+        failed = true;
+        onResult({ deadLetterId, fault });
+      }
+    };
+    try {
+      for await (const deadLetterId of deadLetterIds) {
+        if (underWay.size >= inFlightMax) await Promise.race(underWay);
+        const waitMs = nextMs - clock.nowMs();
+        if (waitMs > 0) await clock.sleep(waitMs, signal);
+        if (failed || signal.aborted) break;
+        nextMs = Math.max(nextMs, clock.nowMs()) + 1000 / perSecond;
+        const running: Promise<void> = one(deadLetterId).finally(() => underWay.delete(running));
+        underWay.add(running);
+      }
+    } finally {
+      await Promise.all(underWay);
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import { decodeBatch } from '../../core/batch.js';
+import type { DeadLetterRepository, DeadLetterState } from '../../core/ports/dead-letter-repository.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
+
+export interface DiscardPorts extends FailPorts {
+  readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>;
+  readonly store: Pick<BatchStore, 'settle'>;
+}
+
+export interface DiscardOptions {
+  /** Who asked for it; stands in the audit log. */
+  readonly actor: string;
+}
+
+/**
+ * - `discarded`: every purchase of the batch has a row now; the new ones are `failed`, their units are on their way back
+ * - `contended`: others write the same rows, or no order ids can be had; nothing was changed, ask again
+ * - `already_closed`: the letter was replayed or discarded before
+ */
+export type DiscardAnswer =
+  | { readonly outcome: 'discarded'; readonly note: string }
+  | { readonly outcome: 'contended' }
+  | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
+  | { readonly outcome: 'not_found' };
+
+/**
+ * Gives a parked batch up: each purchase without a row gets one that is `failed/discarded`, with the promise of its
+ * release in the same transaction (protocol rule 7). Whoever has a row keeps it. A worker that records the batch at the
+ * same moment is harmless: the unique key of the row decides for each purchase. Rows are written even where the ledger
+ * knows of no units: the message was committed, so somebody may have heard 202, and that must not end in silence.
+ * Safe to repeat.
+ * @throws OperationalError; the letter is still `parked` and may be discarded again
+ */
+export async function discardDeadLetter(
+  deadLetterId: string,
+  ports: DiscardPorts,
+  options: DiscardOptions,
+): Promise<DiscardAnswer> {
+  const { deadLetters } = ports;
+  const deadLetter = await deadLetters.find(deadLetterId);
+  if (deadLetter === null) return { outcome: 'not_found' };
+  if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
+  const close = async (note: string): Promise<DiscardAnswer> => {
+    const moved = await deadLetters.close(deadLetterId, options.actor, 'discarded', note);
+    if (moved === 'done') return { outcome: 'discarded', note };
+    const now = await deadLetters.find(deadLetterId); // somebody else was faster
+    return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
+  };
+  const decoded = decodeBatch(deadLetter.body);
+  if (decoded.outcome !== 'decoded') return close('no batch: there is nothing to give back');
+  const { batch } = decoded;
+  const written = await failPurchases(batch, 'discarded', ports);
+  if (written === 'contended') return { outcome: written };
+  if (written === 'unknown_sale') return close(`there is no sale ${batch.saleId}: no rows were written`);
+  // Out of `pending`, where an unfinished replay may have put it; live rows found before keep their units.
+  await ports.store.settle([{ batch, orders: written.live }]);
+  return close(`${written.failed} failed, ${written.kept} had a row before`);
+}

@@ -1,0 +1,237 @@
+import { randomBytes } from 'node:crypto';
+import { OperationalError } from '../../core/errors.js';
+import type { FindingKind, SaleFinding } from '../../core/sale-finding.js';
+import type { Sale } from '../../core/sale.js';
+import type { CompensationJob, JobFilter, JobPage, Retried } from '../../core/ports/compensation-repository.js';
+import type { ReconcileRun, ReconcileRuns, RunOutcome, SaleLease } from '../../core/ports/reconcile-runs.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import { compareSale, type CompareLimits } from './compare-sale.js';
+import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
+import { jobsOf } from './jobs-of.js';
+import { RunTally, type SaleResult } from './run-tally.js';
+
+export interface ReconcileAdminPorts extends CompensatePorts {
+  readonly runs: ReconcileRuns;
+  readonly sales: Pick<SaleRepository, 'list'>;
+}
+
+export type ReconcileOptions = CompareLimits & CompensateOptions;
+
+export interface ReconcileRequest {
+  /** Absent: every sale that is warm, open, paused or closed recently. */
+  readonly saleId?: string;
+  /** Makes jobs of what was found. */
+  readonly apply: boolean;
+  /** How long the jobs are worked off and followed, ms; 0 leaves them to the keeper. */
+  readonly waitMs: number;
+  /** Who asked for it; stands in the audit log. */
+  readonly actor: string;
+  /** Ends the wait early, and begins no further sale. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ReconcileResult {
+  readonly runId: string;
+  /** `match` also when everything that was found is mended. */
+  readonly outcome: RunOutcome;
+  readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
+  readonly salesCompared: number;
+  /** Sales that somebody else reconciles right now. */
+  readonly salesTaken: number;
+  /** Sales that could not be compared, because a part of the system failed. */
+  readonly salesFailed: number;
+}
+
+/** `not_retryable`: its end is written down for good, in the row of its purchase. */
+export type JobRetried = Retried | 'not_retryable';
+
+/** More sales at once are no use of this system. */
+const SALES_MAX = 10_000;
+/** What a sale had under way when it closed has ended by then, and its markers are removed. */
+const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
+/** The right to a sale, kept from page to page. */
+const SALE_LEASE_MS = 60_000;
+const FOLLOW_EVERY_MS = 200;
+const JOBS_PAGE = 500;
+/** When so many sales in a row could not be compared, it is an outage, and the others would only meet it too. */
+const FAILURES_IN_A_ROW_MAX = 3;
+
+/** Somebody else reconciles the sale: we were too slow to keep our right to it. */
+class LeaseLost extends Error {
+  readonly lease: Extract<SaleLease, { readonly outcome: 'taken' }>;
+
+  constructor(lease: Extract<SaleLease, { readonly outcome: 'taken' }>) {
+    super('somebody else reconciles the sale now');
+    this.lease = lease;
+  }
+}
+
+/** Compares the books of sales, makes jobs of what it finds, and shows what became of them. */
+export class ReconcileAdmin {
+  readonly #ports: ReconcileAdminPorts;
+  readonly #options: ReconcileOptions;
+
+  constructor(ports: ReconcileAdminPorts, options: ReconcileOptions) {
+    this.#ports = ports;
+    this.#options = options;
+  }
+
+  /**
+   * @param onSale told of each sale as it ends
+   * @throws OperationalError when the one sale that was asked for, or the system as a whole, cannot be compared; the run
+   *   is noted as `failed`
+   */
+  async run(
+    request: ReconcileRequest,
+    onSale: (result: SaleResult) => void = () => undefined,
+  ): Promise<ReconcileResult> {
+    const { runs } = this.#ports;
+    const { saleId = null, apply: applied, actor } = request;
+    const runId = await runs.begin({ saleId, applied, actor });
+    const tally = new RunTally();
+    try {
+      const ids = saleId === null ? await this.#recentSales() : [saleId];
+      for (const id of ids) {
+        if (request.signal?.aborted === true) break;
+        const result = await this.#trySale(id, request);
+        if (result.outcome === 'failed' && (saleId !== null || tally.failedInARow + 1 >= FAILURES_IN_A_ROW_MAX)) {
+          throw result.error;
+        }
+        tally.add(result);
+        onSale(result);
+      }
+      tally.wanted = ids.length;
+    } catch (error) {
+      if (error instanceof OperationalError) await this.#endAsFailed(runId, tally);
+      throw error;
+    }
+    const { outcome, figures, findings, counts, salesCompared, salesTaken, salesFailed } = tally;
+    await runs.end(runId, { outcome, figures, findings });
+    return { runId, outcome, counts, salesCompared, salesTaken, salesFailed };
+  }
+
+  /** Works off jobs that are due. @returns how many; @throws OperationalError mysql */
+  compensate(actor: string, saleId?: string): Promise<number> {
+    return compensate(this.#ports, this.#options, actor, saleId);
+  }
+
+  /** @throws OperationalError mysql */
+  jobs(filter: JobFilter, page: JobPage): Promise<CompensationJob[]> {
+    return this.#ports.jobs.list(filter, page);
+  }
+
+  /** @throws OperationalError mysql */
+  findJob(jobId: string): Promise<CompensationJob | null> {
+    return this.#ports.jobs.find(jobId);
+  }
+
+  /** @throws OperationalError mysql */
+  jobCounts(): ReturnType<CompensatePorts['jobs']['counts']> {
+    return this.#ports.jobs.counts();
+  }
+
+  /**
+   * Gives a job a new run of attempts; not one whose purchase was given up: its row says so for good.
+   * @throws OperationalError mysql
+   */
+  async retry(jobId: string, actor: string): Promise<JobRetried> {
+    const { jobs, repository } = this.#ports;
+    const job = await jobs.find(jobId);
+    if (job?.kind === 'leak' && job.state === 'failed_final' && job.userId !== null && job.requestId !== null) {
+      const [row] = await repository.rowsOf(job.saleId, [{ userId: job.userId, requestId: job.requestId }]);
+      if (row?.reason === 'compensation_failed') return 'not_retryable';
+    }
+    return jobs.retry(jobId, actor);
+  }
+
+  /** Removes the records of runs that began longer ago. @returns how many; @throws OperationalError mysql */
+  removeOldRuns(keepMs: number, max: number): Promise<number> {
+    return this.#ports.runs.removeOld(keepMs, max);
+  }
+
+  /** @throws OperationalError mysql */
+  runs(filter: { readonly saleId?: string }, max: number): Promise<ReconcileRun[]> {
+    return this.#ports.runs.list(filter, max);
+  }
+
+  async #recentSales(): Promise<string[]> {
+    const { sales, clock } = this.#ports;
+    const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
+    const closed = await sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
+    const recently = closed.filter(({ closesAtMs }) => closesAtMs >= clock.nowMs() - CLOSED_RECENTLY_MS);
+    return [...live, ...recently].map(({ saleId }) => saleId);
+  }
+
+  async #trySale(saleId: string, request: ReconcileRequest): Promise<SaleResult> {
+    try {
+      return await this.#runSale(saleId, request);
+    } catch (error) {
+      if (error instanceof LeaseLost) return { ...error.lease, saleId };
+      if (!(error instanceof OperationalError)) throw error;
+      this.#ports.log.warn({ saleId, error: error.message }, 'a sale was not compared, a part of the system failed');
+      return { outcome: 'failed', saleId, error };
+    }
+  }
+
+  async #runSale(saleId: string, request: ReconcileRequest): Promise<SaleResult> {
+    const { runs, repository } = this.#ports;
+    const sale = await repository.findSale(saleId);
+    if (sale === null) return { outcome: 'not_found', saleId };
+    const owner = `${request.actor.slice(0, 64)}-${randomBytes(6).toString('hex')}`;
+    const takeLease = async (): Promise<void> => {
+      const lease = await runs.lease(saleId, owner, SALE_LEASE_MS);
+      if (lease.outcome === 'taken') throw new LeaseLost(lease);
+    };
+    await takeLease();
+    try {
+      const report = await compareSale(sale, this.#ports, this.#options, takeLease);
+      const jobs = request.apply ? await this.#apply(sale, report.findings, request, takeLease) : [];
+      return { outcome: 'compared', report, jobs };
+    } finally {
+      await runs.free(saleId, owner);
+    }
+  }
+
+  async #apply(
+    sale: Sale,
+    findings: readonly SaleFinding[],
+    { actor, waitMs, signal }: ReconcileRequest,
+    keepLease: () => Promise<void>,
+  ): Promise<CompensationJob[]> {
+    const { jobs, clock } = this.#ports;
+    const { saleId } = sale;
+    const wanted = jobsOf(sale, findings);
+    if (wanted.length === 0) return [];
+    await jobs.add(wanted, actor);
+    const deadlineMs = clock.nowMs() + waitMs;
+    while (clock.nowMs() < deadlineMs && signal?.aborted !== true) {
+      await this.compensate(actor, saleId);
+      await keepLease();
+      if ((await jobs.list({ saleId, state: 'pending' }, { max: 1 })).length === 0) break;
+      await clock.sleep(FOLLOW_EVERY_MS, signal);
+    }
+    const names = new Set(wanted.map(({ kind, subject }) => `${kind} ${subject}`));
+    return (await this.#allJobs(saleId)).filter(({ kind, subject }) => names.has(`${kind} ${subject}`));
+  }
+
+  async #allJobs(saleId: string): Promise<CompensationJob[]> {
+    const all: CompensationJob[] = [];
+    for (;;) {
+      const last = all.at(-1)?.jobId;
+      const after = last === undefined ? {} : { afterId: last };
+      const page = await this.#ports.jobs.list({ saleId }, { ...after, max: JOBS_PAGE });
+      all.push(...page);
+      if (page.length < JOBS_PAGE) return all;
+    }
+  }
+
+  /** The fault that ended the run may keep this from being written too; then the run stays without an end. */
+  async #endAsFailed(runId: string, tally: RunTally): Promise<void> {
+    try {
+      await this.#ports.runs.end(runId, { outcome: 'failed', figures: tally.figures, findings: tally.findings });
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
+      this.#ports.log.warn({ runId, error: error.message }, 'the end of a reconcile run was not noted');
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import type { Batch } from '../../core/batch.js';
+import { isLive } from '../../core/order.js';
+import { purchaseKey } from '../../core/purchase.js';
+import { homeBucket, unitsOfBucket, type Sale } from '../../core/sale.js';
+import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
+import type { StoredRequest } from '../../core/ports/reconcile-store.js';
+
+/**
+ * The books of a sale as they are to be, and what of them is still to be staged. Rows come first: they are what was
+ * sold. What has no row keeps its units only where it fits the stock and the limit that the rows leave. The batch of a
+ * held one that does not fit has to claim its units, and hears then that they are lost; an order that MySQL lost and that
+ * does not fit has no trace but what is told of it.
+ */
+export class RebuiltRequests {
+  readonly #sale: Sale;
+  /** Every key that has its place, so at most the units ever sold. */
+  readonly #placed = new Map<string, 'row' | 'unrecorded'>();
+  readonly #unitsOfBuyers = new Map<string, number>();
+  #unitsPlaced = 0;
+  #unstaged: StoredRequest[][];
+  rows = 0;
+  held = 0;
+  /** Orders without a row that keep their entry and their units. */
+  ordersLost = 0;
+  /** Orders without a row that do not. */
+  readonly withoutRoom: StoredRequest[] = [];
+
+  constructor(sale: Sale) {
+    this.#sale = sale;
+    this.#unstaged = Array.from({ length: sale.buckets }, () => []);
+  }
+
+  addRows(rows: readonly AgedOrder[]): void {
+    for (const { userId, requestId, orderId, quantity, state } of rows) {
+      const key = purchaseKey({ userId, requestId });
+      if (this.#placed.has(key)) continue;
+      this.rows++;
+      this.#placed.set(key, 'row');
+      this.#place(key, userId, { state: isLive(state) ? 'ordered' : 'released', orderId, quantity });
+    }
+  }
+
+  /** Requests that Redis still had with units; those that have a row are known. */
+  addUnrecorded(requests: readonly StoredRequest[]): void {
+    for (const [key, entry] of requests) this.#keep(key, entry);
+  }
+
+  /** @returns whether a purchase of it has no row, so that its message is still wanted */
+  addParked({ batchId, purchases }: Batch): boolean {
+    let isWanted = false;
+    for (const purchase of purchases) {
+      const key = purchaseKey(purchase);
+      if (this.#placed.get(key) === 'row') continue;
+      isWanted = true;
+      this.#keep(key, { state: 'held', batchId, quantity: purchase.quantity });
+    }
+    return isWanted;
+  }
+
+  /** Buckets of those purchases of a batch that have units and no row. */
+  homesOfHeld({ purchases }: Batch): Set<number> {
+    const held = purchases.filter((purchase) => this.#placed.get(purchaseKey(purchase)) === 'unrecorded');
+    return new Set(held.map(({ userId }) => homeBucket(userId, this.#sale.buckets)));
+  }
+
+  /** What is to be staged since the last call, bucket by bucket. */
+  takeUnstaged(): readonly (readonly StoredRequest[])[] {
+    const taken = this.#unstaged;
+    this.#unstaged = taken.map(() => []);
+    return taken;
+  }
+
+  /**
+   * What is left of the whole stock, in even shares: which bucket had how much before, and what was on its way between two,
+   * counts no more. Never below 0, whatever went wrong before.
+   */
+  get unitsLeft(): readonly number[] {
+    const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };
+    return Array.from({ length: rest.buckets }, (_, bucket) => unitsOfBucket(rest, bucket));
+  }
+
+  get #left(): number {
+    return this.#sale.stock - this.#unitsPlaced;
+  }
+
+  #keep(key: string, entry: StoredRequest[1]): void {
+    if (entry.state === 'released' || this.#placed.has(key)) return;
+    const userId = key.slice(0, key.indexOf('/'));
+    const units = (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity;
+    const fits = entry.quantity <= this.#left && units <= this.#sale.limitPerBuyer;
+    if (!fits && entry.state === 'held') return;
+    this.#placed.set(key, 'unrecorded');
+    if (!fits) return void this.withoutRoom.push([key, entry]);
+    if (entry.state === 'held') this.held++;
+    else this.ordersLost++;
+    this.#place(key, userId, entry);
+  }
+
+  #place(key: string, userId: string, entry: StoredRequest[1]): void {
+    const bucket = homeBucket(userId, this.#sale.buckets);
+    this.#unstaged[bucket]?.push([key, entry]);
+    if (entry.state === 'released') return;
+    this.#unitsPlaced += entry.quantity;
+    this.#unitsOfBuyers.set(userId, (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity);
+  }
+}

@@ -1,0 +1,61 @@
+import { OperationalError } from '../../core/errors.js';
+import { repairNeedOf } from '../../core/repair-need.js';
+import type { Sale } from '../../core/sale.js';
+import type { NotResharded, Resharded } from '../../core/resharded.js';
+import type { SaleSnapshotCache } from '../../core/ports/sale-snapshot-cache.js';
+import { bucketRefsOf, repairSale, type RepairOptions, type RepairPorts } from './repair-sale.js';
+
+export interface ReshardPorts extends RepairPorts {
+  readonly cache: Pick<SaleSnapshotCache, 'forget'>;
+}
+
+export interface ReshardOrder {
+  /** Stands in the audit log. */
+  readonly actor: string;
+  /** That the sale is to have. */
+  readonly buckets: number;
+}
+
+/**
+ * Splits the stock of a sale that may be selling into more buckets. It is a repair that has lost nothing: shut, new epoch,
+ * books anew from the rows and from what is held, open. A death on the way leaves the sale shut; the repair of the keeper
+ * ends it then, with the buckets that MySQL has.
+ * @throws OperationalError; it may be scattered, or shut until the keeper has repaired it
+ */
+export async function reshardSale(
+  saleId: string,
+  { actor, buckets }: ReshardOrder,
+  ports: ReshardPorts,
+  options: RepairOptions,
+): Promise<Resharded> {
+  const sale = await ports.sales.find(saleId);
+  if (sale === null) return { outcome: 'not_found' };
+  const no = refusalOf(sale, buckets);
+  if (no !== null) return { outcome: no };
+  // Those that are yet to come too: if they are there at our turn, somebody was faster.
+  const standings = await ports.store.standing(bucketRefsOf({ ...sale, buckets }));
+  if (repairNeedOf(sale, standings.slice(0, sale.buckets)) !== null) return { outcome: 'in_repair' };
+  const seenEpochs = standings.map(({ epoch }) => epoch);
+  const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs });
+  if (end.outcome === 'busy') return { outcome: 'in_repair' };
+  if (end.outcome !== 'repaired') return { outcome: end.outcome };
+  await forgetSnapshot(saleId, ports);
+  const { epoch, unitsLeft, tookMs: shutMs } = end;
+  return { outcome: 'resharded', buckets, epoch, unitsLeft, shutMs };
+}
+
+function refusalOf(sale: Sale, buckets: number): NotResharded | null {
+  if (sale.state === 'draft' || sale.state === 'closed') return sale.state;
+  if (sale.buckets === buckets) return 'already_resharded';
+  return buckets > sale.buckets && buckets % sale.buckets === 0 ? null : 'not_a_multiple';
+}
+
+/** The scripts refuse who comes with the old one, so it costs a buyer a second try at most if this fails. */
+async function forgetSnapshot(saleId: string, { cache, log }: ReshardPorts): Promise<void> {
+  try {
+    await cache.forget(saleId);
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    log.warn({ saleId, error: error.message }, 'the card of a scattered sale stays in Redis until its life ends');
+  }
+}

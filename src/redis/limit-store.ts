@@ -1,0 +1,71 @@
+import { Bug } from '../core/errors.js';
+import { limitVerdict, type LimitSet, type LimitVerdict, type WindowFigures } from '../core/limits.js';
+import type { LimitAnswers, LimitStore, LimitCaller } from '../core/ports/limit-store.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { limitKeys } from './keys.js';
+import { asList } from './replies.js';
+
+/** Fields of the reply per visit: word, two per window, tokens. */
+const FIELDS = 6;
+
+/** What visits are counted in, for all processes together. */
+export function createLimitStore({ run }: Pick<RedisConnection, 'run'>): LimitStore {
+  return {
+    async take({ endpoint, limits, callers }): Promise<LimitAnswers> {
+      const keys = keysOf(endpoint, limits);
+      const reply = asList(await guarded('count visits', () => run('take', keys, argumentsOf(limits, callers))));
+      return readAnswers(reply, limits, callers);
+    },
+  };
+}
+
+/** Without a limit nothing is written to its keys. */
+function keysOf(endpoint: string, { ip, user }: LimitSet): string[] {
+  return [
+    limitKeys.bucket(endpoint),
+    ...limitKeys.window(endpoint, 'ip', ip?.windowMs ?? 0),
+    ...limitKeys.window(endpoint, 'user', user?.windowMs ?? 0),
+  ];
+}
+
+function argumentsOf(
+  { ip, user, global, subjectsMax }: LimitSet,
+  callers: readonly LimitCaller[],
+): (string | number)[] {
+  return [
+    JSON.stringify(callers.map(({ address, userId }) => [address ?? '', userId ?? ''])),
+    ...[ip?.limit ?? 0, ip?.windowMs ?? 0],
+    ...[user?.limit ?? 0, user?.windowMs ?? 0],
+    subjectsMax,
+    ...[global?.ratePerSecond ?? 0, global?.burst ?? 0],
+  ];
+}
+
+function readAnswers(reply: readonly unknown[], limits: LimitSet, callers: readonly LimitCaller[]): LimitAnswers {
+  const nowUs = Number(reply[0]);
+  let uncounted = 0;
+  const verdicts = callers.map(({ address, userId }, index) => {
+    const at = 1 + FIELDS * index;
+    const ip = readWindow(reply, at + 1);
+    const user = readWindow(reply, at + 3);
+    if (limits.ip !== null && address !== null && ip === null) uncounted++;
+    if (limits.user !== null && userId !== null && user === null) uncounted++;
+    return limitVerdict(limits, { nowUs, outcome: readWord(reply[at]), ip, user, tokens: Number(reply[at + 5]) });
+  });
+  return { verdicts, uncounted };
+}
+
+function readWindow(reply: readonly unknown[], at: number): WindowFigures | null {
+  const left = Number(reply[at]);
+  return left < 0 ? null : { left, oldestBack: Number(reply[at + 1]) };
+}
+
+function readWord(word: unknown): LimitVerdict['outcome'] {
+  switch (word) {
+    case 'allowed':
+    case 'rate_limited':
+      return word;
+    default:
+      throw new Bug(`take answered the word ${String(word)}`);
+  }
+}

@@ -1,0 +1,23 @@
+import type { Handed, PurchaseTokenStore, Spent } from '../core/ports/purchase-token-store.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { purchaseTokensKey } from './keys.js';
+import { asList } from './replies.js';
+
+/** After the sale: whoever asks how his purchase went has done so by then. In ms. */
+const KEPT_MS = 86_400_000;
+
+export function createPurchaseTokenStore({ run }: RedisConnection): PurchaseTokenStore {
+  return {
+    async hand({ saleId, fromMs, untilMs, tokensMax }, userId) {
+      const args = [userId, fromMs, untilMs, tokensMax, KEPT_MS];
+      const reply = await guarded('hand out a purchase token', () => run('hand', [purchaseTokensKey(saleId)], args));
+      const [outcome, nowMs] = asList(reply);
+      return { outcome: outcome as Handed, nowMs: Number(nowMs) };
+    },
+
+    async spend({ saleId, userId, requestId }, isGood) {
+      const args = [userId, requestId, isGood ? 1 : 0, KEPT_MS];
+      return guarded('spend a purchase token', () => run('spend', [purchaseTokensKey(saleId)], args) as Promise<Spent>);
+    },
+  };
+}

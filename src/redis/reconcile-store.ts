@@ -1,0 +1,121 @@
+import { Bug } from '../core/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
+import {
+  ADJUST_WORDS,
+  type Adjusted,
+  type BucketUnits,
+  type StoredBatch,
+  type PendingAge,
+  type ReconcileStore,
+} from '../core/ports/reconcile-store.js';
+import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
+import { bucketKeys, type BucketKeys } from './keys.js';
+import { readMoves } from './moves.js';
+import { requestPages } from './request-pages.js';
+import { scanHash } from './scan-hash.js';
+
+/** A bounded reply, and far below any reply time-out. */
+const BATCHES_PER_PIPELINE = 500;
+/** Of a marker, so much tells whether a body follows its kind. */
+const MARKER_HEAD_END = 15;
+
+/** Reads and corrects a bucket for reconcile. */
+export function createReconcileStore({ redis, run }: RedisConnection): ReconcileStore {
+  return {
+    requests: (ref) => requestPages(redis, bucketKeys(ref).requests),
+
+    async entriesOf(ref, keys): Promise<(RequestEntry | null)[]> {
+      if (keys.length === 0) return [];
+      const texts = await guarded('read requests', () => redis.hmget(bucketKeys(ref).requests, ...keys));
+      return texts.map((text) => (text === null ? null : parseRequestEntry(text)));
+    },
+
+    batch: (ref, batchId) => guarded('read a batch', () => readBatch(redis, bucketKeys(ref), batchId)),
+    pendingAmong: (ref, batchIds) =>
+      guarded('look for batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
+    units: (ref, youngMs) => guarded('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
+
+    async adjust(ref, { read, wanted, epoch }): Promise<Adjusted> {
+      const { stock, sale } = bucketKeys(ref);
+      const said = await guarded('adjust', () => run('adjust', [stock, sale], [read, wanted, epoch]));
+      const word = ADJUST_WORDS.find((known) => known === said);
+      if (word === undefined) throw new Bug(`adjust answered the word ${String(said)}`);
+      return word;
+    },
+
+    async settledMarkers(ref, batchIds): Promise<string[]> {
+      if (batchIds.length === 0) return [];
+      const { tx, pending } = bucketKeys(ref);
+      const [markers, scores] = await guarded('read markers', () =>
+        Promise.all([
+          redis.mget(batchIds.map((batchId) => tx + batchId)),
+          Promise.all(batchIds.map((batchId) => redis.zscore(pending, batchId))),
+        ]),
+      );
+      const settled = (marker: string | null | undefined): boolean => marker === 'deducted' || marker === 'claimed';
+      return batchIds.filter((_, index) => settled(markers[index]) && scores[index] === null);
+    },
+
+    async removeMarkers(ref, batchIds): Promise<number> {
+      if (batchIds.length === 0) return 0;
+      const { tx } = bucketKeys(ref);
+      return guarded('remove markers', () => redis.unlink(batchIds.map((batchId) => tx + batchId)));
+    },
+  };
+}
+
+async function readBatch(redis: RedisClient, { tx, pending }: BucketKeys, batchId: string): Promise<StoredBatch> {
+  const [score, marker, nowMs] = await Promise.all([
+    redis.zscore(pending, batchId),
+    redis.get(tx + batchId),
+    serverNowMs(redis, pending),
+  ]);
+  const start = marker?.indexOf('{') ?? -1;
+  const kind = /^[a-z]+/.exec(marker ?? '')?.[0];
+  return {
+    pendingMs: score === null ? null : Math.max(0, nowMs - Number(score)),
+    marker: kind === 'deducted' || kind === 'claimed' || kind === 'aborted' ? kind : null,
+    body: marker === null || start < 0 ? null : marker.slice(start),
+  };
+}
+
+/** The bodies stay where they are: of a page of requests they would be megabytes. */
+async function pendingAmong(
+  redis: RedisClient,
+  { tx, pending }: BucketKeys,
+  batchIds: readonly string[],
+): Promise<Map<string, PendingAge>> {
+  const found = new Map<string, PendingAge>();
+  for (let start = 0; start < batchIds.length; start += BATCHES_PER_PIPELINE) {
+    const slice = batchIds.slice(start, start + BATCHES_PER_PIPELINE);
+    const [scores, nowMs] = await Promise.all([redis.zmscore(pending, ...slice), serverNowMs(redis, pending)]);
+    const waiting = slice.flatMap((batchId, index) => {
+      const score = scores[index] ?? null;
+      return score === null ? [] : [{ batchId, pendingMs: Math.max(0, nowMs - Number(score)) }];
+    });
+    const heads = await Promise.all(waiting.map(({ batchId }) => redis.getrange(tx + batchId, 0, MARKER_HEAD_END)));
+    for (const [index, { batchId, pendingMs }] of waiting.entries()) {
+      found.set(batchId, { pendingMs, hasBody: heads[index]?.includes('{') === true });
+    }
+  }
+  return found;
+}
+
+/** A hash cannot be added up at one moment; the stock before and after says whether anything moved meanwhile. */
+async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number): Promise<BucketUnits | null> {
+  const before = await redis.get(keys.stock);
+  if (before === null) return null;
+  const buyers = new Map<string, number>(); // a field may come twice
+  for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
+  let unitsOfBuyers = 0;
+  for (const units of buyers.values()) unitsOfBuyers += units;
+  const nowMs = await serverNowMs(redis, keys.pending);
+  const [pending, youngPending, moves, after] = await Promise.all([
+    redis.zcard(keys.pending),
+    redis.zcount(keys.pending, `(${nowMs - youngMs}`, '+inf'),
+    redis.hgetall(keys.moves),
+    redis.get(keys.stock),
+  ]);
+  const transfers = readMoves(moves, nowMs);
+  return { unitsLeft: Number(before), unitsOfBuyers, moved: after !== before, pending, youngPending, transfers };
+}

@@ -1,0 +1,171 @@
+import type { Batch, BatchRef } from '../core/batch.js';
+import { Bug } from '../core/errors.js';
+import { parseRequestEntry } from '../core/outcome.js';
+import { purchaseKey, type Purchase } from '../core/purchase.js';
+import type { Log } from '../core/ports/log.js';
+import type { BucketStanding } from '../core/ports/repair-store.js';
+import type {
+  AskedBucket,
+  BucketRef,
+  DecideVerdict,
+  DeductVerdict,
+  StoredSale,
+  PrecheckVerdict,
+  RequestLook,
+  StockStore,
+} from '../core/ports/stock-store.js';
+import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
+import { bucketKeys, type BucketKeys } from './keys.js';
+import { asList, readAnswers } from './replies.js';
+import { readStanding } from './standing.js';
+
+/** An `aborted` marker must outlive every check-back and every delayed deduct of its batch; then it may go. */
+export const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
+
+/** Fields per step when the accepted keys of a sale are read; short enough not to hold Redis up. */
+const SCAN_COUNT = 1000;
+
+/** The stock in Redis. */
+export function createStockStore({ redis, run }: RedisConnection, log: Log): StockStore {
+  const keysOf = keyCache();
+  return {
+    async precheck(ref, purchases): Promise<PrecheckVerdict> {
+      const keys = keysOf(ref);
+      const list = asList(
+        await guarded('precheck', () =>
+          run(
+            'precheck',
+            [keys.stock, keys.sale, keys.buyers, keys.requests],
+            [encodePurchases(purchases), ref.buckets ?? ''],
+          ),
+        ),
+      );
+      const unitsLeft = Number(list[1]);
+      return {
+        epoch: Number(list[0]),
+        unitsLeft: unitsLeft < 0 ? null : unitsLeft,
+        buckets: Number(list[2]) || null,
+        answers: readAnswers(list, 3, purchases.length),
+      };
+    },
+
+    async deduct(batch): Promise<DeductVerdict> {
+      const { stock, sale, buyers, requests, tx, pending } = keysOf(batch);
+      try {
+        const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
+        return readDeduct(asList(await run('deduct', keys, [batch.body, ABORTED_MARKER_LIFE_MS])), batch);
+      } catch (err) {
+        if (err instanceof Bug) throw err;
+        log.warn({ err, batchId: batch.batchId }, 'no reply to deduct');
+        return { outcome: 'outcome_unknown' };
+      }
+    },
+
+    async decide(ref): Promise<DecideVerdict> {
+      const keys = keysOf(ref);
+      try {
+        return readDecide(await run('decide', [keys.tx + ref.batchId, keys.sale], decideArgs(ref)));
+      } catch (err) {
+        if (err instanceof Bug) throw err;
+        log.warn({ err, batchId: ref.batchId }, 'no reply to decide');
+        return 'outcome_unknown';
+      }
+    },
+
+    async findRequest(ref, userId, requestId): Promise<RequestLook> {
+      const { sale, requests } = keysOf(ref);
+      const args = [purchaseKey({ userId, requestId }), ref.buckets ?? ''];
+      const [certain, entry] = asList(await guarded('read a request', () => run('look', [sale, requests], args)));
+      return certain === 1 ? parseRequestEntry(String(entry)) : 'unsure';
+    },
+
+    acceptedCount: (ref) => guarded('count accepted keys', () => redis.hlen(keysOf(ref).requests)),
+    acceptedKeys: (ref) => scanKeys(redis, keysOf(ref).requests),
+    readSale: (ref) => guarded('read a sale', () => readSale(redis, keysOf(ref), ref, () => readStanding(run, ref))),
+  };
+}
+
+const decideArgs = (ref: BatchRef): number[] => [ref.epoch, ABORTED_MARKER_LIFE_MS];
+
+const encodePurchases = (purchases: readonly Purchase[]): string =>
+  JSON.stringify(purchases.map((purchase) => [purchase.userId, purchase.requestId, purchase.quantity]));
+
+function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
+  const word = list[0];
+  switch (word) {
+    case 'deducted':
+    case 'already_deducted':
+    case 'aborted':
+    case 'claimed':
+    case 'not_warmed':
+    case 'stale_epoch':
+      return { outcome: word };
+    case 'refused':
+      return { outcome: 'refused', answers: readAnswers(list, 1, batch.purchases.length) };
+    default:
+      throw new Bug(`deduct answered the word ${String(word)}`);
+  }
+}
+
+function readDecide(word: unknown): DecideVerdict {
+  switch (word) {
+    case 'deducted':
+    case 'aborted':
+    case 'claimed':
+    case 'outlived':
+    case 'no_answer':
+      return word;
+    default:
+      throw new Bug(`decide answered the word ${String(word)}`);
+  }
+}
+
+async function* scanKeys(redis: RedisClient, key: string): AsyncGenerator<string[]> {
+  let cursor = '0';
+  do {
+    const [next, pairs] = await guarded('read accepted keys', () => redis.hscan(key, cursor, 'COUNT', SCAN_COUNT));
+    cursor = next;
+    yield pairs.filter((_, index) => index % 2 === 0);
+  } while (cursor !== '0');
+}
+
+async function readSale(
+  redis: RedisClient,
+  keys: BucketKeys,
+  asked: AskedBucket,
+  standing: () => Promise<BucketStanding>,
+): Promise<StoredSale | null> {
+  const window = redis.hmget(keys.sale, 'opens_at', 'closes_at', 'buckets');
+  const [{ state, epoch, stamped }, [opensAt, closesAt, buckets], stock, nowMs] = await Promise.all([
+    standing(),
+    window,
+    redis.get(keys.stock),
+    serverNowMs(redis, keys.sale),
+  ]);
+  if (state === null || epoch === 0 || stock === null) return null; // epoch 0: it was lost, and a repair has begun
+  if (asked.buckets !== undefined && buckets && Number(buckets) !== asked.buckets) return null;
+  return {
+    state: stamped ? state : 'repair', // nobody buys there until it is repaired
+    epoch,
+    unitsLeft: Number(stock),
+    opensAtMs: Number(opensAt),
+    closesAtMs: Number(closesAt),
+    nowMs,
+  };
+}
+
+/** Key names of the buckets in use; a process sells few sales at a time, and building names on the hot path costs. */
+function keyCache(): (ref: BucketRef) => BucketKeys {
+  const CACHE_MAX = 1000;
+  const cache = new Map<string, BucketKeys>();
+  return (ref) => {
+    const name = `${ref.saleId}:${ref.bucket}`;
+    let keys = cache.get(name);
+    if (!keys) {
+      if (cache.size >= CACHE_MAX) cache.clear();
+      keys = bucketKeys(ref);
+      cache.set(name, keys);
+    }
+    return keys;
+  };
+}

@@ -1,0 +1,51 @@
+import { Bug } from '../core/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
+import { purchaseKey } from '../core/purchase.js';
+import type { TraceStore } from '../core/ports/trace-store.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { bucketKeys } from './keys.js';
+import { scanHash } from './scan-hash.js';
+
+/** Reads one purchase or batch for people who ask. */
+export function createTraceStore({ redis }: RedisConnection): TraceStore {
+  return {
+    async buyersOf(ref, requestId, max): Promise<string[]> {
+      const found = new Set<string>(); // a scan may give a field twice
+      // An id has no character that a pattern would read as more than itself.
+      for await (const [key] of scanHash(redis, bucketKeys(ref).requests, `*/${requestId}`)) {
+        found.add(key.slice(0, key.indexOf('/')));
+        if (found.size >= max) break;
+      }
+      return [...found];
+    },
+
+    async entryOf(ref, userId, requestId): Promise<RequestEntry | null> {
+      const field = purchaseKey({ userId, requestId });
+      const entry = await guarded('read a request', () => redis.hget(bucketKeys(ref).requests, field));
+      return entry === null ? null : parseRequestEntry(entry);
+    },
+
+    async unitsOf(ref, userId): Promise<number> {
+      return Number(await guarded('read the units of a buyer', () => redis.hget(bucketKeys(ref).buyers, userId)));
+    },
+
+    async readBatch(ref, batchId) {
+      const { tx, pending } = bucketKeys(ref);
+      const [text, score] = await guarded('read a batch', () =>
+        Promise.all([redis.get(tx + batchId), redis.zscore(pending, batchId)]),
+      );
+      return { ...readMarker(text), pendingSinceMs: score === null ? null : Number(score) };
+    },
+  };
+}
+
+const MARKERS = ['deducted', 'aborted', 'claimed'] as const;
+
+/** A marker is its kind, followed by the batch until it is settled. */
+function readMarker(text: string | null) {
+  if (text === null) return { marker: null, body: null };
+  const marker = MARKERS.find((word) => text.startsWith(word));
+  if (marker === undefined) throw new Bug(`a marker begins with ${text.slice(0, 20)}`);
+  const start = text.indexOf('{');
+  return { marker, body: start < 0 ? null : text.slice(start) };
+}

@@ -1,0 +1,75 @@
+import { Bug } from '../core/errors.js';
+import type { LentUnits } from '../core/unit-transfer.js';
+import type { Borrowed, BucketLook, Lent, TransferStore } from '../core/ports/transfer-store.js';
+import { guarded, type RedisConnection } from './connection.js';
+import { bucketKeys } from './keys.js';
+import { readLent } from './moves.js';
+import { asList } from './replies.js';
+
+const CONFIRM_WORDS = ['shut', 'already_confirmed', 'confirmed'] as const;
+
+/** Moves units between buckets. */
+export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): TransferStore {
+  return {
+    async survey(ref, buckets): Promise<BucketLook | null> {
+      const { stock, sale, moves } = bucketKeys(ref);
+      return readLook(asList(await guarded('survey', () => run('survey', [stock, sale, moves], [buckets]))));
+    },
+
+    async lend(from, to, epoch, least): Promise<Lent> {
+      const { stock, sale, moves } = bucketKeys(from);
+      return readLend(asList(await guarded('lend', () => run('lend', [stock, sale, moves], [to, epoch, least]))));
+    },
+
+    async borrow(saleId, { from, to, seq, units }, epoch): Promise<Borrowed> {
+      const { stock, sale, moves } = bucketKeys({ saleId, bucket: to });
+      const args = [from, epoch, seq, units];
+      return readBorrow(asList(await guarded('borrow', () => run('borrow', [stock, sale, moves], args))));
+    },
+
+    async confirm(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
+      const { sale, moves } = bucketKeys({ saleId, bucket: from });
+      const said = await guarded('confirm', () => run('confirm', [sale, moves], [to, epoch, seq]));
+      const word = CONFIRM_WORDS.find((known) => known === said);
+      if (word === undefined) throw new Bug(`confirm answered the word ${String(said)}`);
+      return word;
+    },
+  };
+}
+
+/** A bucket knows itself only by its place in the list, which is how it is asked for. */
+function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketLook | null {
+  if (certain !== 1) return null;
+  const lent: LentUnits[] = [];
+  const borrowed = new Map<number, number>();
+  for (let other = 0; 2 * other < moves.length; other++) {
+    const [left, came] = [String(moves[2 * other]), Number(moves[2 * other + 1])];
+    if (left !== '') lent.push(readLent(other, left, Number(nowMs)));
+    if (came > 0) borrowed.set(other, came);
+  }
+  return { epoch: Number(epoch), unitsLeft: Number(unitsLeft), lent, borrowed };
+}
+
+function readLend([word, seq, units]: readonly unknown[]): Lent {
+  switch (word) {
+    case 'lent':
+      return { outcome: word, seq: Number(seq), units: Number(units) };
+    case 'empty':
+    case 'shut':
+      return { outcome: word };
+    default:
+      throw new Bug(`lend answered the word ${String(word)}`);
+  }
+}
+
+function readBorrow([word, unitsLeft]: readonly unknown[]): Borrowed {
+  switch (word) {
+    case 'borrowed':
+    case 'already_borrowed':
+      return { outcome: word, unitsLeft: Number(unitsLeft) };
+    case 'shut':
+      return { outcome: word };
+    default:
+      throw new Bug(`borrow answered the word ${String(word)}`);
+  }
+}

@@ -1,0 +1,348 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/core/batch.js';
+import { lostIn } from '../../src/core/outcome.js';
+import type { Sale } from '../../src/core/sale.js';
+import type { Release } from '../../src/core/ports/batch-store.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { sureEntry } from '../helpers/sure-entry.js';
+import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+
+const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
+
+for (const [name, createWorld] of STORE_WORLDS) {
+  describe(`contract SettlementLedger on ${name}`, () => {
+    let world: StoreWorld;
+    let sale: Sale;
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
+      world = await createWorld();
+    });
+    beforeEach(async () => {
+      sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
+    });
+    after(() => world?.close());
+
+    const deducted = async (...texts: string[]): Promise<Batch> => {
+      const batch = batchOf(sale, purchasesOf(...texts));
+      expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+      return batch;
+    };
+    const entryOf = (userId: string, requestId = 'k1') =>
+      sureEntry(world.stock.findRequest(at(sale), userId, requestId));
+    const unitsLeft = async () => (await world.stock.readSale(at(sale)))?.unitsLeft;
+    const order = (userId: string, orderId: string, requestId = 'k1') => ({ userId, requestId, orderId });
+    const releaseOf = (userId: string, orderId: string, parts: Partial<Release> = {}): Release => ({
+      ...{ ...at(sale), userId, requestId: 'k1', orderId, batchId: '', withUnits: true },
+      ...parts,
+    });
+
+    describe('settle', () => {
+      it('(P4 C0 DB_OK) turns what the batch holds into orders and takes it out of `pending`', async () => {
+        const batch = await deducted('u1*2', 'u2');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
+        expect(await entryOf('u2')).to.deep.equal({ state: 'ordered', orderId: '102', quantity: 1 });
+        expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
+        expect(await unitsLeft()).to.equal(7);
+      });
+
+      it('(P4 C1 IDEMPOTENT) settling twice changes nothing more, with other order ids neither', async () => {
+        const batch = await deducted('u1');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        await world.settlement.settle([{ batch, orders: [order('u1', '999')] }]);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 1 });
+      });
+
+      it('a purchase that ended `failed` is absent and stays held until release closes it', async () => {
+        const batch = await deducted('u1', 'u2');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect((await entryOf('u2'))?.state).to.equal('held');
+        await world.settlement.settle([{ batch, orders: [] }]);
+        expect((await entryOf('u2'))?.state).to.equal('held');
+      });
+
+      it('C6 `released` stays released, and what another batch holds stays held', async () => {
+        const batch = await deducted('u1');
+        const other = await deducted('u2');
+        await world.settlement.release([releaseOf('u1', '101', { batchId: batch.batchId })]);
+        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u2', '102'), order('u3', '1')] }]);
+        expect((await entryOf('u1'))?.state).to.equal('released');
+        expect(await entryOf('u2')).to.deep.equal({ state: 'held', batchId: other.batchId, quantity: 1 });
+        expect(await entryOf('u3')).to.equal(null);
+      });
+
+      it('the marker keeps its word, and its body only until then', async () => {
+        const batch = await deducted('u1');
+        const [pending] = await world.settlement.stalePending(at(sale), 0, 10);
+        expect(pending?.body).to.equal(batch.body);
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'already_deducted' });
+      });
+
+      it('takes many batches at once, and none', async () => {
+        const batches = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
+        await world.settlement.settle([]);
+        await world.settlement.settle(
+          batches.map((batch, index) => ({ batch, orders: [order(`u${index + 1}`, `10${index}`)] })),
+        );
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+        expect((await entryOf('u3'))?.state).to.equal('ordered');
+      });
+    });
+
+    describe('claim', () => {
+      const olderBatch = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
+      const claim = (batch: Batch, ...recorded: string[]) => world.settlement.claim(batch, 2, new Set(recorded));
+      const claimed = (...lost: string[]) => ({ outcome: 'claimed', lost: new Set(lost), elsewhere: new Set() });
+      beforeEach(async () => {
+        sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
+      });
+
+      it('R4 holds what has neither row nor entry, in `pending` and under a marker that promises nothing', async () => {
+        const batch = olderBatch('u1*2', 'u2', 'u3*4');
+        expect(await claim(batch, 'u2/k1')).to.deep.equal(claimed());
+        expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
+        expect(await entryOf('u2'), 'it has a row').to.equal(null);
+        expect(await unitsLeft()).to.equal(4);
+        expect(await world.stock.decide(batch)).to.equal('claimed');
+        expect(await world.stock.deduct(batch), 'a copy that comes late').to.deep.equal({ outcome: 'claimed' });
+        const [pending] = await world.settlement.stalePending(at(sale), 0, 10);
+        expect(pending).to.include({ batchId: batch.batchId, body: batch.body });
+        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u3', '103')] }]);
+        expect((await entryOf('u3'))?.state).to.equal('ordered');
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+        expect(await world.stock.decide(batch)).to.equal('claimed');
+      });
+
+      it('R3 names what finds no units and what is above the limit; both count inside the batch', async () => {
+        expect(await world.stock.deduct(batchOf(sale, purchasesOf('u1*3', 'u9*3')))).to.deep.equal({
+          outcome: 'deducted',
+        });
+        const batch = olderBatch('u1/a*2', 'u2/a*3', 'u2/b*2', 'u3/a*2', 'u1/b');
+        expect(await claim(batch)).to.deep.equal(claimed('u1/a', 'u2/b', 'u3/a'));
+        expect(await unitsLeft()).to.equal(0);
+        expect(await entryOf('u1', 'b')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 1 });
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/new', 'u4'));
+        expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['limit_reached', 'sold_out']);
+      });
+
+      it('what another batch holds is named, and stays as it is, also in another quantity', async () => {
+        const holder = batchOf(sale, purchasesOf('u1', 'u2*2'));
+        await world.stock.deduct(holder);
+        const late = olderBatch('u1*3', 'u2*2', 'u3');
+        const said = { outcome: 'claimed', lost: new Set(), elsewhere: new Set(['u1/k1', 'u2/k1']) };
+        expect(await claim(late)).to.deep.equal(said);
+        expect(await claim(late), 'again').to.deep.equal(said);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: holder.batchId, quantity: 1 });
+        expect(await unitsLeft()).to.equal(6);
+        await world.settlement.settle([{ batch: late, orders: [order('u1', '101'), order('u3', '103')] }]);
+        expect((await entryOf('u1'))?.state, 'not its own').to.equal('held');
+      });
+
+      it('is safe to repeat, also when all of it is lost', async () => {
+        const batch = olderBatch('u1*4', 'u2*4', 'u3*4');
+        expect(await claim(batch)).to.deep.equal(claimed('u3/k1'));
+        expect(await claim(batch)).to.deep.equal(claimed('u3/k1'));
+        const late = olderBatch('u5*4');
+        expect(await claim(late)).to.deep.equal(claimed('u5/k1'));
+        expect(await world.stock.decide(late)).to.equal('claimed');
+        expect(await unitsLeft()).to.equal(2);
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(2);
+      });
+
+      it('what is lost is closed for good: its key is not let in again, also when units come back', async () => {
+        const [winner, loser] = [batchOf(sale, purchasesOf('u1*4', 'u2*4', 'u4*2')), olderBatch('u3')];
+        await world.stock.deduct(winner);
+        expect(await claim(loser)).to.deep.equal(claimed('u3/k1'));
+        const entry = { state: 'released', orderId: lostIn(loser.batchId), quantity: 1 };
+        expect(await entryOf('u3'), 'it names the batch whose row it waits for').to.deep.equal(entry);
+        const release = { ...at(sale), userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+        await world.settlement.release([release]);
+        expect(await claim(loser), 'told again').to.deep.equal(claimed('u3/k1'));
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u3'));
+        expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['replayed']);
+        expect(await unitsLeft()).to.equal(4);
+      });
+
+      it('what was let in before stays as it is, and so does the marker', async () => {
+        const kept = olderBatch('u1*2');
+        sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
+        const batch = { ...kept, saleId: sale.saleId };
+        await world.stock.deduct(batchOf(sale, purchasesOf('u1*2'), batch.batchId));
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal(claimed());
+        expect((await entryOf('u1'))?.state).to.equal('ordered');
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect((await world.settlement.pendingSummary(at(sale))).batches, 'it is settled').to.equal(0);
+        expect(await unitsLeft()).to.equal(8);
+      });
+
+      it('works whether the sale sells or not', async () => {
+        for (const state of ['paused', 'closed'] as const) {
+          await world.sales.gate(sale, state);
+          expect(await claim(olderBatch(`${state}*2`)), state).to.deep.equal(claimed());
+        }
+      });
+
+      it('R10 `shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written', async () => {
+        const batch = olderBatch('u1');
+        expect(await world.settlement.claim(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await unitsLeft()).to.equal(10);
+        expect(await world.stock.decide(batch)).to.equal('outlived');
+        await world.restart(at(sale));
+        expect(await claim(batch)).to.deep.equal({ outcome: 'shut' });
+        const nowhere = batchOf(saleOf(), purchasesOf('u1'));
+        expect(await claim(nowhere)).to.deep.equal({ outcome: 'not_warmed' });
+      });
+    });
+
+    it('R1 on another server what is in MySQL is still settled and released: a rebuild counts it anyway', async () => {
+      const [one, two] = [await deducted('u1'), await deducted('u2')];
+      await world.restart(at(sale));
+      await world.settlement.settle([{ batch: one, orders: [order('u1', '101')] }]);
+      const release = releaseOf('u2', '102', { batchId: two.batchId });
+      expect(await world.settlement.release([release, release])).to.deep.equal(['released', 'nothing']);
+      expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(1);
+    });
+
+    describe('release', () => {
+      it('C3 gives the units of an ended order back once, however often it is asked', async () => {
+        const batch = await deducted('u1*3');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        const release = releaseOf('u1', '101');
+        expect(await world.settlement.release([release, release])).to.deep.equal(['released', 'nothing']);
+        expect(await world.settlement.release([release])).to.deep.equal(['nothing']);
+        expect(await unitsLeft()).to.equal(10);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'released', orderId: '101', quantity: 3 });
+      });
+
+      it('the buyer may buy again with a new key, not with the old one', async () => {
+        await deducted('u1*4');
+        await world.settlement.release([releaseOf('u1', '101')]);
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/k1*4', 'u1/k2*4'));
+        expect(answers[0]?.outcome).to.equal('replayed');
+        expect(answers[1]).to.equal(null);
+      });
+
+      it('D6 without units it closes the request and lowers the buyer, but no unit returns', async () => {
+        await deducted('u1*4');
+        expect(await world.settlement.release([releaseOf('u1', '101', { withUnits: false })])).to.deep.equal([
+          'released',
+        ]);
+        expect(await unitsLeft()).to.equal(6);
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/k2*4'));
+        expect(answers).to.deep.equal([null]);
+      });
+
+      it('does nothing for a foreign order, a foreign batch, or a request that was never let in', async () => {
+        const batch = await deducted('u1', 'u2');
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        const releases = [
+          releaseOf('u1', '999'),
+          releaseOf('u2', '102', { batchId: 'another-batch' }),
+          releaseOf('u3', '103'),
+          releaseOf('u1', '101', { requestId: 'k2' }),
+        ];
+        expect(await world.settlement.release(releases)).to.deep.equal(['nothing', 'nothing', 'nothing', 'nothing']);
+        expect(await unitsLeft()).to.equal(8);
+      });
+
+      it('answers one word per release, in order, and none for none', async () => {
+        const { batchId } = await deducted('u1', 'u2');
+        const releases = [releaseOf('u9', '1'), releaseOf('u2', '102', { batchId }), releaseOf('u1', '101')];
+        expect(await world.settlement.release(releases)).to.deep.equal(['nothing', 'released', 'released']);
+        expect(await world.settlement.release([])).to.deep.equal([]);
+      });
+    });
+
+    describe('pending', () => {
+      it('lists batches older than asked for, oldest first, with age and body, at most so many', async () => {
+        const batches = [];
+        for (const user of ['u1', 'u2', 'u3']) {
+          batches.push(await deducted(user));
+          await world.elapse(5);
+        }
+        const all = await world.settlement.stalePending(at(sale), 0, 10);
+        expect(all.map(({ batchId }) => batchId)).to.deep.equal(batches.map(({ batchId }) => batchId));
+        expect(all.map(({ body }) => body)).to.deep.equal(batches.map(({ body }) => body));
+        for (const { ageMs } of all) expect(ageMs).to.be.within(4, 60_000);
+        const two = await world.settlement.stalePending(at(sale), 0, 2);
+        expect(two.map(({ batchId }) => batchId)).to.deep.equal(batches.slice(0, 2).map(({ batchId }) => batchId));
+        expect(await world.settlement.stalePending(at(sale), 3_600_000, 10)).to.deep.equal([]);
+      });
+
+      it('says which buckets have one, among any number of them', async () => {
+        const other = await openSale(world, { buckets: 2 });
+        const refs = [
+          ...Array.from({ length: 1000 }, (_, bucket) => ({ saleId: other.saleId, bucket })),
+          { saleId: sale.saleId, bucket: 0 },
+        ];
+        expect(await world.settlement.withPending(refs)).to.deep.equal([]);
+        expect(await world.settlement.withPending([])).to.deep.equal([]);
+        const batch = await deducted('u1');
+        expect(await world.settlement.withPending(refs)).to.deep.equal([{ saleId: sale.saleId, bucket: 0 }]);
+        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.settlement.withPending(refs)).to.deep.equal([]);
+      });
+
+      it('says how many there are and how long the oldest has waited', async () => {
+        expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
+        await deducted('u1');
+        await world.elapse(10);
+        await deducted('u2');
+        const { batches, oldestMs } = await world.settlement.pendingSummary(at(sale));
+        expect(batches).to.equal(2);
+        expect(oldestMs).to.be.within(9, 60_000);
+      });
+
+      it('says how many wait for too long, and for how much', async () => {
+        expect(await world.settlement.latePending(at(sale), 0)).to.deep.equal({ batches: 0, oldestMs: 0 });
+        await deducted('u1');
+        await world.elapse(300);
+        await deducted('u2');
+        const { batches, oldestMs } = await world.settlement.latePending(at(sale), 200);
+        expect(batches).to.equal(1);
+        expect(oldestMs).to.be.within(99, 60_000);
+        expect(await world.settlement.latePending(at(sale), 600_000)).to.deep.equal({ batches: 0, oldestMs: 0 });
+      });
+
+      it('M8 a parked batch leaves `pending` and keeps its units; parking it again does no harm', async () => {
+        const batch = await deducted('u1*2');
+        await world.settlement.park(batch);
+        await world.settlement.park(batch);
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
+        expect(await unitsLeft()).to.equal(8);
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+      });
+    });
+
+    describe('unpark', () => {
+      it('M8 a parked batch comes back, young and with its body, whatever the sale has become', async () => {
+        const batch = await deducted('u1*2');
+        await world.settlement.park(batch);
+        await world.sales.gate(sale, 'closed');
+        expect(await world.settlement.unpark(batch)).to.equal('unparked');
+        expect(await world.settlement.unpark(batch)).to.equal('already_pending');
+        const [pending, ...others] = await world.settlement.stalePending(at(sale), 0, 10);
+        expect([pending?.batchId, pending?.body, others]).to.deep.equal([batch.batchId, batch.body, []]);
+        expect(await world.settlement.stalePending(at(sale), 3_600_000, 10)).to.deep.equal([]);
+        expect(await unitsLeft()).to.equal(8);
+      });
+
+      it('not once it is settled, not when it was never deducted, not when nobody knows', async () => {
+        const settled = await deducted('u1');
+        await world.settlement.settle([{ batch: settled, orders: [order('u1', '101')] }]);
+        const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];
+        await world.stock.decide(aborted);
+        expect(await world.settlement.unpark(settled)).to.equal('settled');
+        expect(await world.settlement.unpark(aborted)).to.equal('aborted');
+        expect(await world.settlement.unpark(unknown)).to.equal('unknown');
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
+      });
+    });
+  });
+}

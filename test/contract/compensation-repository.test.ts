@@ -1,0 +1,252 @@
+import { randomBytes } from 'node:crypto';
+import { newBatchId } from '../../src/core/batch.js';
+import { expect } from 'chai';
+import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
+import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import type {
+  CompensationRepository,
+  CompensationJob,
+  NewCompensationJob,
+} from '../../src/core/ports/compensation-repository.js';
+import type { ReconcileRuns } from '../../src/core/ports/reconcile-runs.js';
+import { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
+import type { Audited } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
+import { freshSaleId } from '../helpers/sales.js';
+import { until } from '../chaos/harness/until.js';
+import { mysqlWorld, systemClock } from './repository-worlds.js';
+
+interface World {
+  readonly jobs: CompensationRepository;
+  readonly runs: ReconcileRuns;
+  auditOf(subject: string): Promise<Audited[]>;
+  close(): Promise<void>;
+}
+
+const WORLDS: [string, () => Promise<World>][] = [
+  [
+    'memory',
+    async () => {
+      const jobs = new MemoryCompensationRepository(systemClock);
+      return {
+        ...{ jobs, runs: new MemoryReconcileRuns(systemClock) },
+        auditOf: async (subject) => jobs.audited.filter((entry) => entry.subject === subject),
+        close: async () => undefined,
+      };
+    },
+  ],
+  [
+    'mysql',
+    async () => {
+      const { pool, auditOf, close } = await mysqlWorld();
+      return { jobs: createCompensationRepository(pool), runs: createReconcileRuns(pool), auditOf, close };
+    },
+  ],
+];
+
+/** Longer than any test; no lease of it ends by itself. */
+const LONG_MS = 60_000;
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract CompensationBook on ${name}`, () => {
+    let world: World;
+    let saleId: string;
+    before(async () => {
+      world = await createWorld();
+    });
+    beforeEach(() => {
+      saleId = freshSaleId();
+    });
+    after(() => world?.close());
+
+    const jobOf = (userId: string, parts: Partial<NewCompensationJob> = {}): NewCompensationJob => ({
+      ...{ kind: 'leak', saleId, subject: `${saleId}/${userId}/k1`, batchId: newBatchId(), userId },
+      ...{ requestId: 'k1', detail: `1 held for ${userId}` },
+      ...parts,
+    });
+    const added = async (userId: string, parts: Partial<NewCompensationJob> = {}): Promise<CompensationJob> => {
+      const job = jobOf(userId, parts);
+      expect(await world.jobs.add([job], 'ann')).to.deep.equal(['added']);
+      return (await world.jobs.list({ saleId, kind: job.kind }, { max: 100 })).at(-1) as CompensationJob;
+    };
+    const claim = (leaseMs = LONG_MS, max = 100): Promise<CompensationJob[]> =>
+      world.jobs.claim({ max, leaseMs, saleId });
+    const idsOf = (jobs: readonly CompensationJob[]): string[] => jobs.map(({ jobId }) => jobId);
+
+    it('C1 one job per kind and subject, whoever finds it, also at the same moment', async () => {
+      const job = jobOf('u1');
+      const words = await Promise.all(Array.from({ length: 6 }, () => world.jobs.add([job], 'ann')));
+      expect(words.flat().sort()).to.deep.equal([...Array<string>(5).fill('already_pending'), 'added'].sort());
+      expect(await world.jobs.add([jobOf('u1', { kind: 'unreleased' })], 'ann')).to.deep.equal(['added']);
+      const found = await world.jobs.byRequest(saleId, 'u1', 'k1');
+      expect(found.map(({ kind }) => kind)).to.deep.equal(['leak', 'unreleased']);
+      const [first] = found;
+      expect(first).to.deep.include({ ...job, state: 'pending', attempts: 0, lastError: null });
+      expect(await world.auditOf(`compensation_job:${first?.jobId}`)).to.deep.equal([
+        {
+          ...{ actor: 'ann', action: 'compensation.added', subject: `compensation_job:${first?.jobId}`, before: null },
+          after: { state: 'pending', detail: job.detail },
+        },
+      ]);
+    });
+
+    it('is found by id, request, batch, state, kind and sale; a page goes on behind a job', async () => {
+      const one = await added('u1');
+      await world.jobs.add([jobOf('u2', { batchId: one.batchId }), jobOf('u3')], 'ann');
+      const all = await world.jobs.list({ saleId }, { max: 100 });
+      expect(await world.jobs.find(one.jobId)).to.deep.equal(one);
+      expect(await world.jobs.find('999999999999')).to.equal(null);
+      expect(idsOf(await world.jobs.byBatch(one.batchId as string))).to.deep.equal(idsOf(all.slice(0, 2)));
+      expect(await world.jobs.byRequest(saleId, 'u1', 'k2')).to.deep.equal([]);
+      expect(idsOf(await world.jobs.list({ saleId }, { max: 1, afterId: one.jobId }))).to.deep.equal([all[1]?.jobId]);
+      expect(await world.jobs.list({ saleId, state: 'compensated' }, { max: 9 })).to.deep.equal([]);
+      expect(await world.jobs.list({ saleId, kind: 'drift' }, { max: 9 })).to.deep.equal([]);
+      expect(await world.jobs.list({ saleId, kind: 'leak', state: 'pending' }, { max: 9 })).to.have.length(3);
+    });
+
+    it('C1 a claimed job is nobody else’s; it comes again when its lease is over, and no attempt counts', async () => {
+      for (const user of ['u1', 'u2', 'u3', 'u4']) await world.jobs.add([jobOf(user)], 'ann');
+      const claims = await Promise.all([claim(LONG_MS, 2), claim(LONG_MS, 2)]);
+      const claimed = claims.flat();
+      expect(new Set(idsOf(claimed)).size).to.equal(claimed.length);
+      claimed.push(...(await claim())); // what one of the two has skipped while the other one locked it
+      expect(new Set(idsOf(claimed)).size, 'each once').to.equal(4);
+      expect(claimed.map(({ attempts }) => attempts)).to.deep.equal([0, 0, 0, 0]);
+      expect(await claim()).to.deep.equal([]);
+      const other = await added('u5');
+      await world.jobs.claim({ max: 1, leaseMs: 50, saleId });
+      await until('the lease is over', async () => {
+        const [again] = await claim();
+        return again?.jobId === other.jobId && again.attempts === 0;
+      });
+    });
+
+    it('a postponed job says why and is due later; one that has ended stays as it is', async () => {
+      const { jobId } = await added('u1');
+      await claim();
+      await world.jobs.postpone(jobId, LONG_MS, 'no row yet', 'counts');
+      expect(await world.jobs.find(jobId)).to.include({ lastError: 'no row yet', state: 'pending', attempts: 1 });
+      expect(await claim()).to.deep.equal([]);
+      await world.jobs.postpone(jobId, 0, 'no row yet', 'counts');
+      expect((await claim())[0]).to.include({ jobId, attempts: 2 });
+      await world.jobs.postpone(jobId, 0, 'the broker is away', 'given_back');
+      const early = await added('u2');
+      await world.jobs.postpone(early.jobId, -LONG_MS, 'x', 'given_back');
+      const [first, second] = await claim();
+      expect(first?.jobId, 'due for longest').to.equal(early.jobId);
+      expect(second, 'no attempt').to.include({ jobId, attempts: 2 });
+      expect(await world.jobs.done(jobId, 'ann', 'it has its row')).to.equal('done');
+      await world.jobs.postpone(jobId, 0, 'late', 'counts');
+      expect(await world.jobs.find(jobId)).to.include({ lastError: 'it has its row', state: 'compensated' });
+    });
+
+    it('ends once, with an audit row; found again it is reopened, unless it was given up', async () => {
+      const { jobId, ...job } = await added('u1');
+      expect(await world.jobs.done(jobId, 'ann', 'settled')).to.equal('done');
+      expect(await world.jobs.failed(jobId, 'bob', 'late')).to.equal('not_pending');
+      expect(await world.jobs.done('999999999999', 'ann', 'x')).to.equal('not_found');
+      const batchId = newBatchId();
+      expect(await world.jobs.add([{ ...jobOf('u1'), batchId }], 'bob')).to.deep.equal(['reopened']);
+      const again = { jobId, batchId, state: 'pending', attempts: 0, lastError: null, createdAtMs: job.createdAtMs };
+      expect(await world.jobs.find(jobId)).to.include(again);
+      expect(await world.jobs.failed(jobId, 'bob', 'gave up')).to.equal('done');
+      expect(await world.jobs.add([jobOf('u1')], 'bob')).to.deep.equal(['failed_final']);
+      const audit = await world.auditOf(`compensation_job:${jobId}`);
+      expect(audit.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
+        ...['ann compensation.added', 'ann compensation.compensated'],
+        ...['bob compensation.reopened', 'bob compensation.failed_final'],
+      ]);
+      expect(audit[1]).to.deep.include({
+        ...{ before: { state: 'pending', attempts: 0 } },
+        after: { state: 'compensated', attempts: 0, note: 'settled' },
+      });
+    });
+
+    it('a retry gives it its attempts back', async () => {
+      const { jobId } = await added('u1', { kind: 'unsettled' });
+      await world.jobs.postpone(jobId, 0, 'no row yet', 'counts');
+      await world.jobs.failed(jobId, 'keeper', 'gave up');
+      expect(await world.jobs.retry(jobId, 'ann')).to.equal('retried');
+      expect(await world.jobs.find(jobId)).to.include({ state: 'pending', attempts: 0 });
+      const [claimed] = await claim();
+      expect(claimed).to.include({ jobId, attempts: 0 });
+      expect(await world.jobs.retry(jobId, 'ann'), 'what waits is due now').to.equal('retried');
+      expect(idsOf(await claim())).to.deep.equal([jobId]);
+      await world.jobs.done(jobId, 'keeper', 'settled');
+      expect(await world.jobs.retry(jobId, 'ann')).to.equal('compensated');
+      expect(await world.jobs.retry('999999999999', 'ann')).to.equal('not_found');
+      const audit = await world.auditOf(`compensation_job:${jobId}`);
+      expect(audit.filter(({ action }) => action === 'compensation.retried')).to.have.length(2);
+    });
+
+    it('counts every state, and announces what no transaction can hold', async () => {
+      const before = await world.jobs.counts();
+      const { jobId } = await added('u1', { kind: 'drift' });
+      const after = await world.jobs.counts();
+      expect(after.pending).to.be.greaterThan(before.pending);
+      expect(after).to.have.all.keys('pending', 'compensated', 'failed_final');
+      await world.jobs.announce(jobId, 'ann', 'ledger.adjust', { unitsLeft: 8 }, { unitsLeft: 10 });
+      expect((await world.auditOf(`compensation_job:${jobId}`)).at(-1)).to.deep.include({
+        ...{ actor: 'ann', action: 'ledger.adjust', before: { unitsLeft: 8 }, after: { unitsLeft: 10 } },
+      });
+    });
+  });
+
+  describe(`contract ReconcileRuns on ${name}`, () => {
+    let world: World;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+    const owner = (): string => `run-${randomBytes(6).toString('hex')}`;
+
+    it('C1 one owner per sale; it may keep its lease, and a lease that is free or over can be taken', async () => {
+      const saleId = freshSaleId();
+      const owners = [owner(), owner(), owner()];
+      const answers = await Promise.all(owners.map((one) => world.runs.lease(saleId, one, LONG_MS)));
+      const winner = owners[answers.findIndex(({ outcome }) => outcome === 'held')] as string;
+      const taken = answers.filter((answer) => answer.outcome === 'taken');
+      expect(taken).to.have.length(2);
+      for (const answer of taken) expect(answer).to.include({ owner: winner });
+      expect(await world.runs.lease(saleId, winner, 100)).to.deep.equal({ outcome: 'held' });
+      const [second, third] = [owner(), owner()];
+      await until(
+        'the lease is over',
+        async () => (await world.runs.lease(saleId, second, LONG_MS)).outcome === 'held',
+      );
+      await world.runs.free(saleId, winner);
+      expect((await world.runs.lease(saleId, third, LONG_MS)).outcome, 'only its owner frees it').to.equal('taken');
+      await world.runs.free(saleId, second);
+      expect((await world.runs.lease(saleId, third, LONG_MS)).outcome).to.equal('held');
+      expect((await world.runs.lease(freshSaleId(), third, LONG_MS)).outcome, 'another sale').to.equal('held');
+    });
+
+    it('keeps what a run found, newest first', async () => {
+      const saleId = freshSaleId();
+      const first = await world.runs.begin({ saleId, applied: false, actor: 'ann' });
+      const second = await world.runs.begin({ saleId, applied: true, actor: 'keeper' });
+      const findings = [{ kind: 'drift', saleId, units: 2 } as const];
+      await world.runs.end(first, { outcome: 'findings', figures: { requests: 3 }, findings });
+      const [newest, oldest] = await world.runs.list({ saleId }, 10);
+      expect(newest).to.deep.include({
+        ...{ runId: second, saleId, applied: true, actor: 'keeper', finishedAtMs: null, outcome: null },
+        ...{ figures: {}, findings: [] },
+      });
+      expect(oldest).to.deep.include({ runId: first, outcome: 'findings', figures: { requests: 3 }, findings });
+      expect(oldest?.finishedAtMs).to.be.at.least(oldest?.startedAtMs as number);
+      expect(await world.runs.list({ saleId }, 1)).to.have.length(1);
+    });
+
+    it('forgets old runs, a number at a time', async () => {
+      const saleId = freshSaleId();
+      for (let runs = 0; runs < 3; runs++) await world.runs.begin({ saleId, applied: false, actor: 'ann' });
+      await world.runs.removeOld(LONG_MS, 100);
+      expect(await world.runs.list({ saleId }, 10)).to.have.length(3);
+      await until('one is old', async () => (await world.runs.removeOld(0, 1)) === 1);
+      await until('all are gone', async () => {
+        await world.runs.removeOld(0, 100);
+        return (await world.runs.list({ saleId }, 10)).length === 0;
+      });
+    });
+  });
+}

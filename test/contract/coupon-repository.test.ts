@@ -1,0 +1,105 @@
+import { expect } from 'chai';
+import type { OrderState } from '../../src/core/order.js';
+import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
+import { migrate } from '../../src/mysql/migrate.js';
+import { createNotificationsRows } from '../../src/mysql/notifications-rows.js';
+import { createOrderStates } from '../../src/mysql/order-states.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import { draftSale } from '../chaos/harness/open-sale.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+describe('coupons and states of orders, in MySQL', () => {
+  let pool: MysqlPool;
+  before(async () => {
+    const url = stackEnv().MYSQL_URL;
+    await migrate({ url });
+    pool = openMysqlPool({ url, poolMax: 4, queryTimeoutMs: 5000 });
+  });
+  after(() => pool.close());
+
+  /** Orders of a sale of their own, one per state. @returns their ids, in the same order */
+  async function ordersIn(...states: OrderState[]): Promise<string[]> {
+    const { saleId } = await draftSale({ admin: createSaleRepository(pool) });
+    const base = BigInt(saleId) * 1000n + (1n << 61n); // unique by the sale, and beyond what a double can tell apart
+    for (const [index, state] of states.entries()) {
+      const sql =
+        'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
+        " VALUES (?, ?, ?, 'k1', 'batch-1', 1, 100, ?, 0)";
+      await pool.execute(sql, [String(base + BigInt(index)), saleId, `u${index}`, state]);
+    }
+    return states.map((_, index) => String(base + BigInt(index)));
+  }
+  const coupons = (orderIds: readonly string[]) =>
+    pool.query<{ order_id: string; user_id: string }>(
+      'SELECT order_id, user_id FROM coupons WHERE order_id IN (?) ORDER BY order_id',
+      [orderIds],
+    );
+
+  it('a coupon for each order that is paid, named after its buyer; the others are told', async () => {
+    const orderIds = await ordersIn('paid', 'pending_payment', 'paid', 'cancelled');
+    const missing = '1';
+    const result = await createCouponRepository(pool).issue([...orderIds, missing]);
+    expect(result).to.deep.equal({ issued: 2, unpaid: [orderIds[1], orderIds[3], missing] });
+    expect(await coupons(orderIds)).to.deep.equal([
+      { order_id: orderIds[0], user_id: 'u0' },
+      { order_id: orderIds[2], user_id: 'u2' },
+    ]);
+    expect(await createCouponRepository(pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
+  });
+
+  it('C3 told again and again, by several keepers at once: one coupon an order, counted once', async () => {
+    const orderIds = await ordersIn('paid', 'paid', 'paid');
+    const repository = createCouponRepository(pool);
+    const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));
+    expect(results.reduce((sum, { issued }) => sum + issued, 0)).to.equal(3);
+    expect(results.flatMap(({ unpaid }) => unpaid)).to.deep.equal([]);
+    expect(await coupons(orderIds)).to.have.length(3);
+  });
+
+  it('which of some orders have no coupon, whatever the reason', async () => {
+    const [paid, unpaid, late] = (await ordersIn('paid', 'cancelled', 'paid')) as [string, string, string];
+    const repository = createCouponRepository(pool);
+    await repository.issue([paid, unpaid]);
+    expect(await repository.withoutCoupon([late, paid, unpaid, '1'])).to.deep.equal([late, unpaid, '1']);
+    expect(await repository.withoutCoupon([])).to.deep.equal([]);
+  });
+
+  it('which of some orders are unpaid and past their deadline', async () => {
+    const [due, paid, later, open] = (await ordersIn(
+      'pending_payment',
+      'paid',
+      'pending_payment',
+      'pending_payment',
+    )) as [...[string, string, string, string]];
+    const setDeadline = (ids: string[], sql: string) =>
+      pool.execute(`UPDATE orders SET expires_at = UTC_TIMESTAMP(3) ${sql} WHERE id IN (?)`, [ids]);
+    await setDeadline([due, paid], '- INTERVAL 1 SECOND');
+    await setDeadline([later], '+ INTERVAL 1 HOUR');
+    const found = await createOrderStates(pool).dueOf([due, paid, later, open, '1']);
+    // the keepers of later tests would trip over it: its sale counts nothing as sold
+    await pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
+    expect(found).to.deep.equal([due]);
+    expect(await createOrderStates(pool).dueOf([])).to.deep.equal([]);
+  });
+
+  it('how the orders stand that are there, with their buyers', async () => {
+    const [paid, expired] = (await ordersIn('paid', 'expired')) as [string, string];
+    const rows = await createNotificationsRows(pool).notificationsOf([expired, paid, '1']);
+    expect(rows).to.have.deep.members([
+      { orderId: paid, userId: 'u0', requestId: 'k1', state: 'paid', reason: null },
+      { orderId: expired, userId: 'u1', requestId: 'k1', state: 'expired', reason: null },
+    ]);
+    expect(await createNotificationsRows(pool).notificationsOf([])).to.deep.equal([]);
+  });
+
+  it('states of the orders that are there', async () => {
+    const [paid, expired] = await ordersIn('paid', 'expired');
+    const states = await createOrderStates(pool).statesOf([paid as string, expired as string, '1']);
+    expect([...states]).to.have.deep.members([
+      [paid, 'paid'],
+      [expired, 'expired'],
+    ]);
+    expect((await createOrderStates(pool).statesOf([])).size).to.equal(0);
+  });
+});

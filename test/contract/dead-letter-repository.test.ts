@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import type { DeadLetter, DeadLetterFilter, StoredDeadLetter } from '../../src/core/ports/dead-letter-repository.js';
+import { batchOf, freshSaleId, purchasesOf } from '../helpers/sales.js';
+import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
+
+const unique = (): string => randomBytes(12).toString('base64url');
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract DeadLetterBook, kept letters, on ${name}`, () => {
+    let world: RepositoryWorld;
+    let saleId: string;
+    before(async () => {
+      world = await createWorld();
+    });
+    beforeEach(() => {
+      saleId = freshSaleId();
+    });
+    after(() => world?.close());
+
+    /** Parks a batch of these purchases for a sale of its own and returns the letter. */
+    async function parked(texts: readonly string[], parts: Partial<DeadLetter> = {}): Promise<StoredDeadLetter> {
+      const { batchId, body } = batchOf({ saleId }, purchasesOf(...texts));
+      const messageId = unique();
+      const deadLetter: DeadLetter = {
+        ...{ messageId, group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId, batchId, body },
+        ...{ reason: 'retries_exhausted', detail: 'the consumer group gave up on it', attempts: 8 },
+        ...parts,
+      };
+      expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
+      const found = (await world.deadLetters.list({ saleId: deadLetter.saleId as string }, { max: 100 })).at(-1);
+      expect(found).to.include({ messageId });
+      return (await world.deadLetters.find(found?.deadLetterId ?? '')) as StoredDeadLetter;
+    }
+    const idsOf = async (filter: DeadLetterFilter, max = 100): Promise<string[]> =>
+      (await world.deadLetters.list({ saleId, ...filter }, { max })).map(({ deadLetterId }) => deadLetterId);
+
+    it('a letter is found as it was parked, with its body', async () => {
+      const beforeMs = world.clock.nowMs();
+      const deadLetter = await parked(['u1*2'], { attempts: 6 });
+      expect(deadLetter).to.deep.include({
+        ...{ group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId, reason: 'retries_exhausted' },
+        ...{ attempts: 6, state: 'parked', replays: 0, replayStartedAtMs: null, note: null },
+      });
+      expect(JSON.parse(deadLetter.body)).to.deep.include({ saleId, purchases: [['u1', 'k1', 2]] });
+      expect(deadLetter.parkedAtMs).to.be.within(beforeMs - 1000, world.clock.nowMs() + 1000);
+      expect(await world.deadLetters.find('999999999999')).to.equal(null);
+    });
+
+    it('each filter finds what it names and nothing else', async () => {
+      const one = await parked(['u1/key-one', 'u2/key-two']);
+      const two = await parked(['key-one/other'], { group: 'seckill-order-writer-redrive' });
+      const three = await parked(['u3'], { reason: 'undecodable', body: '{', batchId: null });
+      await world.deadLetters.close(two.deadLetterId, 'ann', 'discarded', 'given up');
+      const all = [one, two, three].map(({ deadLetterId }) => deadLetterId);
+      expect(await idsOf({})).to.deep.equal(all);
+      expect(await idsOf({ group: 'seckill-order-writer-redrive' })).to.deep.equal([two.deadLetterId]);
+      expect(await idsOf({ reason: 'undecodable' })).to.deep.equal([three.deadLetterId]);
+      expect(await idsOf({ state: 'parked' })).to.deep.equal([one.deadLetterId, three.deadLetterId]);
+      expect(await idsOf({ key: one.batchId as string })).to.deep.equal([one.deadLetterId]);
+      expect(await idsOf({ batchId: one.batchId as string })).to.deep.equal([one.deadLetterId]);
+      expect(await idsOf({ batchId: 'key-one' }), 'no request').to.deep.equal([]);
+      expect(await idsOf({ key: 'key-two' })).to.deep.equal([one.deadLetterId]);
+      expect(await idsOf({ key: 'key-one' }), 'a request, not the buyer of that name').to.deep.equal([
+        one.deadLetterId,
+      ]);
+      expect(await idsOf({ key: 'key_one' }), 'no wildcard').to.deep.equal([]);
+      expect(await idsOf({ saleId: freshSaleId() })).to.deep.equal([]);
+      expect(await idsOf({ state: 'parked', reason: 'undecodable', key: 'key-two' })).to.deep.equal([]);
+      expect(await world.deadLetters.count({ saleId })).to.equal(3);
+      expect(await world.deadLetters.count({ saleId, state: 'discarded' })).to.equal(1);
+    });
+
+    it('since counts the moment itself, until does not', async () => {
+      const { deadLetterId, parkedAtMs } = await parked(['u1']);
+      expect(await idsOf({ sinceMs: parkedAtMs })).to.deep.equal([deadLetterId]);
+      expect(await idsOf({ sinceMs: parkedAtMs + 1 })).to.deep.equal([]);
+      expect(await idsOf({ untilMs: parkedAtMs })).to.deep.equal([]);
+      expect(await idsOf({ untilMs: parkedAtMs + 1 })).to.deep.equal([deadLetterId]);
+    });
+
+    it('pages go on behind a letter, and miss none when letters before it have moved', async () => {
+      const deadLetters = [await parked(['u1']), await parked(['u2']), await parked(['u3'])];
+      const filter: DeadLetterFilter = { saleId, state: 'parked' };
+      const first = await world.deadLetters.list(filter, { max: 2 });
+      expect(first.map(({ deadLetterId }) => deadLetterId)).to.deep.equal(
+        deadLetters.slice(0, 2).map((one) => one.deadLetterId),
+      );
+      for (const { deadLetterId } of first) await world.deadLetters.close(deadLetterId, 'ann', 'replayed', 'recorded');
+      const next = await world.deadLetters.list(filter, { afterId: first.at(-1)?.deadLetterId ?? '', max: 2 });
+      expect(next.map(({ deadLetterId }) => deadLetterId)).to.deep.equal([deadLetters[2]?.deadLetterId]);
+      const whole = await world.deadLetters.list({ saleId }, { afterId: deadLetters[0]?.deadLetterId ?? '', max: 5 });
+      expect(whole.map(({ deadLetterId }) => deadLetterId)).to.deep.equal(
+        deadLetters.slice(1).map((one) => one.deadLetterId),
+      );
+    });
+
+    it('a replay begins, is kept parked with its note, begins again and ends; each step is in the audit log', async () => {
+      const { deadLetterId } = await parked(['u1']);
+      expect(await idsOf({ replayBegun: true })).to.deep.equal([]);
+      expect(await world.deadLetters.beginReplay(deadLetterId, 'ann')).to.equal('done');
+      expect(await idsOf({ replayBegun: true })).to.deep.equal([deadLetterId]);
+      expect(await idsOf({ replayBegun: false })).to.deep.equal([]);
+      expect(await world.deadLetters.keepParked(deadLetterId, 'ann', 'not recorded yet')).to.equal('done');
+      const kept = await world.deadLetters.find(deadLetterId);
+      expect(kept).to.include({ state: 'parked', replays: 1, note: 'not recorded yet' });
+      expect(kept?.replayStartedAtMs).to.be.a('number');
+      await world.deadLetters.beginReplay(deadLetterId, 'bob');
+      expect(await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'recorded')).to.equal('done');
+      expect(await world.deadLetters.find(deadLetterId)).to.include({
+        state: 'replayed',
+        replays: 2,
+        note: 'recorded',
+      });
+
+      const note = 'not recorded yet';
+      const parkedWith = (replays: number) => ({ state: 'parked', replays });
+      const subject = `dead_letter:${deadLetterId}`;
+      const step = (actor: string, action: string, before: object, after: object) => ({
+        ...{ actor, action: `dead_letter.${action}`, subject, before, after },
+      });
+      expect(await world.auditOf(subject)).to.deep.equal([
+        step('ann', 'replay_begun', { ...parkedWith(0), note: null }, parkedWith(1)),
+        step('ann', 'kept_parked', { ...parkedWith(1), note: null }, { ...parkedWith(1), note }),
+        step('bob', 'replay_begun', { ...parkedWith(1), note }, parkedWith(2)),
+        step('bob', 'replayed', { ...parkedWith(2), note }, { state: 'replayed', replays: 2, note: 'recorded' }),
+      ]);
+    });
+
+    it('an end is final: whatever comes later changes nothing and is not in the audit log', async () => {
+      const { deadLetterId } = await parked(['u1']);
+      expect(await world.deadLetters.close(deadLetterId, 'ann', 'discarded', 'given up')).to.equal('done');
+      expect(await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'no')).to.equal('not_parked');
+      expect(await world.deadLetters.beginReplay(deadLetterId, 'bob')).to.equal('not_parked');
+      expect(await world.deadLetters.keepParked(deadLetterId, 'bob', 'no')).to.equal('not_parked');
+      expect(await world.deadLetters.find(deadLetterId)).to.include({
+        state: 'discarded',
+        replays: 0,
+        note: 'given up',
+      });
+      expect(await world.auditOf(`dead_letter:${deadLetterId}`)).to.have.length(1);
+      expect(await world.deadLetters.beginReplay('999999999999', 'bob')).to.equal('not_found');
+    });
+
+    it('of two ends at once one wins', async () => {
+      const { deadLetterId } = await parked(['u1']);
+      const moves = await Promise.all([
+        world.deadLetters.close(deadLetterId, 'ann', 'discarded', 'given up'),
+        world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'recorded'),
+      ]);
+      expect(moves).to.have.members(['done', 'not_parked']);
+      expect(await world.auditOf(`dead_letter:${deadLetterId}`)).to.have.length(1);
+    });
+
+    it('a note of any length is cut to its column', async () => {
+      const { deadLetterId } = await parked(['u1']);
+      expect(await world.deadLetters.keepParked(deadLetterId, 'a'.repeat(200), 'n'.repeat(5000))).to.equal('done');
+    });
+  });
+}

@@ -1,0 +1,79 @@
+import { expect } from 'chai';
+import { migrate } from '../../src/mysql/migrate.js';
+import { createOrderAudit } from '../../src/mysql/order-audit.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import type { AuditedRow } from '../../src/core/ports/audit.js';
+import { draftSale } from '../chaos/harness/open-sale.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+describe('book audit', () => {
+  let pool: MysqlPool;
+  before(async () => {
+    const url = stackEnv().MYSQL_URL;
+    await migrate({ url });
+    pool = openMysqlPool({ url, poolMax: 2, queryTimeoutMs: 5000 });
+  });
+  after(() => pool.close());
+
+  const newSale = async (): Promise<string> => (await draftSale({ admin: createSaleRepository(pool) })).saleId;
+  const insert = (orderId: string, saleId: string, userId: string): Promise<unknown> =>
+    pool.execute(
+      'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
+        " VALUES (?, ?, ?, 'k1', 'batch-1', 2, 100, 'pending_payment', 0)",
+      [orderId, saleId, userId],
+    );
+  const readAll = async (saleId: string, windowRows: number): Promise<AuditedRow[]> => {
+    const rows: AuditedRow[] = [];
+    for await (const chunk of createOrderAudit(pool, windowRows).orders(saleId)) rows.push(...chunk);
+    return rows;
+  };
+
+  it('reads every row of the sale once, across windows, beside other sales and beyond 2^53', async () => {
+    const [saleId, other] = [await newSale(), await newSale()];
+    // neighbours that a double cannot tell apart; unique to this run by the sale
+    const base = BigInt(saleId) * 1000n + (1n << 60n);
+    for (let i = 0n; i < 7n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
+
+    for (const windowRows of [1, 2, 3, 7, 20_000]) {
+      const rows = await readAll(saleId, windowRows);
+      expect(
+        rows.map((row) => row.userId),
+        `windows of ${windowRows}`,
+      ).to.deep.equal(['u0', 'u1', 'u3', 'u4', 'u6']);
+      expect(rows[0]).to.deep.equal({
+        ...{ orderId: String(base), userId: 'u0', requestId: 'k1', batchId: 'batch-1' },
+        ...{ quantity: 2, state: 'pending_payment', reason: null, paidAtMs: null },
+      });
+    }
+  });
+
+  it('counts only releases that are undone and belong to the sale', async () => {
+    const saleId = await newSale();
+    const longer = `${saleId}1`;
+    const release = (sale: string): string => JSON.stringify([{ saleId: sale, bucket: 0, userId: saleId }]);
+    const write = async (kind: string, payload: string): Promise<string> => {
+      const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES (?, 'b', ?)";
+      return (await pool.execute(sql, [kind, payload])).insertId;
+    };
+    const audit = createOrderAudit(pool);
+    expect(await audit.undoneReleases(saleId)).to.equal(0);
+
+    await write('release', release(longer));
+    await write('batch_recorded', release(saleId));
+    const done = await write('release', release(saleId));
+    expect(await audit.undoneReleases(saleId)).to.equal(1);
+
+    await pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id = ? OR payload = ?', [
+      done,
+      release(longer),
+    ]);
+    expect(await audit.undoneReleases(saleId)).to.equal(0);
+  });
+
+  it('finds a sale, or says that there is none', async () => {
+    const saleId = await newSale();
+    expect(await createOrderAudit(pool).findSale(saleId)).to.include({ saleId, state: 'draft' });
+    expect(await createOrderAudit(pool).findSale('999999999999999')).to.equal(null);
+  });
+});

@@ -1,0 +1,276 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/core/batch.js';
+import { composeOrderId } from '../../src/core/order-id.js';
+import type { FailureReason } from '../../src/core/order.js';
+import type { Sale } from '../../src/core/sale.js';
+import type { NewOrder, WriteOutcome, WritePlan } from '../../src/core/ports/order-repository.js';
+import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
+
+const WINDOW_MS = 900_000;
+let minted = 0;
+/** Far from the ids of any other run: time, a slot by chance, a counter. */
+const slot = Math.floor(Math.random() * 256);
+function orderId(): string {
+  minted++;
+  return composeOrderId(Date.now() + (minted >> 8), slot, 'anybody', minted & 255);
+}
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract OrderBook on ${name}`, () => {
+    let world: RepositoryWorld;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    const rowsOf = (batch: Batch, failure: FailureReason | null = null): NewOrder[] =>
+      batch.purchases.map((purchase) => ({ orderId: orderId(), batch, purchase, failure }));
+
+    async function planOf(orders: readonly NewOrder[], parts: Partial<WritePlan> = {}): Promise<WritePlan> {
+      const terms = await world.orders.termsOf([...new Set(orders.map(({ batch }) => batch.saleId))]);
+      return { terms, orders, releases: [], oneByOne: new Set(), paymentWindowMs: WINDOW_MS, ...parts };
+    }
+
+    async function write(orders: readonly NewOrder[], parts: Partial<WritePlan> = {}): Promise<WriteOutcome> {
+      return world.orders.write(await planOf(orders, parts));
+    }
+
+    async function expectNothingOf(sale: Sale, batch: Batch): Promise<void> {
+      expect(await world.orders.findByPurchases(sale.saleId, batch.purchases)).to.deep.equal([]);
+      expect((await world.sales.find(sale.saleId))?.sold).to.equal(sale.sold);
+      expect(await world.promisesOf(batch.batchId)).to.deep.equal({ recorded: [], releases: [] });
+    }
+
+    const sold = async (sale: Sale): Promise<number | undefined> => (await world.sales.find(sale.saleId))?.sold;
+
+    it('terms: of the sales that exist', async () => {
+      const sale = await world.sales.create(newSale({ priceCents: 4_294_967_295, limitPerBuyer: 3 }));
+      const terms = await world.orders.termsOf([sale.saleId, '999999999999999999']);
+      expect([...terms]).to.deep.equal([
+        [sale.saleId, { saleId: sale.saleId, epoch: 1, priceCents: 4_294_967_295, limitPerBuyer: 3 }],
+      ]);
+      expect((await world.orders.termsOf([])).size).to.equal(0);
+    });
+
+    it('written: rows, amounts, deadline, sold and one promise for the batch', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf(sale, purchasesOf('ann*2', 'bob'));
+      const rows = rowsOf(batch);
+      const beforeMs = world.clock.nowMs();
+
+      expect(await write(rows)).to.deep.equal({ outcome: 'written', surplus: new Set() });
+
+      const [ann] = await world.orders.findByPurchases(sale.saleId, [purchaseOf('ann')]);
+      const { createdAtMs = 0, expiresAtMs = 0, ...rest } = ann ?? {};
+      expect(rest).to.deep.equal({
+        ...{ orderId: rows[0]?.orderId, userId: 'ann', saleId: sale.saleId, requestId: 'k1', batchId: batch.batchId },
+        ...{ quantity: 2, amountCents: 3998, state: 'pending_payment', reason: null, paidAtMs: null },
+      });
+      expect(createdAtMs).to.be.within(beforeMs - 2000, world.clock.nowMs() + 2000);
+      expect(expiresAtMs).to.be.within(createdAtMs + WINDOW_MS - 1000, createdAtMs + WINDOW_MS + 1000);
+      expect(await sold(sale)).to.equal(3);
+      const { recorded, releases } = await world.promisesOf(batch.batchId);
+      const { batchId, saleId } = batch;
+      const orders = rows.map((row) => row.orderId);
+      expect(recorded).to.deep.equal([{ batchId, saleId, orders, failed: [], paymentWindowMs: WINDOW_MS }]);
+      expect(releases).to.deep.equal([]);
+      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+    });
+
+    it('written: a failed row counts nothing and its units go back', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf({ saleId: sale.saleId, bucket: 3 }, purchasesOf('ann*2'));
+      const rows = rowsOf(batch, 'limit_reached');
+
+      expect((await write(rows)).outcome).to.equal('written');
+
+      const [row] = await world.orders.findByPurchases(sale.saleId, batch.purchases);
+      expect(row).to.include({ state: 'failed', reason: 'limit_reached', expiresAtMs: null });
+      expect(await sold(sale)).to.equal(0);
+      const { recorded, releases } = await world.promisesOf(batch.batchId);
+      expect(recorded[0]).to.deep.include({ orders: [], failed: [rows[0]?.orderId] });
+      expect(releases).to.deep.equal([
+        {
+          ...{ saleId: sale.saleId, bucket: 3, userId: 'ann', requestId: 'k1', orderId: rows[0]?.orderId },
+          ...{ batchId: batch.batchId, withUnits: true },
+        },
+      ]);
+    });
+
+    it('written: several batches and sales in one transaction', async () => {
+      const sales = [await world.sales.create(newSale()), await world.sales.create(newSale())];
+      const batches = [sales[1], sales[0], sales[1]].map((sale, i) => batchOf(sale as Sale, purchasesOf(`ann/k${i}`)));
+
+      expect((await write(batches.flatMap((batch) => rowsOf(batch)))).outcome).to.equal('written');
+
+      expect(await Promise.all(sales.map(sold))).to.deep.equal([1, 2]);
+      for (const batch of batches) expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
+    });
+
+    it('row_exists: a request has one row, whatever batch brings it; the rest of the plan is not written', async () => {
+      const sale = await world.sales.create(newSale());
+      await write(rowsOf(batchOf(sale, purchasesOf('ann'))));
+      const other = batchOf(sale, purchasesOf('ann', 'bob'));
+
+      expect(await write(rowsOf(other))).to.deep.equal({ outcome: 'row_exists' });
+
+      expect(await world.orders.findByPurchases(sale.saleId, [purchaseOf('bob')])).to.deep.equal([]);
+      expect(await sold(sale)).to.equal(1);
+      expect((await world.promisesOf(other.batchId)).recorded).to.deep.equal([]);
+    });
+
+    it('row_exists: ids that differ by case only are two buyers and two requests', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf(sale, purchasesOf('ann/k', 'Ann/k', 'ann/K'));
+
+      expect((await write(rowsOf(batch))).outcome).to.equal('written');
+
+      expect(await world.orders.findByPurchases(sale.saleId, [purchaseOf('ANN/k')])).to.deep.equal([]);
+      expect(await world.orders.findByPurchases(sale.saleId, batch.purchases)).to.have.length(3);
+    });
+
+    it('D7 row_exists: where the limit is one, a buyer has one live order (active_key)', async () => {
+      const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
+      const [row] = rowsOf(batchOf(sale, purchasesOf('ann/k1')));
+      await write([row as NewOrder]);
+      const second = batchOf(sale, purchasesOf('ann/k2'));
+
+      expect(await write(rowsOf(second))).to.deep.equal({ outcome: 'row_exists' });
+      expect([...(await world.orders.liveBuyers(sale.saleId, ['ann', 'bob']))]).to.deep.equal(['ann']);
+
+      expect((await write(rowsOf(second, 'limit_reached'))).outcome, 'a failed row may stand beside').to.equal(
+        'written',
+      );
+      await world.cancelOrder((row as NewOrder).orderId);
+      expect((await world.orders.liveBuyers(sale.saleId, ['ann'])).size).to.equal(0);
+      expect((await write(rowsOf(batchOf(sale, purchasesOf('ann/k3'))))).outcome, 'free again').to.equal('written');
+      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+    });
+
+    it('D7 row_exists: not where the limit is higher', async () => {
+      const sale = await world.sales.create(newSale({ limitPerBuyer: 2 }));
+      const batch = batchOf(sale, purchasesOf('ann/k1', 'ann/k2'));
+      expect((await write(rowsOf(batch))).outcome).to.equal('written');
+    });
+
+    it('D7 order_id_taken: an equal order id is not taken for a purchase that has its row', async () => {
+      const sale = await world.sales.create(newSale());
+      const [first] = rowsOf(batchOf(sale, purchasesOf('ann')));
+      await write([first as NewOrder]);
+      const other = batchOf(sale, purchasesOf('bob'));
+      const [second] = rowsOf(other);
+
+      const outcome = await write([{ ...(second as NewOrder), orderId: (first as NewOrder).orderId }]);
+
+      expect(outcome).to.deep.equal({ outcome: 'order_id_taken' });
+      await expectNothingOf({ ...sale, sold: 1 }, other);
+    });
+
+    it('D6 oversold: nothing is written, for no sale of the plan', async () => {
+      const full = await world.sales.create(newSale({ stock: 2 }));
+      const free = await world.sales.create(newSale());
+      const tooMuch = batchOf(full, purchasesOf('ann', 'bob', 'cid'));
+      const fine = batchOf(free, purchasesOf('ann'));
+
+      const outcome = await write([...rowsOf(fine), ...rowsOf(tooMuch)]);
+
+      expect(outcome).to.deep.equal({ outcome: 'oversold', saleIds: [full.saleId] });
+      await expectNothingOf(full, tooMuch);
+      await expectNothingOf(free, fine);
+    });
+
+    it('D6 one by one: exactly the surplus fails, in the order of the batch, and its request closes without units', async () => {
+      const sale = await world.sales.create(newSale({ stock: 5 }));
+      const batch = batchOf(sale, purchasesOf('zoe*2', 'bob*2', 'ann*2', 'cid', 'eve'));
+      const rows = rowsOf(batch);
+
+      const outcome = await write(rows, { oneByOne: new Set([sale.saleId]) });
+
+      const refused = [rows[2]?.orderId, rows[4]?.orderId] as string[];
+      expect(outcome).to.deep.equal({ outcome: 'written', surplus: new Set(refused) });
+      expect(await sold(sale)).to.equal(5);
+      const found = await world.orders.findByPurchases(sale.saleId, batch.purchases);
+      const failed = found.filter(({ state }) => state === 'failed');
+      expect(failed.map(({ orderId: id }) => id)).to.have.members(refused);
+      for (const row of failed) expect(row).to.include({ reason: 'oversold_guard', expiresAtMs: null });
+      const { recorded, releases } = await world.promisesOf(batch.batchId);
+      expect(recorded[0]?.failed).to.deep.equal(refused);
+      expect(releases.map(({ orderId: id, withUnits }) => [id, withUnits])).to.have.deep.members(
+        refused.map((id) => [id, false]),
+      );
+      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+    });
+
+    it('one by one: without a surplus it is an ordinary write, also beside another sale', async () => {
+      const sales = [await world.sales.create(newSale({ stock: 1 })), await world.sales.create(newSale())];
+      const batches = sales.map((sale) => batchOf(sale, purchasesOf('ann')));
+
+      const outcome = await write(
+        batches.flatMap((batch) => rowsOf(batch)),
+        { oneByOne: new Set([(sales[0] as Sale).saleId]) },
+      );
+
+      expect(outcome).to.deep.equal({ outcome: 'written', surplus: new Set() });
+      expect(await Promise.all(sales.map(sold))).to.deep.equal([1, 1]);
+    });
+
+    for (const oneByOne of [false, true]) {
+      it(`epoch_changed: a sale rebuilt since its terms were read${oneByOne ? ', one by one' : ''}`, async () => {
+        const sale = await world.sales.create(newSale({ stock: 1 }));
+        const batch = batchOf(sale, purchasesOf(oneByOne ? 'ann*2' : 'ann')); // the guard has nothing to count then
+        const plan = await planOf(rowsOf(batch), { oneByOne: new Set(oneByOne ? [sale.saleId] : []) });
+        await world.raiseEpoch(sale.saleId);
+
+        expect(await world.orders.write(plan)).to.deep.equal({ outcome: 'epoch_changed' });
+
+        await expectNothingOf(sale, batch);
+      });
+    }
+
+    it('R3 epoch_changed also when all its rows are failed: their reasons held in the epoch before', async () => {
+      const sale = await world.sales.create(newSale());
+      const batch = batchOf(sale, purchasesOf('ann'));
+      const plan = await planOf(rowsOf(batch).map((row) => ({ ...row, failure: 'units_lost' as const })));
+      await world.raiseEpoch(sale.saleId);
+
+      expect(await world.orders.write(plan)).to.deep.equal({ outcome: 'epoch_changed' });
+
+      await expectNothingOf(sale, batch);
+    });
+
+    it('releases of a plan are promised with it, also when it has no rows', async () => {
+      const sale = await world.sales.create(newSale());
+      const { saleId } = sale;
+      const batch = batchOf(sale, purchasesOf('ann'));
+      const { batchId } = batch;
+      const release = {
+        saleId,
+        bucket: 0,
+        userId: 'ann',
+        requestId: 'k1',
+        orderId: orderId(),
+        batchId,
+        withUnits: true,
+      };
+
+      const plan = await planOf([], { releases: [release], terms: await world.orders.termsOf([saleId]) });
+      expect((await world.orders.write(plan)).outcome).to.equal('written');
+
+      expect((await world.promisesOf(batchId)).releases).to.deep.equal([release]);
+    });
+
+    it('a look-up finds a row under any batch, and only in its own sale', async () => {
+      const [sale, other] = [await world.sales.create(newSale()), await world.sales.create(newSale())];
+      const rows = rowsOf(batchOf(sale, purchasesOf('ann/k1', 'ann/k2')));
+      await write(rows);
+
+      expect(await world.orders.findByPurchases(other.saleId, [purchaseOf('ann/k1')])).to.deep.equal([]);
+      expect(await world.orders.findByPurchases(sale.saleId, [])).to.deep.equal([]);
+      const found = await world.orders.findByPurchases(sale.saleId, purchasesOf('ann/k2', 'bob/k2'));
+      expect(found.map(({ orderId: id }) => id)).to.deep.equal([rows[1]?.orderId]);
+      expect((await world.orders.findOrder(rows[0]?.orderId as string))?.requestId).to.equal('k1');
+      expect(await world.orders.findOrder('1')).to.equal(null);
+    });
+  });
+}

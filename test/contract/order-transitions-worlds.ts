@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto';
+import { composeOrderId } from '../../src/core/order-id.js';
+import type { Order } from '../../src/core/order.js';
+import type { NewSale, Sale } from '../../src/core/sale.js';
+import { createAuditLog } from '../../src/mysql/audit-log.js';
+import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
+import { createRefundRepository } from '../../src/mysql/refund-repository.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { AuditEntry } from '../../src/core/ports/audit-log.js';
+import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
+import type { OrdersMoved } from '../../src/core/ports/outbox.js';
+import type { RefundRepository } from '../../src/core/ports/refund-repository.js';
+import type { Release } from '../../src/core/ports/batch-store.js';
+import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
+import { ownDatabase } from '../helpers/own-database.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
+
+export interface ToldPayment {
+  readonly paymentId: string;
+  readonly orderId: string;
+  readonly amountCents: number;
+  /** Why the money is owed back; null when the order was paid with it. */
+  readonly refund: string | null;
+}
+
+/** The books with the moves of orders, and what these wrote. */
+export interface MovesWorld extends RepositoryWorld {
+  readonly moves: OrderTransitions & OverdueOrders;
+  readonly refunds: RefundRepository;
+  /** What refunds have in the audit log, oldest first. */
+  audited(): Promise<AuditEntry[]>;
+  payments(): Promise<ToldPayment[]>;
+  moved(): Promise<OrdersMoved[]>;
+  releases(): Promise<Release[]>;
+}
+
+/** A database of its own: a sweep ends whatever is due, also what another test file has there. */
+async function mysqlMoves(): Promise<MovesWorld> {
+  const database = await ownDatabase();
+  const world = await mysqlWorld(8, database.url);
+  const { pool } = world;
+  const payloads = async (kind: string): Promise<unknown[]> =>
+    (await pool.query<{ payload: string }>('SELECT payload FROM outbox WHERE kind = ? ORDER BY id', [kind])).map(
+      ({ payload }): unknown => JSON.parse(payload),
+    );
+  return {
+    ...world,
+    moves: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
+    refunds: createRefundRepository(pool),
+    async audited() {
+      const entries = await createAuditLog(pool).list({ action: 'refund.taken_on' }, { max: 100 });
+      return entries.reverse().map(({ actor, action, subject, before, after }) => {
+        return { actor, action, subject, before, after };
+      });
+    },
+    async payments() {
+      const rows = await pool.query<{ id: string; order_id: string; cents: string; reason: string | null }>(
+        'SELECT p.payment_id AS id, p.order_id, p.amount_cents AS cents, r.reason FROM payments p' +
+          ' LEFT JOIN refunds r ON r.payment_id = p.payment_id AND r.order_id = p.order_id' +
+          " AND r.amount_cents = p.amount_cents AND r.state = 'due'",
+      );
+      return rows.map((row) => ({
+        ...{ paymentId: row.id, orderId: row.order_id, amountCents: Number(row.cents), refund: row.reason },
+      }));
+    },
+    moved: async () => (await payloads('orders_moved')) as OrdersMoved[],
+    releases: async () => (await payloads('release')).flat() as Release[],
+    async close() {
+      await world.close();
+      await database.drop();
+    },
+  };
+}
+
+async function memoryMoves(): Promise<MovesWorld> {
+  const world = await memoryWorld();
+  const moves = new MemoryOrderMoves(world.books);
+  const refunds = new MemoryRefundRepository(moves, world.clock);
+  const rows = () => world.books.outboxRows;
+  return {
+    ...world,
+    moves,
+    refunds,
+    audited: async () => refunds.audited,
+    payments: async () => [...moves.payments.values()],
+    moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),
+    releases: async () => rows().flatMap((row) => (row.kind === 'release' ? (row.payload as readonly Release[]) : [])),
+  };
+}
+
+export const MOVES_WORLDS = [
+  ['memory', memoryMoves],
+  ['mysql', mysqlMoves],
+] as const;
+
+/** Long enough that no test meets it. */
+export const LATER_MS = 900_000;
+/** The deadline was a minute ago. */
+export const DUE_MS = -60_000;
+
+export interface OrdersParts {
+  readonly sale?: Partial<NewSale>;
+  readonly paymentWindowMs?: number;
+}
+
+/** A sale of its own with one unpaid order for each purchase, as `purchasesOf` writes them. */
+export async function ordersIn(
+  world: MovesWorld,
+  texts: readonly string[],
+  { sale: parts = {}, paymentWindowMs = LATER_MS }: OrdersParts = {},
+): Promise<{ readonly sale: Sale; readonly orders: Order[] }> {
+  const sale = await world.sales.create(newSale({ stock: 1000, limitPerBuyer: 10, ...parts }));
+  const { saleId } = sale;
+  const batch = batchOf({ saleId }, purchasesOf(...texts));
+  const fromMs = Date.now() - Math.floor(Math.random() * 1e9);
+  const rows = batch.purchases.map((purchase, index) => {
+    const orderId = composeOrderId(fromMs + index, 9, purchase.userId, Math.floor(Math.random() * 256));
+    return { orderId, batch, purchase, failure: null };
+  });
+  const terms = await world.orders.termsOf([saleId]);
+  const plan = { terms, orders: rows, releases: [], oneByOne: new Set<string>(), paymentWindowMs };
+  const { outcome } = await world.orders.write(plan);
+  if (outcome !== 'written') throw new Error(`write: ${outcome}`);
+  const found = await Promise.all(rows.map(({ orderId }) => world.orders.findOrder(orderId)));
+  return { sale, orders: found as Order[] };
+}
+
+export const paymentOf = (order: Order, parts: { paymentId?: string; amountCents?: number } = {}) => ({
+  paymentId: `pay-${randomBytes(9).toString('base64url')}`,
+  amountCents: order.amountCents,
+  ...parts,
+});

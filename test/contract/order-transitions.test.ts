@@ -1,0 +1,238 @@
+import { expect } from 'chai';
+import type { Order, OrderState } from '../../src/core/order.js';
+import { homeBucket } from '../../src/core/sale.js';
+import { DUE_MS, MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
+
+const names = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `u${index}/k*${1 + (index % 3)}`);
+
+for (const [name, createWorld] of MOVES_WORLDS) {
+  describe(`contract OrderMoves on ${name}`, function () {
+    this.timeout(60_000);
+    let world: MovesWorld;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    const stateOf = async ({ orderId }: Order): Promise<OrderState | undefined> =>
+      (await world.orders.findOrder(orderId))?.state;
+    const soldOf = async (saleId: string): Promise<number | undefined> => (await world.sales.find(saleId))?.sold;
+    const movesOf = async ({ orderId }: Order): Promise<string[]> =>
+      (await world.moved()).filter(({ orders }) => orders.includes(orderId)).map(({ move }) => move);
+    const releasesOf = async ({ orderId }: Order) =>
+      (await world.releases()).filter((release) => release.orderId === orderId);
+    const oneOrder = async (paymentWindowMs?: number): Promise<Order> => {
+      const parts = paymentWindowMs === undefined ? {} : { paymentWindowMs };
+      return (await ordersIn(world, ['ann/k*2'], parts)).orders[0] as Order;
+    };
+    const refundOf = async (paymentId: string): Promise<string | null | undefined> =>
+      (await world.payments()).find((payment) => payment.paymentId === paymentId)?.refund;
+
+    it('pay: the order is paid once, its units stay sold, nothing goes back', async () => {
+      const order = await oneOrder();
+      const payment = paymentOf(order);
+      expect(await world.moves.pay(order.orderId, payment)).to.equal('paid');
+
+      const paid = await world.orders.findOrder(order.orderId);
+      expect(paid).to.include({ state: 'paid' });
+      expect(paid?.paidAtMs).to.be.a('number');
+      expect(await soldOf(order.saleId)).to.equal(2);
+      expect([await movesOf(order), await releasesOf(order)]).to.deep.equal([['paid'], []]);
+      expect(await refundOf(payment.paymentId)).to.equal(null);
+      expect(await world.broken(order.saleId)).to.deep.equal([]);
+    });
+
+    it('pay: the same payment told twice, also at once, changes nothing and answers the same', async () => {
+      const order = await oneOrder();
+      const payment = paymentOf(order);
+      const told = await Promise.all(Array.from({ length: 6 }, () => world.moves.pay(order.orderId, payment)));
+      expect(told).to.deep.equal(Array(6).fill('paid'));
+      expect(await movesOf(order)).to.deep.equal(['paid']);
+      expect((await world.payments()).filter(({ orderId }) => orderId === order.orderId)).to.have.length(1);
+    });
+
+    it('pay: a second payment of a paid order is owed back exactly once, however often it is told', async () => {
+      const order = await oneOrder();
+      const second = paymentOf(order);
+      expect(await world.moves.pay(order.orderId, paymentOf(order))).to.equal('paid');
+      for (let i = 0; i < 3; i++) expect(await world.moves.pay(order.orderId, second)).to.equal('refund_due');
+      expect(await refundOf(second.paymentId)).to.equal('already_paid');
+      expect(await movesOf(order)).to.deep.equal(['paid']);
+    });
+
+    it('pay: another amount is owed back and the order waits on', async () => {
+      const order = await oneOrder();
+      const wrong = paymentOf(order, { amountCents: order.amountCents - 1 });
+      expect(await world.moves.pay(order.orderId, wrong)).to.equal('refund_due');
+      expect(await refundOf(wrong.paymentId)).to.equal('wrong_amount');
+      expect(await stateOf(order)).to.equal('pending_payment');
+      expect(await world.moves.pay(order.orderId, paymentOf(order))).to.equal('paid');
+    });
+
+    it('pay: money for an order that has ended is owed back', async () => {
+      const cancelled = await oneOrder();
+      await world.moves.cancel(cancelled.orderId);
+      const expired = await oneOrder(DUE_MS);
+      await world.moves.expire([expired.orderId]);
+      for (const [order, reason] of [
+        [cancelled, 'order_cancelled'],
+        [expired, 'order_expired'],
+      ] as const) {
+        const payment = paymentOf(order);
+        expect(await world.moves.pay(order.orderId, payment)).to.equal('refund_due');
+        expect(await refundOf(payment.paymentId)).to.equal(reason);
+        expect(await soldOf(order.saleId)).to.equal(0);
+      }
+    });
+
+    it('pay: the deadline has passed and nobody has expired the order yet: it is paid', async () => {
+      const order = await oneOrder(DUE_MS);
+      expect(await world.moves.pay(order.orderId, paymentOf(order))).to.equal('paid');
+      expect(await world.moves.expire([order.orderId])).to.equal(0);
+      expect(await stateOf(order)).to.equal('paid');
+    });
+
+    it('pay: one payment for two orders pays the first; with another amount it is in conflict too', async () => {
+      const [first, second] = [await oneOrder(), await oneOrder()];
+      const payment = paymentOf(first);
+      expect(await world.moves.pay(first.orderId, payment)).to.equal('paid');
+      expect(await world.moves.pay(second.orderId, payment)).to.equal('payment_conflict');
+      expect(await world.moves.pay(first.orderId, { ...payment, amountCents: 1 })).to.equal('payment_conflict');
+      expect(await stateOf(second)).to.equal('pending_payment');
+    });
+
+    it('pay and cancel: no such order', async () => {
+      const order = await oneOrder();
+      const payment = paymentOf(order);
+      for (const orderId of ['1', `${order.orderId}x`, 'x', '']) {
+        expect(await world.moves.pay(orderId, payment), orderId).to.equal('not_found');
+        expect(await world.moves.cancel(orderId), orderId).to.equal('not_found');
+      }
+      expect(await refundOf(payment.paymentId)).to.equal(undefined);
+      expect(await stateOf(order)).to.equal('pending_payment');
+    });
+
+    it('cancel: the units leave `sold` and are promised back once, whatever batch held them', async () => {
+      expect(homeBucket('ann', 7), 'not the first bucket').to.be.above(0);
+      const { orders } = await ordersIn(world, ['ann/k*2', 'bob/k*3'], { sale: { buckets: 7 } });
+      const [order, other] = orders as [Order, Order];
+      for (let i = 0; i < 3; i++) expect(await world.moves.cancel(order.orderId)).to.equal('cancelled');
+
+      expect([await stateOf(order), await stateOf(other)]).to.deep.equal(['cancelled', 'pending_payment']);
+      expect(await soldOf(order.saleId)).to.equal(3);
+      expect(await movesOf(order)).to.deep.equal(['cancelled']);
+      const { orderId, saleId } = order;
+      expect(await releasesOf(order)).to.deep.equal([
+        {
+          ...{ saleId, bucket: homeBucket('ann', 7), userId: 'ann', requestId: 'k', orderId },
+          ...{ batchId: '', withUnits: true },
+        },
+      ]);
+      expect(await world.broken(saleId)).to.deep.equal([]);
+    });
+
+    it('cancel: a buyer whose sale allows one may buy again afterwards', async () => {
+      const sale = { limitPerBuyer: 1 };
+      const [order] = (await ordersIn(world, ['ann'], { sale })).orders as [Order];
+      expect([...(await world.orders.liveBuyers(order.saleId, ['ann']))]).to.deep.equal(['ann']);
+      await world.moves.cancel(order.orderId);
+      expect([...(await world.orders.liveBuyers(order.saleId, ['ann']))]).to.deep.equal([]);
+    });
+
+    it('cancel: what is paid, expired or failed stays what it is', async () => {
+      const paid = await oneOrder();
+      await world.moves.pay(paid.orderId, paymentOf(paid));
+      const expired = await oneOrder(DUE_MS);
+      await world.moves.expire([expired.orderId]);
+      for (const order of [paid, expired]) {
+        expect(await world.moves.cancel(order.orderId)).to.equal('wrong_state');
+        expect(await movesOf(order)).to.have.length(1);
+      }
+      expect([await stateOf(paid), await stateOf(expired)]).to.deep.equal(['paid', 'expired']);
+    });
+
+    it('M6 expire: only what is unpaid and past its deadline, and only what was named', async () => {
+      const early = await oneOrder();
+      const { sale, orders } = await ordersIn(world, ['a', 'b*2', 'c', 'd'], { paymentWindowMs: DUE_MS });
+      const [due, twice, paid, unnamed] = orders as [Order, Order, Order, Order];
+      await world.moves.pay(paid.orderId, paymentOf(paid));
+      const ids = [due, twice, due, paid, early].map(({ orderId }) => orderId);
+
+      expect(await world.moves.expire([...ids, '1', 'no id'])).to.equal(2);
+      expect(await world.moves.expire(ids), 'again').to.equal(0);
+      const states = await Promise.all([due, twice, paid, unnamed, early].map(stateOf));
+      expect(states).to.deep.equal(['expired', 'expired', 'paid', 'pending_payment', 'pending_payment']);
+      expect(await soldOf(sale.saleId)).to.equal(2);
+      for (const order of [due, twice]) expect(await releasesOf(order)).to.have.length(1);
+      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.moves.expire([])).to.equal(0);
+    });
+
+    it('expireDue: oldest first, at most `max`, over several sales; the rest later', async () => {
+      await world.moves.expireDue(10_000); // what other tests left
+      const young = await ordersIn(world, names(3), { paymentWindowMs: DUE_MS });
+      const old = await ordersIn(world, names(4), { paymentWindowMs: 2 * DUE_MS });
+      const later = await oneOrder();
+      const overdue = await world.moves.overdue();
+      expect(overdue.orders).to.equal(7);
+      expect(overdue.oldestMs).to.be.within(-2 * DUE_MS, -3 * DUE_MS);
+
+      expect(await world.moves.expireDue(4)).to.equal(4);
+      expect([await soldOf(old.sale.saleId), await soldOf(young.sale.saleId)]).to.deep.equal([0, 6]);
+      expect(await world.moves.expireDue(100)).to.equal(3);
+      expect(await world.moves.expireDue(100)).to.equal(0);
+      expect(await soldOf(young.sale.saleId)).to.equal(0);
+      expect(await stateOf(later)).to.equal('pending_payment');
+      expect(await world.moves.overdue()).to.deep.equal({ orders: 0, oldestMs: 0 });
+      for (const order of [...young.orders, ...old.orders]) expect(await releasesOf(order)).to.have.length(1);
+    });
+
+    it('expireDue: more than one transaction takes, by four sweepers at once: each order once', async () => {
+      await world.moves.expireDue(10_000);
+      const { sale, orders } = await ordersIn(world, names(2100), {
+        ...{ sale: { stock: 5000 }, paymentWindowMs: DUE_MS },
+      });
+      expect(await world.moves.expireDue(800), 'alone').to.equal(800);
+      const ended = await Promise.all([1, 2, 3, 4].map(() => world.moves.expireDue(10_000)));
+      const rest = 800 + (await world.moves.expireDue(10_000)); // a sweeper may end while another one still holds rows
+      expect(ended.reduce((sum, one) => sum + one, rest)).to.equal(orders.length);
+      expect(await soldOf(sale.saleId)).to.equal(0);
+      const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);
+      expect(new Set(released.map(({ orderId }) => orderId)).size).to.equal(orders.length);
+      expect(released).to.have.length(orders.length);
+      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+    });
+
+    it('C4 pay against cancel against expire on 300 orders at once: one winner each, units and money conserved', async () => {
+      const { sale, orders } = await ordersIn(world, names(300), { paymentWindowMs: DUE_MS });
+      const won = { paid: 0, cancelled: 0, expired: 0 };
+      const told = await Promise.all(
+        orders.flatMap(({ orderId, amountCents }, index) => {
+          const pay = world.moves.pay(orderId, { paymentId: `race-${orderId}`, amountCents });
+          const cancel = world.moves.cancel(orderId);
+          const expire =
+            index % 10 === 0
+              ? world.moves.expire(orders.slice(index, index + 10).map((order) => order.orderId))
+              : Promise.resolve(0);
+          return [pay, cancel, expire] as Promise<string | number>[];
+        }),
+      );
+      const live: Order[] = [];
+      for (const [index, order] of orders.entries()) {
+        const state = (await stateOf(order)) as 'paid' | 'cancelled' | 'expired';
+        const [pay, cancel] = told.slice(index * 3, index * 3 + 2);
+        won[state]++;
+        if (state === 'paid') live.push(order);
+        expect(pay, state).to.equal(state === 'paid' ? 'paid' : 'refund_due');
+        expect(cancel, state).to.equal(state === 'cancelled' ? 'cancelled' : 'wrong_state');
+      }
+      const expired = told.reduce<number>((sum, one) => (typeof one === 'number' ? sum + one : sum), 0);
+      expect(expired).to.equal(won.expired);
+      expect(await soldOf(sale.saleId)).to.equal(live.reduce((sum, { quantity }) => sum + quantity, 0));
+      const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);
+      expect(released).to.have.length(won.cancelled + won.expired);
+      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+    });
+  });
+}

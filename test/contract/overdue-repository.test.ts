@@ -1,0 +1,64 @@
+import { expect } from 'chai';
+import { migrate } from '../../src/mysql/migrate.js';
+import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import type { AgedState } from '../../src/core/ports/overdue-repository.js';
+import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
+
+const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';
+
+/** In each state: two that wait for 100 s, and one that ended. */
+const ROWS: Record<AgedState, readonly string[]> = {
+  outbox: [
+    `INSERT INTO outbox (kind, \`key\`, payload, created_at) VALUES ('release', 'a', '[]', ${AGO})`,
+    `INSERT INTO outbox (kind, \`key\`, payload, created_at) VALUES ('orders_moved', 'a', '[]', ${AGO})`,
+    `INSERT INTO outbox (kind, \`key\`, payload, created_at, done_at) VALUES ('release', 'b', '[]', ${AGO}, ${AGO})`,
+  ],
+  dead_letter: ['parked', 'parked', 'discarded'].map(
+    (state, index) =>
+      'INSERT INTO dead_letters (message_id, consumer_group, origin_topic, body, reason, detail, state, attempts,' +
+      ` created_at) VALUES ('m${index}', 'g', 't', '', 'undecodable', '', '${state}', 1, ${AGO})`,
+  ),
+  refund: ['due', 'due', 'refunded'].map(
+    (state, index) =>
+      'INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state, created_at)' +
+      ` VALUES ('p${index}', 1, 5, 'wrong_amount', '${state}', ${AGO})`,
+  ),
+  compensation: ['pending', 'pending', 'compensated'].map(
+    (state, index) =>
+      'INSERT INTO compensation_jobs (kind, subject, sale_id, detail, state, available_at)' +
+      ` VALUES ('leak', '1/u/${index}', 1, '', '${state}', ${AGO})`,
+  ),
+  sale_over: ['open', 'warm', 'closed'].map(
+    (state) =>
+      'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state)' +
+      ` VALUES ('s', 't', 1, 1, 1, 1, '2020-01-01', ${AGO}, '${state}')`,
+  ),
+};
+
+/** A database of its own: whole tables are counted. */
+describe('overdue book', () => {
+  let database: OwnDatabase;
+  let pool: MysqlPool;
+  before(async () => {
+    database = await ownDatabase();
+    await migrate({ url: database.url });
+    pool = openMysqlPool({ url: database.url, poolMax: 2, queryTimeoutMs: 5000 });
+  });
+  after(async () => {
+    await pool?.close();
+    await database?.drop();
+  });
+
+  for (const [state, inserts] of Object.entries(ROWS) as [AgedState, readonly string[]][]) {
+    it(`${state}: what waits too long, by how much, and nothing that ended`, async () => {
+      const repository = createOverdueRepository(pool);
+      expect(await repository.overdue(state, 0)).to.deep.equal({ count: 0, oldestMs: 0 });
+      for (const sql of inserts) await pool.execute(sql);
+      const { count, oldestMs } = await repository.overdue(state, 60_000);
+      expect(count).to.equal(2);
+      expect(oldestMs).to.be.within(39_000, 100_000);
+      expect(await repository.overdue(state, 3_600_000)).to.deep.equal({ count: 0, oldestMs: 0 });
+    });
+  }
+});

@@ -1,0 +1,122 @@
+import { expect } from 'chai';
+import type { LeasedRefund } from '../../src/core/ports/refund-repository.js';
+import { MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
+
+const LEASE_MS = 60_000;
+
+for (const [name, createWorld] of MOVES_WORLDS) {
+  describe(`contract RefundBook on ${name}`, function () {
+    this.timeout(30_000);
+    let world: MovesWorld;
+    // a world for each test: what is due is asked of all orders together
+    beforeEach(async () => {
+      world = await createWorld();
+    });
+    afterEach(() => world?.close());
+
+    /** An order that was cancelled before its money came, once for each text. @returns payment ids, oldest first */
+    async function owed(...texts: string[]): Promise<{ paymentIds: string[]; orderIds: string[] }> {
+      const { orders } = await ordersIn(world, texts);
+      const paymentIds: string[] = [];
+      for (const order of orders) {
+        await world.moves.cancel(order.orderId);
+        const payment = paymentOf(order);
+        expect(await world.moves.pay(order.orderId, payment)).to.equal('refund_due');
+        paymentIds.push(payment.paymentId);
+      }
+      return { paymentIds, orderIds: orders.map(({ orderId }) => orderId) };
+    }
+    const idsOf = (leased: readonly LeasedRefund[]): string[] => leased.map(({ paymentId }) => paymentId);
+
+    it('lends each refund once, with what is owed, and again when its lease is over', async () => {
+      const { paymentIds, orderIds } = await owed('ann', 'bob*2', 'eve');
+      const first = await world.refunds.lease(2, 200);
+      const rest = await world.refunds.lease(2, 200);
+      expect([...idsOf(first), ...idsOf(rest)]).to.have.members(paymentIds);
+      expect(first).to.have.length(2);
+      const [bob] = [...first, ...rest].filter(({ orderId }) => orderId === orderIds[1]);
+      expect(bob).to.include({ paymentId: paymentIds[1], amountCents: 2 * 1999, attempts: 1 });
+      expect(await world.refunds.lease(5, 200)).to.deep.equal([]);
+      await world.clock.sleep(250);
+      const again = await world.refunds.lease(5, LEASE_MS);
+      expect(again.map(({ attempts }) => attempts)).to.deep.equal([2, 2, 2]);
+    });
+
+    it('of many who lease at once each refund goes to one', async () => {
+      const { paymentIds } = await owed(...Array.from({ length: 12 }, (_, index) => `u${index}`));
+      const all = await Promise.all(Array.from({ length: 6 }, () => world.refunds.lease(4, LEASE_MS)));
+      const rest = await world.refunds.lease(12, LEASE_MS); // what was passed over because others were taking it
+      expect(idsOf([...all.flat(), ...rest])).to.have.members(paymentIds);
+    });
+
+    it('what is refunded stays so and is due no more; an order shows its refunds', async () => {
+      const { paymentIds, orderIds } = await owed('ann', 'bob');
+      const [paymentId, other] = paymentIds as [string, string];
+      await world.refunds.lease(5, 50);
+      await world.refunds.markRefunded(paymentId);
+      await world.refunds.markRefunded(paymentId);
+      await world.refunds.postpone(paymentId, 0, 'too late');
+      await world.clock.sleep(80);
+      expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
+      const shared = { amountCents: 1999, reason: 'order_cancelled' };
+      const [ann, bob] = orderIds as [string, string];
+      expect(await world.refunds.refundsOf(ann)).to.deep.equal([
+        { paymentId, orderId: ann, state: 'refunded', ...shared },
+      ]);
+      expect(await world.refunds.refundsOf(bob)).to.deep.equal([
+        { paymentId: other, orderId: bob, state: 'due', ...shared },
+      ]);
+      expect(await world.refunds.refundsOf('12x')).to.deep.equal([]);
+    });
+
+    it('a person takes one on: it is due no more, once, with an entry in the audit log', async () => {
+      const { paymentIds, orderIds } = await owed('ann', 'bob');
+      const [paymentId, other] = paymentIds as [string, string];
+      await world.refunds.lease(1, 50);
+      await world.refunds.postpone(paymentId, 0, 'refused: no');
+      const taken = await Promise.all([1, 2, 3].map(() => world.refunds.takeOn(paymentId, 'boss')));
+      expect(taken.map(({ outcome }) => outcome)).to.have.members(['done', 'already_refunded', 'already_refunded']);
+      const shared = { paymentId, orderId: orderIds[0], amountCents: 1999, reason: 'order_cancelled' };
+      for (const answer of taken) {
+        if (answer.outcome === 'not_found') throw new Error('not found');
+        expect(answer.refund).to.include({ ...shared, state: 'refunded', attempts: 1, lastError: null });
+      }
+      expect(await world.audited()).to.deep.equal([
+        {
+          ...{ actor: 'boss', action: 'refund.taken_on', subject: `refund:${paymentId}` },
+          before: { state: 'due', attempts: 1, lastError: 'refused: no' },
+          after: { state: 'refunded', orderId: orderIds[0], amountCents: 1999 },
+        },
+      ]);
+      expect(await world.refunds.markRefunded(paymentId), 'a keeper that was under way is told').to.equal(false);
+      await world.clock.sleep(80);
+      expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
+      expect(await world.refunds.takeOn('nobody', 'boss')).to.deep.equal({ outcome: 'not_found' });
+      expect(await world.audited()).to.have.length(1);
+    });
+
+    it('lists them, oldest first, page by page', async () => {
+      const { paymentIds } = await owed('ann', 'bob', 'eve', 'dan');
+      const [, bob] = paymentIds as [string, string];
+      await world.refunds.takeOn(bob, 'boss');
+      const list = async (...asked: Parameters<typeof world.refunds.list>): Promise<string[]> =>
+        (await world.refunds.list(...asked)).map(({ paymentId }) => paymentId);
+      const all = await list({}, { max: 10 });
+      expect(all).to.have.members(paymentIds);
+      const due = all.filter((paymentId) => paymentId !== bob);
+      expect(await list({ state: 'due' }, { max: 10 })).to.deep.equal(due);
+      expect(await list({ state: 'refunded' }, { max: 10 })).to.deep.equal([bob]);
+      expect(await list({ state: 'due' }, { max: 2 })).to.deep.equal(due.slice(0, 2));
+      expect(await list({ state: 'due' }, { max: 2, afterPaymentId: due[1] as string })).to.deep.equal(due.slice(2));
+    });
+
+    it('what was postponed comes when its time has come', async () => {
+      const { paymentIds } = await owed('ann');
+      await world.refunds.lease(1, LEASE_MS);
+      await world.refunds.postpone(paymentIds[0] as string, 200, 'x'.repeat(2000));
+      expect(await world.refunds.lease(1, LEASE_MS)).to.deep.equal([]);
+      await world.clock.sleep(250);
+      expect((await world.refunds.lease(1, LEASE_MS)).map(({ attempts }) => attempts)).to.deep.equal([2]);
+    });
+  });
+}

@@ -1,0 +1,74 @@
+import { expect } from 'chai';
+import { newBatchId } from '../../src/core/batch.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract RepairBook on ${name}`, () => {
+    let world: RepositoryWorld;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    const park = (saleId: string, batchId: string, body: string): Promise<unknown> =>
+      world.deadLetters.park({
+        ...{ messageId: newBatchId(), group: GROUPS.writer, originTopic: TOPICS.purchase, saleId, batchId, body },
+        ...{ reason: 'retries_exhausted', detail: 'given up', attempts: 6 },
+      });
+
+    it('raiseEpoch: one further, or as far as is asked; never back, and each time on record', async () => {
+      const created = await world.sales.create(newSale());
+      const { saleId } = created;
+      expect(await world.repair.raiseEpoch(saleId, 1, 'ann')).to.deep.equal({ ...created, epoch: 2 });
+      expect((await world.repair.raiseEpoch(saleId, 7, 'keeper'))?.epoch).to.equal(7);
+      expect((await world.repair.raiseEpoch(saleId, 3, 'keeper'))?.epoch).to.equal(8);
+      expect((await world.sales.find(saleId))?.epoch).to.equal(8);
+      const entries = (await world.auditOf(`sale:${saleId}`)).slice(1);
+      expect(entries.map(({ actor, action, before, after }) => [actor, action, before, after])).to.deep.equal([
+        ['ann', 'sale.repaired', { epoch: 1 }, { epoch: 2 }],
+        ['keeper', 'sale.repaired', { epoch: 2 }, { epoch: 7 }],
+        ['keeper', 'sale.repaired', { epoch: 7 }, { epoch: 8 }],
+      ]);
+      expect(await world.repair.raiseEpoch('999999999999999999', 1, 'ann')).to.equal(null);
+    });
+
+    it('raiseEpoch: scatters the sale in the same transaction, from the buckets that its reader saw and no others', async () => {
+      const created = await world.sales.create(newSale());
+      const { saleId } = created;
+      const reshard = { from: created.buckets, to: created.buckets * 8 };
+      const resharded = { ...created, epoch: 2, buckets: reshard.to };
+      expect(await world.repair.raiseEpoch(saleId, 1, 'ann', reshard)).to.deep.equal(resharded);
+      expect(await world.repair.raiseEpoch(saleId, 1, 'bob', reshard)).to.equal(null);
+      expect(await world.sales.find(saleId)).to.deep.equal(resharded);
+      const entries = (await world.auditOf(`sale:${saleId}`)).slice(1);
+      expect(entries.map(({ actor, action, before, after }) => [actor, action, before, after])).to.deep.equal([
+        ['ann', 'sale.scattered', { epoch: 1, buckets: reshard.from }, { epoch: 2, buckets: reshard.to }],
+      ]);
+    });
+
+    it('raiseEpoch: raised by several at once, each gets an epoch of its own', async () => {
+      const { saleId } = await world.sales.create(newSale());
+      const raised = await Promise.all([1, 1, 1, 1].map(() => world.repair.raiseEpoch(saleId, 1, 'keeper')));
+      expect(raised.map((sale) => sale?.epoch)).to.have.members([2, 3, 4, 5]);
+    });
+
+    it('R6 parkedBatchesOf: batches of this sale that nobody has decided on, once each', async () => {
+      const { saleId } = await world.sales.create(newSale());
+      const other = (await world.sales.create(newSale())).saleId;
+      const [parked, decided, foreign] = [saleId, saleId, other].map((id) =>
+        batchOf({ saleId: id }, purchasesOf('ann')),
+      );
+      await park(saleId, parked!.batchId, parked!.body);
+      await park(saleId, parked!.batchId, parked!.body);
+      await park(saleId, decided!.batchId, decided!.body);
+      await park(other, foreign!.batchId, foreign!.body);
+      await park(saleId, 'b', '{"v":1,"batchId":"b","orders":["1"]}');
+      const deadLetters = await world.deadLetters.list({ saleId, batchId: decided!.batchId }, { max: 1 });
+      await world.deadLetters.close(deadLetters[0]!.deadLetterId, 'ann', 'discarded', 'given up');
+
+      expect(await world.repair.parkedBatchesOf(saleId)).to.deep.equal([parked]);
+    });
+  });
+}

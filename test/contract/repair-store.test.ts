@@ -1,0 +1,304 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/core/batch.js';
+import { OperationalError } from '../../src/core/errors.js';
+import type { RequestEntry } from '../../src/core/outcome.js';
+import type { Sale } from '../../src/core/sale.js';
+import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
+import type { RebuiltBucket } from '../../src/core/ports/repair-store.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { sureEntry } from '../helpers/sure-entry.js';
+import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+
+const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
+const LEASE_MS = 60_000;
+
+for (const [name, createWorld] of STORE_WORLDS) {
+  describe(`contract RepairLedger on ${name}`, () => {
+    let world: StoreWorld;
+    let sale: Sale;
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
+      world = await createWorld();
+    });
+    beforeEach(async () => {
+      sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
+    });
+    after(() => world?.close());
+
+    const deducted = async (...texts: string[]): Promise<Batch> => {
+      const batch = batchOf(sale, purchasesOf(...texts));
+      expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+      return batch;
+    };
+    const shut = (token: string) => world.repair.shut(at(sale), token, LEASE_MS);
+    const stage = (token: string, ...entries: StoredRequest[]) => world.repair.stage(at(sale), token, entries);
+    const reopen = (token: string, parts: Partial<RebuiltBucket> = {}) => {
+      const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
+      const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
+      const rebuilt = { unitsLeft: 7, epoch: 2, ...terms };
+      return world.repair.reopen(at(sale), token, { ...rebuilt, ...parts });
+    };
+    const entryOf = (userId: string) => sureEntry(world.stock.findRequest(at(sale), userId, 'k1'));
+    const held = (batchId: string, quantity = 1): RequestEntry => ({ state: 'held', batchId, quantity });
+    const read = () => world.stock.readSale(at(sale));
+    const wordsFor = async (...texts: string[]) => {
+      const { answers } = await world.stock.precheck(at(sale), purchasesOf(...texts));
+      return answers.map((answer) => answer?.outcome ?? null);
+    };
+
+    it('R1 standing: not loaded, loaded here, loaded on another server, in repair, rebuilt', async () => {
+      const missing = { saleId: saleOf().saleId, bucket: 0 };
+      const standing = () => world.repair.standing([missing, at(sale)]);
+      const none = { state: null, epoch: 0, stamped: false };
+      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: true }]);
+      await world.restart(at(sale));
+      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: false }]);
+      await shut('one');
+      expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, stamped: false }]);
+      await reopen('one', { state: 'paused', epoch: 4 });
+      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, stamped: true }]);
+      expect(await world.repair.standing([])).to.deep.equal([]);
+    });
+
+    describe('shut', () => {
+      it('nobody buys, nothing is settled, released, claimed or gated; markers still speak', async () => {
+        const batch = await deducted('u1*2');
+        const unknown = batchOf(sale, purchasesOf('u2'));
+        expect(await shut('one')).to.equal('shut');
+        expect(await wordsFor('u1*2', 'u2')).to.deep.equal(['loading', 'loading']);
+        expect(await world.stock.deduct(unknown)).to.deep.equal({ outcome: 'stale_epoch' });
+        expect(await world.stock.decide(unknown)).to.equal('no_answer');
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.findRequest(at(sale), 'u1', 'k1')).to.equal('unsure');
+        expect(await world.sales.gate(sale, 'paused')).to.equal('repairing');
+        expect(
+          await world.settlement.claim(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
+        ).to.deep.equal({ outcome: 'shut' });
+        const order = { userId: 'u1', requestId: 'k1', orderId: '101' };
+        const release = { ...at(sale), ...order, batchId: '', withUnits: true };
+        for (const call of [
+          () => world.settlement.settle([{ batch, orders: [order] }]),
+          () => world.settlement.release([release]),
+        ]) {
+          const error: unknown = await call().then(
+            () => null,
+            (thrown: unknown) => thrown,
+          );
+          expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'redis', retryable: true });
+        }
+        expect(await read()).to.include({ state: 'repair', unitsLeft: 8 });
+        expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(1);
+      });
+
+      it('R10 busy while another repair has its lease; its own token may shut again', async () => {
+        expect(await shut('one')).to.equal('shut');
+        expect(await shut('two')).to.equal('busy');
+        expect(await shut('one')).to.equal('shut');
+        await reopen('one');
+        expect(await shut('two'), 'after its end').to.equal('shut');
+      });
+
+      it('R10 a bucket that was repaired since its need was seen is left alone', async () => {
+        expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
+        expect((await read())?.state, 'nothing was changed').to.equal('open');
+        expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('shut');
+      });
+
+      it('R10 a lease that has run out, or was given by another server, is no lease', async () => {
+        await shut('one');
+        await world.endLease(at(sale));
+        expect(await shut('two')).to.equal('shut');
+        await world.restart(at(sale));
+        expect(await shut('three')).to.equal('shut');
+        expect(await shut('four')).to.equal('busy');
+      });
+
+      it('R10 a lease ends by itself', async () => {
+        await world.repair.shut(at(sale), 'one', 1);
+        await world.elapse(5);
+        expect(await shut('two')).to.equal('shut');
+      });
+
+      it('R10 whoever stages, or remembers a batch, has his lease renewed', async () => {
+        const renewals = [
+          () => stage('one', ['u1/k1', held('b')]),
+          () => stage('one'),
+          () => world.repair.remember(batchOf(sale, purchasesOf('u1')), 0, 'one', false),
+        ];
+        for (const renew of renewals) {
+          await shut('one');
+          await world.endLease(at(sale));
+          await renew();
+          expect(await shut('two')).to.equal('busy');
+        }
+      });
+    });
+
+    it('requestsWithUnits: what is held or ordered, and nothing else, each at least once', async () => {
+      const { batchId } = await deducted('u1', 'u2*2', 'u3', 'u4');
+      await world.settlement.release([
+        { ...at(sale), userId: 'u3', requestId: 'k1', orderId: '9', batchId: '', withUnits: true },
+      ]);
+      const settled = await deducted('u5');
+      const order = { userId: 'u5', requestId: 'k1', orderId: '105' };
+      await world.settlement.settle([{ batch: settled, orders: [order] }]);
+      await shut('one');
+      const found = new Map<string, RequestEntry>();
+      for await (const page of world.repair.requestsWithUnits(at(sale)))
+        for (const [key, entry] of page) found.set(key, entry);
+      expect(Object.fromEntries(found)).to.deep.equal({
+        'u1/k1': held(batchId),
+        'u2/k1': held(batchId, 2),
+        'u4/k1': held(batchId),
+        'u5/k1': { state: 'ordered', orderId: '105', quantity: 1 },
+      });
+    });
+
+    describe('reopen', () => {
+      it('R2 the new books stand in place of the old ones: requests, buyers, stock, window, limit, epoch', async () => {
+        await deducted('gone*4', 'u1');
+        await shut('one');
+        const first: StoredRequest[] = [
+          ['u1/k1', { state: 'ordered', orderId: '101', quantity: 2 }],
+          ['u2/k1', held('kept', 3)],
+        ];
+        expect(await stage('one', ...first)).to.equal('staged');
+        const second: StoredRequest[] = [
+          ['u1/k1', held('too-late', 1)],
+          ['u1/k2', { state: 'released', orderId: '102', quantity: 4 }],
+        ];
+        expect(await stage('one', ...second), 'what was staged before stays').to.equal('staged');
+        const [opensAtMs, closesAtMs] = [sale.opensAtMs - 1, sale.closesAtMs + 1];
+        const rebuilt = { unitsLeft: 5, epoch: 3, state: 'open', opensAtMs, closesAtMs, limitPerBuyer: 3 } as const;
+        expect(await reopen('one', rebuilt)).to.equal('reopened');
+
+        expect(await read()).to.include({ state: 'open', epoch: 3, unitsLeft: 5, opensAtMs, closesAtMs });
+        expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
+        expect(await entryOf('u2')).to.deep.equal(held('kept', 3));
+        expect(await entryOf('gone')).to.equal(null);
+        expect(await world.stock.acceptedCount(at(sale))).to.equal(3);
+        expect(await wordsFor('u1/new', 'u1/new2', 'u2/new', 'gone*3')).to.deep.equal([
+          ...[null, 'limit_reached', 'limit_reached', null],
+        ]);
+        expect(await world.stock.deduct(batchOf({ ...sale, epoch: 3 }, purchasesOf('u3')))).to.deep.equal({
+          outcome: 'deducted',
+        });
+      });
+
+      it('pending batches and markers stay, and settle as ever', async () => {
+        const batch = await deducted('u1');
+        await shut('one');
+        await stage('one', ['u1/k1', held(batch.batchId)]);
+        await reopen('one');
+        expect((await world.settlement.stalePending(at(sale), 0, 10)).map(({ body }) => body)).to.deep.equal([
+          batch.body,
+        ]);
+        await world.settlement.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+        expect((await entryOf('u1'))?.state).to.equal('ordered');
+      });
+
+      it('R4 what was decided before it stays decided, what was not is `outlived`', async () => {
+        const [known, unknown] = [await deducted('u1'), batchOf(sale, purchasesOf('u2'))];
+        await shut('one');
+        await reopen('one');
+        expect(await world.stock.decide(known)).to.equal('deducted');
+        expect(await world.stock.decide(unknown)).to.equal('outlived');
+        expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
+      });
+
+      it('R5 a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it', async () => {
+        sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
+        expect(await shut('one')).to.equal('shut');
+        expect(await world.repair.standing([at(sale)])).to.deep.equal([{ state: 'repair', epoch: 0, stamped: false }]);
+        expect(await read(), 'not loaded').to.equal(null);
+        expect(await world.sales.warm(sale)).to.equal('already_warm');
+        expect(await wordsFor('u1')).to.deep.equal(['loading']);
+        await stage('one', ['u1/k1', { state: 'ordered', orderId: '101', quantity: 3 }]);
+        expect(await reopen('one', { epoch: 1 })).to.equal('reopened');
+        expect(await read()).to.include({ state: 'open', epoch: 1, unitsLeft: 7 });
+        expect(await wordsFor('u1/k1*3', 'u1/new*2')).to.deep.equal(['replayed', 'limit_reached']);
+      });
+
+      it('without anything staged it is empty', async () => {
+        await deducted('u1');
+        await shut('one');
+        await reopen('one', { unitsLeft: 10 });
+        expect(await world.stock.acceptedCount(at(sale))).to.equal(0);
+        expect(await wordsFor('u1*4')).to.deep.equal([null]);
+      });
+
+      it('R6 its epoch must be a new one', async () => {
+        sale = await openSale(world, { epoch: 5 });
+        await shut('one');
+        for (const epoch of [4, 5]) expect(await reopen('one', { epoch })).to.equal('superseded');
+        expect(await read()).to.include({ state: 'repair', epoch: 5 });
+        expect(await reopen('one', { epoch: 6 })).to.equal('reopened');
+      });
+    });
+
+    describe('R6 a late command of an older repair does nothing', () => {
+      const lateCommands = async (token: string): Promise<string[]> => [
+        await stage(token, ['late/k1', held('late')]),
+        await world.repair.remember(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
+        await reopen(token, { unitsLeft: 99, epoch: 99 }),
+      ];
+      const superseded = ['superseded', 'superseded', 'superseded'];
+
+      it('of one whose lease another has taken over', async () => {
+        await shut('one');
+        await stage('one', ['u1/k1', held('of-one')]);
+        await world.endLease(at(sale));
+        await shut('two');
+        expect(await lateCommands('one')).to.deep.equal(superseded);
+        await stage('two', ['u2/k1', held('of-two')]);
+        expect(await reopen('two')).to.equal('reopened');
+        expect(await entryOf('u1'), 'what it staged is gone').to.equal(null);
+        expect(await entryOf('u2')).to.deep.equal(held('of-two'));
+        expect(await entryOf('late')).to.equal(null);
+        expect(await read()).to.include({ unitsLeft: 7, epoch: 2 });
+      });
+
+      it('of one that began on another server', async () => {
+        await shut('one');
+        await world.restart(at(sale));
+        expect(await lateCommands('one')).to.deep.equal(superseded);
+        expect(await read()).to.include({ state: 'repair', epoch: 1, unitsLeft: 10 });
+      });
+
+      it('of one that is over, or that never was', async () => {
+        await shut('one');
+        await reopen('one');
+        expect(await lateCommands('one')).to.deep.equal(superseded);
+        expect(await lateCommands('never')).to.deep.equal(superseded);
+        expect(await read()).to.include({ state: 'open', epoch: 2, unitsLeft: 7 });
+        expect(await world.stock.decide({ ...at(sale), batchId: `late-${sale.saleId}`, epoch: 2 })).to.equal('aborted');
+      });
+    });
+
+    it('R6 remember: gives a batch its marker back with what a replay sends, and leaves one that stands', async () => {
+      const [lost, aborted] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
+      await world.stock.decide(aborted);
+      await shut('one');
+      for (const batch of [lost, lost, aborted]) {
+        expect(await world.repair.remember(batch, 0, 'one', false)).to.equal('remembered');
+      }
+      expect(await world.stock.decide(lost)).to.equal('deducted');
+      expect(await world.stock.decide(aborted)).to.equal('aborted');
+      await reopen('one');
+      expect(await world.settlement.unpark(lost)).to.equal('unparked');
+      const [pending] = await world.settlement.stalePending(at(sale), 0, 10);
+      expect(pending?.body).to.equal(lost.body);
+    });
+
+    it('stages more than fits into one call of a script', async () => {
+      await shut('one');
+      const many = Array.from({ length: 2500 }, (_, index): StoredRequest => [`u${index % 500}/k${index}`, held('b')]);
+      expect(await stage('one', ...many)).to.equal('staged');
+      expect(await stage('one'), 'nothing').to.equal('staged');
+      expect(await reopen('one', { limitPerBuyer: 5 })).to.equal('reopened');
+      expect(await world.stock.acceptedCount(at(sale))).to.equal(2500);
+      expect(await wordsFor('u7/new', 'u499/new', 'u500/new')).to.deep.equal(['limit_reached', 'limit_reached', null]);
+    });
+  });
+}

@@ -1,0 +1,192 @@
+import { randomBytes } from 'node:crypto';
+import type { NewSale, Sale } from '../../src/core/sale.js';
+import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { migrate } from '../../src/mysql/migrate.js';
+import { createOrderRepository } from '../../src/mysql/order-repository.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createRepairRepository } from '../../src/mysql/repair-repository.js';
+import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
+import type { Clock } from '../../src/core/ports/clock.js';
+import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
+import type { OrderRepository } from '../../src/core/ports/order-repository.js';
+import type { BatchRecorded } from '../../src/core/ports/outbox.js';
+import type { RepairRepository } from '../../src/core/ports/repair-repository.js';
+import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
+import type { Release } from '../../src/core/ports/batch-store.js';
+import type { WorkerSlots } from '../../src/core/ports/worker-slots.js';
+import { ManualClock } from '../helpers/memory/manual-clock.js';
+import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
+import { MemoryDeadLetterRepository, type Audited } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryRepairRepository } from '../helpers/memory/memory-repair-repository.js';
+import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+/** The books as the contract suites see them: the real ones and those in memory look the same from here. */
+export interface RepositoryWorld {
+  readonly orders: OrderRepository;
+  readonly sales: SaleRepository;
+  readonly deadLetters: DeadLetterRepository;
+  readonly repair: RepairRepository;
+  readonly slots: WorkerSlots;
+  readonly clock: Clock;
+  /** As a repair does. */
+  raiseEpoch(saleId: string): Promise<void>;
+  /** As a cancel does: the row ends and `sold` is lowered. */
+  cancelOrder(orderId: string): Promise<void>;
+  /** What the outbox promises for a batch. */
+  promisesOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
+  /** What the audit log has of a subject, oldest first. */
+  auditOf(subject: string): Promise<Audited[]>;
+  /** From now on the book refuses the orders of this buyer, as a constraint would; a failed row of theirs it takes. */
+  refuseOrdersOf(userId: string): Promise<void>;
+  /** What breaks I1 or I2 in this sale; empty when nothing does. */
+  broken(saleId: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      signal?.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+    }),
+};
+
+const LIVE = "state IN ('pending_payment', 'paid')";
+/** The invariants of one sale. */
+const INVARIANTS = [
+  `SELECT CONCAT('I1 sold ', sold, ' of ', stock) AS broken FROM sales s WHERE id = :sale AND (sold > stock OR sold <>
+     (SELECT COALESCE(SUM(quantity), 0) FROM orders o WHERE o.sale_id = s.id AND ${LIVE}))`,
+  `SELECT CONCAT('I2 limit of ', o.user_id) AS broken FROM orders o JOIN sales s ON s.id = o.sale_id
+     WHERE o.sale_id = :sale AND o.${LIVE} GROUP BY o.user_id HAVING SUM(o.quantity) > MAX(s.limit_per_buyer)`,
+  `SELECT CONCAT('I2 twice ', user_id, '/', request_id) AS broken FROM orders WHERE sale_id = :sale
+     GROUP BY user_id, request_id HAVING COUNT(*) > 1`,
+];
+
+export async function mysqlWorld(
+  poolMax = 6,
+  url = stackEnv().MYSQL_URL,
+): Promise<RepositoryWorld & { readonly pool: MysqlPool }> {
+  await migrate({ url });
+  const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, lockWaitSeconds: 1 });
+  const triggers: string[] = [];
+  return {
+    pool,
+    orders: createOrderRepository(pool),
+    sales: createSaleRepository(pool),
+    deadLetters: createDeadLetterRepository(pool),
+    repair: createRepairRepository(pool),
+    slots: createWorkerSlots(pool, systemClock),
+    clock: systemClock,
+    async raiseEpoch(saleId) {
+      await pool.execute('UPDATE sales SET epoch = epoch + 1 WHERE id = ?', [saleId]);
+    },
+    async cancelOrder(orderId) {
+      await pool.transaction(async (tx) => {
+        await tx.execute(`UPDATE orders SET state = 'cancelled' WHERE id = ? AND ${LIVE}`, [orderId]);
+        const sql = 'UPDATE sales s JOIN orders o ON o.sale_id = s.id SET s.sold = s.sold - o.quantity WHERE o.id = ?';
+        await tx.execute(sql, [orderId]);
+      });
+    },
+    async promisesOf(batchId) {
+      const rows = await pool.query<{ kind: string; payload: string }>('SELECT * FROM outbox WHERE `key` = ?', [
+        batchId,
+      ]);
+      const payloads = (kind: string): unknown[] =>
+        rows.filter((row) => row.kind === kind).map(({ payload }) => JSON.parse(payload));
+      return {
+        recorded: payloads('batch_recorded') as BatchRecorded[],
+        releases: payloads('release').flat() as Release[],
+      };
+    },
+    async auditOf(subject) {
+      const rows = await pool.query<Record<'actor' | 'action' | 'subject' | 'before_json' | 'after_json', string>>(
+        'SELECT * FROM audit_log WHERE subject = ? ORDER BY id',
+        [subject],
+      );
+      return rows.map(({ actor, action, before_json, after_json }) => ({
+        ...{ actor, action, subject, before: JSON.parse(before_json), after: JSON.parse(after_json) },
+      }));
+    },
+    async refuseOrdersOf(userId) {
+      const name = `refuse_${randomBytes(6).toString('hex')}`;
+      await pool.execute(
+        `CREATE TRIGGER ${name} BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = '${userId}' AND NEW.state <> 'failed'
+           THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused by a test'; END IF`,
+      );
+      triggers.push(name);
+    },
+    async broken(saleId) {
+      const found: string[] = [];
+      for (const sql of INVARIANTS) {
+        const rows = await pool.query<{ broken: string }>(sql.replaceAll(':sale', saleId));
+        found.push(...rows.map(({ broken }) => broken));
+      }
+      return found;
+    },
+    async close() {
+      for (const name of triggers) await pool.execute(`DROP TRIGGER ${name}`);
+      await pool.close();
+    },
+  };
+}
+
+export async function memoryWorld(
+  clock: Clock = new ManualClock(),
+): Promise<RepositoryWorld & { readonly books: MemoryRepositories }> {
+  const books = new MemoryRepositories({ clock });
+  const deadLetters = new MemoryDeadLetterRepository(clock);
+  return {
+    books,
+    orders: books,
+    sales: books,
+    deadLetters,
+    repair: new MemoryRepairRepository(books, deadLetters),
+    slots: new MemoryWorkerSlots(clock),
+    clock,
+    async raiseEpoch(saleId) {
+      const sale = (await books.find(saleId)) as Sale;
+      books.putSale({ ...sale, epoch: sale.epoch + 1 });
+    },
+    cancelOrder: async (orderId) => books.endOrder(orderId, 'cancelled'),
+    async promisesOf(batchId) {
+      const rows = books.outboxRows.filter(({ key }) => key === batchId);
+      return {
+        recorded: rows.flatMap((row) => (row.kind === 'batch_recorded' && row.payload ? [row.payload] : [])),
+        releases: rows.flatMap((row) => (row.kind === 'release' && row.payload ? row.payload : [])),
+      };
+    },
+    refuseOrdersOf: async (userId) => void books.refusedBuyers.add(userId),
+    auditOf: async (subject) => [...books.audited, ...deadLetters.audited].filter((entry) => entry.subject === subject),
+    async broken(saleId) {
+      const sale = (await books.find(saleId)) as Sale;
+      const live = books.allOrders.filter((o) => o.saleId === saleId && ['pending_payment', 'paid'].includes(o.state));
+      const units = live.reduce((sum, { quantity }) => sum + quantity, 0);
+      return sale.sold === units && units <= sale.stock ? [] : [`I1 sold ${sale.sold} of ${sale.stock}, live ${units}`];
+    },
+    close: async () => undefined,
+  };
+}
+
+export const WORLDS = [
+  ['memory', () => memoryWorld()],
+  ['mysql', mysqlWorld],
+] as const;
+
+/** A sale of its own for one test: ten units at 19.99, two a buyer. */
+export function newSale(parts: Partial<NewSale> = {}): NewSale {
+  const nowMs = Date.now();
+  return {
+    sku: `sku-${randomBytes(4).toString('hex')}`,
+    title: 'A thing',
+    priceCents: 1999,
+    stock: 10,
+    limitPerBuyer: 2,
+    buckets: 1,
+    opensAtMs: nowMs - 60_000,
+    closesAtMs: nowMs + 3_600_000,
+    ...parts,
+  };
+}

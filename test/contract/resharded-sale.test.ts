@@ -1,0 +1,158 @@
+import { expect } from 'chai';
+import type { Batch } from '../../src/core/batch.js';
+import { homeBucket, type Sale } from '../../src/core/sale.js';
+import { RebuiltRequests } from '../../src/recovery/repair/rebuilt-requests.js';
+import { bucketRefsOf } from '../../src/recovery/repair/repair-sale.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
+
+const BUCKETS = 4;
+const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
+/** Of whom each belongs to another bucket of four. */
+const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
+  ([stays, moves], userId) => (homeBucket(userId, BUCKETS) === 0 ? [userId, moves] : [stays, userId]),
+  ['', ''],
+);
+const HOME = homeBucket(MOVES, BUCKETS);
+
+for (const [name, open] of STORE_WORLDS) {
+  describe(`contract of a sale that was scattered, on ${name}`, () => {
+    let world: StoreWorld;
+    let before: Sale;
+    let sale: Sale;
+    beforeEach(async () => {
+      world ??= await open();
+      before = await openSale(world, { stock: 8, limitPerBuyer: 2 });
+      sale = { ...before, buckets: BUCKETS, epoch: 2 };
+    });
+    after(() => world?.close());
+
+    const deducted = async (...texts: string[]): Promise<Batch> => {
+      const batch = batchOf(before, purchasesOf(...texts));
+      expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+      return batch;
+    };
+    const home = (userId: string) => ({
+      ...{ saleId: sale.saleId, bucket: homeBucket(userId, BUCKETS), buckets: BUCKETS },
+    });
+    const entryOf = (userId: string) => world.stock.findRequest(home(userId), userId, 'k1');
+    const pendingIn = async (): Promise<number[]> =>
+      (await world.settlement.withPending(bucketRefsOf(sale))).map(({ bucket }) => bucket);
+    const unitsLeft = async (): Promise<number> => {
+      const looks = await Promise.all(bucketRefsOf(sale).map((ref) => world.stock.readSale(ref)));
+      return looks.reduce((sum, look) => sum + (look?.unitsLeft ?? 0), 0);
+    };
+    const order = (userId: string, orderId: string) => ({ userId, requestId: 'k1', orderId });
+
+    /** As the repair does it, with the batches that are in `pending`. */
+    const reshard = async (...pending: Batch[]): Promise<void> => {
+      const books = new RebuiltRequests(sale);
+      const refs = bucketRefsOf(sale);
+      for (const ref of refs) expect(await world.repair.shut(ref, 'one', 60_000)).to.equal('shut');
+      for await (const requests of world.repair.requestsWithUnits(at(before))) books.addUnrecorded(requests);
+      const entries = books.takeUnstaged();
+      for (const ref of refs) await world.repair.stage(ref, 'one', entries[ref.bucket] ?? []);
+      expect(await world.repair.pendingBodies(at(before))).to.have.members(pending.map(({ body }) => body));
+      for (const batch of pending) {
+        for (const bucket of books.homesOfHeld(batch)) {
+          if (bucket !== 0) expect(await world.repair.remember(batch, bucket, 'one', true)).to.equal('remembered');
+        }
+      }
+      for (const ref of refs) {
+        const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
+        const terms = { state: 'open', epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
+        const rebuilt = { ...terms, unitsLeft: books.unitsLeft[ref.bucket] ?? 0 };
+        expect(await world.repair.reopen(ref, 'one', rebuilt)).to.equal('reopened');
+      }
+    };
+
+    it('an old card is refused, and says how many buckets there are', async () => {
+      await reshard();
+      const old = { ...at(before), buckets: 1 };
+      const verdict = await world.stock.precheck(old, purchasesOf(MOVES));
+      expect(verdict).to.deep.equal({ epoch: 2, unitsLeft: null, buckets: 4, answers: [{ outcome: 'loading' }] });
+      expect(await world.stock.findRequest(old, MOVES, 'k1')).to.equal('unsure');
+      expect(await world.stock.readSale(old)).to.equal(null);
+      expect(await world.transfers.survey(at(before), 1)).to.equal(null);
+      const fresh = await world.stock.precheck(home(MOVES), purchasesOf(MOVES));
+      expect(fresh).to.deep.equal({ epoch: 2, unitsLeft: 2, buckets: 4, answers: [null] });
+    });
+
+    it('keys that were let in are answered where their buyers are now, and the limit goes along', async () => {
+      const batch = await deducted(`${STAYS}*2`, `${MOVES}*2`);
+      await reshard(batch);
+      for (const userId of [STAYS, MOVES]) {
+        const { answers } = await world.stock.precheck(home(userId), purchasesOf(`${userId}/k1*2`, `${userId}/k2`));
+        const entry = { state: 'held', batchId: batch.batchId, quantity: 2 };
+        expect(answers).to.deep.equal([{ outcome: 'replayed', entry }, { outcome: 'limit_reached' }]);
+      }
+      expect(await unitsLeft()).to.equal(4);
+    });
+
+    it('a batch of before is settled in every bucket that has its buyers', async () => {
+      const batch = await deducted(STAYS, MOVES);
+      await reshard(batch);
+      expect(await pendingIn()).to.have.members([0, HOME]);
+      await world.settlement.settle([{ batch, orders: [order(STAYS, '11'), order(MOVES, '12')] }]);
+      expect(await pendingIn()).to.deep.equal([]);
+      expect(await entryOf(STAYS)).to.deep.equal({ state: 'ordered', orderId: '11', quantity: 1 });
+      expect(await entryOf(MOVES)).to.deep.equal({ state: 'ordered', orderId: '12', quantity: 1 });
+    });
+
+    it('units of before go back once, to the bucket that has the buyer now', async () => {
+      const batch = await deducted(MOVES);
+      await reshard(batch);
+      const there = async (): Promise<number> => (await world.stock.readSale(home(MOVES)))?.unitsLeft ?? 0;
+      const unitsThere = await there();
+      const release = { ...at(before), ...order(MOVES, '12'), batchId: batch.batchId, withUnits: true };
+      expect(await world.settlement.release([release])).to.deep.equal(['released']);
+      expect(await world.settlement.release([release])).to.deep.equal(['nothing']);
+      expect(await unitsLeft()).to.equal(8);
+      expect(await there()).to.equal(unitsThere + 1);
+    });
+
+    it('a batch that comes late claims for each buyer where he is now, once', async () => {
+      await reshard();
+      const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
+      for (const time of ['first', 'again']) {
+        const said = await world.settlement.claim(late, 2, new Set());
+        expect(said, time).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() });
+        expect(await unitsLeft(), time).to.equal(4);
+      }
+      const entry = { state: 'held', batchId: late.batchId, quantity: 2 };
+      expect([await entryOf(STAYS), await entryOf(MOVES)]).to.deep.equal([entry, entry]);
+      expect(await pendingIn()).to.have.members([0, HOME]);
+      expect(await world.stock.decide(late)).to.equal('claimed');
+    });
+
+    it('a claim names the keys that are lost in any bucket, and waits for the epoch of MySQL', async () => {
+      await reshard();
+      const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
+      expect(await world.settlement.claim(late, 3, new Set())).to.deep.equal({ outcome: 'shut' });
+      expect(await unitsLeft()).to.equal(8);
+      const lost = new Set([`${MOVES}/k1`]); // he may have two
+      const elsewhere = new Set();
+      expect(await world.settlement.claim(late, 2, new Set())).to.deep.equal({ outcome: 'claimed', lost, elsewhere });
+      expect(await unitsLeft()).to.equal(6);
+    });
+
+    it('a claim names the keys that another batch holds in any bucket', async () => {
+      const holder = await deducted(STAYS, MOVES);
+      await reshard(holder);
+      const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
+      const elsewhere = new Set([`${STAYS}/k1`, `${MOVES}/k1`]);
+      const said = await world.settlement.claim(late, 2, new Set());
+      expect(said).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere });
+    });
+
+    it('a parked batch leaves `pending` everywhere, and comes back everywhere', async () => {
+      const batch = await deducted(STAYS, MOVES);
+      await reshard(batch);
+      await world.settlement.park(batch);
+      expect(await pendingIn()).to.deep.equal([]);
+      expect(await world.settlement.unpark(batch)).to.equal('unparked');
+      expect(await pendingIn()).to.have.members([0, HOME]);
+      expect(await world.settlement.unpark(batch)).to.equal('already_pending');
+    });
+  });
+}

@@ -1,0 +1,120 @@
+import { expect } from 'chai';
+import { createAuditLog } from '../../src/mysql/audit-log.js';
+import { migrate } from '../../src/mysql/migrate.js';
+import { openMysqlPool } from '../../src/mysql/pool.js';
+import { createRuleRepository } from '../../src/mysql/rule-repository.js';
+import type { AuditEntry } from '../../src/core/ports/audit-log.js';
+import type { RuleRepository } from '../../src/core/ports/rule-repository.js';
+import { MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
+import { ownDatabase } from '../helpers/own-database.js';
+
+interface World {
+  readonly store: RuleRepository;
+  /** Oldest first. */
+  audited(): Promise<AuditEntry[]>;
+  close(): Promise<void>;
+}
+
+async function memoryWorld(): Promise<World> {
+  const store = new MemoryRuleRepository();
+  return { store, audited: async () => store.audited, close: async () => undefined };
+}
+
+/** A database of its own: the rules are one for all, and an api beside the tests would take theirs. */
+async function mysqlWorld(): Promise<World> {
+  const database = await ownDatabase();
+  await migrate({ url: database.url });
+  const pool = openMysqlPool({ url: database.url, poolMax: 6, queryTimeoutMs: 5000 });
+  return {
+    store: createRuleRepository(pool),
+    async audited() {
+      const entries = await createAuditLog(pool).list({ subject: 'rules:entry' }, { max: 100 });
+      return entries
+        .toReversed()
+        .map(({ actor, action, subject, before, after }) => ({ actor, action, subject, before, after }));
+    },
+    async close() {
+      await pool.close();
+      await database.drop();
+    },
+  };
+}
+
+const WORLDS = [
+  ['memory', memoryWorld],
+  ['mysql', mysqlWorld],
+] as const;
+
+const denying = (...deny: string[]): object => ({ lists: { mode: 'on', users: { deny } } });
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract RuleStore on ${name}`, function () {
+    this.timeout(30_000);
+    let world: World;
+    let store: RuleRepository;
+    beforeEach(async () => {
+      world = await createWorld();
+      store = world.store;
+    });
+    afterEach(() => world?.close());
+
+    it('before anybody has stored any, there are none, as version 0', async () => {
+      expect(await store.current()).to.deep.equal({ version: 0, rules: {} });
+      expect(await store.find(0)).to.equal(null);
+      expect(await store.history(10)).to.deep.equal([]);
+    });
+
+    it('keeps every version as it was written, and who wrote it', async () => {
+      const startMs = Date.now() - 60_000;
+      const texts = denying('Ünïcode 🎉', "' OR 1=1 --", '\\"');
+      expect(await store.store(texts, 0, 'ann')).to.deep.equal({ outcome: 'stored', version: 1 });
+      expect(await store.store({}, 1, 'bob')).to.deep.equal({ outcome: 'stored', version: 2 });
+      expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
+      expect(await store.find(1)).to.deep.equal({ version: 1, rules: texts });
+      expect(await store.find(3)).to.equal(null);
+      const history = await store.history(10);
+      expect(history.map(({ version, actor }) => `${version} ${actor}`)).to.deep.equal(['2 bob', '1 ann']);
+      for (const { atMs } of history) expect(atMs).to.be.within(startMs, Date.now() + 60_000);
+      expect(await store.history(1)).to.deep.equal(history.slice(0, 1));
+    });
+
+    it('who does not know the newest version is told which one it is, and stores nothing', async () => {
+      await store.store({}, 0, 'ann');
+      await store.store({}, 1, 'ann');
+      for (const known of [0, 1, 3, 7]) {
+        const conflict = { outcome: 'version_conflict', version: 2 };
+        expect(await store.store(denying('eve'), known, 'bob'), `from ${known}`).to.deep.equal(conflict);
+      }
+      expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
+    });
+
+    it('of many who start from the same version one wins, and the others know whose version to look at', async () => {
+      for (const known of [0, 1]) {
+        const answers = await Promise.all(
+          Array.from({ length: 8 }, (_, index) => store.store(denying(`u${index}`), known, `a${index}`)),
+        );
+        expect(answers.filter(({ outcome }) => outcome === 'stored')).to.have.length(1);
+        expect(new Set(answers.map(({ version }) => version))).to.deep.equal(new Set([known + 1]));
+      }
+      expect(await store.history(10)).to.have.length(2);
+      expect(await world.audited(), 'who lost is not in the audit').to.have.length(2);
+    });
+
+    it('the audit says who changed which layer from which version to which', async () => {
+      await store.store(denying('eve'), 0, 'ann');
+      await store.store({ ...denying('eve'), other: { mode: 'off' } }, 1, 'bob');
+      await store.store(denying('eve'), 9, 'eve');
+      const shared = { action: 'rules.published', subject: 'rules:entry' };
+      expect(await world.audited()).to.deep.equal([
+        { actor: 'ann', ...shared, before: { version: 0 }, after: { version: 1, changed: ['lists'] } },
+        { actor: 'bob', ...shared, before: { version: 1 }, after: { version: 2, changed: ['other'] } },
+      ]);
+    });
+
+    it('takes rules of the largest size', async () => {
+      const large = denying(...Array.from({ length: 20_000 }, (_, index) => `${'x'.repeat(50)}${index}`));
+      await store.store(large, 0, 'ann');
+      expect((await store.current()).rules).to.deep.equal(large);
+    });
+  });
+}

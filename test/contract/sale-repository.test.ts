@@ -1,0 +1,88 @@
+import { expect } from 'chai';
+import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract SaleBook on ${name}`, () => {
+    let world: RepositoryWorld;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    it('create: a draft with every field as given, times to the millisecond', async () => {
+      const wanted = newSale({
+        title: "Ünïcode 'quoted' 🎉 \\",
+        opensAtMs: 1_800_000_000_123,
+        priceCents: 4_294_967_295,
+      });
+      const created = await world.sales.create(wanted);
+      const { saleId, ...rest } = created;
+      expect(rest).to.deep.equal({ ...wanted, sold: 0, state: 'draft', epoch: 1 });
+      expect(await world.sales.find(saleId)).to.deep.equal(created);
+      expect(await world.sales.find('999999999999999999')).to.equal(null);
+    });
+
+    it('list: newest first, by state, at most max', async () => {
+      const first = await world.sales.create(newSale());
+      const second = await world.sales.create(newSale());
+      await world.sales.move(first.saleId, 'warm');
+
+      const ids = (await world.sales.list({ max: 1000 })).map(({ saleId }) => saleId);
+      expect(ids.indexOf(second.saleId)).to.be.lessThan(ids.indexOf(first.saleId));
+      const warm = (await world.sales.list({ states: ['warm'], max: 1000 })).map(({ saleId }) => saleId);
+      expect(warm).to.include(first.saleId).and.not.include(second.saleId);
+      expect(await world.sales.list({ max: 1 })).to.have.length(1);
+      const far = Date.now() + 10 * 365 * 24 * 3_600_000;
+      const last = await world.sales.create(newSale({ closesAtMs: far + 1 }));
+      await world.sales.create(newSale({ closesAtMs: far }));
+      const [closedLast] = await world.sales.list({ states: ['draft'], max: 1, order: 'closed_last' });
+      expect(closedLast?.closesAtMs).to.be.at.least(last.closesAtMs);
+      const ends = (await world.sales.list({ max: 50, order: 'closed_last' })).map(({ closesAtMs }) => closesAtMs);
+      expect(ends).to.deep.equal([...ends].sort((a, b) => b - a));
+      expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
+    });
+
+    it('I8 move: only along the arrows; a repeat finds it moved', async () => {
+      const { saleId } = await world.sales.create(newSale());
+      const moved = async (to: 'draft' | 'warm' | 'open' | 'paused' | 'closed'): Promise<unknown[]> => {
+        const answer = await world.sales.move(saleId, to);
+        return [answer?.sale.state, answer?.moved];
+      };
+      expect(await moved('open')).to.deep.equal(['draft', false]);
+      expect(await moved('warm')).to.deep.equal(['warm', true]);
+      expect(await moved('warm')).to.deep.equal(['warm', true]);
+      expect(await moved('open')).to.deep.equal(['open', true]);
+      expect(await moved('warm')).to.deep.equal(['open', false]);
+      expect(await moved('paused')).to.deep.equal(['paused', true]);
+      expect(await moved('open')).to.deep.equal(['open', true]);
+      expect(await moved('closed')).to.deep.equal(['closed', true]);
+      expect(await moved('open')).to.deep.equal(['closed', false]);
+      expect(await moved('draft')).to.deep.equal(['closed', false]);
+      expect(await world.sales.move('999999999999999999', 'warm')).to.equal(null);
+    });
+
+    it('create and move: each leaves its row in the audit log, a repeat too; a refused move leaves none', async () => {
+      const created = await world.sales.create(newSale(), 'ann');
+      const { saleId } = created;
+      await world.sales.move(saleId, 'open', 'eve'); // not from a draft
+      await world.sales.move(saleId, 'warm', 'ann');
+      for (const to of ['open', 'open', 'paused', 'open', 'closed'] as const) await world.sales.move(saleId, to, 'bob');
+      await world.sales.move(saleId, 'closed');
+
+      const entries = await world.auditOf(`sale:${saleId}`);
+      expect(entries[0]).to.deep.include({ actor: 'ann', action: 'sale.created', before: null, after: created });
+      const shown = (state: unknown): unknown => (state as { state: string }).state;
+      expect(
+        entries.slice(1).map(({ actor, action, before, after }) => [actor, action, shown(before), shown(after)]),
+      ).to.deep.equal([
+        ['ann', 'sale.warmed', 'draft', 'warm'],
+        ['bob', 'sale.opened', 'warm', 'open'],
+        ['bob', 'sale.opened', 'open', 'open'],
+        ['bob', 'sale.paused', 'open', 'paused'],
+        ['bob', 'sale.resumed', 'paused', 'open'],
+        ['bob', 'sale.closed', 'open', 'closed'],
+        ['system', 'sale.closed', 'closed', 'closed'],
+      ]);
+    });
+  });
+}

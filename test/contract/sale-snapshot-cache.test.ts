@@ -1,0 +1,57 @@
+import { expect } from 'chai';
+import { freshSaleId, saleOf } from '../helpers/sales.js';
+import { SNAPSHOT_TTL_MS, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+
+for (const [name, createWorld] of STORE_WORLDS) {
+  describe(`contract SaleCardCache on ${name}`, () => {
+    let world: StoreWorld;
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    it('a card nobody has loaded is `missing`', async () => {
+      expect(await world.snapshots.read(freshSaleId())).to.deep.equal({ cached: 'missing' });
+    });
+
+    it('keeps a sale as it was written', async () => {
+      const sale = saleOf({ title: 'Schlüssel "1" {x}' });
+      await world.snapshots.write(sale.saleId, sale);
+      expect(await world.snapshots.read(sale.saleId)).to.deep.equal({ cached: 'ready', sale });
+    });
+
+    it('keeps that there is no such sale, too', async () => {
+      const saleId = freshSaleId();
+      await world.snapshots.write(saleId, null);
+      expect(await world.snapshots.read(saleId)).to.deep.equal({ cached: 'absent' });
+    });
+
+    it('forgets a card when told, and does not mind when there is none', async () => {
+      const sale = saleOf();
+      await world.snapshots.write(sale.saleId, sale);
+      await world.snapshots.forget(sale.saleId);
+      await world.snapshots.forget(sale.saleId);
+      expect(await world.snapshots.read(sale.saleId)).to.deep.equal({ cached: 'missing' });
+    });
+
+    it('a card ends after its life', async () => {
+      const sale = saleOf();
+      await world.snapshots.write(sale.saleId, sale);
+      await world.elapse(SNAPSHOT_TTL_MS + 20);
+      expect(await world.snapshots.read(sale.saleId)).to.deep.equal({ cached: 'missing' });
+    });
+
+    it('one of many gets the lock; a write frees it, and so does its end', async () => {
+      const saleId = freshSaleId();
+      const first = await Promise.all(Array.from({ length: 20 }, () => world.snapshots.lock(saleId, 60_000)));
+      expect(first.filter(Boolean)).to.have.length(1);
+      await world.snapshots.write(saleId, null);
+      expect(await world.snapshots.lock(saleId, 150)).to.equal(true);
+      expect(await world.snapshots.lock(saleId, 150)).to.equal(false);
+      await world.elapse(170);
+      expect(await world.snapshots.lock(saleId, 150)).to.equal(true);
+    });
+  });
+}

@@ -1,0 +1,299 @@
+import { expect } from 'chai';
+import { newBatchId, type Batch } from '../../src/core/batch.js';
+import type { PurchaseAnswer } from '../../src/core/ports/stock-store.js';
+import { purchaseKey } from '../../src/core/purchase.js';
+import type { Sale } from '../../src/core/sale.js';
+import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+
+const wordsOf = (answers: readonly (PurchaseAnswer | null)[]): (string | null)[] =>
+  answers.map((answer) => answer?.outcome ?? null);
+const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
+
+for (const [name, createWorld] of STORE_WORLDS) {
+  describe(`contract StockLedger on ${name}`, () => {
+    let world: StoreWorld;
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    const unitsLeft = async (sale: Sale): Promise<number | undefined> =>
+      (await world.stock.readSale(at(sale)))?.unitsLeft;
+    const deduct = (sale: Sale, ...texts: string[]) => world.stock.deduct(batchOf(sale, purchasesOf(...texts)));
+
+    describe('precheck', () => {
+      it('lets everybody in who fits, names epoch and units left, and changes nothing', async () => {
+        const sale = await openSale(world, { stock: 3, epoch: 4 });
+        for (const time of ['first', 'second']) {
+          const verdict = await world.stock.precheck(at(sale), purchasesOf('u1*2', 'u2'));
+          expect(verdict, time).to.deep.equal({ epoch: 4, unitsLeft: 3, buckets: 1, answers: [null, null] });
+        }
+        expect(await world.stock.acceptedCount(at(sale))).to.equal(0);
+      });
+
+      it('counts purchases in order: what an earlier one would take, a later one does not find', async () => {
+        const sale = await openSale(world, { stock: 3, limitPerBuyer: 2 });
+        const purchases = purchasesOf('u1/a*2', 'u1/b', 'u2*2', 'u3', 'u4');
+        const { answers } = await world.stock.precheck(at(sale), purchases);
+        expect(wordsOf(answers)).to.deep.equal([null, 'limit_reached', 'sold_out', null, 'sold_out']);
+      });
+
+      it('(P2 R1 DUPLICATE) a key that was let in is `replayed` with its entry, with another quantity a conflict', async () => {
+        const sale = await openSale(world);
+        const batch = batchOf(sale, purchasesOf('u1/k*2'));
+        await world.stock.deduct(batch);
+        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/k*2', 'u1/k*1', 'u2/k*2'));
+        expect(answers).to.deep.equal([
+          { outcome: 'replayed', entry: { state: 'held', batchId: batch.batchId, quantity: 2 } },
+          { outcome: 'request_conflict' },
+          null,
+        ]);
+      });
+
+      it('(P1 LOADING) a sale that is not loaded is `loading`, with epoch 0 and units left unknown', async () => {
+        const verdict = await world.stock.precheck(at(saleOf()), purchasesOf('u1'));
+        expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, buckets: null, answers: [{ outcome: 'loading' }] });
+      });
+
+      it('S8 the clock of the ledger opens and closes the sale', async () => {
+        const nowMs = await world.nowMs();
+        const cases = [
+          ['not_open', { opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 120_000 }],
+          ['closed', { opensAtMs: nowMs - 120_000, closesAtMs: nowMs - 1 }],
+          [null, { opensAtMs: nowMs - 1, closesAtMs: nowMs + 60_000 }],
+        ] as const;
+        for (const [word, window] of cases) {
+          const sale = await openSale(world, window);
+          const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1'));
+          expect(wordsOf(answers)).to.deep.equal([word]);
+        }
+      });
+
+      it('the switch of the owner is `not_open`, `paused` or `closed`', async () => {
+        const sale = await openSale(world);
+        for (const [state, word] of [
+          ['warm', 'not_open'],
+          ['paused', 'paused'],
+          ['open', null],
+          ['closed', 'closed'],
+        ] as const) {
+          await world.sales.gate(sale, state);
+          const { answers, unitsLeft } = await world.stock.precheck(at(sale), purchasesOf('u1'));
+          expect(wordsOf(answers), state).to.deep.equal([word]);
+          expect(unitsLeft, 'known only of a sale that sells').to.equal(word === null ? 10 : null);
+        }
+      });
+    });
+
+    describe('deduct', () => {
+      it('(P2 R0 LUA_OK) takes the units of the whole batch', async () => {
+        const sale = await openSale(world, { stock: 5 });
+        const batch = batchOf(sale, purchasesOf('u1*2', 'u2', 'u3'));
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+        expect(await unitsLeft(sale)).to.equal(1);
+        const entry = await world.stock.findRequest(at(sale), 'u1', 'k1');
+        expect(entry).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
+      });
+
+      it('T8 the retry of the batch that took the last unit hears `already_deducted`, never `sold_out`', async () => {
+        const sale = await openSale(world, { stock: 1 });
+        const batch = batchOf(sale, purchasesOf('u1'));
+        await world.stock.deduct(batch);
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'already_deducted' });
+        expect(await unitsLeft(sale)).to.equal(0);
+      });
+
+      it('G1 (P2 R2 SOLD_OUT) a batch that does not fit takes nothing and says who is to blame', async () => {
+        const sale = await openSale(world, { stock: 3 });
+        const verdict = await deduct(sale, 'u1*2', 'u2*2', 'u3');
+        expect(verdict.outcome).to.equal('refused');
+        expect(wordsOf(verdict.outcome === 'refused' ? verdict.answers : [])).to.deep.equal([null, 'sold_out', null]);
+        expect(await unitsLeft(sale)).to.equal(3);
+        expect(await world.stock.acceptedCount(at(sale))).to.equal(0);
+      });
+
+      it('G2 one purchase refused late: key or limit used up since the precheck', async () => {
+        const sale = await openSale(world);
+        const first = batchOf(sale, purchasesOf('u1/a*2', 'u2/k'));
+        await world.stock.deduct(first);
+        const verdict = await deduct(sale, 'u1/b', 'u2/k', 'u2/k*2', 'u3');
+        expect(verdict).to.deep.equal({
+          outcome: 'refused',
+          answers: [
+            { outcome: 'limit_reached' },
+            { outcome: 'replayed', entry: { state: 'held', batchId: first.batchId, quantity: 1 } },
+            { outcome: 'request_conflict' },
+            null,
+          ],
+        });
+      });
+
+      it('G5 the limit counts inside the batch, and a key stands in it once', async () => {
+        const sale = await openSale(world, { limitPerBuyer: 1 });
+        const byLimit = await deduct(sale, 'u1/a', 'u1/b', 'u2');
+        expect(wordsOf(byLimit.outcome === 'refused' ? byLimit.answers : [])).to.deep.equal([
+          null,
+          'limit_reached',
+          null,
+        ]);
+        const roomy = await openSale(world, { limitPerBuyer: 5 });
+        const byTwin = await deduct(roomy, 'u1/a', 'u1/a', 'u2');
+        expect(wordsOf(byTwin.outcome === 'refused' ? byTwin.answers : [])).to.deep.equal([
+          null,
+          'request_conflict',
+          null,
+        ]);
+      });
+
+      it('a refused batch is `aborted` from then on, also when it would fit by now', async () => {
+        const sale = await openSale(world, { stock: 1 });
+        const batch = batchOf(sale, purchasesOf('u1', 'u2'));
+        await world.stock.deduct(batch);
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
+        expect(await world.stock.decide(batch)).to.equal('aborted');
+      });
+
+      it('a batch of another epoch is `stale_epoch`, of a sale that is not loaded `not_warmed`', async () => {
+        const sale = await openSale(world, { epoch: 2 });
+        expect(await world.stock.deduct(batchOf({ ...sale, epoch: 1 }, purchasesOf('u1')))).to.deep.equal({
+          outcome: 'stale_epoch',
+        });
+        expect(await world.stock.deduct(batchOf({ ...sale, epoch: 3 }, purchasesOf('u1')))).to.deep.equal({
+          outcome: 'stale_epoch',
+        });
+        expect(await world.stock.deduct(batchOf(saleOf(), purchasesOf('u1')))).to.deep.equal({ outcome: 'not_warmed' });
+        expect(await unitsLeft(sale)).to.equal(10);
+      });
+
+      it('refuses with the words of precheck when the sale is shut meanwhile', async () => {
+        const sale = await openSale(world);
+        for (const [state, word] of [
+          ['paused', 'paused'],
+          ['warm', 'not_open'],
+          ['closed', 'closed'],
+        ] as const) {
+          await world.sales.gate(sale, state);
+          const verdict = await deduct(sale, 'u1', 'u2');
+          expect(wordsOf(verdict.outcome === 'refused' ? verdict.answers : []), state).to.deep.equal([word, word]);
+        }
+      });
+    });
+
+    describe('decide', () => {
+      it('T3 says `deducted` of a batch that holds its units', async () => {
+        const sale = await openSale(world);
+        const batch = batchOf(sale, purchasesOf('u1'));
+        await world.stock.deduct(batch);
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.decide(batch)).to.equal('deducted');
+      });
+
+      it('T2 T7 aborts a batch nobody knows, and a late deduct is refused', async () => {
+        const sale = await openSale(world);
+        const batch = batchOf(sale, purchasesOf('u1'));
+        expect(await world.stock.decide(batch)).to.equal('aborted');
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
+        expect(await unitsLeft(sale)).to.equal(10);
+      });
+
+      it('gives no answer where it may not write: sale missing or of an earlier epoch', async () => {
+        const sale = await openSale(world, { epoch: 2 });
+        const later = batchOf({ ...sale, epoch: 3 }, purchasesOf('u1'));
+        expect(await world.stock.decide(later)).to.equal('no_answer');
+        expect(await world.stock.decide(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
+      });
+
+      it('R4 `outlived`: the sale was rebuilt since, so the marker may be lost; none is written', async () => {
+        const sale = await openSale(world, { epoch: 2 });
+        const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
+        expect(await world.stock.decide(older)).to.equal('outlived');
+        expect(await world.stock.decide(older)).to.equal('outlived');
+      });
+
+      it('needs nothing but the reference of a batch', async () => {
+        const sale = await openSale(world);
+        const ref = { batchId: newBatchId(), saleId: sale.saleId, bucket: 0, epoch: 1 };
+        expect(await world.stock.decide(ref)).to.equal('aborted');
+      });
+    });
+
+    describe('R1 on another server than it was loaded on', () => {
+      let sale: Sale;
+      let held: Batch;
+      beforeEach(async () => {
+        sale = await openSale(world, { stock: 5 });
+        held = batchOf(sale, purchasesOf('u1'));
+        await world.stock.deduct(held);
+        await world.restart(at(sale));
+      });
+
+      it('nobody may buy, and nobody hears what may be old news: `loading`', async () => {
+        const { epoch, unitsLeft: left, answers } = await world.stock.precheck(at(sale), purchasesOf('u1', 'u2'));
+        expect({ epoch, left }).to.deep.equal({ epoch: 1, left: null });
+        expect(wordsOf(answers)).to.deep.equal(['loading', 'loading']);
+      });
+
+      it('deduct takes nothing and decide writes nothing, but markers count', async () => {
+        const batch = batchOf(sale, purchasesOf('u2'));
+        expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'stale_epoch' });
+        expect(await world.stock.decide(batch)).to.equal('no_answer');
+        expect(await world.stock.decide({ ...batch, epoch: 0 }), 'an older one neither').to.equal('no_answer');
+        expect(await world.stock.deduct(held)).to.deep.equal({ outcome: 'already_deducted' });
+        expect(await world.stock.decide(held)).to.equal('deducted');
+        expect(await unitsLeft(sale)).to.equal(4);
+      });
+
+      it('reads are `unsure`, and the sale shows `repair`', async () => {
+        expect(await world.stock.findRequest(at(sale), 'u1', 'k1')).to.equal('unsure');
+        expect(await world.stock.findRequest(at(sale), 'u2', 'k1')).to.equal('unsure');
+        const { opensAtMs, closesAtMs } = sale;
+        expect(await world.stock.readSale(at(sale))).to.include({ state: 'repair', epoch: 1, opensAtMs, closesAtMs });
+      });
+
+      it('the gate moves, so that a sale that is closed stays so', async () => {
+        expect(await world.sales.gate(sale, 'closed')).to.equal('gated');
+        expect(await world.sales.gate(sale, 'open')).to.equal('closed');
+        expect(wordsOf((await world.stock.precheck(at(sale), purchasesOf('u2'))).answers)).to.deep.equal(['loading']);
+      });
+    });
+
+    describe('reads', () => {
+      it('finds nothing where nothing is', async () => {
+        const ref = at(saleOf());
+        expect(await world.stock.readSale(ref)).to.equal(null);
+        expect(await world.stock.findRequest(ref, 'u1', 'k1'), 'it may be lost').to.equal('unsure');
+        const loaded = at(await openSale(world));
+        expect(await world.stock.findRequest(loaded, 'u1', 'k1')).to.equal(null);
+        expect(await world.stock.acceptedCount(ref)).to.equal(0);
+        for await (const keys of world.stock.acceptedKeys(ref)) expect(keys).to.deep.equal([]);
+      });
+
+      it('reads state, epoch, window and units of a bucket, and its own time', async () => {
+        const sale = await openSale(world, { stock: 7, epoch: 3 });
+        const before = await world.nowMs();
+        const found = await world.stock.readSale(at(sale));
+        const { opensAtMs, closesAtMs } = sale;
+        expect(found).to.include({ state: 'open', epoch: 3, unitsLeft: 7, opensAtMs, closesAtMs });
+        expect(found?.nowMs).to.be.within(before, await world.nowMs());
+      });
+
+      it('lists every key that was ever let in, each once, also those released', async () => {
+        const sale = await openSale(world, { stock: 1500, limitPerBuyer: 1 });
+        const crowd = Array.from({ length: 1200 }, (_, index) => purchaseOf(`buyer-${index}`));
+        for (let from = 0; from < crowd.length; from += 400) {
+          await world.stock.deduct(batchOf(sale, crowd.slice(from, from + 400)));
+        }
+        const gone = { ...at(sale), userId: 'buyer-7', requestId: 'k1', orderId: '9', batchId: '', withUnits: true };
+        expect(await world.settlement.release([gone])).to.deep.equal(['released']);
+
+        const keys: string[] = [];
+        for await (const chunk of world.stock.acceptedKeys(at(sale))) keys.push(...chunk);
+        expect(new Set(keys)).to.deep.equal(new Set(crowd.map(purchaseKey)));
+        expect(await world.stock.acceptedCount(at(sale))).to.equal(1200);
+      });
+    });
+  });
+}

@@ -1,0 +1,223 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../src/core/errors.js';
+import { silentLog } from '../../src/core/ports/log.js';
+import type { BatchStore } from '../../src/core/ports/batch-store.js';
+import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
+import { connectRedis } from '../../src/redis/connection.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
+import { waitUntil } from '../../deploy/local/stack/wait-until.js';
+import { MemoryStore } from '../helpers/memory/memory-store.js';
+import type { StoreFault } from '../helpers/memory/memory-server.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { sureEntry } from '../helpers/sure-entry.js';
+import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
+
+type Store = StockStore & SaleStore & BatchStore;
+
+/** A ledger whose replies can be lost on the way, and a second way to it that always works. */
+interface FaultyWorld {
+  readonly store: Store;
+  /** Runs one call, whose request arrives and whose reply does not. */
+  losingReply<T>(fault: StoreFault, call: () => Promise<T>): Promise<T>;
+  /** Runs one call that finds no server. */
+  cutOff<T>(fault: StoreFault, call: () => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** Long enough for a busy machine to answer what is not held back. */
+const REPLY_TIMEOUT_MS = 1000;
+
+async function memoryWorld(): Promise<FaultyWorld> {
+  const store = new MemoryStore();
+  const broken = <T>(fault: StoreFault, call: () => Promise<T>): Promise<T> => {
+    store.breakNext(fault);
+    return call();
+  };
+  return { store, losingReply: broken, cutOff: broken, close: async () => undefined };
+}
+
+async function redisWorld(): Promise<FaultyWorld> {
+  const url = new URL(stackEnv().REDIS_URL);
+  const proxy = await TcpProxy.open(url.host);
+  url.host = proxy.address;
+  const options = { url: url.href, replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 3000 };
+  const connection = await connectRedis(options, silentLog);
+  const { redis } = connection;
+  const store: Store = {
+    ...createStockStore(connection, silentLog),
+    ...createSaleStore(connection),
+    ...createBatchStore(connection),
+  };
+  const until = async (what: string, check: () => boolean): Promise<void> => {
+    expect(await waitUntil(check, { timeoutMs: 5000, everyMs: 1 }), what).to.equal(true);
+  };
+  const isReady = (): boolean => redis.status === 'ready';
+  /** A connection that lost a reply is of no use: the next reply would be taken for the lost one. */
+  const reconnect = async (): Promise<void> => {
+    proxy.reset();
+    await until('the connection broke', () => !isReady());
+    await until('the connection came back', isReady);
+  };
+  return {
+    store,
+    async losingReply(_, call) {
+      const droppedBefore = proxy.droppedBytes;
+      proxy.dropReplies = true;
+      try {
+        return await call();
+      } finally {
+        expect(isReady(), 'one late reply does not cost the connection').to.equal(true);
+        expect(proxy.droppedBytes, 'the fault happened').to.be.greaterThan(droppedBefore);
+        proxy.dropReplies = false;
+        await reconnect();
+      }
+    },
+    async cutOff(_, call) {
+      proxy.reset();
+      await until('the connection broke', () => !isReady());
+      try {
+        return await call();
+      } finally {
+        await until('the connection came back', isReady);
+      }
+    },
+    async close() {
+      await connection.close();
+      await proxy.close();
+    },
+  };
+}
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['redis', redisWorld],
+] as const) {
+  describe(`contract: a ledger that does not answer, on ${name}`, () => {
+    let world: FaultyWorld;
+    let store: Store;
+    before(async () => {
+      world = await createWorld();
+      ({ store } = world);
+    });
+    after(() => world?.close());
+
+    const openSale = async () => {
+      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the memory's clock stands at some other time
+      await store.warm(sale);
+      await store.gate(sale, 'open');
+      return { sale, at: { saleId: sale.saleId, bucket: 0 } };
+    };
+    const faultOf = async (call: Promise<unknown>): Promise<unknown> =>
+      call.then(
+        (value) => expect.fail(`answered ${JSON.stringify(value)}`),
+        (error: unknown) => error,
+      );
+    const expectFault = (error: unknown): void => {
+      expect(error).to.be.instanceOf(OperationalError);
+      expect(error).to.include({ dependency: 'redis', retryable: true });
+    };
+
+    it('T8 a lost reply of deduct is `outcome_unknown`; it ran once, and decide knows', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1*2'));
+      const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
+      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(await store.decide(batch)).to.equal('deducted');
+      expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
+    });
+
+    it('G4 a lost reply of a refusal is `outcome_unknown` too; decide says aborted', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
+      const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
+      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(await store.decide(batch)).to.equal('aborted');
+      expect((await store.readSale(at))?.unitsLeft).to.equal(5);
+    });
+
+    it('T10 a lost reply of decide is `outcome_unknown`, never a word', async () => {
+      const { sale } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1'));
+      expect(await world.losingReply('decide_reply_lost', () => store.decide(batch))).to.equal('outcome_unknown');
+      expect(await store.decide(batch)).to.equal('aborted');
+    });
+
+    it('R8 while the server is away deduct and decide are unknown at once, nothing is queued behind our back', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1'));
+      const startedMs = performance.now();
+      const verdict = await world.cutOff('deduct_lost', () => store.deduct(batch));
+      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+      expect(performance.now() - startedMs).to.be.below(2000);
+      expect(await world.cutOff('decide_lost', () => store.decide(batch))).to.equal('outcome_unknown');
+      expect((await store.readSale(at))?.unitsLeft, 'no deduct was sent later').to.equal(5);
+      expect(await store.decide(batch)).to.equal('aborted');
+    });
+
+    it('R8 precheck, reads, settle and release throw what may be tried again', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1'));
+      await store.deduct(batch);
+      const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+      expectFault(await faultOf(world.cutOff('precheck_fails', () => store.precheck(at, purchasesOf('u2')))));
+      expectFault(await faultOf(world.cutOff('read_fails', () => store.readSale(at))));
+      expectFault(await faultOf(world.cutOff('read_fails', () => store.findRequest(at, 'u1', 'k1'))));
+      expectFault(await faultOf(world.cutOff('read_fails', () => store.stalePending(at, 0, 1))));
+      expectFault(await faultOf(world.cutOff('settle_fails', () => store.settle([{ batch, orders: [] }]))));
+      expectFault(await faultOf(world.cutOff('release_fails', () => store.release([release]))));
+      expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
+    });
+
+    it('a settle or release whose reply was lost is done, and doing it again changes nothing', async () => {
+      const { sale, at } = await openSale();
+      const batch = batchOf(sale, purchasesOf('u1*2'));
+      await store.deduct(batch);
+      const orders = [{ userId: 'u1', requestId: 'k1', orderId: '101' }];
+      expectFault(await faultOf(world.losingReply('settle_reply_lost', () => store.settle([{ batch, orders }]))));
+      expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
+      await store.settle([{ batch, orders }]);
+
+      const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
+      expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
+      // A reply that is lost may be that of the look before it: then it is done now.
+      await store.release([release]);
+      expect(await store.release([release])).to.deep.equal(['nothing']);
+      expect((await store.readSale(at))?.unitsLeft).to.equal(5);
+    });
+  });
+}
+
+describe('contract: a half-open connection to redis', () => {
+  it('T9 R8 calls end in time, and the connection is given up for a new one', async () => {
+    const url = new URL(stackEnv().REDIS_URL);
+    const proxy = await TcpProxy.open(url.host);
+    url.host = proxy.address;
+    const options = { url: url.href, replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 3000 };
+    const connection = await connectRedis(options, silentLog);
+    try {
+      const [stock, sales] = [createStockStore(connection, silentLog), createSaleStore(connection)];
+      const sale = saleOf();
+      await sales.warm(sale);
+      await sales.gate(sale, 'open');
+      const [connections, startedMs] = [proxy.connections, performance.now()];
+      proxy.freeze();
+
+      const batch = batchOf(sale, purchasesOf('u1'));
+      expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'outcome_unknown' });
+      const decided = await waitUntil(async () => (await stock.decide(batch)) !== 'outcome_unknown', {
+        timeoutMs: 5000,
+        everyMs: 10,
+      });
+      expect(decided, 'served again').to.equal(true);
+      expect(await stock.decide(batch), 'the deduct was not sent again on the new connection').to.equal('aborted');
+      expect(proxy.connections, 'over a new connection').to.be.greaterThan(connections);
+      expect(performance.now() - startedMs).to.be.below(10 * REPLY_TIMEOUT_MS + 1000);
+    } finally {
+      await connection.close();
+      await proxy.close();
+    }
+  });
+});

@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { createTraceRepository } from '../../src/mysql/trace-repository.js';
+import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import { migrate } from '../../src/mysql/migrate.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { draftSale } from '../chaos/harness/open-sale.js';
+import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
+
+/** A database of its own: the walk reads the whole table. */
+describe('trace book', () => {
+  let database: OwnDatabase;
+  let pool: MysqlPool;
+  let saleId: string;
+  before(async () => {
+    database = await ownDatabase();
+    await migrate({ url: database.url });
+    pool = openMysqlPool({ url: database.url, poolMax: 2, queryTimeoutMs: 5000 });
+    ({ saleId } = await draftSale({ admin: createSaleRepository(pool) }));
+  });
+  after(async () => {
+    await pool?.close();
+    await database?.drop();
+  });
+
+  let lastId = 1n << 60n; // beyond what a double can tell apart
+  /** @returns order id and batch id */
+  async function insert(userId: string, requestId: string, batchId = randomBytes(12).toString('hex'), sale = saleId) {
+    const orderId = String(++lastId);
+    await pool.execute(
+      'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, expires_at)' +
+        ' VALUES (?, ?, ?, ?, ?, 1, 100, 0, UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE)',
+      [orderId, sale, userId, requestId, batchId],
+    );
+    return { orderId, batchId };
+  }
+
+  it('finds purchases by order id, by batch id and by request id of a buyer; narrows them; distinct', async () => {
+    const repository = createTraceRepository(pool);
+    const { batchId, orderId } = await insert('ann', 'f1');
+    await insert('bob', 'f1', batchId);
+    const users = async (id: string, search = {}, max = 10): Promise<string[]> =>
+      (await repository.findRequests(id, search, max)).map(({ userId }) => userId);
+    expect(await repository.findRequests(orderId, {}, 10)).to.deep.equal([{ userId: 'ann', saleId, requestId: 'f1' }]);
+    expect(await users(`${orderId}x`)).to.deep.equal([]);
+    expect(await users(String(BigInt(orderId) + 1000n))).to.deep.equal([]);
+    expect(await users(batchId)).to.deep.equal(['ann', 'bob']);
+    expect(await users(batchId, {}, 1)).to.deep.equal(['ann']);
+    expect(await users(batchId, { userId: 'bob' })).to.deep.equal(['bob']);
+    expect(await users(batchId, { saleId: '999' })).to.deep.equal([]);
+    expect(await users('f1', { userId: 'bob' })).to.deep.equal(['bob']);
+    expect(await users('f1'), 'without the buyer that is a walk').to.deep.equal([]);
+    await insert(orderId, orderId, orderId);
+    expect(await users(orderId, { userId: orderId }), 'one id that means a purchase twice').to.deep.equal([orderId]);
+  });
+
+  it('walks the whole table for a request id, newest first, whatever the window', async () => {
+    for (const user of ['u1', 'u2', 'u3', 'u4', 'u5']) {
+      await insert(user, 'w1');
+      await insert(user, 'other');
+    }
+    for (const windowRows of [1, 2, 3, 1000]) {
+      const repository = createTraceRepository(pool, windowRows);
+      const users = async (search = {}, max = 10): Promise<string[]> =>
+        (await repository.walkForRequest('w1', search, max)).map(({ userId }) => userId);
+      expect(await users(), `windows of ${windowRows}`).to.deep.equal(['u5', 'u4', 'u3', 'u2', 'u1']);
+      expect(await users({}, 2)).to.deep.equal(['u5', 'u4']);
+      expect(await users({ userId: 'u3', saleId })).to.deep.equal(['u3']);
+      expect(await users({ saleId: '999' })).to.deep.equal([]);
+    }
+  });
+
+  it('reads the row, the money, the coupon and the promises that concern it, and no others', async () => {
+    const repository = createTraceRepository(pool);
+    const { orderId, batchId } = await insert('eve', 'r1');
+    const other = await insert('fay', 'r1');
+    await pool.execute("INSERT INTO payments (payment_id, order_id, amount_cents) VALUES ('p1', ?, 100)", [orderId]);
+    const refund =
+      "INSERT INTO refunds (payment_id, order_id, amount_cents, reason) VALUES ('p1', ?, 100, 'wrong_amount')";
+    await pool.execute(refund, [orderId]);
+    await pool.execute("INSERT INTO coupons (order_id, sale_id, user_id) VALUES (?, ?, 'eve')", [orderId, saleId]);
+    const promise = async (kind: string, key: string, payload: unknown): Promise<string> => {
+      const sql = 'INSERT INTO outbox (kind, `key`, payload) VALUES (?, ?, ?)';
+      return (await pool.execute(sql, [kind, key, JSON.stringify(payload)])).insertId;
+    };
+    const mine = [
+      await promise('batch_recorded', batchId, { orders: [orderId] }),
+      await promise('orders_moved', other.orderId, { orders: [other.orderId, orderId] }),
+    ];
+    await promise('batch_recorded', other.batchId, { orders: [other.orderId] });
+    await promise('orders_moved', other.orderId, { orders: [`${orderId}0`] });
+    await pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3), attempts = 2 WHERE id = ?', [mine[0] as string]);
+
+    const found = await repository.read({ userId: 'eve', saleId, requestId: 'r1' });
+    expect(found.order).to.include({ orderId, batchId, userId: 'eve', state: 'pending_payment' });
+    expect(found.order?.updatedAtMs).to.be.within(found.nowMs - 60_000, found.nowMs);
+    expect(found.payments.map(({ paymentId, amountCents }) => [paymentId, amountCents])).to.deep.equal([['p1', 100]]);
+    expect(found.refunds[0]).to.include({ paymentId: 'p1', reason: 'wrong_amount', state: 'due' });
+    expect(found.couponAtMs).to.be.within(found.nowMs - 60_000, found.nowMs);
+    expect(found.promises.map(({ outboxId }) => outboxId)).to.deep.equal(mine);
+    expect(found.promises[0]).to.include({ kind: 'batch_recorded', attempts: 2 });
+    expect([found.promises[0]?.doneAtMs === null, found.promises[1]?.doneAtMs]).to.deep.equal([false, null]);
+
+    const none = await repository.read({ userId: 'nobody', saleId, requestId: 'r1' });
+    expect([none.order, none.promises, none.couponAtMs]).to.deep.equal([null, [], null]);
+  });
+});

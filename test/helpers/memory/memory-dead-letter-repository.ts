@@ -1,0 +1,129 @@
+import { decodeBatch } from '../../../src/core/batch.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type {
+  DeadLetter,
+  DeadLetterRepository,
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterSummary,
+  DeadLetterMove,
+  StoredDeadLetter,
+} from '../../../src/core/ports/dead-letter-repository.js';
+import { ManualClock } from './manual-clock.js';
+
+/** A row of the audit log, as a test compares it. */
+export type Audited = AuditEntry;
+
+/** Dead letters in memory. */
+export class MemoryDeadLetterRepository implements DeadLetterRepository {
+  deadLetters: StoredDeadLetter[] = [];
+  readonly audited: Audited[] = [];
+  readonly #clock: Clock;
+  #failures = 0;
+
+  constructor(clock: Clock = new ManualClock()) {
+    this.#clock = clock;
+  }
+
+  /** The next `count` moves fail. */
+  breakMoves(count: number): void {
+    this.#failures = count;
+  }
+
+  async park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'> {
+    const same = this.deadLetters.some(
+      ({ messageId, group }) => messageId === deadLetter.messageId && group === deadLetter.group,
+    );
+    if (same) return 'already_parked';
+    const fresh = { state: 'parked', replays: 0, replayStartedAtMs: null, note: null } as const;
+    const deadLetterId = String(this.deadLetters.length + 1);
+    this.deadLetters.push({ ...deadLetter, deadLetterId, parkedAtMs: this.#clock.nowMs(), ...fresh });
+    return 'parked';
+  }
+
+  async list(filter: DeadLetterFilter, { afterId = '0', max }: DeadLetterPage): Promise<DeadLetterSummary[]> {
+    const found = this.deadLetters.filter(
+      (deadLetter) => matches(deadLetter, filter) && Number(deadLetter.deadLetterId) > Number(afterId),
+    );
+    return found.slice(0, max).map(({ body: _, ...summary }) => summary);
+  }
+
+  async count(filter: DeadLetterFilter): Promise<number> {
+    return this.deadLetters.filter((deadLetter) => matches(deadLetter, filter)).length;
+  }
+
+  async find(deadLetterId: string): Promise<StoredDeadLetter | null> {
+    return this.deadLetters.find((deadLetter) => deadLetter.deadLetterId === deadLetterId) ?? null;
+  }
+
+  async beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove> {
+    return this.#move(deadLetterId, actor, 'dead_letter.replay_begun', ({ state, replays }) => ({
+      change: { replays: replays + 1, replayStartedAtMs: this.#clock.nowMs() },
+      after: { state, replays: replays + 1 },
+    }));
+  }
+
+  async close(
+    deadLetterId: string,
+    actor: string,
+    end: 'replayed' | 'discarded',
+    note: string,
+  ): Promise<DeadLetterMove> {
+    return this.#move(deadLetterId, actor, `dead_letter.${end}`, ({ replays }) => ({
+      change: { state: end, note },
+      after: { state: end, replays, note },
+    }));
+  }
+
+  async keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove> {
+    return this.#move(deadLetterId, actor, 'dead_letter.kept_parked', ({ state, replays }) => ({
+      change: { note },
+      after: { state, replays, note },
+    }));
+  }
+
+  #move(
+    deadLetterId: string,
+    actor: string,
+    action: string,
+    move: (deadLetter: StoredDeadLetter) => { change: Partial<StoredDeadLetter>; after: unknown },
+  ): DeadLetterMove {
+    if (this.#failures > 0) {
+      this.#failures--;
+      throw new OperationalError('mysql', 'ordered by the test', { retryable: true });
+    }
+    const index = this.deadLetters.findIndex((deadLetter) => deadLetter.deadLetterId === deadLetterId);
+    const deadLetter = this.deadLetters[index];
+    if (deadLetter === undefined) return 'not_found';
+    if (deadLetter.state !== 'parked') return 'not_parked';
+    const { change, after } = move(deadLetter);
+    const { state, replays, note } = deadLetter;
+    this.deadLetters[index] = { ...deadLetter, ...change };
+    const subject = `dead_letter:${deadLetterId}`;
+    this.audited.push({ actor, action, subject, before: { state, replays, note }, after });
+    return 'done';
+  }
+}
+
+function matches(deadLetter: StoredDeadLetter, filter: DeadLetterFilter): boolean {
+  const { group, saleId, batchId, key, reason, state, sinceMs, untilMs, replayBegun } = filter;
+  const same = <T>(wanted: T | undefined, has: T): boolean => wanted === undefined || wanted === has;
+  return (
+    same(group, deadLetter.group) &&
+    same<string | null>(saleId, deadLetter.saleId) &&
+    same(reason, deadLetter.reason) &&
+    same(state, deadLetter.state) &&
+    same<string | null>(batchId, deadLetter.batchId) &&
+    same(replayBegun, deadLetter.replayStartedAtMs !== null) &&
+    (sinceMs === undefined || deadLetter.parkedAtMs >= sinceMs) &&
+    (untilMs === undefined || deadLetter.parkedAtMs < untilMs) &&
+    (key === undefined || deadLetter.batchId === key || requestIds(deadLetter.body).includes(key))
+  );
+}
+
+function requestIds(body: string): string[] {
+  const decoded = decodeBatch(body);
+  return decoded.outcome === 'decoded' ? decoded.batch.purchases.map(({ requestId }) => requestId) : [];
+}

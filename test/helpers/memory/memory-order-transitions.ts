@@ -1,0 +1,127 @@
+import { OperationalError } from '../../../src/core/errors.js';
+import { mayMove, type Order } from '../../../src/core/order.js';
+import { homeBucket, type Sale } from '../../../src/core/sale.js';
+import type {
+  CancelOutcome,
+  OrderTransitions,
+  OverdueOrders,
+  Payment,
+  PayOutcome,
+} from '../../../src/core/ports/order-transitions.js';
+import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
+import type { MemoryRepositories } from './memory-repositories.js';
+
+/** `…_reply_lost` happens all the same. */
+export type MovesFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails' | 'overdue_fails';
+
+export interface MemoryPayment extends Payment {
+  readonly orderId: string;
+  /** Why the money is owed back; null when the order was paid with it. */
+  readonly refund: string | null;
+}
+
+/** Moves of the orders in `MemoryRepositories`, on its clock. Nothing runs in between, so every call is a transaction. */
+export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
+  readonly payments = new Map<string, MemoryPayment>();
+  readonly #books: MemoryRepositories;
+  readonly #faults: MovesFault[] = [];
+
+  constructor(books: MemoryRepositories) {
+    this.#books = books;
+  }
+
+  /** The next call that the fault fits fails; several are kept in order. */
+  breakNext(...faults: MovesFault[]): void {
+    this.#faults.push(...faults);
+  }
+
+  async pay(orderId: string, payment: Payment): Promise<PayOutcome> {
+    this.#failOn('pay_fails');
+    const order = this.#find(orderId);
+    if (order === undefined) return 'not_found';
+    const { paymentId, amountCents } = payment;
+    const told = this.payments.get(paymentId);
+    if (told !== undefined) {
+      if (told.orderId !== orderId || told.amountCents !== amountCents) return 'payment_conflict';
+      return told.refund === null ? 'paid' : 'refund_due';
+    }
+    const refund = whyNot(order, amountCents);
+    this.payments.set(paymentId, { paymentId, amountCents, orderId, refund });
+    if (refund === null) this.#move([order], 'paid');
+    this.#failOn('pay_reply_lost');
+    return refund === null ? 'paid' : 'refund_due';
+  }
+
+  async cancel(orderId: string): Promise<CancelOutcome> {
+    this.#failOn('cancel_fails');
+    const order = this.#find(orderId);
+    if (order === undefined) return 'not_found';
+    if (order.state === 'cancelled') return 'cancelled';
+    if (!mayMove(order.state, 'cancelled')) return 'wrong_state';
+    this.#move([order], 'cancelled');
+    return 'cancelled';
+  }
+
+  async expire(orderIds: readonly string[]): Promise<number> {
+    this.#failOn('expire_fails');
+    return this.#move(
+      this.#due().filter((order) => orderIds.includes(order.orderId)),
+      'expired',
+    );
+  }
+
+  async expireDue(max: number): Promise<number> {
+    this.#failOn('expire_fails');
+    return this.#move(this.#due().slice(0, max), 'expired');
+  }
+
+  async overdue(): Promise<{ orders: number; oldestMs: number }> {
+    this.#failOn('overdue_fails');
+    const due = this.#due();
+    const oldest = due[0]?.expiresAtMs ?? null;
+    return { orders: due.length, oldestMs: oldest === null ? 0 : this.#books.clock.nowMs() - oldest };
+  }
+
+  /** Oldest deadline first. */
+  #due(): Order[] {
+    const nowMs = this.#books.clock.nowMs();
+    return this.#books.allOrders
+      .filter(({ state, expiresAtMs }) => mayMove(state, 'expired') && expiresAtMs !== null && expiresAtMs <= nowMs)
+      .sort((a, b) => Number(a.expiresAtMs) - Number(b.expiresAtMs));
+  }
+
+  #find(orderId: string): Order | undefined {
+    return this.#books.allOrders.find((order) => order.orderId === orderId);
+  }
+
+  #move(orders: readonly Order[], move: OrdersMoved['move']): number {
+    for (const saleId of new Set(orders.map((order) => order.saleId))) {
+      const mine = orders.filter((order) => order.saleId === saleId);
+      const key = mine[0]?.orderId ?? '';
+      this.#books.outbox.add('orders_moved', key, { move, saleId, orders: mine.map(({ orderId }) => orderId) });
+      if (move === 'paid') {
+        for (const order of mine) this.#books.putOrder({ ...order, state: move, paidAtMs: this.#books.clock.nowMs() });
+        continue;
+      }
+      for (const { orderId } of mine) this.#books.endOrder(orderId, move);
+      const buckets = (this.#books.saleOf(saleId) as Sale).buckets;
+      const releases = mine.map(({ userId, requestId, orderId }) => ({
+        ...{ saleId, bucket: homeBucket(userId, buckets), userId, requestId, orderId, batchId: '', withUnits: true },
+      }));
+      this.#books.outbox.add('release', key, releases);
+    }
+    return orders.length;
+  }
+
+  #failOn(fault: MovesFault): void {
+    const at = this.#faults.indexOf(fault);
+    if (at < 0) return;
+    this.#faults.splice(at, 1);
+    throw new OperationalError('mysql', `ordered by the test: ${fault}`, { retryable: true });
+  }
+}
+
+function whyNot(order: Order, amountCents: number): string | null {
+  if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
+  return order.amountCents === amountCents ? null : 'wrong_amount';
+}

@@ -1,0 +1,63 @@
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { Handed, PurchaseTokenStore, Spent, TokenIssue } from '../../../src/core/ports/purchase-token-store.js';
+
+/** Purchase tokens in memory. */
+export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
+  readonly #clock: Clock;
+  /** Sale → buyer → what his token was spent for, or an empty text. */
+  readonly #sales = new Map<string, Map<string, string>>();
+  /** While true every call fails as if Redis were away. */
+  down = false;
+  asked = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** As a server that was started anew without its data. */
+  lose(): void {
+    this.#sales.clear();
+  }
+
+  async hand({ saleId, ...issue }: TokenIssue, userId: string): Promise<{ outcome: Handed; nowMs: number }> {
+    this.#reach();
+    const nowMs = this.#clock.nowMs();
+    const buyers = this.#buyersOf(saleId);
+    return { outcome: this.#hand(issue, buyers, userId, nowMs), nowMs };
+  }
+
+  async spend(
+    { saleId, userId, requestId }: { readonly saleId: string; readonly userId: string; readonly requestId: string },
+    isGood: boolean,
+  ): Promise<Spent> {
+    this.#reach();
+    const buyers = this.#buyersOf(saleId);
+    const bound = buyers.get(userId) ?? '';
+    if (bound === requestId) return 'spent_before';
+    if (bound !== '') return 'spent_otherwise';
+    if (!isGood) return 'ended';
+    buyers.set(userId, requestId);
+    return 'spent';
+  }
+
+  #hand(issue: Omit<TokenIssue, 'saleId'>, buyers: Map<string, string>, userId: string, nowMs: number): Handed {
+    if (nowMs < issue.fromMs) return 'too_early';
+    if (nowMs >= issue.untilMs) return 'too_late';
+    if (buyers.has(userId)) return 'handed_before';
+    if (buyers.size >= issue.tokensMax) return 'none_left';
+    buyers.set(userId, '');
+    return 'handed';
+  }
+
+  #buyersOf(saleId: string): Map<string, string> {
+    const buyers = this.#sales.get(saleId) ?? new Map<string, string>();
+    this.#sales.set(saleId, buyers);
+    return buyers;
+  }
+
+  #reach(): void {
+    this.asked++;
+    if (this.down) throw new OperationalError('redis', 'memory token ledger is down', { retryable: true });
+  }
+}

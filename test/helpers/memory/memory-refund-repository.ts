@@ -1,0 +1,102 @@
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type {
+  LeasedRefund,
+  Refund,
+  RefundRepository,
+  RefundFilter,
+  RefundPage,
+  RefundState,
+  StoredRefund,
+  TakeOnOutcome,
+} from '../../../src/core/ports/refund-repository.js';
+import type { MemoryOrderMoves } from './memory-order-transitions.js';
+
+interface Tries {
+  state: RefundState;
+  attempts: number;
+  availableAtMs: number;
+  lastError: string | null;
+}
+
+/** What `MemoryOrderMoves` owes back, on the clock of its books. */
+export class MemoryRefundRepository implements RefundRepository {
+  readonly audited: AuditEntry[] = [];
+  readonly #moves: MemoryOrderMoves;
+  readonly #clock: Clock;
+  readonly #tries = new Map<string, Tries>();
+
+  constructor(moves: MemoryOrderMoves, clock: Clock) {
+    this.#moves = moves;
+    this.#clock = clock;
+  }
+
+  async lease(max: number, leaseMs: number): Promise<LeasedRefund[]> {
+    const nowMs = this.#clock.nowMs();
+    const due = this.#all.filter(({ paymentId }) => {
+      const { state, availableAtMs } = this.tries(paymentId);
+      return state === 'due' && availableAtMs <= nowMs;
+    });
+    return due.slice(0, max).map(({ paymentId, orderId, amountCents }) => {
+      const tries = this.tries(paymentId);
+      tries.availableAtMs = nowMs + leaseMs;
+      return { paymentId, orderId, amountCents, attempts: ++tries.attempts };
+    });
+  }
+
+  async markRefunded(paymentId: string): Promise<boolean> {
+    const tries = this.tries(paymentId);
+    const isDue = tries.state === 'due';
+    if (isDue) Object.assign(tries, { state: 'refunded', lastError: null });
+    return isDue;
+  }
+
+  async list({ state }: RefundFilter, { afterPaymentId, max }: RefundPage): Promise<StoredRefund[]> {
+    const all = this.#all.map((refund) => this.#storedOf(refund));
+    const from = all.findIndex(({ paymentId }) => paymentId === afterPaymentId) + 1;
+    const matching = all.slice(from).filter((refund) => state === undefined || refund.state === state);
+    return matching.slice(0, max);
+  }
+
+  async takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome> {
+    const found = this.#all.find((refund) => refund.paymentId === paymentId);
+    if (found === undefined) return { outcome: 'not_found' };
+    const { state, attempts, lastError } = this.tries(paymentId);
+    if (!(await this.markRefunded(paymentId))) return { outcome: 'already_refunded', refund: this.#storedOf(found) };
+    const { orderId, amountCents } = found;
+    this.audited.push({
+      ...{ actor, action: 'refund.taken_on', subject: `refund:${paymentId}` },
+      ...{ before: { state, attempts, lastError }, after: { state: 'refunded', orderId, amountCents } },
+    });
+    return { outcome: 'done', refund: this.#storedOf({ ...found, state: 'refunded' }) };
+  }
+
+  async postpone(paymentId: string, delayMs: number, lastError: string): Promise<void> {
+    const tries = this.tries(paymentId);
+    if (tries.state === 'due') Object.assign(tries, { availableAtMs: this.#clock.nowMs() + delayMs, lastError });
+  }
+
+  async refundsOf(orderId: string): Promise<Refund[]> {
+    return this.#all.filter((refund) => refund.orderId === orderId);
+  }
+
+  /** How one was tried. */
+  tries(paymentId: string): Tries {
+    const known = this.#tries.get(paymentId);
+    const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs: this.#clock.nowMs(), lastError: null };
+    this.#tries.set(paymentId, tries);
+    return tries;
+  }
+
+  #storedOf(refund: Refund): StoredRefund {
+    const { attempts, lastError } = this.tries(refund.paymentId);
+    const atMs = this.#clock.nowMs();
+    return { ...refund, attempts, lastError, createdAtMs: atMs, updatedAtMs: atMs };
+  }
+
+  get #all(): Refund[] {
+    return [...this.#moves.payments.values()].flatMap(({ paymentId, orderId, amountCents, refund: reason }) => {
+      return reason === null ? [] : [{ paymentId, orderId, amountCents, reason, state: this.tries(paymentId).state }];
+    });
+  }
+}

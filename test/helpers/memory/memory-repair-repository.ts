@@ -1,0 +1,39 @@
+import { decodeBatch, type Batch } from '../../../src/core/batch.js';
+import type { Sale } from '../../../src/core/sale.js';
+import type { RepairRepository, Reshard } from '../../../src/core/ports/repair-repository.js';
+import type { MemoryRepositories } from './memory-repositories.js';
+import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
+
+/** What the repair of a sale asks of the book, in memory. */
+export class MemoryRepairRepository implements RepairRepository {
+  readonly #books: MemoryRepositories;
+  readonly #deadLetters: MemoryDeadLetterRepository;
+
+  constructor(books: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
+    this.#books = books;
+    this.#deadLetters = deadLetters;
+  }
+
+  async raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null> {
+    const before = this.#books.saleOf(saleId);
+    if (before === undefined || (reshard && before.buckets !== reshard.from)) return null;
+    const buckets = reshard?.to ?? before.buckets;
+    const raised = { ...before, epoch: Math.max(before.epoch + 1, atLeast), buckets };
+    this.#books.putSale(raised);
+    const of = (sale: Sale) => ({ epoch: sale.epoch, ...(reshard && { buckets: sale.buckets }) });
+    const action = reshard ? 'sale.scattered' : 'sale.repaired';
+    const subject = `sale:${saleId}`;
+    this.#books.audited.push({ actor, action, subject, before: of(before), after: of(raised) });
+    return raised;
+  }
+
+  async parkedBatchesOf(saleId: string): Promise<Batch[]> {
+    const batches = new Map<string, Batch>();
+    for (const { body } of this.#deadLetters.deadLetters.filter(({ state }) => state === 'parked')) {
+      const decoded = decodeBatch(body);
+      if (decoded.outcome !== 'decoded' || decoded.batch.saleId !== saleId) continue;
+      batches.set(decoded.batch.batchId, decoded.batch);
+    }
+    return [...batches.values()];
+  }
+}

@@ -1,0 +1,271 @@
+import { OperationalError } from '../../../src/core/errors.js';
+import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/core/order.js';
+import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../../../src/core/sale.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type {
+  NewOrder,
+  OrderRepository,
+  SaleTerms,
+  WriteOutcome,
+  WritePlan,
+} from '../../../src/core/ports/order-repository.js';
+import { SYSTEM_ACTOR, type SaleRepository, type SaleFilter } from '../../../src/core/ports/sale-repository.js';
+import type { Release } from '../../../src/core/ports/batch-store.js';
+import { ManualClock } from './manual-clock.js';
+import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
+
+/** The faults that a test can order, each for the next call of its kind. `…_reply_lost` happens all the same. */
+export type BooksFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
+
+const ID_MAX = 64;
+
+/**
+ * Sales, orders and outbox in memory: the unique keys, the guard and the outcomes of the real books, on an injected
+ * clock. A write is tried on copies that replace the books at the end, so it is whole or not at all.
+ */
+export class MemoryRepositories implements OrderRepository, SaleRepository {
+  readonly clock: Clock;
+  readonly outbox: MemoryOutbox;
+  /** Buyers whose orders the book refuses, as a constraint would; a failed row of theirs it takes. */
+  readonly refusedBuyers = new Set<string>();
+  /** What the audit log has of the sales, oldest first. */
+  readonly audited: AuditEntry[] = [];
+  readonly #sales = new Map<string, Sale>();
+  #orders = new Map<string, Order>();
+  readonly #faults: BooksFault[] = [];
+  #nextSaleId = 1;
+
+  constructor(options: { readonly clock?: Clock } = {}) {
+    this.clock = options.clock ?? new ManualClock();
+    this.outbox = new MemoryOutbox(this.clock);
+  }
+
+  /** The next call that the fault fits fails; several are kept in order. */
+  breakNext(...faults: BooksFault[]): void {
+    this.#faults.push(...faults);
+  }
+
+  get allOrders(): readonly Order[] {
+    return [...this.#orders.values()];
+  }
+
+  get outboxRows(): readonly StoredRow[] {
+    return this.outbox.rows;
+  }
+
+  /** Puts a sale there as it is, or changes one. */
+  putSale(sale: Sale): void {
+    this.#sales.set(sale.saleId, sale);
+  }
+
+  saleOf(saleId: string): Sale | undefined {
+    return this.#sales.get(saleId);
+  }
+
+  /** Changes an order that is there. */
+  putOrder(order: Order): void {
+    this.#orders.set(order.orderId, order);
+  }
+
+  /** Ends a live order as a cancel or an expiry would: `sold` is lowered in the same moment. */
+  endOrder(orderId: string, state: Extract<OrderState, 'cancelled' | 'expired'>): void {
+    const order = this.#orders.get(orderId);
+    const sale = this.#sales.get(order?.saleId ?? '');
+    if (order === undefined || sale === undefined || !isLive(order.state)) throw new Error(`no live order ${orderId}`);
+    this.#orders.set(orderId, { ...order, state });
+    this.putSale({ ...sale, sold: sale.sold - order.quantity });
+  }
+
+  /** As an older copy of the books that was restored: the row is not there, and was never counted. */
+  loseOrder(orderId: string): void {
+    const order = this.#orders.get(orderId);
+    const sale = this.#sales.get(order?.saleId ?? '');
+    if (order === undefined || sale === undefined) throw new Error(`no order ${orderId}`);
+    this.#orders.delete(orderId);
+    if (isLive(order.state)) this.putSale({ ...sale, sold: sale.sold - order.quantity });
+  }
+
+  async termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>> {
+    this.#failOn('read_fails');
+    const known = saleIds.map((saleId) => this.#sales.get(saleId)).filter((sale) => sale !== undefined);
+    return new Map(
+      known.map(({ saleId, epoch, priceCents, limitPerBuyer }) => [
+        saleId,
+        { saleId, epoch, priceCents, limitPerBuyer },
+      ]),
+    );
+  }
+
+  async write(asked: WritePlan): Promise<WriteOutcome> {
+    this.#failOn('write_fails');
+    if (this.#isBroken('write_again')) return { outcome: 'again' };
+    const refused = new Set(asked.orders.filter((order) => this.#isRefused(order)).map(({ orderId }) => orderId));
+    if (refused.size > 0 && asked.singleOut !== true) return { outcome: 'value_refused' };
+    const orders = asked.orders.map((order): NewOrder => {
+      return refused.has(order.orderId) ? { ...order, failure: 'refused_by_database' } : order;
+    });
+    if (refused.size > 0 && (refused.size === orders.length || orders.some((order) => this.#isRefused(order)))) {
+      throw new OperationalError('mysql', 'a value is refused', { retryable: false });
+    }
+    const plan = { ...asked, orders };
+    const taken = this.#takenKey(plan);
+    if (taken !== null) return { outcome: taken };
+
+    const surplus = this.#surplusOf(plan);
+    const isFailed = (order: NewOrder): boolean => order.failure !== null || surplus.has(order.orderId);
+    const units = new Map<string, number>();
+    for (const order of plan.orders) {
+      const { saleId } = order.batch;
+      units.set(saleId, (units.get(saleId) ?? 0) + (isFailed(order) ? 0 : order.purchase.quantity));
+    }
+    const oversold: string[] = [];
+    for (const saleId of plan.oneByOne) units.set(saleId, units.get(saleId) ?? 0); // its row is read, sold or not
+    for (const [saleId, sum] of units) {
+      const sale = this.#sales.get(saleId);
+      if (sale === undefined || sale.epoch !== plan.terms.get(saleId)?.epoch) return { outcome: 'epoch_changed' };
+      if (sale.sold + sum > sale.stock) oversold.push(saleId);
+    }
+    if (oversold.length > 0) return { outcome: 'oversold', saleIds: oversold };
+
+    for (const [saleId, sum] of units) {
+      const sale = this.#sales.get(saleId) as Sale;
+      this.putSale({ ...sale, sold: sale.sold + sum });
+    }
+    for (const order of plan.orders) this.#orders.set(order.orderId, this.#rowOf(order, plan, surplus));
+    this.#promise(plan, surplus, isFailed);
+    this.#failOn('write_reply_lost');
+    return refused.size === 0 ? { outcome: 'written', surplus } : { outcome: 'written', surplus, refused };
+  }
+
+  async findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
+    this.#failOn('read_fails');
+    const wanted = new Set(purchases.map(purchaseKey));
+    return this.allOrders.filter((order) => order.saleId === saleId && wanted.has(purchaseKey(order)));
+  }
+
+  async liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>> {
+    this.#failOn('read_fails');
+    const wanted = new Set(userIds);
+    const live = this.allOrders.filter((order) => order.saleId === saleId && isLive(order.state));
+    return new Set(live.map(({ userId }) => userId).filter((userId) => wanted.has(userId)));
+  }
+
+  async findOrder(orderId: string): Promise<Order | null> {
+    this.#failOn('read_fails');
+    return this.#orders.get(orderId) ?? null;
+  }
+
+  async create(sale: NewSale, actor = SYSTEM_ACTOR): Promise<Sale> {
+    const saleId = String(this.#nextSaleId++);
+    const created: Sale = { ...sale, saleId, sold: 0, state: 'draft', epoch: 1 };
+    this.putSale(created);
+    this.audited.push({ actor, action: 'sale.created', subject: `sale:${saleId}`, before: null, after: created });
+    return created;
+  }
+
+  async find(saleId: string): Promise<Sale | null> {
+    this.#failOn('read_fails');
+    return this.#sales.get(saleId) ?? null;
+  }
+
+  async list({ states, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
+    this.#failOn('read_fails');
+    const found = [...this.#sales.values()].filter(({ state }) => states === undefined || states.includes(state));
+    const newer = (a: Sale, b: Sale): number => Number(BigInt(b.saleId) - BigInt(a.saleId));
+    const endsLater = (a: Sale, b: Sale): number => b.closesAtMs - a.closesAtMs || newer(a, b);
+    return found.sort(order === 'newest' ? newer : endsLater).slice(0, max);
+  }
+
+  async move(
+    saleId: string,
+    to: SaleState,
+    actor = SYSTEM_ACTOR,
+  ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
+    const sale = this.#sales.get(saleId);
+    if (sale === undefined) return null;
+    const { state } = sale;
+    if (!SALE_TRANSITIONS[state].includes(to) && state !== to) return { sale, moved: false };
+    this.putSale({ ...sale, state: to });
+    const entry = { actor, action: saleAction(state, to), subject: `sale:${saleId}` };
+    this.audited.push({ ...entry, before: { state }, after: { state: to } });
+    return { sale: { ...sale, state: to }, moved: true };
+  }
+
+  #takenKey({ orders, terms }: WritePlan): 'order_id_taken' | 'row_exists' | null {
+    const requests = new Set(this.allOrders.map((order) => `${order.saleId}/${purchaseKey(order)}`));
+    const active = new Set(this.allOrders.filter(({ state }) => isLive(state)).map((o) => `${o.saleId}/${o.userId}`));
+    const ids = new Set(this.#orders.keys());
+    for (const { orderId, batch, purchase, failure } of orders) {
+      const request = `${batch.saleId}/${purchaseKey(purchase)}`;
+      const buyer = `${batch.saleId}/${purchase.userId}`;
+      const onePerBuyer = failure === null && terms.get(batch.saleId)?.limitPerBuyer === 1;
+      if (ids.has(orderId)) return 'order_id_taken';
+      if (requests.has(request) || (onePerBuyer && active.has(buyer))) return 'row_exists';
+      ids.add(orderId);
+      requests.add(request);
+      if (onePerBuyer) active.add(buyer);
+    }
+    return null;
+  }
+
+  #isRefused({ purchase: { userId, requestId }, failure }: NewOrder): boolean {
+    if (requestId.length > ID_MAX || userId.length > ID_MAX) return true;
+    return failure === null && this.refusedBuyers.has(userId);
+  }
+
+  #surplusOf(plan: WritePlan): Set<string> {
+    const surplus = new Set<string>();
+    const left = new Map([...this.#sales.values()].map((sale) => [sale.saleId, sale.stock - sale.sold]));
+    for (const { orderId, batch, purchase, failure } of plan.orders) {
+      if (failure !== null || !plan.oneByOne.has(batch.saleId)) continue;
+      const units = left.get(batch.saleId) ?? 0;
+      if (purchase.quantity > units) surplus.add(orderId);
+      else left.set(batch.saleId, units - purchase.quantity);
+    }
+    return surplus;
+  }
+
+  #rowOf({ orderId, batch, purchase, failure }: NewOrder, plan: WritePlan, surplus: ReadonlySet<string>): Order {
+    const reason: FailureReason | null = surplus.has(orderId) ? 'oversold_guard' : failure;
+    const { userId, requestId, quantity } = purchase;
+    const createdAtMs = this.clock.nowMs();
+    return {
+      ...{ orderId, userId, saleId: batch.saleId, requestId, batchId: batch.batchId, quantity, reason, createdAtMs },
+      amountCents: quantity * (plan.terms.get(batch.saleId)?.priceCents ?? 0),
+      state: reason === null ? 'pending_payment' : 'failed',
+      expiresAtMs: reason === null ? createdAtMs + plan.paymentWindowMs : null,
+      paidAtMs: null,
+    };
+  }
+
+  #promise(plan: WritePlan, surplus: ReadonlySet<string>, isFailed: (order: NewOrder) => boolean): void {
+    const { paymentWindowMs } = plan;
+    for (const { batchId, saleId } of new Set(plan.orders.map(({ batch }) => batch))) {
+      const mine = plan.orders.filter(({ batch }) => batch.batchId === batchId);
+      const idsOf = (failed: boolean): string[] =>
+        mine.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
+      const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs };
+      this.outbox.add('batch_recorded', batchId, payload);
+    }
+    const releases: Release[] = [...plan.releases];
+    for (const { orderId, batch, purchase } of plan.orders.filter(isFailed)) {
+      const { saleId, bucket, batchId } = batch;
+      const { userId, requestId } = purchase;
+      releases.push({ saleId, bucket, userId, requestId, orderId, batchId, withUnits: !surplus.has(orderId) });
+    }
+    if (releases.length > 0) this.outbox.add('release', releases[0]?.batchId ?? '', releases);
+  }
+
+  #isBroken(fault: BooksFault): boolean {
+    const at = this.#faults.indexOf(fault);
+    if (at >= 0) this.#faults.splice(at, 1);
+    return at >= 0;
+  }
+
+  #failOn(fault: BooksFault): void {
+    if (this.#isBroken(fault))
+      throw new OperationalError('mysql', `ordered by the test: ${fault}`, { retryable: true });
+  }
+}

@@ -1,0 +1,88 @@
+import { OperationalError } from '../../../src/core/errors.js';
+import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type { RuleAnnouncement, RuleBroadcast } from '../../../src/core/ports/rule-broadcast.js';
+import type { RuleChange, RuleRepository, StoredRules, StoreOutcome } from '../../../src/core/ports/rule-repository.js';
+
+interface Kept extends RuleChange {
+  readonly json: string;
+}
+
+/** Rules in memory, every version of them. */
+export class MemoryRuleRepository implements RuleRepository {
+  /** While true every call fails as if MySQL were away. */
+  down = false;
+  looks = 0;
+  readonly audited: AuditEntry[] = [];
+  readonly #kept: Kept[] = [];
+
+  async current(): Promise<StoredRules> {
+    this.#reach();
+    this.looks++;
+    return (await this.find(this.#kept.length)) ?? { version: 0, rules: {} };
+  }
+
+  async find(version: number): Promise<StoredRules | null> {
+    this.#reach();
+    const kept = this.#kept[version - 1];
+    return kept === undefined ? null : { version, rules: JSON.parse(kept.json) as unknown };
+  }
+
+  async store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
+    this.#reach();
+    const before = await this.find(this.#kept.length);
+    if (expectedVersion !== this.#kept.length) return { outcome: 'version_conflict', version: this.#kept.length };
+    const version = this.#kept.length + 1;
+    this.#kept.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
+    this.audited.push({
+      ...{ actor, action: 'rules.published', subject: 'rules:entry' },
+      before: { version: expectedVersion },
+      after: { version, changed: changed(before?.rules ?? {}, rules) },
+    });
+    return { outcome: 'stored', version };
+  }
+
+  async history(max: number): Promise<RuleChange[]> {
+    this.#reach();
+    return this.#kept
+      .toReversed()
+      .slice(0, max)
+      .map(({ version, actor, atMs }) => ({ version, actor, atMs }));
+  }
+
+  #reach(): void {
+    if (this.down) throw new OperationalError('mysql', 'memory rule store is down', { retryable: true });
+  }
+}
+
+const changed = (before: unknown, after: object): string[] =>
+  Object.entries(after)
+    .filter(([name, rules]) => JSON.stringify(rules) !== JSON.stringify((before as Record<string, unknown>)[name]))
+    .map(([name]) => name);
+
+/** The board in memory; it may be away, and may forget. */
+export class MemoryRuleBoard implements RuleBroadcast {
+  /** While true every call fails as if Redis were away. */
+  down = false;
+  posts = 0;
+  #stored: StoredRules | null = null;
+
+  async notificationsSince(version: number): Promise<RuleAnnouncement> {
+    this.#reach();
+    if (this.#stored === null || this.#stored.version < version) return { board: 'behind' };
+    return this.#stored.version === version ? { board: 'level' } : { board: 'newer', stored: this.#stored };
+  }
+
+  async post(stored: StoredRules): Promise<void> {
+    this.#reach();
+    this.posts++;
+    if (this.#stored === null || stored.version > this.#stored.version) this.#stored = stored;
+  }
+
+  forget(): void {
+    this.#stored = null;
+  }
+
+  #reach(): void {
+    if (this.down) throw new OperationalError('redis', 'memory rule board is down', { retryable: true });
+  }
+}

@@ -1,0 +1,32 @@
+import type { NotificationsRows } from '../../../src/core/ports/notifications-rows.js';
+import type { OrderStates } from '../../../src/core/ports/order-states.js';
+import type { Life } from '../engine/life.js';
+import { through } from '../engine/through.js';
+import type { Site } from '../site.js';
+
+/** Where orders stand, as one plain read each. */
+export function orderStatesOf(life: Life, { books }: Site): OrderStates {
+  const states: OrderStates = {
+    statesOf: async (orderIds) => {
+      const found = books.allOrders.filter(({ orderId }) => orderIds.includes(orderId));
+      return new Map(found.map(({ orderId, state }) => [orderId, state]));
+    },
+    dueOf: async (orderIds) => {
+      const nowMs = books.clock.nowMs();
+      const due = books.allOrders.filter(
+        ({ orderId, state, expiresAtMs }) =>
+          orderIds.includes(orderId) && state === 'pending_payment' && expiresAtMs !== null && expiresAtMs <= nowMs,
+      );
+      return due.map(({ orderId }) => orderId);
+    },
+  };
+  return through(life, 'mysql', states, ['statesOf', 'dueOf']);
+}
+
+/** What buyers who wait are told of, read from the rows. */
+export function notificationsRowsOf(life: Life, { books }: Site): NotificationsRows {
+  const rows: NotificationsRows = {
+    notificationsOf: async (orderIds) => books.allOrders.filter(({ orderId }) => orderIds.includes(orderId)),
+  };
+  return through(life, 'mysql', rows, ['notificationsOf']);
+}

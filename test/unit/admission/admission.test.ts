@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import { Admission } from '../../../src/admission/admission.js';
+import type { Layer, Refused, Verdict } from '../../../src/admission/layer.js';
+import type { Mode } from '../../../src/admission/mode.js';
+import type { Caller } from '../../../src/admission/caller.js';
+
+const CALLER: Caller = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
+const NO: Refused = { word: 'forbidden', retryAfterMs: null };
+
+describe('entry', () => {
+  let asked: string[];
+  let counted: string[];
+  beforeEach(() => void ([asked, counted] = [[], []]));
+
+  const layer = (mode: Mode, says: Verdict, label = mode): Layer => {
+    const answer = (stage: string): Verdict => {
+      asked.push(`${label} ${stage}`);
+      return says;
+    };
+    return { name: 'lists', mode, anonymous: () => answer('stranger'), buyer: (_caller, userId) => answer(userId) };
+  };
+  const entryOf = (...layers: Layer[]): Admission =>
+    new Admission({ isAnyOn: true }, layers, {
+      metrics: { refused: (...words) => void counted.push(words.join(' ')) },
+    });
+
+  it('nothing is in the way while all are off, and nobody is asked', () => {
+    const entry = entryOf(layer('off', NO), layer('off', NO));
+    expect([entry.anonymous(CALLER), entry.buyer(CALLER, 'ann')]).to.deep.equal([null, null]);
+    expect([asked, counted]).to.deep.equal([[], []]);
+  });
+
+  it('is on as the rules say', () => {
+    const repository = { isAnyOn: false };
+    const entry = new Admission(repository, [], { metrics: { refused: () => undefined } });
+    expect(entry.isOn).to.equal(false);
+    repository.isAnyOn = true;
+    expect(entry.isOn).to.equal(true);
+  });
+
+  it('the first no ends it, is counted with its layer, and nobody behind it is asked', () => {
+    const entry = entryOf(
+      layer('on', null, 'first' as Mode),
+      layer('on', NO, 'second' as Mode),
+      layer('on', NO, 'third' as Mode),
+    );
+    expect(entry.anonymous(CALLER)).to.equal(NO);
+    expect(asked).to.deep.equal(['first stranger', 'second stranger']);
+    expect(counted).to.deep.equal(['lists forbidden on']);
+  });
+
+  it('a dry run counts its no and lets the visit go on to the next layer', () => {
+    const entry = entryOf(layer('dry_run', NO), layer('on', NO));
+    expect(entry.buyer(CALLER, 'ann')).to.equal(NO);
+    expect(asked).to.deep.equal(['dry_run ann', 'on ann']);
+    expect(counted).to.deep.equal(['lists forbidden dry_run', 'lists forbidden on']);
+    expect(entryOf(layer('dry_run', NO)).anonymous(CALLER)).to.equal(null);
+  });
+
+  it('a layer that must ask elsewhere makes the others wait for it, and only then', async () => {
+    const slow = Promise.resolve(null);
+    expect(entryOf(layer('on', null)).anonymous(CALLER), 'nothing waits').to.equal(null);
+    const verdict = entryOf(layer('on', slow), layer('dry_run', Promise.resolve(NO)), layer('on', NO)).anonymous(
+      CALLER,
+    );
+    expect(verdict).to.be.instanceOf(Promise);
+    expect(asked).to.deep.equal(['on stranger', 'on stranger']);
+    expect(await verdict).to.equal(NO);
+    expect(counted).to.deep.equal(['lists forbidden dry_run', 'lists forbidden on']);
+    expect(await entryOf(layer('on', slow)).buyer(CALLER, 'ann')).to.equal(null);
+  });
+
+  it('a no that comes late ends it as well', async () => {
+    expect(await entryOf(layer('on', Promise.resolve(NO)), layer('on', null)).anonymous(CALLER)).to.equal(NO);
+    expect(asked).to.have.length(1);
+  });
+});

@@ -1,0 +1,179 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { Verdict } from '../../../src/admission/layer.js';
+import type { Caller } from '../../../src/admission/caller.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import { bearer, FakeServices, startExpress, startServer, until, type Started } from './http-harness.js';
+
+const NO: Verdict = { word: 'forbidden', retryAfterMs: null };
+
+/** An entry whose answers a test sets, and what it was asked. */
+class FakeEntry {
+  isOn = true;
+  strangers: Verdict = null;
+  buyers: Verdict = null;
+  readonly callers: Caller[] = [];
+  readonly asked: string[] = [];
+
+  anonymous(caller: Caller): Verdict {
+    this.callers.push(caller);
+    this.asked.push(`stranger ${caller.endpoint}`);
+    return this.strangers;
+  }
+
+  buyer(caller: Caller, userId: string): Verdict {
+    this.asked.push(`${userId} ${caller.endpoint}`);
+    return this.buyers;
+  }
+}
+
+interface Route {
+  readonly method: 'get' | 'post';
+  readonly path: string;
+  readonly endpoint: string;
+  readonly counted: string;
+}
+
+const PURCHASE: Route = {
+  ...{ method: 'post', path: '/v1/sales/7/purchases', endpoint: 'purchase', counted: 'purchase' },
+};
+const BUYERS: readonly Route[] = [
+  PURCHASE,
+  { method: 'get', path: '/v1/sales/7/purchases/k1', endpoint: 'status', counted: 'purchase_status' },
+  { method: 'get', path: '/v1/sales/7/purchases/k1/events', endpoint: 'status', counted: 'purchase_events' },
+  { method: 'get', path: '/v1/orders/99', endpoint: 'order', counted: 'order' },
+  { method: 'post', path: '/v1/orders/99/pay', endpoint: 'order', counted: 'order' },
+  { method: 'post', path: '/v1/orders/99/cancel', endpoint: 'order', counted: 'order' },
+  { method: 'post', path: '/v1/sales/7/purchase-token', endpoint: 'status', counted: 'purchase_token' },
+  { method: 'post', path: '/v1/sales/7/queue', endpoint: 'status', counted: 'queue' },
+  { method: 'get', path: '/v1/sales/7/queue/a-ticket', endpoint: 'status', counted: 'queue' },
+];
+const SALE: Route = { method: 'get', path: '/v1/sales/7', endpoint: 'sale', counted: 'sale' };
+
+describe('the entry in front of the routes', () => {
+  let entry: FakeEntry;
+  let fake: FakeServices;
+  let server: Started | undefined;
+  const serve = async (overrides: Partial<HttpServices> = {}, start = startServer): Promise<void> => {
+    fake = new FakeServices({ entry, ...overrides });
+    server = await start(fake);
+  };
+  beforeEach(() => void (entry = new FakeEntry()));
+  afterEach(() => server?.stop());
+
+  const ask = ({ method, path }: Route, headers: Record<string, string> = {}): request.Test =>
+    request(server?.url ?? '')
+      [method](path)
+      .set({ authorization: bearer(), 'idempotency-key': 'k1', 'user-agent': 'Test/1', ...headers });
+
+  for (const route of [...BUYERS, SALE]) {
+    const { method, path, endpoint, counted } = route;
+
+    it(`${method} ${path}: a stranger who may not come in hears 403 before his token is looked at`, async () => {
+      entry.strangers = NO;
+      await serve();
+      const { body, headers } = await ask(route, { authorization: 'Bearer nonsense' }).expect(403);
+      expect(body).to.include({ code: 'forbidden', status: 403, requestId: 'k1', retryable: false });
+      expect(body.detail).to.equal('You may not come in here.');
+      expect(headers['content-type']).to.equal('application/problem+json');
+      expect(entry.asked).to.deep.equal([`stranger ${endpoint}`]);
+      expect(entry.callers).to.deep.equal([{ endpoint, address: '192.0.2.1', agent: 'Test/1' }]);
+      expect(fake.counted).to.deep.equal([`${counted} forbidden`]);
+    });
+  }
+
+  it('a sold-out buyer is told so before anybody counts him', async () => {
+    entry.buyers = NO;
+    await serve();
+    fake.early = 'sold_out';
+    const [purchase] = BUYERS.filter(({ endpoint }) => endpoint === 'purchase') as [Route];
+    expect((await ask(purchase).expect(409)).body.code).to.equal('sold_out');
+    expect(entry.asked).to.deep.equal(['stranger purchase']);
+  });
+
+  for (const route of BUYERS) {
+    it(`${route.method} ${route.path}: a buyer who may not come in hears 403, and nobody else is asked`, async () => {
+      entry.buyers = NO;
+      await serve();
+      await ask(route).expect(403);
+      expect(entry.asked).to.deep.equal([`stranger ${route.endpoint}`, `u1 ${route.endpoint}`]);
+      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1 k1'] : []; // in memory
+      expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
+    });
+
+    it(`${route.method} ${route.path}: without a token nobody asks whether the buyer may come in`, async () => {
+      await serve();
+      await ask(route, { authorization: '' }).expect(401);
+      expect(entry.asked).to.deep.equal([`stranger ${route.endpoint}`]);
+    });
+  }
+
+  it('while it is off, it is asked nothing', async () => {
+    entry.isOn = false;
+    entry.strangers = entry.buyers = NO;
+    await serve({ getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) } });
+    await ask(PURCHASE).expect(202);
+    await ask(BUYERS[1] as Route).expect(200);
+    await ask(SALE).expect(404);
+    expect([entry.asked, entry.callers]).to.deep.equal([[], []]);
+  });
+
+  it('admins, probes and webhooks are never refused by it', async () => {
+    entry.strangers = entry.buyers = NO;
+    await serve({ sales: { ...new FakeServices().services.sales, list: () => Promise.resolve([]) } });
+    const { url } = server as Started;
+    await request(url)
+      .get('/admin/v1/sales')
+      .set('authorization', bearer('boss', ['admin']))
+      .expect(200);
+    for (const path of ['/healthz', '/readyz', '/metrics']) await request(url).get(path).expect(200);
+    await request(url)
+      .post('/v1/payments/webhook')
+      .expect((res) => expect(res.status).not.to.equal(403));
+    expect(entry.asked).to.deep.equal([]);
+  });
+
+  for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on Express': startExpress })) {
+    describe(`POST purchases, ${name}`, () => {
+      it('who may come in buys as ever, also when the entry had to ask somebody', async () => {
+        entry.strangers = Promise.resolve(null);
+        entry.buyers = Promise.resolve(null);
+        await serve({}, start);
+        await ask(PURCHASE).send({ quantity: 2 }).expect(202);
+        expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
+      });
+
+      it('a no that comes late is a no', async () => {
+        entry.buyers = Promise.resolve(NO);
+        await serve({}, start);
+        await ask(PURCHASE).send({ quantity: 2 }).expect(403);
+        expect(fake.entered).to.deep.equal([]);
+      });
+
+      it('a no that says when to come again says so', async () => {
+        entry.strangers = { word: 'forbidden', retryAfterMs: 1500 };
+        await serve({}, start);
+        const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
+        expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
+      });
+
+      it('without a key there is no request id to tell', async () => {
+        entry.strangers = NO;
+        await serve({}, start);
+        const { body } = await ask(PURCHASE, { 'idempotency-key': 'no key!' }).expect(403);
+        expect(body.requestId).to.equal(null);
+      });
+
+      it('a layer that breaks is a bug: 500, told, and the next buyer is served', async () => {
+        const broken = Promise.reject<null>(new Error('broken'));
+        broken.catch(() => undefined); // it breaks before the request comes
+        entry.strangers = broken;
+        await serve({}, start);
+        await ask(PURCHASE).expect(500);
+        await until(() => fake.bugs.length > 0);
+        entry.strangers = null;
+        await ask(PURCHASE).expect(202);
+      });
+    });
+  }
+});

@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { NotResharded, Resharded } from '../../../src/core/resharded.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+describe('admin scatter', () => {
+  let server: Started;
+  let asked: unknown[];
+  let said: Resharded;
+  beforeEach(async () => {
+    asked = [];
+    said = { outcome: 'resharded', buckets: 8, epoch: 3, unitsLeft: 40, shutMs: 120 };
+    const reshard = async (...order: unknown[]): Promise<Resharded> => (asked.push(order), said);
+    server = await startServer(new FakeServices({ reshard }));
+  });
+  afterEach(() => server.stop());
+
+  const post = (body: unknown, { saleId = '7', token = bearer('boss', ['admin']) } = {}): request.Test =>
+    request(server.url)
+      .post(`/admin/v1/sales/${saleId}/scatter`)
+      .set('authorization', token)
+      .send(body as object);
+
+  it('splits a sale in the name of the admin, and says how', async () => {
+    const { body } = await post({ buckets: 8 }).expect(200);
+    expect(body).to.deep.equal({ buckets: 8, epoch: 3, unitsLeft: 40, shutMs: 120 });
+    expect(asked).to.deep.equal([['7', { actor: 'boss', buckets: 8 }]]);
+  });
+
+  it('each refusal has its status and its sentence', async () => {
+    const words: Readonly<Record<NotResharded, [number, string]>> = {
+      not_found: [404, 'not_found'],
+      in_repair: [503, 'repairing'],
+      already_resharded: [409, 'wrong_state'],
+      not_a_multiple: [409, 'wrong_state'],
+      superseded: [409, 'wrong_state'],
+      draft: [409, 'wrong_state'],
+      closed: [409, 'wrong_state'],
+    };
+    const details = new Set<string>();
+    for (const [outcome, [status, code]] of Object.entries(words)) {
+      said = { outcome: outcome as NotResharded };
+      const { body } = await post({ buckets: 8 }).expect(status);
+      expect(body.code, outcome).to.equal(code);
+      details.add(body.detail as string);
+    }
+    expect(details.size, 'no two say the same').to.equal(Object.keys(words).length);
+  });
+
+  it('S5 nobody but an admin, and nothing but a number of buckets', async () => {
+    await post({ buckets: 8 }, { token: bearer('u1') }).expect(403);
+    for (const body of [{}, { buckets: 1 }, { buckets: 65 }, { buckets: '8' }, { buckets: 8, force: true }]) {
+      await post(body).expect(400);
+    }
+    await post({ buckets: 8 }, { saleId: 'x' }).expect(400);
+    expect(asked).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,72 @@
+import { expect } from 'chai';
+import type { OrderNotifications } from '../../../src/core/order-notifications.js';
+import { encodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
+import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
+import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
+import { KeeperWorld } from './keeper-world.js';
+
+describe('keeper: tell-buyers', () => {
+  let world: KeeperWorld;
+  let news: MemoryPurchaseNotifications;
+  let asked: (readonly string[])[];
+  beforeEach(() => {
+    world = new KeeperWorld();
+    news = new MemoryPurchaseNotifications();
+    asked = [];
+  });
+
+  const event = (type: OrderEvent['type'], saleId: string, ...orders: string[]): OrderEvent => ({
+    ...{ eventId: `1-${type.slice(6)}`, type, saleId, orders, atMs: 1 },
+  });
+  const notificationsOf = (orderId: string): OrderNotifications => ({
+    ...{ userId: `u${orderId}`, requestId: 'k1', orderId, state: 'paid', reason: null },
+  });
+  const handle = (...events: OrderEvent[]) => {
+    const orders = {
+      notificationsOf: async (orderIds: readonly string[]) => {
+        asked.push(orderIds);
+        return orderIds.filter((orderId) => orderId !== '404').map(notificationsOf);
+      },
+    };
+    return notifyBuyers({ orders, sender: news, metrics: world.metrics })(encodeOrderEvents(events));
+  };
+  const waitFor = (saleId: string, userId: string): (OrderNotifications | null)[] => {
+    const heard: (OrderNotifications | null)[] = [];
+    news.listen({ saleId, userId, requestId: 'k1' }, (told) => void heard.push(told));
+    return heard;
+  };
+
+  it('tells how the rows stand, each once, whatever events speak of them; what is not there is passed over', async () => {
+    const heard = waitFor('7', 'u1');
+    const result = await handle(event('order.created', '7', '1', '2', '404'), event('order.paid', '7', '1'));
+    expect(result).to.deep.equal({ outcome: 'done' });
+    expect(news.sent).to.deep.equal([['7', [notificationsOf('1'), notificationsOf('2')]]]);
+    expect(heard.filter(Boolean)).to.deep.equal([notificationsOf('1')]);
+    expect(world.counts.told).to.equal(2);
+  });
+
+  it('of a sale that nobody waits for no row is read and nothing is told', async () => {
+    waitFor('8', 'u1');
+    expect((await handle(event('order.created', '7', '1'), event('order.paid', '8', '3'))).outcome).to.equal('done');
+    expect(asked).to.deep.equal([['3']]);
+    expect(news.sent.map(([saleId]) => saleId)).to.deep.equal(['8']);
+  });
+
+  it('many orders are told in messages of a bounded size', async () => {
+    waitFor('7', 'u1');
+    await handle(event('order.created', '7', ...Array.from({ length: 1200 }, (_, index) => String(index + 1000))));
+    expect(news.sent.map(([, told]) => told.length)).to.deep.equal([500, 500, 200]);
+  });
+
+  it('R8 while Redis is out the message comes again', async () => {
+    news.broken = true;
+    const error: unknown = await handle(event('order.paid', '7', '1')).catch((thrown: unknown) => thrown);
+    expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });
+  });
+
+  it('M7 a body that is no event is an answer', async () => {
+    const orders = { notificationsOf: () => expect.fail() };
+    const outcome = await notifyBuyers({ orders, sender: news, metrics: world.metrics })('{"v":9}');
+    expect(outcome.outcome).to.equal('unknown_version');
+  });
+});

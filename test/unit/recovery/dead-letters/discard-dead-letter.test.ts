@@ -1,0 +1,141 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { batchOf, purchasesOf } from '../../../helpers/sales.js';
+import { DeadLetterWorld } from './dead-letter-world.js';
+
+describe('discard-letter', () => {
+  let world: DeadLetterWorld;
+  let sale: Sale;
+  beforeEach(async () => {
+    world = new DeadLetterWorld();
+    sale = await world.openSale({ stock: 100, limitPerBuyer: 2 });
+  });
+
+  const bucket = () => world.store.bucket({ ...sale, bucket: 0 });
+  const sold = async () => (await world.books.find(sale.saleId))?.sold;
+
+  it('C3 each purchase becomes failed/discarded, and the promise of its release is made with it', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
+    expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
+      outcome: 'discarded',
+      note: '2 failed, 0 had a row before',
+    });
+    expect(world.rowsOf(batch).map(({ state, reason }) => [state, reason])).to.deep.equal([
+      ['failed', 'discarded'],
+      ['failed', 'discarded'],
+    ]);
+    expect([await sold(), bucket().unitsLeft]).to.deep.equal([0, 97]);
+    await world.releaseUnits();
+    expect(bucket().unitsLeft).to.equal(100);
+    expect(bucket().unitsByBuyer().size).to.equal(0);
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'discarded', note: '2 failed, 0 had a row before' });
+    expect(world.deadLetters.audited.map(({ actor, action }) => [actor, action])).to.deep.equal([
+      ['ann', 'dead_letter.discarded'],
+    ]);
+  });
+
+  it('whoever has an order keeps it with its units, and the ledger is told of it', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
+    const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));
+    await world.admin.discard(deadLetterId, 'ann');
+    await world.releaseUnits();
+    expect(world.books.allOrders.map(({ userId, state }) => [userId, state])).to.have.deep.members([
+      ['u1', 'pending_payment'],
+      ['u2', 'failed'],
+    ]);
+    expect(world.rowsOf(batch)).to.have.length(1);
+    expect(bucket().requests.get('u1/k1')).to.deep.equal({ state: 'ordered', orderId, quantity: 1 });
+    expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
+  });
+
+  it('a batch that an unfinished replay has put into pending leaves it again', async () => {
+    const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 100 });
+    expect(bucket().pending.size).to.equal(1);
+    expect((await world.admin.discard(deadLetterId, 'ann')).outcome).to.equal('discarded');
+    expect(bucket().pending.size).to.equal(0);
+  });
+
+  it('when a worker is faster for one of them, then that one is an order', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
+    const write = world.books.write.bind(world.books);
+    world.books.write = async (plan) => {
+      world.books.write = write;
+      await world.recorded(batchOf(sale, purchasesOf('u2'), batch.batchId));
+      return write(plan);
+    };
+    expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
+      outcome: 'discarded',
+      note: '1 failed, 1 had a row before',
+    });
+    await world.releaseUnits();
+    expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
+  });
+
+  it('C3 a death between rows and letter: the repeat writes nothing more and gives nothing back twice', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    world.deadLetters.breakMoves(1);
+    expect(await world.admin.discard(deadLetterId, 'ann').catch((cause: unknown) => cause)).to.be.instanceOf(
+      OperationalError,
+    );
+    await world.releaseUnits();
+    expect(world.deadLetter(deadLetterId).state).to.equal('parked');
+    expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
+      outcome: 'discarded',
+      note: '0 failed, 1 had a row before',
+    });
+    await world.releaseUnits();
+    expect(world.rowsOf(batch)).to.have.length(1);
+    expect(bucket().unitsLeft).to.equal(100);
+  });
+
+  it('a message that comes after all changes nothing', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    await world.admin.discard(deadLetterId, 'ann');
+    await world.releaseUnits();
+    await world.store.settle([{ batch, orders: [] }]); // what a worker does that finds every row
+    expect(bucket().unitsLeft).to.equal(100);
+    expect(await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 0 })).to.deep.equal({
+      ...{ outcome: 'already_closed', state: 'discarded' },
+    });
+  });
+
+  it('what is no batch, or of no sale, is closed without rows', async () => {
+    const { batch } = await world.parkedBatch(sale, ['u1']);
+    const garbage = await world.parkDeadLetter(batch, { body: '{' });
+    const unknown = batchOf({ saleId: '999' }, purchasesOf('u1'));
+    const nowhere = await world.parkDeadLetter(unknown, { reason: 'unknown_sale' });
+    expect((await world.admin.discard(garbage, 'ann')).outcome).to.equal('discarded');
+    expect((await world.admin.discard(nowhere, 'ann')).outcome).to.equal('discarded');
+    expect(world.deadLetter(nowhere).note).to.contain('no sale 999');
+    expect(world.books.allOrders).to.deep.equal([]);
+  });
+
+  it('where the ledger knows of no units a row is written all the same, and nothing is given back', async () => {
+    const batch = batchOf(sale, purchasesOf('u1'));
+    const deadLetterId = await world.parkDeadLetter(batch);
+    await world.admin.discard(deadLetterId, 'ann');
+    await world.releaseUnits();
+    expect(world.rowsOf(batch).map(({ reason }) => reason)).to.deep.equal(['discarded']);
+    expect(bucket().unitsLeft).to.equal(100);
+  });
+
+  it('when others always stand in the way, then it says so and nothing is changed', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    world.books.breakNext(...Array.from({ length: 8 }, () => 'write_again' as const));
+    expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({ outcome: 'contended' });
+    expect(world.deadLetter(deadLetterId).state).to.equal('parked');
+    expect(world.rowsOf(batch)).to.deep.equal([]);
+  });
+
+  it('a letter that has ended, or that is none, is left alone', async () => {
+    const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'recorded');
+    expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
+      outcome: 'already_closed',
+      state: 'replayed',
+    });
+    expect(await world.admin.discard('999', 'ann')).to.deep.equal({ outcome: 'not_found' });
+  });
+});

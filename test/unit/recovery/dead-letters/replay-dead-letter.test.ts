@@ -1,0 +1,170 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import type { ReplayAnswer } from '../../../../src/recovery/dead-letters/replay-answer.js';
+import { batchOf, purchasesOf } from '../../../helpers/sales.js';
+import { DeadLetterWorld } from './dead-letter-world.js';
+
+const WAIT_MS = 10_000;
+
+describe('replay-letter', () => {
+  let world: DeadLetterWorld;
+  let sale: Sale;
+  beforeEach(async () => {
+    world = new DeadLetterWorld();
+    sale = await world.openSale({ limitPerBuyer: 2 });
+  });
+
+  const replay = (deadLetterId: string, signal?: AbortSignal): Promise<ReplayAnswer> =>
+    world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS, ...(signal === undefined ? {} : { signal }) });
+  const pending = () => [...world.store.bucket({ ...sale, bucket: 0 }).pending.keys()];
+
+  it('M8 puts the batch into pending before it publishes, and is done once every purchase has its row', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
+    const seen: unknown[] = [];
+    world.onPublish = async (published) => {
+      seen.push([published.body, pending(), world.deadLetter(deadLetterId).replayStartedAtMs !== null]);
+      await world.work(published);
+    };
+    expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'replayed', note: 'recorded: 2 live, 0 ended' });
+    expect(seen).to.deep.equal([[batch.body, [batch.batchId], true]]);
+    expect(world.deadLetter(deadLetterId)).to.include({
+      state: 'replayed',
+      replays: 1,
+      note: 'recorded: 2 live, 0 ended',
+    });
+    expect(world.rowsOf(batch)).to.have.length(2);
+    expect(pending()).to.deep.equal([]);
+    expect(world.deadLetters.audited.map(({ actor, action }) => [actor, action])).to.deep.equal([
+      ['ann', 'dead_letter.replay_begun'],
+      ['ann', 'dead_letter.replayed'],
+    ]);
+  });
+
+  it('waits for a worker that is slow, and for every row', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
+    let looks = 0;
+    const find = world.books.findByPurchases.bind(world.books);
+    world.books.findByPurchases = async (...asked) => {
+      if (++looks === 4) await world.work(batch);
+      const rows = await find(...asked);
+      return looks === 4 ? rows.slice(1) : rows;
+    };
+    expect((await replay(deadLetterId)).outcome).to.equal('replayed');
+    expect(looks).to.equal(5);
+  });
+
+  it('when nobody records it within the wait, then it stays parked with a note, in pending, and may be replayed', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    const beforeMs = world.clock.nowMs();
+    expect((await replay(deadLetterId)).outcome).to.equal('unfinished');
+    expect(world.clock.nowMs() - beforeMs).to.equal(WAIT_MS);
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 1 });
+    expect(world.deadLetter(deadLetterId).note).to.contain('not every purchase has its row');
+    expect(pending()).to.deep.equal([batch.batchId]);
+
+    world.onPublish = (published) => world.work(published);
+    expect((await replay(deadLetterId)).outcome).to.equal('replayed');
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'replayed', replays: 2 });
+  });
+
+  it('when an earlier replay was stopped half way and its rows have come, then nothing is published again', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    await replay(deadLetterId);
+    await world.work(batch);
+    const answer = await replay(deadLetterId);
+    expect(answer).to.deep.equal({
+      outcome: 'already_recorded',
+      note: 'had been recorded before: 1 live, 0 ended',
+    });
+    expect(world.publishedIds).to.deep.equal([batch.batchId]);
+    expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
+  });
+
+  it('when its rows were there and the ledger was never told, then it is told', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    const [orderId] = await world.recorded(batch);
+    expect((await replay(deadLetterId)).outcome).to.equal('already_recorded');
+    expect(world.store.bucket({ ...sale, bucket: 0 }).requests.get('u1/k1')).to.deep.equal({
+      ...{ state: 'ordered', orderId, quantity: 1 },
+    });
+  });
+
+  it('when a purchase has its row under another batch, then a worker has to look at it: it is published', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
+    await world.recorded(batchOf(sale, purchasesOf('u1', 'u2')));
+    expect((await replay(deadLetterId)).outcome).to.equal('replayed');
+    expect(world.publishedIds).to.deep.equal([batch.batchId]);
+    expect(pending()).to.deep.equal([batch.batchId]);
+  });
+
+  it('of two letters of one batch the second finds it recorded', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    const second = await world.parkDeadLetter(batch);
+    world.onPublish = (published) => world.work(published);
+    expect((await replay(deadLetterId)).outcome).to.equal('replayed');
+    expect((await replay(second)).outcome).to.equal('already_recorded');
+    expect(world.rowsOf(batch)).to.have.length(1);
+  });
+
+  it('what is no batch cannot be replayed, and the letter says why', async () => {
+    const { batch } = await world.parkedBatch(sale, ['u1']);
+    for (const [body, why] of [
+      ['{', /not JSON/],
+      ['{"v":99}', /version 99/],
+    ] as const) {
+      const deadLetterId = await world.parkDeadLetter(batch, { body, reason: 'undecodable' });
+      expect((await replay(deadLetterId)).outcome).to.equal('unreadable');
+      expect(world.deadLetter(deadLetterId).note).to.match(why);
+      expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 0 });
+    }
+    expect(world.publishedIds).to.deep.equal([]);
+  });
+
+  it('a batch whose units are not held is not published: it would sell what is not there', async () => {
+    const aborted = batchOf(sale, purchasesOf('u1'));
+    await world.store.decide(aborted);
+    for (const batch of [aborted, batchOf(sale, purchasesOf('u2'))]) {
+      const deadLetterId = await world.parkDeadLetter(batch);
+      expect((await replay(deadLetterId)).outcome).to.equal('not_held');
+      expect(world.deadLetter(deadLetterId).note).to.match(/not held \((aborted|unknown)\)/);
+      expect(world.deadLetter(deadLetterId).state).to.equal('parked');
+    }
+    expect(world.publishedIds).to.deep.equal([]);
+    expect(pending()).to.deep.equal([]);
+  });
+
+  it('a letter that has ended, or that is none, is left alone', async () => {
+    const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    await world.deadLetters.close(deadLetterId, 'bob', 'discarded', 'given up');
+    expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'already_closed', state: 'discarded' });
+    expect(await replay('999')).to.deep.equal({ outcome: 'not_found' });
+    expect(world.publishedIds).to.deep.equal([]);
+  });
+
+  it('when the broker does not take it, then the batch is in pending, where the re-drive finds it', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    world.broker.breakNext('publish_fails');
+    const error = await replay(deadLetterId).catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(OperationalError);
+    expect(pending()).to.deep.equal([batch.batchId]);
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 1 });
+  });
+
+  it('when Redis does not answer, then nothing is published', async () => {
+    const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    world.store.breakNext('unpark_fails');
+    expect(await replay(deadLetterId).catch((cause: unknown) => cause)).to.be.instanceOf(OperationalError);
+    expect(world.publishedIds).to.deep.equal([]);
+    expect(world.deadLetter(deadLetterId).state).to.equal('parked');
+  });
+
+  it('when it is told to stop, then it waits no longer', async () => {
+    const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
+    const beforeMs = world.clock.nowMs();
+    const stopping = new AbortController();
+    world.onPublish = async () => stopping.abort();
+    expect((await replay(deadLetterId, stopping.signal)).outcome).to.equal('unfinished');
+    expect(world.clock.nowMs() - beforeMs).to.equal(0);
+  });
+});

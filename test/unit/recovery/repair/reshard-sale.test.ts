@@ -1,0 +1,232 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import { formatRequestEntry } from '../../../../src/core/outcome.js';
+import { homeBucket, type Sale } from '../../../../src/core/sale.js';
+import type { Resharded } from '../../../../src/core/resharded.js';
+import { reshardSale, type ReshardPorts } from '../../../../src/recovery/repair/reshard-sale.js';
+import { OPTIONS, RepairWorld } from './repair-world.js';
+
+const BUCKETS = 4;
+/** The process is gone: nothing of it acts any more. */
+class Death extends Error {}
+
+type Store = ReshardPorts['store'];
+type Standings = Awaited<ReturnType<Store['standing']>>;
+
+/** The same ledger, whose standings somebody else has a hand in. */
+const looking = (store: Store, look: (seen: Standings) => Promise<Standings>): Store =>
+  new Proxy(store, {
+    get(target, name: keyof Store): unknown {
+      if (name === 'standing')
+        return async (...asked: Parameters<Store['standing']>) => look(await target.standing(...asked));
+      return target[name].bind(target);
+    },
+  });
+
+describe('scatter-sale', () => {
+  let world: RepairWorld;
+  let sale: Sale;
+  let forgotten: string[];
+  beforeEach(async () => {
+    world = new RepairWorld();
+    sale = await world.openSale({ stock: 10, limitPerBuyer: 2 });
+    forgotten = [];
+  });
+
+  const portsOf = (parts: Partial<ReshardPorts> = {}): ReshardPorts => ({
+    ...world.ports(),
+    cache: { forget: async (saleId) => void forgotten.push(saleId) },
+    ...parts,
+  });
+  const reshard = (buckets = BUCKETS, ports = portsOf()): Promise<Resharded> =>
+    reshardSale(sale.saleId, { actor: 'ann', buckets }, ports, OPTIONS);
+
+  /** Two orders, one that has ended, and two buyers that no worker has recorded. */
+  async function busySale(): Promise<string> {
+    await world.work(await world.deducted(sale, ['ann*2', 'bob']));
+    const ended = await world.deducted(sale, ['cid']);
+    await world.work(ended);
+    world.books.endOrder('3', 'cancelled');
+    const release = { saleId: sale.saleId, bucket: 0, userId: 'cid', requestId: 'k1', orderId: '3', withUnits: true };
+    await world.store.release([{ ...release, batchId: ended.batchId }]);
+    const { batchId } = await world.deducted(sale, ['dan', 'eve']);
+    return batchId;
+  }
+  const inRepository = (): Sale => world.books.saleOf(sale.saleId) as Sale;
+  const bucketsNow = () =>
+    Array.from({ length: inRepository().buckets }, (_, bucket) => world.store.bucket({ saleId: sale.saleId, bucket }));
+  const expected = (heldId: string): Record<string, string> => ({
+    ...{ 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' },
+    ...{ 'dan/k1': `held:${heldId}:1`, 'eve/k1': `held:${heldId}:1` },
+  });
+
+  /** Every key stands once, where its buyer belongs; no unit is lost or made; each bucket serves its own batches. */
+  function expectWhole(heldId: string): void {
+    const all = bucketsNow();
+    const entries: Record<string, string> = {};
+    for (const [index, { requests, sale: loaded }] of all.entries()) {
+      expect(loaded).to.include({ state: 'open', epoch: inRepository().epoch, buckets: all.length });
+      for (const [key, entry] of requests) {
+        const [userId = ''] = key.split('/');
+        expect(homeBucket(userId, all.length), key).to.equal(index);
+        entries[key] = formatRequestEntry(entry);
+      }
+    }
+    expect(entries).to.deep.equal(expected(heldId));
+    expect(all.reduce((sum, { unitsLeft }) => sum + unitsLeft, 0)).to.equal(5);
+    for (const { requests, pending, markers } of all) {
+      if (![...requests.values()].some(({ state }) => state === 'held')) continue;
+      expect([...pending.keys()]).to.include(heldId);
+      expect(markers.get(heldId)).to.include({ kind: 'deducted' });
+    }
+  }
+
+  it('deals the units out anew, takes buyers, keys and batches along, and is on record', async () => {
+    const heldId = await busySale();
+    const before = world.clock.nowMs();
+    const end = await reshard();
+    expect(end).to.deep.equal({ outcome: 'resharded', buckets: 4, epoch: 2, unitsLeft: 5, shutMs: 0 });
+    expect(world.clock.nowMs(), 'it waits for nobody').to.equal(before);
+    expectWhole(heldId);
+    expect(bucketsNow().map(({ unitsLeft }) => unitsLeft)).to.deep.equal([2, 1, 1, 1]);
+    expect(inRepository()).to.include({ buckets: 4, epoch: 2, state: 'open' });
+    expect(world.books.audited.at(-1)).to.deep.include({
+      ...{ actor: 'ann', action: 'sale.scattered' },
+      ...{ before: { epoch: 1, buckets: 1 }, after: { epoch: 2, buckets: 4 } },
+    });
+    expect(forgotten).to.deep.equal([sale.saleId]);
+  });
+
+  it('once more, into more of them; a batch of the beginning is settled wherever it is by then', async () => {
+    const heldId = await busySale();
+    await reshard(2);
+    await reshard(8);
+    expectWhole(heldId);
+    const [batch] = [...world.store.bucket({ saleId: sale.saleId, bucket: 0 }).markers.values()].flatMap((marker) =>
+      marker.kind !== 'aborted' && marker.body !== null ? [marker.body] : [],
+    );
+    expect(batch, 'its body').to.be.a('string');
+  });
+
+  it('who comes late to a sale that somebody scatters meanwhile shuts nothing of it', async () => {
+    await busySale();
+    const ports = portsOf();
+    let others = 0;
+    const late = looking(ports.store, async (seen) => {
+      if (others++ === 0) await reshard(8);
+      return seen;
+    });
+    expect(await reshard(4, { ...ports, store: late })).to.deep.equal({ outcome: 'superseded' });
+    expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(8).fill('open'));
+  });
+
+  it('what Redis may have lost while it was being shut: then it waits for the workers, as a repair does', async () => {
+    await busySale();
+    const ports = portsOf();
+    let looks = 0;
+    const lossy = looking(ports.store, async (seen) =>
+      looks++ === 0 ? seen : seen.map((one) => ({ ...one, stamped: false })),
+    );
+    const before = world.clock.nowMs();
+    await reshard(4, { ...ports, store: lossy });
+    expect(world.clock.nowMs()).to.be.above(before);
+  });
+
+  it('refuses what cannot be, and changes nothing', async () => {
+    sale = await world.openSale({ stock: 10, buckets: 4 });
+    const words = [];
+    for (const buckets of [4, 2, 6]) words.push((await reshard(buckets)).outcome);
+    expect(words).to.deep.equal(['already_resharded', 'not_a_multiple', 'not_a_multiple']);
+    for (const state of ['draft', 'closed'] as const) {
+      world.books.putSale({ ...inRepository(), state });
+      expect(await reshard(8)).to.deep.equal({ outcome: state });
+    }
+    expect(inRepository()).to.include({ buckets: 4, epoch: 1 });
+    sale = { ...sale, saleId: '404404' };
+    expect(await reshard(8)).to.deep.equal({ outcome: 'not_found' });
+    expect(forgotten).to.deep.equal([]);
+  });
+
+  it('a sale that may have lost data is repaired first', async () => {
+    world.store.restart();
+    expect(await reshard()).to.deep.equal({ outcome: 'in_repair' });
+    expect(inRepository()).to.include({ buckets: 1, epoch: 1 });
+  });
+
+  it('a repair that knows the old number of buckets changes nothing, however late it comes', async () => {
+    const heldId = await busySale();
+    const late = { ...sale };
+    await reshard();
+    expect(await world.repair(late)).to.deep.equal({ outcome: 'superseded' });
+    world.clock.advance(OPTIONS.leaseMs + 1);
+    expect(await world.repair(inRepository())).to.include({ outcome: 'repaired', unitsLeft: 5, held: 2 });
+    expectWhole(heldId);
+  });
+
+  it('D5 where MySQL has lost it, the same once more brings both into step', async () => {
+    const before = inRepository();
+    const heldId = await busySale();
+    await reshard();
+    world.books.putSale({ ...inRepository(), buckets: before.buckets, epoch: before.epoch });
+    expect(await reshard()).to.include({ outcome: 'resharded', buckets: 4, epoch: 3, unitsLeft: 5 });
+    expectWhole(heldId);
+  });
+
+  it('a card that cannot be forgotten does not undo it', async () => {
+    const away = new OperationalError('redis', 'away', { retryable: true });
+    const end = await reshard(BUCKETS, portsOf({ cache: { forget: () => Promise.reject(away) } }));
+    expect(end).to.include({ outcome: 'resharded' });
+    expect(world.warnings).to.have.length(1);
+  });
+
+  for (const when of ['before', 'after'] as const) {
+    it(`whoever scatters may die ${when} any step: the next repair ends it, and nothing is lost`, async () => {
+      let ended = false;
+      for (let step = 1; !ended; step++) {
+        world = new RepairWorld();
+        sale = await world.openSale({ stock: 10, limitPerBuyer: 2 });
+        const heldId = await busySale();
+        ended = await reshardDyingAt(step, when);
+        world.clock.advance(OPTIONS.leaseMs + 1);
+        const shut = bucketsNow().some(
+          (bucket) => bucket.sale?.state !== 'open' || bucket.sale.epoch !== inRepository().epoch,
+        );
+        if (shut)
+          expect(await world.repair(inRepository()), `step ${step}`).to.include({ outcome: 'repaired', unitsLeft: 5 });
+        expectWhole(heldId);
+        expect(step, 'it ends').to.be.below(60);
+      }
+    });
+  }
+
+  /** @returns whether it came to its end */
+  async function reshardDyingAt(step: number, when: 'before' | 'after'): Promise<boolean> {
+    let left = step;
+    const mortal = <T extends object>(port: T, methods: readonly (keyof T)[]): T => {
+      const dying = { ...port };
+      for (const method of methods) {
+        const act = port[method] as (...args: unknown[]) => Promise<unknown>;
+        dying[method] = (async (...args: unknown[]) => {
+          if (left <= 0 || (when === 'before' && left === 1)) throw new Death();
+          const said = await act(...args);
+          if (--left <= 0) throw new Death();
+          return said;
+        }) as T[keyof T];
+      }
+      return dying;
+    };
+    const { store, repository, ...others } = portsOf();
+    const ports = {
+      ...others,
+      store: mortal(store, ['shut', 'stage', 'pendingBodies', 'remember', 'reopen']),
+      repository: mortal(repository, ['raiseEpoch', 'parkedBatchesOf']),
+    };
+    try {
+      await reshard(BUCKETS, ports);
+      return true;
+    } catch (error) {
+      if (error instanceof Death) return false;
+      throw error;
+    }
+  }
+});

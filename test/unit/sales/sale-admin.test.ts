@@ -1,0 +1,178 @@
+import { expect } from 'chai';
+import type { NewSale, Sale, SaleState } from '../../../src/core/sale.js';
+import { SaleAdmin } from '../../../src/sales/sale-admin.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
+import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+
+describe('sale desk', () => {
+  let clock: ManualClock;
+  let books: MemoryRepositories;
+  let store: MemoryStore;
+  let cache: MemorySaleSnapshotCache;
+  let admin: SaleAdmin;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    books = new MemoryRepositories({ clock });
+    store = new MemoryStore({ clock });
+    cache = new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
+    admin = new SaleAdmin({ repository: books, store, cache });
+  });
+
+  const newSale = (parts: Partial<NewSale> = {}): NewSale => {
+    const { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs, closesAtMs } = saleOf(
+      parts,
+      clock.nowMs(),
+    );
+    return { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs, closesAtMs };
+  };
+  const inStore = async ({ saleId }: Sale) => {
+    const found = await store.readSale({ saleId, bucket: 0 });
+    return found && [found.state, found.unitsLeft];
+  };
+  const inRepository = async ({ saleId }: Sale): Promise<SaleState | undefined> => (await admin.show(saleId))?.state;
+
+  it('takes a sale through its life: draft → warm → open ⇄ paused → closed; the ledger follows', async () => {
+    const sale = await admin.create(newSale({ stock: 5 }), 'ann');
+    expect([sale.state, await inStore(sale)]).to.deep.equal(['draft', null]);
+    for (const [move, state] of [
+      ['warm', 'warm'],
+      ['open', 'open'],
+      ['pause', 'paused'],
+      ['open', 'open'],
+      ['close', 'closed'],
+    ] as const) {
+      const answer = await admin[move](sale.saleId, 'ann');
+      expect(answer).to.deep.include({ outcome: 'done' });
+      expect('sale' in answer && answer.sale.state).to.equal(state);
+      expect([await inRepository(sale), await inStore(sale)]).to.deep.equal([state, [state, 5]]);
+    }
+  });
+
+  it('every move, a repeat too, is audited under the name of its actor; a refused one is not', async () => {
+    const sale = await admin.create(newSale(), 'ann');
+    await admin.open(sale.saleId, 'eve'); // not warmed yet: refused
+    await admin.warm(sale.saleId, 'ann');
+    for (const move of ['open', 'pause', 'open', 'open', 'close'] as const) await admin[move](sale.saleId, 'bob');
+    expect(books.audited.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
+      ...['ann sale.created', 'ann sale.warmed', 'bob sale.opened', 'bob sale.paused'],
+      ...['bob sale.resumed', 'bob sale.opened', 'bob sale.closed'],
+    ]);
+    expect(books.audited[0]).to.deep.include({ subject: `sale:${sale.saleId}`, before: null, after: sale });
+    expect(books.audited.at(-1)).to.deep.include({ before: { state: 'open' }, after: { state: 'closed' } });
+  });
+
+  it('every move may be repeated', async () => {
+    const sale = await admin.create(newSale(), 'ann');
+    for (const move of ['warm', 'warm', 'open', 'open', 'pause', 'pause', 'close', 'close'] as const) {
+      expect((await admin[move](sale.saleId, 'ann')).outcome, move).to.equal('done');
+    }
+  });
+
+  it('a move that is not allowed changes nothing, in the book or in the ledger', async () => {
+    const forbidden: Record<string, ('warm' | 'open' | 'pause' | 'close')[]> = {
+      draft: ['open', 'pause', 'close'],
+      warm: ['pause'],
+      open: ['warm'],
+      paused: ['warm'],
+      closed: ['warm', 'open', 'pause'],
+    };
+    for (const [state, moves] of Object.entries(forbidden)) {
+      const sale = saleOf({ state: state as SaleState });
+      books.putSale(sale);
+      if (state !== 'draft') await store.warm(sale);
+      for (const move of moves) {
+        expect((await admin[move](sale.saleId, 'ann')).outcome, `${state}: ${move}`).to.equal('wrong_state');
+        expect(await inRepository(sale)).to.equal(state);
+        expect((await inStore(sale))?.[0] ?? 'draft').to.equal(state === 'draft' ? 'draft' : 'warm');
+      }
+    }
+  });
+
+  it('R5 a sale that may have sold is never loaded again, not even when the ledger has lost it', async () => {
+    for (const state of ['open', 'paused', 'closed'] as const) {
+      const sale = saleOf({ state });
+      books.putSale(sale);
+      expect(await admin.warm(sale.saleId, 'ann')).to.deep.include({ outcome: 'wrong_state' });
+      expect(await inStore(sale)).to.equal(null);
+    }
+  });
+
+  it('a sale that does not exist is not_found', async () => {
+    for (const move of ['warm', 'open', 'pause', 'close'] as const) {
+      expect(await admin[move]('404', 'ann')).to.deep.equal({ outcome: 'not_found' });
+    }
+    expect(await admin.show('404')).to.equal(null);
+  });
+
+  it('R5 warm goes to the ledger first, and never touches stock that is loaded', async () => {
+    const sale = await admin.create(newSale({ stock: 5 }), 'ann');
+    const order: string[] = [];
+    const watched = new SaleAdmin({
+      repository: Object.assign(Object.create(books) as MemoryRepositories, {
+        find: books.find.bind(books),
+        move: async (saleId: string, to: SaleState, actor: string) => {
+          order.push('book');
+          return books.move(saleId, to, actor);
+        },
+      }),
+      store: {
+        warm: async (of) => {
+          order.push('ledger');
+          return store.warm(of);
+        },
+        gate: store.gate.bind(store),
+      },
+      cache,
+    });
+    await watched.warm(sale.saleId, 'ann');
+    expect(order).to.deep.equal(['ledger', 'book']);
+
+    await store.gate(sale, 'open');
+    await store.deduct(batchOf(sale, purchasesOf('u1')));
+    expect((await admin.warm(sale.saleId, 'ann')).outcome).to.equal('done');
+    expect((await inStore(sale))?.[1]).to.equal(4);
+  });
+
+  it('an open that died before the ledger followed is brought into step by a repeat', async () => {
+    const sale = await admin.create(newSale(), 'ann');
+    await admin.warm(sale.saleId, 'ann');
+    await books.move(sale.saleId, 'open'); // and then the process died
+    expect((await inStore(sale))?.[0]).to.equal('warm');
+    expect((await admin.open(sale.saleId, 'ann')).outcome).to.equal('done');
+    expect((await inStore(sale))?.[0]).to.equal('open');
+  });
+
+  it('R5 says so when the ledger has lost the sale, or is in repair', async () => {
+    const lost = saleOf({ state: 'warm' });
+    books.putSale(lost);
+    expect(await admin.open(lost.saleId, 'ann')).to.deep.include({ outcome: 'not_warmed' });
+
+    const broken = saleOf({ state: 'open' });
+    books.putSale(broken);
+    await store.warm(broken);
+    store.bucket({ saleId: broken.saleId, bucket: 0 }).sale!.state = 'repair';
+    expect(await admin.pause(broken.saleId, 'ann')).to.deep.include({ outcome: 'repairing' });
+    expect((await inStore(broken))?.[0]).to.equal('repair');
+  });
+
+  it('every move makes the gates look again', async () => {
+    const sale = await admin.create(newSale(), 'ann');
+    for (const move of ['warm', 'open', 'pause', 'close'] as const) {
+      await cache.write(sale.saleId, sale);
+      await admin[move](sale.saleId, 'ann');
+      expect(await cache.read(sale.saleId), move).to.deep.equal({ cached: 'missing' });
+    }
+  });
+
+  it('lists sales, newest first, so many at most', async () => {
+    const made = [];
+    for (let i = 0; i < 3; i++) made.push(await admin.create(newSale(), 'ann'));
+    const [first, second, third] = made.map(({ saleId }) => saleId);
+    expect((await admin.list(10)).map(({ saleId }) => saleId)).to.deep.equal([third, second, first]);
+    expect(await admin.list(1)).to.have.length(1);
+  });
+});

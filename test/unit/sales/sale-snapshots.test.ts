@@ -1,0 +1,195 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../src/core/sale.js';
+import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
+import { saleOf } from '../../helpers/sales.js';
+
+const MEMORY_MS = 1000;
+const CACHE_MS = 5000;
+const LOCK_MS = 3000;
+
+describe('sale cards', () => {
+  let clock: ManualClock;
+  let cache: MemorySaleSnapshotCache;
+  let sale: Sale | null;
+  let repositoryReads: number;
+  let repositoryFails: boolean;
+  /** What the book waits for before it answers. */
+  let repositoryTakes: () => Promise<unknown>;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    cache = new MemorySaleSnapshotCache(clock, { ttlMs: CACHE_MS });
+    sale = saleOf();
+    repositoryReads = 0;
+    repositoryFails = false;
+    repositoryTakes = async () => undefined;
+  });
+
+  /** The cards of one process. */
+  const process = (memoryMax = 10): SaleSnapshots => {
+    const find = async (saleId: string): Promise<Sale | null> => {
+      repositoryReads++;
+      await repositoryTakes();
+      if (repositoryFails) throw new Error('the book is away');
+      return sale?.saleId === saleId ? sale : null;
+    };
+    return new SaleSnapshots(
+      { repository: { find }, cache, clock },
+      { memoryTtlMs: MEMORY_MS, memoryMax, lockMs: LOCK_MS },
+    );
+  };
+  const saleId = (): string => (sale as Sale).saleId;
+
+  it('a card that is forgotten is read from the book again by whoever asks next, in every process', async () => {
+    const [one, two] = [process(), process()];
+    await one.get(saleId());
+    sale = { ...(sale as Sale), buckets: 8, epoch: 2 };
+    await one.forget(saleId());
+    expect(one.peek(saleId())).to.equal(undefined);
+    expect(await one.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    expect(await two.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    expect(repositoryReads).to.equal(2);
+  });
+
+  it('(P1 READY) loads once from the book, then from the cache, then from memory', async () => {
+    const [one, two] = [process(), process()];
+    expect(await one.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    expect(await two.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    const reads = cache.reads;
+    expect(one.get(saleId()), 'from memory, without a promise').to.deep.equal({ snapshot: 'ready', sale });
+    expect([repositoryReads, cache.reads - reads]).to.deep.equal([1, 0]);
+  });
+
+  it('peek knows what memory has, and asks nobody', async () => {
+    const snapshots = process();
+    expect(snapshots.peek(saleId())).to.equal(undefined);
+    await snapshots.get(saleId());
+    expect(snapshots.peek(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    expect(repositoryReads).to.equal(1);
+  });
+
+  it('(P1 NOT_FOUND) is remembered too: a crowd on a wrong id costs one read', async () => {
+    const [one, two] = [process(), process()];
+    for (const snapshots of [one, one, two])
+      expect(await snapshots.get('404')).to.deep.equal({ snapshot: 'not_found' });
+    expect(repositoryReads).to.equal(1);
+  });
+
+  it('a draft is shown to nobody', async () => {
+    sale = saleOf({ state: 'draft' });
+    expect(await process().get(saleId())).to.deep.equal({ snapshot: 'not_found' });
+  });
+
+  it('a change is seen at the latest when memory has forgotten, and the cache was told', async () => {
+    const snapshots = process();
+    await snapshots.get(saleId());
+    sale = { ...(sale as Sale), title: 'changed' };
+    await cache.forget(saleId());
+    clock.advance(MEMORY_MS - 1);
+    expect(await snapshots.get(saleId())).to.have.nested.property('sale.title', 'A thing');
+    clock.advance(2);
+    expect(await snapshots.get(saleId())).to.have.nested.property('sale.title', 'changed');
+  });
+
+  it('a change is seen after the life of the cache when nobody told it', async () => {
+    const snapshots = process();
+    await snapshots.get(saleId());
+    sale = { ...(sale as Sale), title: 'changed' };
+    clock.advance(CACHE_MS);
+    expect(await snapshots.get(saleId())).to.have.nested.property('sale.title', 'changed');
+  });
+
+  it('single flight: a thousand askers in one process are one load', async () => {
+    const snapshots = process();
+    const found = await Promise.all(Array.from({ length: 1000 }, () => snapshots.get(saleId())));
+    expect(new Set(found).size).to.equal(1);
+    expect([repositoryReads, cache.reads]).to.deep.equal([1, 1]);
+  });
+
+  it('lock: however many processes ask at once, one reads the book, the others wait for its card', async () => {
+    const processes = Array.from({ length: 8 }, () => process());
+    let release: () => void = () => undefined;
+    repositoryTakes = () => new Promise<void>((resolve) => (release = resolve));
+    const asked = Promise.all(processes.map((snapshots) => snapshots.get(saleId())));
+    while (repositoryReads === 0) await new Promise((resolve) => setImmediate(resolve));
+    release();
+    expect(await asked).to.deep.equal(processes.map(() => ({ snapshot: 'ready', sale })));
+    expect(repositoryReads).to.equal(1);
+  });
+
+  it('(P1 LOADING) who waits in vain hears `loading`, after a bounded wait, and looks again next time', async () => {
+    await cache.lock(saleId(), LOCK_MS);
+    const snapshots = process();
+    const startedMs = clock.nowMs();
+    expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'loading' });
+    expect(clock.nowMs() - startedMs).to.equal(200);
+    expect(snapshots.peek(saleId()), 'not kept').to.equal(undefined);
+    await cache.write(saleId(), sale);
+    expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    expect(repositoryReads).to.equal(0);
+  });
+
+  it('a lock whose holder died ends by itself', async () => {
+    await cache.lock(saleId(), LOCK_MS);
+    clock.advance(LOCK_MS);
+    expect(await process().get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+  });
+
+  it('a failed load is heard by all who wait for it, and is tried again by the next', async () => {
+    const snapshots = process();
+    repositoryFails = true;
+    const asked = [snapshots.get(saleId()), snapshots.get(saleId())] as Promise<unknown>[];
+    const heard = await Promise.all(asked.map((ask) => ask.catch((error: Error) => error.message)));
+    expect(heard).to.deep.equal(['the book is away', 'the book is away']);
+    repositoryFails = false;
+    clock.advance(LOCK_MS);
+    expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+  });
+
+  it('R8 a cache that is away is a fault for who knows nothing; what memory has is still served', async () => {
+    const snapshots = process();
+    await snapshots.get(saleId());
+    cache.down = true;
+    expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    clock.advance(MEMORY_MS + 1);
+    expect(await snapshots.get(saleId()), 'old, and still true').to.deep.equal({ snapshot: 'ready', sale });
+    expect(snapshots.peek(saleId()), 'believed again for its time').to.deep.equal({ snapshot: 'ready', sale });
+    const failed = await Promise.resolve(process().get(saleId())).catch((error: unknown) => error);
+    expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+  });
+
+  it('D1 D2 while the book is out or hangs a known sale goes on, and nobody waits long', async () => {
+    const snapshots = process();
+    await snapshots.get(saleId());
+    clock.advance(CACHE_MS);
+    repositoryTakes = () => new Promise(() => undefined);
+    const startedMs = clock.nowMs();
+    expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    expect(clock.nowMs() - startedMs, 'ms').to.equal(100);
+    expect(snapshots.get(saleId()), 'then from memory').to.deep.equal({ snapshot: 'ready', sale });
+  });
+
+  it('a card that says no such sale is not believed beyond its time', async () => {
+    const wanted = sale;
+    const snapshots = process();
+    sale = null;
+    const { saleId: id } = wanted as Sale;
+    expect(await snapshots.get(id)).to.deep.equal({ snapshot: 'not_found' });
+    sale = wanted;
+    await cache.forget(id);
+    clock.advance(MEMORY_MS + 1);
+    expect(await snapshots.get(id)).to.deep.equal({ snapshot: 'ready', sale });
+  });
+
+  it('memory holds so many cards and no more', async () => {
+    const snapshots = process(2);
+    for (const id of ['1', '2', '3']) await snapshots.get(id);
+    expect([snapshots.peek('1'), snapshots.peek('2')?.snapshot, snapshots.peek('3')?.snapshot]).to.deep.equal([
+      undefined,
+      'not_found',
+      'not_found',
+    ]);
+  });
+});
