@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/core/config/load.js';
 import { limitsRules, type LimitsRules } from '../../src/admission/limits/limits-rules.js';
 import type { Caller } from '../../src/admission/caller.js';
 import { Limits } from '../../src/admission/limits/limits.js';
-import type { LimitStore } from '../../src/core/ports/limit-store.js';
+import type { LimitStore } from '../../src/core/ports/admission-stores.js';
 import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';

@@ -9,7 +9,7 @@ import type { Caller } from '../../src/admission/caller.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { noAdmissionMetrics } from '../../src/core/ports/admission-metrics.js';
 import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
-import type { LimitStore } from '../../src/core/ports/limit-store.js';
+import type { LimitStore } from '../../src/core/ports/admission-stores.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 

@@ -10,8 +10,7 @@ import { SEALED_BYTES_MAX, Seals, type SealOf } from '../../src/admission/sign/s
 import { signRequest } from '../../src/admission/sign/sign-request.js';
 import { signRules, type SignRules } from '../../src/admission/sign/sign-rules.js';
 import { noAdmissionMetrics as metrics } from '../../src/core/ports/admission-metrics.js';
-import type { NonceStore } from '../../src/core/ports/nonce-store.js';
-import type { PurchaseTokenStore } from '../../src/core/ports/purchase-token-store.js';
+import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 
 const KEYS = 'bench:a-secret-of-the-bench-with-40-bytes-or-so';

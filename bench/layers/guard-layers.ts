@@ -4,7 +4,7 @@ import { BOARD_TIMES, SharedBreakers } from '../../src/admission/breaker/shared-
 import { DEPENDENCIES } from '../../src/admission/dependencies.js';
 import { Degrade } from '../../src/admission/degrade/degrade.js';
 import { degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade-rules.js';
-import type { BreakerStore } from '../../src/core/ports/breaker-store.js';
+import type { BreakerStore } from '../../src/core/ports/admission-stores.js';
 import type { BreakerMetrics } from '../../src/core/ports/breaker-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost } from './cost.js';

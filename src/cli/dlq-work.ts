@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress';
 import type { DeadLetterAdmin, DeadLetterResult, Pace } from '../recovery/dead-letters/dead-letter-admin.js';
 import type { DiscardAnswer } from '../recovery/dead-letters/discard-dead-letter.js';
-import type { ReplayAnswer } from '../recovery/dead-letters/replay-answer.js';
+import type { ReplayAnswer } from '../recovery/dead-letters/replay-dead-letter.js';
 import { assertNever } from '../core/errors.js';
 
 export interface WorkOrder {

@@ -1,7 +1,7 @@
 import { describeFinding } from '../core/sale-finding.js';
 import type { CompensationJob } from '../core/ports/compensation-repository.js';
 import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
-import type { SaleResult } from '../recovery/reconcile/run-tally.js';
+import type { SaleResult } from '../recovery/reconcile/sale-report.js';
 
 const FINDINGS_SHOWN = 20;
 

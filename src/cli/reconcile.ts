@@ -7,7 +7,7 @@ import { jobBody, runBody, saleResultBody } from '../http/reconcile-bodies.js';
 import { createLog } from '../programs/log.js';
 import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
-import type { SaleResult } from '../recovery/reconcile/run-tally.js';
+import type { SaleResult } from '../recovery/reconcile/sale-report.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { parseWhole } from './options.js';

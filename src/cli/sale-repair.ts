@@ -3,7 +3,7 @@ import { repairOnce } from '../programs/repair.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { createLog } from '../programs/log.js';
-import type { OrderedRepair } from '../recovery/repair/repair-asked.js';
+import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairStep } from '../recovery/repair/repair-sale.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';

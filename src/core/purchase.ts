@@ -17,3 +17,10 @@ export const purchaseKey = (purchase: { readonly userId: string; readonly reques
 
 export const isQuantity = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= QUANTITY_MAX;
+
+/** The identity of a purchase; requestId, the caller's Idempotency-Key, is unique per buyer and sale only. */
+export interface RequestRef {
+  readonly userId: string;
+  readonly saleId: string;
+  readonly requestId: string;
+}

@@ -1,6 +1,6 @@
 import type { CompensationJob } from '../core/ports/compensation-repository.js';
 import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
-import type { SaleResult } from '../recovery/reconcile/run-tally.js';
+import type { SaleResult } from '../recovery/reconcile/sale-report.js';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 

@@ -1,5 +1,5 @@
 import type { RuleReason } from '../admission/rules/rule-set.js';
-import type { RuleChange } from '../core/ports/rule-repository.js';
+import type { RuleChange } from '../core/ports/rules.js';
 
 /** One change of the rules as admins read it. */
 export const ruleChangeBody = ({ version, actor, atMs }: RuleChange): object => ({

@@ -1,5 +1,5 @@
 import type { OrderNotifications } from '../core/order-notifications.js';
-import type { NotificationsRows } from '../core/ports/notifications-rows.js';
+import type { NotificationsRows } from '../core/ports/purchase-notifications.js';
 import type { OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';
 

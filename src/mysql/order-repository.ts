@@ -1,5 +1,5 @@
 import type { Order } from '../core/order.js';
-import { purchaseKey, type Purchase } from '../core/purchase.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './order-rows.js';
 import type { MysqlPool } from './pool.js';

@@ -1,5 +1,5 @@
 import { lowestOrderIdAt } from '../core/order-id.js';
-import { purchaseKey, type Purchase } from '../core/purchase.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import type {

@@ -1,6 +1,6 @@
 import { decodeBatch, type Batch } from '../core/batch.js';
 import type { Sale } from '../core/sale.js';
-import type { RepairRepository, Reshard } from '../core/ports/repair-repository.js';
+import type { RepairRepository, Reshard } from '../core/ports/repair-stores.js';
 import { insertAudit } from './audit-log.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';

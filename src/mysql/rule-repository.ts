@@ -1,4 +1,4 @@
-import type { RuleChange, RuleRepository, StoredRules, StoreOutcome } from '../core/ports/rule-repository.js';
+import type { RuleChange, RuleRepository, StoredRules, StoreOutcome } from '../core/ports/rules.js';
 import { insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
 import type { MysqlPool, Statements } from './pool.js';

@@ -1,7 +1,7 @@
 import { isOrderId } from '../core/ids.js';
-import type { RequestRef } from '../core/request.js';
+import type { RequestRef } from '../core/purchase.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
-import type { OrderTrace, TraceRepository, TracedPromise, TraceSearch } from '../core/ports/trace-repository.js';
+import type { OrderTrace, TracedPromise, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './order-rows.js';
 import type { MysqlPool, SqlValue } from './pool.js';
 

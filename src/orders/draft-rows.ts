@@ -1,6 +1,6 @@
 import type { Batch } from '../core/batch.js';
 import { isLive, type FailureReason, type Order } from '../core/order.js';
-import { purchaseKey, type Purchase } from '../core/purchase.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { SaleTerms } from '../core/ports/order-repository.js';
 import type { Release, Settlement } from '../core/ports/batch-store.js';
 

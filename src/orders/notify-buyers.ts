@@ -1,7 +1,6 @@
 import { decodeOrderEvents } from '../core/order-event.js';
 import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
-import type { NotificationsRows } from '../core/ports/notifications-rows.js';
-import type { PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
+import type { NotificationsRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
 import type { Consumed } from './consume.js';
 
 export interface NotifyBuyersPorts {

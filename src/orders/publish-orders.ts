@@ -1,6 +1,6 @@
 import { EVENTS_PER_MESSAGE_MAX, type OrderEvent, type OrderEventType } from '../core/order-event.js';
 import { ORDERS_PER_MESSAGE_MAX } from '../core/payment-deadline.js';
-import type { DeadlineChannel, OrderEventChannel } from '../core/ports/order-channels.js';
+import type { DeadlineChannel, OrderEventChannel } from '../core/ports/channels.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { Promised } from './relay-outbox.js';
 

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { BreakerState } from '../core/ports/breaker-store.js';
+import type { BreakerState } from '../core/ports/admission-stores.js';
 import type { BreakerMetrics } from '../core/ports/breaker-metrics.js';
 import type { DegradeMetrics } from '../core/ports/degrade-metrics.js';
 import type { AdmissionMetrics } from '../core/ports/admission-metrics.js';

@@ -6,7 +6,7 @@ import type { Log } from '../core/ports/log.js';
 import type { OrderRepository, WriteOutcome } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { Outbox } from '../core/ports/outbox.js';
-import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
+import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { TransferStore } from '../core/ports/transfer-store.js';

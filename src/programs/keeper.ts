@@ -8,7 +8,7 @@ import { keepRunning } from '../core/job.js';
 import { redrive } from '../recovery/redrive.js';
 import { settleRecorded } from '../recovery/settle-recorded.js';
 import { watchOverdue, type OverdueDeadlines } from '../recovery/watch-overdue.js';
-import { watchPending } from '../recovery/watch-pending.js';
+import { watchPending } from '../recovery/pending-buckets.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';

@@ -1,7 +1,6 @@
 import type { Section } from '../core/config/schema.js';
 import type { Log } from '../core/ports/log.js';
-import type { DeadlineChannel, OrderEventChannel } from '../core/ports/order-channels.js';
-import type { RedriveChannel } from '../core/ports/purchase-channel.js';
+import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../core/ports/channels.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
 import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
 import { brokerConnection } from './broker-connection.js';

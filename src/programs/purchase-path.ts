@@ -20,7 +20,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import type { ChannelHealth } from '../rocketmq/channel-health.js';
 import { HotSales } from '../sales/hot-sales.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
-import { UnitFetcher } from '../sales/stock/unit-fetcher.js';
+import { UnitFetcher } from '../sales/stock/gather-units.js';
 import { brokerConnection } from './broker-connection.js';
 import type { ApiFailPoints } from './fail-points.js';
 import { steadyClock, systemClock as clock } from './system-clock.js';

@@ -1,5 +1,4 @@
-import type { RepairRepository } from '../core/ports/repair-repository.js';
-import type { RepairStore } from '../core/ports/repair-store.js';
+import type { RepairRepository, RepairStore } from '../core/ports/repair-stores.js';
 
 /** Places between two steps of a rebuild: of a repair by the keeper, or of a scatter that an api was asked for. */
 export const REBUILD_FAIL_POINTS = ['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'] as const;

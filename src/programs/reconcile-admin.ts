@@ -11,7 +11,7 @@ import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createOrderIdMinter } from '../orders/order-id-minter.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
-import type { RedriveChannel } from '../core/ports/purchase-channel.js';
+import type { RedriveChannel } from '../core/ports/channels.js';
 import { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';

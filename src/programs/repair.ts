@@ -12,8 +12,14 @@ import { createRepairStore } from '../redis/repair-store.js';
 import { createSaleSnapshotCache } from '../redis/sale-snapshot-cache.js';
 import { createSaleStore } from '../redis/sale-store.js';
 import { alignGates } from '../recovery/repair/align-gates.js';
-import { repairAsked, type OrderedRepair } from '../recovery/repair/repair-asked.js';
-import { repairClosedSales, repairSales, watchShut, type RepairJobPorts } from '../recovery/repair/repair-jobs.js';
+import {
+  type OrderedRepair,
+  repairAsked,
+  repairClosedSales,
+  type RepairJobPorts,
+  repairSales,
+  watchShut,
+} from '../recovery/repair/repair-jobs.js';
 import type { RepairOrder } from '../recovery/repair/repair-sale.js';
 import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
 import type { KeeperFailPoints } from './fail-points.js';

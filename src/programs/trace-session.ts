@@ -6,7 +6,7 @@ import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createTraceRepository } from '../mysql/trace-repository.js';
 import type { Log } from '../core/ports/log.js';
-import type { TraceBroker } from '../core/ports/trace-broker.js';
+import type { TraceBroker } from '../core/ports/trace-sources.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';

@@ -2,7 +2,7 @@ import type { SharedBreakers } from '../admission/breaker/shared-breakers.js';
 import type { Dependency } from '../core/errors.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
-import type { PurchaseChannel } from '../core/ports/purchase-channel.js';
+import type { PurchaseChannel } from '../core/ports/channels.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 

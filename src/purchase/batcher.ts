@@ -1,5 +1,5 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
-import { purchaseKey, type Purchase } from '../core/purchase.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { PurchaseMetrics } from '../core/ports/purchase-metrics.js';
 import type { HomeBucket } from '../core/ports/stock-store.js';

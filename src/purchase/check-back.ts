@@ -1,7 +1,7 @@
 import { decodeBatch } from '../core/batch.js';
 import { assertNever } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
-import type { CheckBack } from '../core/ports/purchase-channel.js';
+import type { CheckBack } from '../core/ports/channels.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 
 export interface CheckBackPorts {

@@ -1,8 +1,7 @@
 import { assertNever, OperationalError } from '../core/errors.js';
 import type { Purchase } from '../core/purchase.js';
 import type { HomeBucket } from '../core/ports/stock-store.js';
-import type { Gathered } from '../sales/stock/gather-units.js';
-import type { UnitFetcher } from '../sales/stock/unit-fetcher.js';
+import type { Gathered, UnitFetcher } from '../sales/stock/gather-units.js';
 import { placeBatch, type PlaceBatchPorts, type PlacedBatch, type Reply } from './place-batch.js';
 
 export interface AmongBucketsPorts extends PlaceBatchPorts {

@@ -3,7 +3,7 @@ import { assertNever } from '../core/errors.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
+import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import type { BatchVerdict } from '../core/ports/purchase-metrics.js';
 import type { AskedBucket, DeductVerdict, StockStore } from '../core/ports/stock-store.js';
 

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { HomeBucket, StockStore } from '../core/ports/stock-store.js';
-import type { UnitFetcher } from '../sales/stock/unit-fetcher.js';
+import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
   /** How long a seen zero is believed; released units are offered again this late at the most. */

@@ -1,5 +1,7 @@
-import type { SaleRepository } from '../core/ports/sale-repository.js';
+import type { Job } from '../core/job.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
+import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 
 /** More sales that may still sell are no use of this system; of those that are over, so many that ended last. */
@@ -21,4 +23,26 @@ export async function pendingBuckets({ sales, store }: PendingBucketsPorts): Pro
     Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),
   );
   return store.withPending(refs);
+}
+
+export interface WatchPendingPorts extends PendingBucketsPorts {
+  readonly store: Pick<BatchStore, 'withPending' | 'pendingSummary'>;
+  readonly metrics: KeeperMetrics;
+}
+
+/** Publishes how much is deducted and not settled. The broker's own gauge drifts; this one cannot. */
+export function watchPending(ports: WatchPendingPorts): Job {
+  return {
+    name: 'watch-pending',
+    async runOnce(): Promise<void> {
+      let batches = 0;
+      let oldestMs = 0;
+      for (const ref of await pendingBuckets(ports)) {
+        const summary = await ports.store.pendingSummary(ref);
+        batches += summary.batches;
+        oldestMs = Math.max(oldestMs, summary.oldestMs);
+      }
+      ports.metrics.pending(batches, oldestMs);
+    },
+  };
 }

@@ -2,7 +2,7 @@ import { decodeBatch } from '../core/batch.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { RedriveChannel } from '../core/ports/purchase-channel.js';
+import type { RedriveChannel } from '../core/ports/channels.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';

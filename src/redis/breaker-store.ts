@@ -1,11 +1,11 @@
 import type { Dependency } from '../core/errors.js';
 import {
   BREAKER_STATES,
-  type BreakerStore,
   type BreakerState,
+  type BreakerStore,
   type LiveVote,
   type Vote,
-} from '../core/ports/breaker-store.js';
+} from '../core/ports/admission-stores.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 

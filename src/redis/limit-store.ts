@@ -1,6 +1,6 @@
 import { Bug } from '../core/errors.js';
 import { limitVerdict, type LimitSet, type LimitVerdict, type WindowFigures } from '../core/limits.js';
-import type { LimitAnswers, LimitStore, LimitCaller } from '../core/ports/limit-store.js';
+import type { LimitAnswers, LimitCaller, LimitStore } from '../core/ports/admission-stores.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { limitKeys } from './keys.js';
 import { asList } from './replies.js';

@@ -1,4 +1,4 @@
-import type { NonceStore } from '../core/ports/nonce-store.js';
+import type { NonceStore } from '../core/ports/admission-stores.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { nonceKey } from './keys.js';
 

@@ -1,4 +1,4 @@
-import type { Handed, PurchaseTokenStore, Spent } from '../core/ports/purchase-token-store.js';
+import type { Handed, PurchaseTokenStore, Spent } from '../core/ports/admission-stores.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { purchaseTokensKey } from './keys.js';
 import { asList } from './replies.js';

@@ -1,7 +1,7 @@
 import { Bug } from '../core/errors.js';
 import { formatRequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
-import type { BucketStanding, RepairStore } from '../core/ports/repair-store.js';
+import type { BucketStanding, RepairStore } from '../core/ports/repair-stores.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';

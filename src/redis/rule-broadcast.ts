@@ -1,4 +1,4 @@
-import type { RuleAnnouncement, RuleBroadcast } from '../core/ports/rule-broadcast.js';
+import type { RuleAnnouncement, RuleBroadcast } from '../core/ports/rules.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { RULES_KEY } from './keys.js';
 

@@ -1,4 +1,4 @@
-import type { BucketStanding } from '../core/ports/repair-store.js';
+import type { BucketStanding } from '../core/ports/repair-stores.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 import type { RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';

@@ -1,9 +1,9 @@
 import type { Batch, BatchRef } from '../core/batch.js';
 import { Bug } from '../core/errors.js';
 import { parseRequestEntry } from '../core/outcome.js';
-import { purchaseKey, type Purchase } from '../core/purchase.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Log } from '../core/ports/log.js';
-import type { BucketStanding } from '../core/ports/repair-store.js';
+import type { BucketStanding } from '../core/ports/repair-stores.js';
 import type {
   AskedBucket,
   BucketRef,

@@ -1,7 +1,7 @@
 import { Bug } from '../core/errors.js';
 import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
 import { purchaseKey } from '../core/purchase.js';
-import type { TraceStore } from '../core/ports/trace-store.js';
+import type { TraceStore } from '../core/ports/trace-sources.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { scanHash } from './scan-hash.js';

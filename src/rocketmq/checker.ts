@@ -3,7 +3,7 @@ import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definiti
 import { assertNever } from '../core/errors.js';
 import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { CheckBack, CheckBackAnswer } from '../core/ports/purchase-channel.js';
+import type { CheckBack, CheckBackAnswer } from '../core/ports/channels.js';
 import { KeyedLimiter } from './limiter.js';
 
 // The client does not export it.

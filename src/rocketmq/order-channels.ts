@@ -1,7 +1,7 @@
 import { encodeOrderEvents } from '../core/order-event.js';
 import { encodePaymentDeadline } from '../core/payment-deadline.js';
 import { TOPICS } from '../core/topics.js';
-import type { DeadlineChannel, OrderEventChannel } from '../core/ports/order-channels.js';
+import type { DeadlineChannel, OrderEventChannel } from '../core/ports/channels.js';
 import type { ChannelHealth } from './channel-health.js';
 import type { ConnectionOptions } from './client-options.js';
 import { startPlainProducer } from './plain-producer.js';

@@ -4,7 +4,7 @@ import type { Batch } from '../core/batch.js';
 import { TOPICS } from '../core/topics.js';
 import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { HalfMessage, PurchaseChannel } from '../core/ports/purchase-channel.js';
+import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import { batchMessage } from './batch-message.js';
 import { ChannelHealth } from './channel-health.js';
 import { createChecker, type CheckerOptions } from './checker.js';

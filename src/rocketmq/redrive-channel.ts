@@ -1,6 +1,6 @@
 import type { Batch } from '../core/batch.js';
 import { TOPICS } from '../core/topics.js';
-import type { RedriveChannel } from '../core/ports/purchase-channel.js';
+import type { RedriveChannel } from '../core/ports/channels.js';
 import { batchMessage } from './batch-message.js';
 import type { ChannelHealth } from './channel-health.js';
 import type { ConnectionOptions } from './client-options.js';

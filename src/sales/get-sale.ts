@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Sale } from '../core/sale.js';
 import type { StoredSale, StockStore } from '../core/ports/stock-store.js';
-import type { UnitFetcher } from './stock/unit-fetcher.js';
+import type { UnitFetcher } from './stock/gather-units.js';
 import type { SaleSnapshots } from './sale-snapshots.js';
 
 /** Below this share of its stock a sale shows `few`. */

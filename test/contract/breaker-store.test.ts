@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import type { BreakerStore, BreakerState, LiveVote, Vote } from '../../src/core/ports/breaker-store.js';
+import type { BreakerState, BreakerStore, LiveVote, Vote } from '../../src/core/ports/admission-stores.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createBreakerStore } from '../../src/redis/breaker-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';

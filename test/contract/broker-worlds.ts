@@ -4,8 +4,13 @@ import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { silentChannelMetrics } from '../../src/core/ports/channel-metrics.js';
 import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { DeadlineChannel, OrderEventChannel } from '../../src/core/ports/order-channels.js';
-import type { CheckBack, PurchaseChannel, RedriveChannel } from '../../src/core/ports/purchase-channel.js';
+import type {
+  CheckBack,
+  DeadlineChannel,
+  OrderEventChannel,
+  PurchaseChannel,
+  RedriveChannel,
+} from '../../src/core/ports/channels.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../../src/rocketmq/order-channels.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { DEAD_LETTERS, WRITER_RETRIES_MAX } from '../../src/core/topics.js';
 import type { DeliverySource } from '../../src/core/ports/delivery-source.js';
-import type { RedriveChannel } from '../../src/core/ports/purchase-channel.js';
+import type { RedriveChannel } from '../../src/core/ports/channels.js';
 import { freshBatch, memoryWorld, nextDelivery, REDRIVES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
 const INVISIBLE_MS = 10_000;

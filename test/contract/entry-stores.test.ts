@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import type { TokenIssue } from '../../src/core/ports/purchase-token-store.js';
+import type { TokenIssue } from '../../src/core/ports/admission-stores.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { ENTRY_WORLDS, type EntryWorld } from './entry-worlds.js';

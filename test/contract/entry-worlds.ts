@@ -1,6 +1,5 @@
-import type { NonceStore } from '../../src/core/ports/nonce-store.js';
+import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { PurchaseTokenStore } from '../../src/core/ports/purchase-token-store.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';

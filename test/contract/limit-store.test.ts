@@ -4,9 +4,9 @@ import { LocalLimitStore } from '../../src/admission/limits/local-limit-store.js
 import {
   LIMIT_CALLERS_MAX,
   type LimitAnswers,
-  type LimitStore,
   type LimitCaller,
-} from '../../src/core/ports/limit-store.js';
+  type LimitStore,
+} from '../../src/core/ports/admission-stores.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';

@@ -4,7 +4,7 @@ import { OperationalError } from '../../src/core/errors.js';
 import type { RequestEntry } from '../../src/core/outcome.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
-import type { RebuiltBucket } from '../../src/core/ports/repair-store.js';
+import type { RebuiltBucket } from '../../src/core/ports/repair-stores.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { sureEntry } from '../helpers/sure-entry.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';

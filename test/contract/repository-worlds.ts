@@ -11,7 +11,7 @@ import type { Clock } from '../../src/core/ports/clock.js';
 import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
 import type { OrderRepository } from '../../src/core/ports/order-repository.js';
 import type { BatchRecorded } from '../../src/core/ports/outbox.js';
-import type { RepairRepository } from '../../src/core/ports/repair-repository.js';
+import type { RepairRepository } from '../../src/core/ports/repair-stores.js';
 import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
 import type { WorkerSlots } from '../../src/core/ports/worker-slots.js';

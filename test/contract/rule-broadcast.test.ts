@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { RuleBroadcast } from '../../src/core/ports/rule-broadcast.js';
+import type { RuleBroadcast } from '../../src/core/ports/rules.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRuleBroadcast } from '../../src/redis/rule-broadcast.js';
 import { MemoryRuleBoard } from '../helpers/memory/memory-rule-repository.js';

@@ -4,7 +4,7 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { openMysqlPool } from '../../src/mysql/pool.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import type { AuditEntry } from '../../src/core/ports/audit-log.js';
-import type { RuleRepository } from '../../src/core/ports/rule-repository.js';
+import type { RuleRepository } from '../../src/core/ports/rules.js';
 import { MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { ownDatabase } from '../helpers/own-database.js';
 

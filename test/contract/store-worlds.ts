@@ -1,4 +1,4 @@
-import type { RepairStore } from '../../src/core/ports/repair-store.js';
+import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleSnapshotCache } from '../../src/core/ports/sale-snapshot-cache.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';

@@ -9,7 +9,7 @@ import { deadLetterBody } from '../../src/http/dead-letter-bodies.js';
 import { readPaymentEvent } from '../../src/http/payment-event.js';
 import { readQuantity } from '../../src/http/purchase-request.js';
 import { readNewSale } from '../../src/http/routes/new-sale.js';
-import { BODY_READERS } from '../../src/recovery/dead-letters/read-body.js';
+import { BODY_READERS } from '../../src/recovery/dead-letters/collect-dead-letters.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
 
 /** Deeper than a call stack is. */

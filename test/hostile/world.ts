@@ -32,7 +32,7 @@ import { getOrder } from '../../src/orders/get-order.js';
 import { payOrder } from '../../src/orders/pay.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
 import type { Log } from '../../src/core/ports/log.js';
-import type { PurchaseChannel } from '../../src/core/ports/purchase-channel.js';
+import type { PurchaseChannel } from '../../src/core/ports/channels.js';
 import { Batcher } from '../../src/purchase/batcher.js';
 import { createCheckBack } from '../../src/purchase/check-back.js';
 import { FollowPurchase } from '../../src/purchase/follow-purchase.js';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Batch } from '../../src/core/batch.js';
 import { OperationalError } from '../../src/core/errors.js';
 import type { RequestEntry } from '../../src/core/outcome.js';
-import { purchaseKey, type Purchase } from '../../src/core/purchase.js';
+import { type Purchase, purchaseKey } from '../../src/core/purchase.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
 import type { Release } from '../../src/core/ports/batch-store.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { found } from '../chaos/harness/until.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { RepairStore } from '../../src/core/ports/repair-store.js';
+import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { StockStore } from '../../src/core/ports/stock-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';

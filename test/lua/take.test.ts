@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { limitVerdict, WINDOW_SLICES, type LimitSet, type LimitVerdict } from '../../src/core/limits.js';
 import { LocalLimitStore } from '../../src/admission/limits/local-limit-store.js';
-import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCaller } from '../../src/core/ports/limit-store.js';
+import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCaller } from '../../src/core/ports/admission-stores.js';
 import { limitKeys } from '../../src/redis/keys.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';

@@ -1,7 +1,7 @@
 import { decodeOrderEvents } from '../../src/core/order-event.js';
 import { isLive, mayMove, type OrderState } from '../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../src/core/outcome.js';
-import { purchaseKey, type Purchase } from '../../src/core/purchase.js';
+import { type Purchase, purchaseKey } from '../../src/core/purchase.js';
 import { homesEver, type Sale } from '../../src/core/sale.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { unitsInTransit } from '../../src/core/unit-transfer.js';

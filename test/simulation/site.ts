@@ -1,7 +1,7 @@
 import type { OrderRepository } from '../../src/core/ports/order-repository.js';
 import type { Outbox } from '../../src/core/ports/outbox.js';
-import type { CheckBack } from '../../src/core/ports/purchase-channel.js';
-import type { RepairStore } from '../../src/core/ports/repair-store.js';
+import type { CheckBack } from '../../src/core/ports/channels.js';
+import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';

@@ -1,5 +1,5 @@
 import { assertNever } from '../../core/errors.js';
-import type { BreakerState } from '../../core/ports/breaker-store.js';
+import type { BreakerState } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { BreakerRules } from './breaker-rules.js';
 import { CallWindow } from './call-window.js';

@@ -1,5 +1,5 @@
 import type { Dependency } from '../../core/errors.js';
-import type { LiveVote } from '../../core/ports/breaker-store.js';
+import type { LiveVote } from '../../core/ports/admission-stores.js';
 
 /** One process that is in trouble alone opens it for nobody else. */
 const VOTES_MIN = 2;

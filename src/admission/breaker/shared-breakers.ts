@@ -1,5 +1,5 @@
 import { OperationalError, type Dependency } from '../../core/errors.js';
-import type { BreakerStore, LiveVote, Vote } from '../../core/ports/breaker-store.js';
+import type { BreakerStore, LiveVote, Vote } from '../../core/ports/admission-stores.js';
 import type { BreakerMetrics } from '../../core/ports/breaker-metrics.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';

@@ -1,6 +1,6 @@
 import type { LimitSet } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { LimitStore, LimitCaller } from '../../core/ports/limit-store.js';
+import type { LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
 import type { Log } from '../../core/ports/log.js';
 import type { Endpoint } from '../endpoint.js';

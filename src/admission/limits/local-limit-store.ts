@@ -1,6 +1,6 @@
 import { limitVerdict, TOKEN, type LimitFigures, type LimitSet, type WindowLimit } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { LimitAnswers, LimitCall, LimitStore, LimitCaller } from '../../core/ports/limit-store.js';
+import type { LimitAnswers, LimitCall, LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 import { figuresOf, SlidingWindow, type Counts } from './sliding-window.js';
 import { TokenBucket } from './token-bucket.js';
 

@@ -1,7 +1,7 @@
 import { OperationalError } from '../../core/errors.js';
 import type { BucketLimit, LimitSet, WindowLimit } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { LimitAnswers, LimitCall, LimitStore } from '../../core/ports/limit-store.js';
+import type { LimitAnswers, LimitCall, LimitStore } from '../../core/ports/admission-stores.js';
 import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
 import type { Log } from '../../core/ports/log.js';
 

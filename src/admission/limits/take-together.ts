@@ -6,7 +6,7 @@ import {
   type LimitAnswers,
   type LimitCall,
   type LimitCaller,
-} from '../../core/ports/limit-store.js';
+} from '../../core/ports/admission-stores.js';
 import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
 
 /** What judges visits. `waitedMs`: so long the oldest of them has waited for the call already. */

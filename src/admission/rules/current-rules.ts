@@ -1,8 +1,7 @@
 import type { Clock } from '../../core/ports/clock.js';
 import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleAnnouncement, RuleBroadcast } from '../../core/ports/rule-broadcast.js';
-import type { RuleRepository, StoredRules } from '../../core/ports/rule-repository.js';
+import type { RuleAnnouncement, RuleBroadcast, RuleRepository, StoredRules } from '../../core/ports/rules.js';
 import { ALL_OFF, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
 /** The board is asked this often, so that new rules are in force everywhere well within a second. */

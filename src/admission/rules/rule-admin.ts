@@ -1,7 +1,6 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleBroadcast } from '../../core/ports/rule-broadcast.js';
-import type { RuleChange, RuleRepository, StoredRules } from '../../core/ports/rule-repository.js';
+import type { RuleBroadcast, RuleChange, RuleRepository, StoredRules } from '../../core/ports/rules.js';
 import { parseRules, type Fitness, type RuleReason } from './rule-set.js';
 
 export interface RuleAdminPorts {

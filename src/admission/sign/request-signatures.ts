@@ -3,7 +3,7 @@ import { sameText } from '../../core/hmac.js';
 import { isId } from '../../core/ids.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
-import type { NonceStore } from '../../core/ports/nonce-store.js';
+import type { NonceStore } from '../../core/ports/admission-stores.js';
 import { covers } from '../sales.js';
 import { canonicalText, PATH_LENGTH_MAX, type CanonicalRequest } from './canonical-request.js';
 import type { Keyring } from './keyring.js';

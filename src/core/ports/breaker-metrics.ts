@@ -1,5 +1,5 @@
 import type { Dependency } from '../errors.js';
-import type { BreakerState } from './breaker-store.js';
+import type { BreakerState } from './admission-stores.js';
 
 /** What the breakers tell the metrics. */
 export interface BreakerMetrics {

@@ -1,4 +1,4 @@
-import type { CheckBackAnswer } from './purchase-channel.js';
+import type { CheckBackAnswer } from './channels.js';
 
 /** What became of one try to store a half message. */
 export type HalfSendOutcome = 'stored' | 'unavailable' | 'outcome_unknown';

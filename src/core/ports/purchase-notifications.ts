@@ -35,3 +35,13 @@ export interface PurchaseNotificationsSender {
    */
   send(saleId: string, news: readonly OrderNotifications[]): Promise<void>;
 }
+
+/** How orders stand, with the buyers who may wait for them. */
+export interface NotificationsRows {
+  /**
+   * @param orderIds at most some hundred
+   * @returns those that are there, as they stand now
+   * @throws OperationalError mysql
+   */
+  notificationsOf(orderIds: readonly string[]): Promise<OrderNotifications[]>;
+}

@@ -1,6 +1,6 @@
 import { assertNever } from '../../core/errors.js';
 import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-letter.js';
-import type { ReplayAnswer } from '../../recovery/dead-letters/replay-answer.js';
+import type { ReplayAnswer } from '../../recovery/dead-letters/replay-dead-letter.js';
 import { deadLetterBody, summaryBody } from '../dead-letter-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';

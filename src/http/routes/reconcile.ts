@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
 import type { JobRetried } from '../../recovery/reconcile/reconcile-admin.js';
-import type { SaleResult } from '../../recovery/reconcile/run-tally.js';
+import type { SaleResult } from '../../recovery/reconcile/sale-report.js';
 import { jobBody, runBody, saleResultBody } from '../reconcile-bodies.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin, type AdminHandler } from './admin-sales.js';

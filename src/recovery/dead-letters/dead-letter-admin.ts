@@ -7,8 +7,7 @@ import type {
   StoredDeadLetter,
 } from '../../core/ports/dead-letter-repository.js';
 import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
-import type { ReplayAnswer, ReplayOptions } from './replay-answer.js';
-import { replayDeadLetter, type ReplayPorts } from './replay-dead-letter.js';
+import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';
 
 export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
   readonly deadLetters: Omit<DeadLetterRepository, 'park'>;

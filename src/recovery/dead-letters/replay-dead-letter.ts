@@ -1,15 +1,190 @@
-import { decodeBatch, type Batch } from '../../core/batch.js';
+import { type Batch, decodeBatch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
+import { decodeOrderEvents, type OrderEvent } from '../../core/order-event.js';
 import { isLive, type Order } from '../../core/order.js';
-import { GROUP_TOPICS, TOPICS, type Topic } from '../../core/topics.js';
-import type { Clock } from '../../core/ports/clock.js';
-import type { DeadLetterRepository, StoredDeadLetter } from '../../core/ports/dead-letter-repository.js';
-import type { OrderRepository } from '../../core/ports/order-repository.js';
-import type { RedriveChannel } from '../../core/ports/purchase-channel.js';
+import { decodePaymentDeadline, type PaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import { followUntil } from './follow-until.js';
-import { closeReplayed, type ReplayAnswer, type ReplayOptions } from './replay-answer.js';
-import { replayMessage, type ReplayMessagePorts } from './replay-message.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { CouponRepository } from '../../core/ports/coupon-repository.js';
+import type {
+  DeadLetterRepository,
+  DeadLetterState,
+  StoredDeadLetter,
+} from '../../core/ports/dead-letter-repository.js';
+import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../../core/ports/channels.js';
+import type { OrderRepository } from '../../core/ports/order-repository.js';
+import type { OrderStates } from '../../core/ports/order-states.js';
+import { GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../core/topics.js';
+
+/** A worker needs milliseconds; a busy one is asked less and less often. */
+const LOOK_FIRST_MS = 25;
+const LOOK_MAX_MS = 500;
+
+/** Looks again and again until it is done, the wait is over or the signal aborts. @returns what the last look saw */
+export async function followUntil<T>(
+  look: () => Promise<T>,
+  isDone: (seen: T) => boolean,
+  clock: Clock,
+  { waitMs, signal }: Pick<ReplayOptions, 'waitMs' | 'signal'>,
+): Promise<T> {
+  const deadlineMs = clock.nowMs() + waitMs;
+  let pauseMs = LOOK_FIRST_MS;
+  for (;;) {
+    const seen = await look();
+    if (isDone(seen) || clock.nowMs() >= deadlineMs || signal?.aborted === true) return seen;
+    await clock.sleep(Math.min(pauseMs, deadlineMs - clock.nowMs()), signal);
+    pauseMs = Math.min(pauseMs * 2, LOOK_MAX_MS);
+  }
+}
+
+export interface ReplayOptions {
+  /** Who asked for it; stands in the audit log. */
+  readonly actor: string;
+  /** How long what was published is followed, ms. */
+  readonly waitMs: number;
+  /** Ends the wait early; the letter can be replayed again. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * - `replayed`: published, and a batch has a row for each purchase, a deadline has ended what was due, paid orders have
+ *   their coupons; a letter of news was only published, since nothing shows what came of it
+ * - `already_recorded`: every purchase had its row before; the letter is `replayed`, nothing was published
+ * - `unfinished`: published, but not worked on within the wait; the letter stays `parked` and may be replayed again
+ * - `unreadable`: nobody can read the body, so nobody could work on it; the letter stays `parked`
+ * - `not_held`: the ledger holds no units for the batch, so it may not become orders; the letter stays `parked`
+ * - `already_closed`: the letter was replayed or discarded before
+ */
+export type ReplayAnswer =
+  | {
+      readonly outcome: 'replayed' | 'already_recorded' | 'unfinished' | 'unreadable' | 'not_held';
+      readonly note: string;
+    }
+  | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
+  | { readonly outcome: 'not_found' };
+
+/** The letter has come to its end: says so in the book. */
+export async function closeReplayed(
+  deadLetterId: string,
+  outcome: 'replayed' | 'already_recorded',
+  note: string,
+  deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>,
+  actor: string,
+): Promise<ReplayAnswer> {
+  const moved = await deadLetters.close(deadLetterId, actor, 'replayed', note);
+  if (moved === 'done') return { outcome, note };
+  const now = await deadLetters.find(deadLetterId); // somebody else was faster
+  return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
+}
+
+export interface ReplayMessagePorts {
+  readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
+  readonly deadlines: DeadlineChannel;
+  readonly events: OrderEventChannel;
+  readonly states: Pick<OrderStates, 'dueOf'>;
+  readonly coupons: Pick<CouponRepository, 'withoutCoupon'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Publishes a message again that follows from orders, a deadline or events, and follows it to what shows that it was
+ * worked on. Every group of the topic gets it, and none does anything a second time. Safe to repeat after a death at any
+ * point.
+ * @throws OperationalError; the letter is still `parked` and may be replayed again
+ */
+export function replayMessage(
+  topic: typeof TOPICS.paymentDeadline | typeof TOPICS.orderEvent,
+  deadLetter: StoredDeadLetter,
+  ports: ReplayMessagePorts,
+  options: ReplayOptions,
+): Promise<ReplayAnswer> {
+  return topic === TOPICS.paymentDeadline
+    ? replayDeadline(deadLetter, ports, options)
+    : replayEvents(deadLetter, ports, options);
+}
+
+async function replayEvents(
+  { deadLetterId, group, body }: StoredDeadLetter,
+  ports: ReplayMessagePorts,
+  options: ReplayOptions,
+): Promise<ReplayAnswer> {
+  const { deadLetters, events, coupons, clock } = ports;
+  const { actor } = options;
+  const decoded = decodeOrderEvents(body);
+  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
+  await deadLetters.beginReplay(deadLetterId, actor);
+  await events.publish(decoded.events);
+  if (group !== GROUPS.coupon) {
+    // News leave no trace: who still waits has found out by a look, long before somebody replays a letter.
+    const note = `published again: ${decoded.events.length} events; what comes of news is not followed`;
+    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
+  }
+
+  const paid = paidIn(decoded.events);
+  const open = async (): Promise<number> => (await coupons.withoutCoupon(paid)).length;
+  const left = await followUntil(open, (count) => count === 0, clock, options);
+  if (left === 0) {
+    const note = `published again: each of ${paid.length} paid orders has its coupon`;
+    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
+  }
+  return unfinished(deadLetterId, `${left} of ${paid.length} paid orders have no coupon`, deadLetters, actor);
+}
+
+const paidIn = (events: readonly OrderEvent[]): string[] => [
+  ...new Set(events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []))),
+];
+
+async function replayDeadline(
+  { deadLetterId, body }: StoredDeadLetter,
+  ports: ReplayMessagePorts,
+  options: ReplayOptions,
+): Promise<ReplayAnswer> {
+  const { deadLetters, deadlines, states, clock } = ports;
+  const { actor } = options;
+  const decoded = decodePaymentDeadline(body);
+  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
+  // At once, but never before its time: there it would only come again and again, and be a dead letter once more.
+  const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
+  const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
+  await deadLetters.beginReplay(deadLetterId, actor);
+  await deadlines.publish(deadline);
+
+  const open = async (): Promise<number> => (await states.dueOf(deadline.orders)).length;
+  const left = await followUntil(open, (count) => count === 0, clock, options);
+  const total = deadline.orders.length;
+  if (left === 0) {
+    return closeReplayed(
+      deadLetterId,
+      'replayed',
+      `published again: none of ${total} orders is overdue`,
+      deadLetters,
+      actor,
+    );
+  }
+  return unfinished(deadLetterId, `${left} of ${total} orders are unpaid and past their deadline`, deadLetters, actor);
+}
+
+async function unfinished(
+  deadLetterId: string,
+  what: string,
+  deadLetters: ReplayMessagePorts['deadLetters'],
+  actor: string,
+): Promise<ReplayAnswer> {
+  const note = `published again, ${what}`;
+  await deadLetters.keepParked(deadLetterId, actor, note);
+  return { outcome: 'unfinished', note };
+}
+
+async function unreadable(
+  deadLetterId: string,
+  detail: string,
+  deadLetters: ReplayMessagePorts['deadLetters'],
+  actor: string,
+): Promise<ReplayAnswer> {
+  const note = `cannot be read, so not replayed: ${detail}`;
+  await deadLetters.keepParked(deadLetterId, actor, note);
+  return { outcome: 'unreadable', note };
+}
 
 export interface ReplayPorts extends ReplayMessagePorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;

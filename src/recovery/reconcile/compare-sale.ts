@@ -1,13 +1,11 @@
 import { homeBucket, homesEver, type Sale } from '../../core/sale.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest, ReconcileStore } from '../../core/ports/reconcile-store.js';
-import type { RepairStore } from '../../core/ports/repair-store.js';
+import type { RepairStore } from '../../core/ports/repair-stores.js';
 import type { BucketRef } from '../../core/ports/stock-store.js';
-import { isWhole } from './is-whole.js';
+import { isWhole, measureDrift, rowsOfSale, type SaleUnits, staleMarkers } from './count-units.js';
 import { RequestJudge, type JudgeLimits } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';
-import { measureDrift, type SaleUnits } from './measure-drift.js';
-import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
 import { SaleNotes, type SaleReport } from './sale-report.js';
 
 export interface ComparePorts {

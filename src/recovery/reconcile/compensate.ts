@@ -5,10 +5,8 @@ import type { Log } from '../../core/ports/log.js';
 import type { Outbox } from '../../core/ports/outbox.js';
 import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
-import type { RepairStore } from '../../core/ports/repair-store.js';
-import { buyersTooMany } from './count-held.js';
-import { isWhole } from './is-whole.js';
-import { measureDrift } from './measure-drift.js';
+import type { RepairStore } from '../../core/ports/repair-stores.js';
+import { buyersTooMany, isWhole, measureDrift, rowsOfSale, staleMarkers } from './count-units.js';
 import {
   FOLLOW_MAX_MS,
   repairRequest,
@@ -16,7 +14,6 @@ import {
   type RepairPass,
   type RepairRequestPorts,
 } from './repair-request.js';
-import { rowsOfSale, staleMarkers } from './rows-of-sale.js';
 
 export interface CompensatePorts extends RepairRequestPorts {
   readonly jobs: CompensationRepository;

@@ -1,8 +1,6 @@
 import type { Sale } from '../../core/sale.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
-import { buyersTooMany, stoodStill, type HeldPorts } from './count-held.js';
-import { measureDrift, type SaleUnits } from './measure-drift.js';
-import { liveUnitsOf } from './rows-of-sale.js';
+import { buyersTooMany, type HeldPorts, liveUnitsOf, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
 import type { SaleNotes } from './sale-report.js';
 
 export interface JudgeUnitsPorts extends HeldPorts {

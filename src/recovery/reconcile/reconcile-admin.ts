@@ -8,7 +8,7 @@ import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { compareSale, type CompareLimits } from './compare-sale.js';
 import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
 import { jobsOf } from './jobs-of.js';
-import { RunTally, type SaleResult } from './run-tally.js';
+import { RunTally, type SaleResult } from './sale-report.js';
 
 export interface ReconcileAdminPorts extends CompensatePorts {
   readonly runs: ReconcileRuns;

@@ -1,11 +1,11 @@
 import { decodeBatch, sealBatch, type Batch } from '../../core/batch.js';
 import { isLive } from '../../core/order.js';
 import type { RequestEntry } from '../../core/outcome.js';
-import { purchaseKey, type Purchase } from '../../core/purchase.js';
+import { type Purchase, purchaseKey } from '../../core/purchase.js';
 import { homeBucket, type Sale } from '../../core/sale.js';
 import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { RedriveChannel } from '../../core/ports/purchase-channel.js';
+import type { RedriveChannel } from '../../core/ports/channels.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { StoredBatch, ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';

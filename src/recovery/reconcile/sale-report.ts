@@ -1,4 +1,7 @@
-import type { FindingKind, SaleFinding } from '../../core/sale-finding.js';
+import type { OperationalError } from '../../core/errors.js';
+import type { CompensationJob } from '../../core/ports/compensation-repository.js';
+import type { RunOutcome } from '../../core/ports/reconcile-runs.js';
+import { type FindingKind, type SaleFinding, subjectOf } from '../../core/sale-finding.js';
 
 /** Units unless it says otherwise. */
 export interface LiveFigures {
@@ -63,4 +66,70 @@ export class SaleNotes {
     const outcome = findings.length > 0 ? 'findings' : more ? 'partly' : 'match';
     return { saleId, outcome, more, figures: { ...units, ...seen }, counts, findings };
   }
+}
+
+/**
+ * - `compared`: here is what was found, and the jobs that were made of it
+ * - `taken`: somebody else reconciles this sale right now
+ * - `not_found`: there is no such sale
+ * - `failed`: a part of the system failed, so nothing can be said; only in a run over all sales
+ */
+export type SaleResult =
+  | { readonly outcome: 'compared'; readonly report: SaleReport; readonly jobs: readonly CompensationJob[] }
+  | { readonly outcome: 'taken'; readonly saleId: string; readonly owner: string; readonly untilMs: number }
+  | { readonly outcome: 'not_found'; readonly saleId: string }
+  | { readonly outcome: 'failed'; readonly saleId: string; readonly error: OperationalError };
+
+/** Figures of a sale that make sense added up. */
+const SUMMED = ['requests', 'rows', 'young', 'waiting', 'parked', 'unseen', 'moving'] as const;
+
+/** Adds up the sales of one run. */
+export class RunTally {
+  readonly counts: Partial<Record<FindingKind, number>> = {};
+  readonly findings: SaleFinding[] = [];
+  /** Sales that were to be compared. */
+  wanted = 0;
+  salesCompared = 0;
+  salesTaken = 0;
+  salesFailed = 0;
+  failedInARow = 0;
+  #open = 0;
+  #partly = 0;
+  readonly #sums = { requests: 0, rows: 0, young: 0, waiting: 0, parked: 0, unseen: 0, moving: 0 };
+
+  add(result: SaleResult): void {
+    this.failedInARow = result.outcome === 'failed' ? this.failedInARow + 1 : 0;
+    if (result.outcome === 'failed') this.salesFailed++;
+    if (result.outcome === 'taken') this.salesTaken++;
+    if (result.outcome !== 'compared') return;
+    const { report, jobs } = result;
+    this.salesCompared++;
+    for (const name of SUMMED) this.#sums[name] += report.figures[name];
+    for (const [kind, count] of Object.entries(report.counts)) {
+      this.counts[kind as FindingKind] = (this.counts[kind as FindingKind] ?? 0) + count;
+    }
+    this.findings.push(...report.findings.slice(0, FINDINGS_MAX - this.findings.length));
+    if (report.more) this.#partly++;
+    if (!isMended(report, jobs)) this.#open++;
+  }
+
+  get outcome(): RunOutcome {
+    if (this.#open > 0) return 'findings';
+    if (this.salesCompared === 0) return 'none';
+    return this.#partly > 0 || this.salesCompared < this.wanted ? 'partly' : 'match';
+  }
+
+  get figures(): Record<string, number> {
+    const { salesCompared, salesTaken, salesFailed } = this;
+    return { salesCompared, salesTaken, salesFailed, ...this.#sums };
+  }
+}
+
+/** Whether nothing was found, or every single finding has a job that is compensated. */
+export function isMended({ counts, findings }: SaleReport, jobs: readonly CompensationJob[]): boolean {
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const mended = new Set(
+    jobs.filter(({ state }) => state === 'compensated').map(({ kind, subject }) => `${kind} ${subject}`),
+  );
+  return all === findings.length && findings.every((one) => mended.has(`${one.kind} ${subjectOf(one)}`));
 }

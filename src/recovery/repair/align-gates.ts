@@ -1,6 +1,6 @@
 import { repairNeedOf } from '../../core/repair-need.js';
 import type { Sale, SaleState } from '../../core/sale.js';
-import type { RepairStore } from '../../core/ports/repair-store.js';
+import type { RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
 import { bucketRefsOf } from './repair-sale.js';

@@ -7,11 +7,10 @@ import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
-import type { RepairRepository } from '../../core/ports/repair-repository.js';
-import type { RepairStore } from '../../core/ports/repair-store.js';
+import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { BucketRef, SaleStore } from '../../core/ports/stock-store.js';
-import { rowsOfSale } from '../reconcile/rows-of-sale.js';
+import { rowsOfSale } from '../reconcile/count-units.js';
 import { awaitQuiet, type QuietOptions } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';
 

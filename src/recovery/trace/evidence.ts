@@ -1,13 +1,11 @@
 import type { RequestEntry } from '../../core/outcome.js';
-import type { RequestRef } from '../../core/request.js';
+import type { RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import type { CompensationJob } from '../../core/ports/compensation-repository.js';
 import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
 import type { StoredSale } from '../../core/ports/stock-store.js';
-import type { OrderTrace } from '../../core/ports/trace-repository.js';
-import type { TracedMessage } from '../../core/ports/trace-broker.js';
-import type { TracedBatch } from '../../core/ports/trace-store.js';
+import type { OrderTrace, TracedBatch, TracedMessage } from '../../core/ports/trace-sources.js';
 
 /** What the ledger has of one purchase. */
 export interface StoreEvidence {

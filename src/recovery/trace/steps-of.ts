@@ -1,6 +1,6 @@
 import { decodeBatch } from '../../core/batch.js';
 import { formatRequestEntry } from '../../core/outcome.js';
-import type { TracedPromise } from '../../core/ports/trace-repository.js';
+import type { TracedPromise } from '../../core/ports/trace-sources.js';
 import type { StoreEvidence, PurchaseEvidence } from './evidence.js';
 
 export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;

@@ -1,15 +1,57 @@
 import { batchOfEntry } from '../../core/outcome.js';
-import { purchaseKey } from '../../core/purchase.js';
-import type { RequestRef } from '../../core/request.js';
+import type { AuditLog, StoredAuditEntry } from '../../core/ports/audit-log.js';
+import type { CompensationRepository } from '../../core/ports/compensation-repository.js';
+import type { DeadLetterRepository, DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { StockStore } from '../../core/ports/stock-store.js';
+import type { TraceBroker, TraceRepository, TraceSearch, TraceStore } from '../../core/ports/trace-sources.js';
+
+import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import { homeBucket } from '../../core/sale.js';
-import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
-import type { StoreEvidence, PurchaseEvidence } from './evidence.js';
-import { findPurchases } from './find-purchases.js';
-import { standingOf, type Standing, type StandingLimits } from './standing-of.js';
+import type { PurchaseEvidence, StoreEvidence } from './evidence.js';
+import { bucketsOf, findPurchases, salesOf } from './find-purchases.js';
+import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
 import { stepsOf, type TraceStep } from './steps-of.js';
-import type { TracePorts, TraceQuery } from './trace-ports.js';
-import { whyNotFound } from './why-not-found.js';
+
+export interface TracePorts {
+  readonly sales: Pick<SaleRepository, 'find' | 'list'>;
+  readonly stock: Pick<StockStore, 'findRequest' | 'readSale' | 'precheck'>;
+  readonly store: TraceStore;
+  readonly repository: TraceRepository;
+  readonly deadLetters: Pick<DeadLetterRepository, 'list' | 'find'>;
+  readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
+  readonly audit: AuditLog;
+  /** Null where the way to its admin port is not known. */
+  readonly broker: TraceBroker | null;
+}
+
+/** What is asked for: a request id, batch id or order id, and what narrows it. */
+export interface TraceQuery extends TraceSearch {
+  readonly id: string;
+}
+
+/** A refusal leaves no trace by itself; what can still be said is what its marker, or the sale as it is now, says. */
+export async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string> {
+  const { id, saleId, userId } = query;
+  const who = `${userId === undefined ? '' : ` of buyer ${userId}`}${saleId === undefined ? '' : ` in sale ${saleId}`}`;
+  const none = `Neither Redis nor MySQL knows ${id}${who}: it never came, or was refused, which leaves no trace.`;
+  const sales = await salesOf(query, ports);
+  if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
+  for (const sale of sales) {
+    for (const bucket of bucketsOf(sale)) {
+      const { marker } = await ports.store.readBatch({ saleId: sale.saleId, bucket }, id);
+      if (marker === 'aborted') return `Batch ${id} of sale ${sale.saleId} was rolled back: no unit was held for it.`;
+    }
+  }
+  const [sale] = sales;
+  if (saleId === undefined || userId === undefined || sale === undefined) {
+    return `${none} With --sale and --user it can be said what the buyer would hear now.`;
+  }
+  const ref = { saleId, bucket: homeBucket(userId, sale.buckets) };
+  const { answers } = await ports.stock.precheck(ref, [{ userId, requestId: id, quantity: 1 }]);
+  const word = answers[0]?.outcome;
+  return `${none} Asked now for one unit, ${word === undefined ? 'it would be let in' : `it would hear ${word}`}.`;
+}
 
 export interface PurchaseTrace {
   readonly request: RequestRef;

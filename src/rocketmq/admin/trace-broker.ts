@@ -1,5 +1,5 @@
 import { TOPICS } from '../../core/topics.js';
-import type { TraceBroker, TracedMessage } from '../../core/ports/trace-broker.js';
+import type { TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
 import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from './broker-state.js';
 import { findMessages } from './find-messages.js';
 

@@ -1,7 +1,7 @@
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Arena } from '../arena.js';
-import type { BucketStanding } from '../../../src/core/ports/repair-store.js';
+import type { BucketStanding } from '../../../src/core/ports/repair-stores.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { expectAtLeast } from './expect.js';

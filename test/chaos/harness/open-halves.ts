@@ -1,7 +1,7 @@
 import { newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
 import { silentChannelMetrics } from '../../../src/core/ports/channel-metrics.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
+import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
 import { withBrokerSetting } from './broker-settings.js';

@@ -1,5 +1,5 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import type { BreakerStore, LiveVote, Vote } from '../../../src/core/ports/breaker-store.js';
+import type { BreakerStore, LiveVote, Vote } from '../../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 
 /** The board in memory: votes end with the clock. */

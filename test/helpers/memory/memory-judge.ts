@@ -1,5 +1,5 @@
 import type { StoreAnswer } from '../../../src/core/outcome.js';
-import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
 
 export type Shut = 'loading' | 'paused' | 'closed' | 'not_open';

@@ -1,6 +1,6 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { NonceStore } from '../../../src/core/ports/nonce-store.js';
+import type { NonceStore } from '../../../src/core/ports/admission-stores.js';
 
 /** Nonces in memory; they end with the clock. */
 export class MemoryNonceStore implements NonceStore {

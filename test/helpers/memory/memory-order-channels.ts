@@ -1,7 +1,7 @@
 import { encodeOrderEvents } from '../../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
 import { TOPICS } from '../../../src/core/topics.js';
-import type { DeadlineChannel, OrderEventChannel } from '../../../src/core/ports/order-channels.js';
+import type { DeadlineChannel, OrderEventChannel } from '../../../src/core/ports/channels.js';
 import type { MemoryBroker } from './memory-broker.js';
 
 /** The producers of deadlines and events, on a broker in memory. */

@@ -1,6 +1,6 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { Handed, PurchaseTokenStore, Spent, TokenIssue } from '../../../src/core/ports/purchase-token-store.js';
+import type { Handed, PurchaseTokenStore, Spent, TokenIssue } from '../../../src/core/ports/admission-stores.js';
 
 /** Purchase tokens in memory. */
 export class MemoryPurchaseTokenStore implements PurchaseTokenStore {

@@ -1,5 +1,5 @@
 import type { RequestEntry } from '../../../src/core/outcome.js';
-import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type {
   AgedOrder,
@@ -17,7 +17,7 @@ import type {
   PendingAge,
   ReconcileStore,
 } from '../../../src/core/ports/reconcile-store.js';
-import type { BucketStanding, RepairStore } from '../../../src/core/ports/repair-store.js';
+import type { BucketStanding, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';

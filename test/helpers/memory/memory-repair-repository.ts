@@ -1,6 +1,6 @@
 import { decodeBatch, type Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
-import type { RepairRepository, Reshard } from '../../../src/core/ports/repair-repository.js';
+import type { RepairRepository, Reshard } from '../../../src/core/ports/repair-stores.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
 

@@ -1,6 +1,6 @@
 import type { Batch } from '../../../src/core/batch.js';
 import type { StoredRequest } from '../../../src/core/ports/reconcile-store.js';
-import type { BucketStanding, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-store.js';
+import type { BucketStanding, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { BucketRepair, Marker, MemoryBucket } from './memory-bucket.js';
 import type { MemoryServer } from './memory-server.js';

@@ -1,6 +1,6 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/core/order.js';
-import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../../../src/core/sale.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type { Clock } from '../../../src/core/ports/clock.js';

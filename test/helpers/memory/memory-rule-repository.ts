@@ -1,7 +1,13 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
-import type { RuleAnnouncement, RuleBroadcast } from '../../../src/core/ports/rule-broadcast.js';
-import type { RuleChange, RuleRepository, StoredRules, StoreOutcome } from '../../../src/core/ports/rule-repository.js';
+import type {
+  RuleAnnouncement,
+  RuleBroadcast,
+  RuleChange,
+  RuleRepository,
+  StoredRules,
+  StoreOutcome,
+} from '../../../src/core/ports/rules.js';
 
 interface Kept extends RuleChange {
   readonly json: string;

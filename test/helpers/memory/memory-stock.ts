@@ -1,5 +1,5 @@
 import type { Batch, BatchRef } from '../../../src/core/batch.js';
-import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type {
   AskedBucket,

@@ -5,12 +5,7 @@ import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.
 import { cancelOrder, type CancelAnswer } from '../../../src/orders/cancel.js';
 import { payOrder, type PayAnswer } from '../../../src/orders/pay.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
-import type {
-  CheckBack,
-  CheckBackAnswer,
-  HalfMessage,
-  PurchaseChannel,
-} from '../../../src/core/ports/purchase-channel.js';
+import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../../src/core/ports/channels.js';
 import type { FoundBy } from '../../../src/core/ports/notifications-metrics.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
@@ -21,7 +16,7 @@ import { placeAmongBuckets } from '../../../src/purchase/place-among-buckets.js'
 import { placeBatch } from '../../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
-import { UnitFetcher } from '../../../src/sales/stock/unit-fetcher.js';
+import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { Life } from '../engine/life.js';
 import { streamed, through } from '../engine/through.js';
 import { SALE_ID } from '../shape.js';

@@ -1,5 +1,5 @@
 import type { BatchRef } from '../../../src/core/batch.js';
-import type { CheckBackAnswer } from '../../../src/core/ports/purchase-channel.js';
+import type { CheckBackAnswer } from '../../../src/core/ports/channels.js';
 import type { Site } from '../site.js';
 import type { Api } from './api.js';
 

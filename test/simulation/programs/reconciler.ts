@@ -1,7 +1,7 @@
 import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import type { ReconcileRepository } from '../../../src/core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../../src/core/ports/reconcile-store.js';
-import type { RepairStore } from '../../../src/core/ports/repair-store.js';
+import type { RepairStore } from '../../../src/core/ports/repair-stores.js';
 import { ReconcileAdmin } from '../../../src/recovery/reconcile/reconcile-admin.js';
 import { compensateJob, reconcileJob } from '../../../src/recovery/reconcile/reconcile-jobs.js';
 import type { ReconcileMetrics } from '../../../src/core/ports/reconcile-metrics.js';

@@ -4,7 +4,7 @@ import type { RepairMetrics } from '../../../src/core/ports/repair-metrics.js';
 import { alignGates } from '../../../src/recovery/repair/align-gates.js';
 import type { RepairOptions } from '../../../src/recovery/repair/repair-sale.js';
 import { reshardSale } from '../../../src/recovery/repair/reshard-sale.js';
-import { repairClosedSales, repairSales, type RepairJobPorts } from '../../../src/recovery/repair/repair-jobs.js';
+import { repairClosedSales, type RepairJobPorts, repairSales } from '../../../src/recovery/repair/repair-jobs.js';
 import { MemoryReconcileRepository } from '../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairRepository } from '../../helpers/memory/memory-repair-repository.js';
 import type { Life } from '../engine/life.js';

@@ -1,4 +1,4 @@
-import type { NotificationsRows } from '../../../src/core/ports/notifications-rows.js';
+import type { NotificationsRows } from '../../../src/core/ports/purchase-notifications.js';
 import type { OrderStates } from '../../../src/core/ports/order-states.js';
 import type { Life } from '../engine/life.js';
 import { through } from '../engine/through.js';

@@ -3,7 +3,7 @@ import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { DiscardAnswer } from '../../../src/recovery/dead-letters/discard-dead-letter.js';
-import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-answer.js';
+import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
 import type { StoredDeadLetter } from '../../../src/core/ports/dead-letter-repository.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';

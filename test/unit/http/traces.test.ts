@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { TraceQuery } from '../../../src/recovery/trace/trace-ports.js';
-import type { TraceAnswer } from '../../../src/recovery/trace/trace-purchase.js';
+import type { TraceAnswer, TraceQuery } from '../../../src/recovery/trace/trace-purchase.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const FOUND: TraceAnswer = {

@@ -6,7 +6,7 @@ import { BOARD_TIMES, SharedBreakers } from '../../../src/admission/breaker/shar
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type { OrderTransitions } from '../../../src/core/ports/order-transitions.js';
-import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
+import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import type { SaleRepository } from '../../../src/core/ports/sale-repository.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { MemoryBreakerStore } from '../../helpers/memory/memory-breaker-store.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { PurchaseOutcome } from '../../../src/core/outcome.js';
-import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
+import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
 import type { PlacedBatch, Reply } from '../../../src/purchase/place-batch.js';
 import type { HomeBucket } from '../../../src/core/ports/stock-store.js';

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import { homeBucket, type Sale } from '../../../src/core/sale.js';
-import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
+import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { placeAmongBuckets } from '../../../src/purchase/place-among-buckets.js';
 import type { PlacedBatch } from '../../../src/purchase/place-batch.js';
-import { UnitFetcher } from '../../../src/sales/stock/unit-fetcher.js';
+import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryStore } from '../../helpers/memory/memory-store.js';

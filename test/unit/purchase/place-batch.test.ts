@@ -5,7 +5,7 @@ import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { PurchaseChannel } from '../../../src/core/ports/purchase-channel.js';
+import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { placeBatch, type PlaceBatchPorts, type PlacedBatch } from '../../../src/purchase/place-batch.js';
 import { behindBarrier } from '../../../src/redis/replica-barrier.js';

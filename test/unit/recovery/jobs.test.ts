@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import type { SaleState } from '../../../src/core/sale.js';
 import { keepRunning, type Job } from '../../../src/core/job.js';
-import { pendingBuckets } from '../../../src/recovery/pending-buckets.js';
-import { watchPending } from '../../../src/recovery/watch-pending.js';
+import { pendingBuckets, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { CheckBack, CheckBackAnswer } from '../../../src/core/ports/purchase-channel.js';
+import type { CheckBack, CheckBackAnswer } from '../../../src/core/ports/channels.js';
 import { createChecker, type CheckedMessage } from '../../../src/rocketmq/checker.js';
 
 const NO_ANSWER = 0;

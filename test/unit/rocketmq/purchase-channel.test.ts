@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { InternalErrorException, type MessageOptions, type SendReceipt } from 'rocketmq-client-nodejs';
 import sinon from 'sinon';
 import { sealBatch } from '../../../src/core/batch.js';
-import type { HalfMessage } from '../../../src/core/ports/purchase-channel.js';
+import type { HalfMessage } from '../../../src/core/ports/channels.js';
 import { FencedProducer } from '../../../src/rocketmq/fenced-clients.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
 import { recordingLog } from './recording-log.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { StoredSaleState, Sale } from '../../../src/core/sale.js';
 import { GetSale, type SaleView } from '../../../src/sales/get-sale.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
-import { UnitFetcher } from '../../../src/sales/stock/unit-fetcher.js';
+import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryStore } from '../../helpers/memory/memory-store.js';

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { HOT_SALES_MAX, HotSales } from '../../../src/sales/hot-sales.js';
-import { SpaceSaving } from '../../../src/sales/space-saving.js';
+import { HOT_SALES_MAX, HotSales, SpaceSaving } from '../../../src/sales/hot-sales.js';
 
 /** A plain model: everything that came, and when. */
 class Plain {

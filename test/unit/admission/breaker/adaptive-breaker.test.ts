@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { AdaptiveBreaker } from '../../../../src/admission/breaker/adaptive-breaker.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
-import type { BreakerState } from '../../../../src/core/ports/breaker-store.js';
+import type { BreakerState } from '../../../../src/core/ports/admission-stores.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { BreakerModel } from './breaker-model.js';
 import { rulesOf } from './rules-of.js';

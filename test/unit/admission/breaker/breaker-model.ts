@@ -1,5 +1,5 @@
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
-import type { BreakerState } from '../../../../src/core/ports/breaker-store.js';
+import type { BreakerState } from '../../../../src/core/ports/admission-stores.js';
 
 interface PastCall {
   readonly atMs: number;

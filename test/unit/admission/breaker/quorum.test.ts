@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { hasRecovered, isOpenForAll, votesNeeded } from '../../../../src/admission/breaker/quorum.js';
-import { BREAKER_STATES, type BreakerState, type LiveVote } from '../../../../src/core/ports/breaker-store.js';
+import { BREAKER_STATES, type BreakerState, type LiveVote } from '../../../../src/core/ports/admission-stores.js';
 
 const votesOf = (...states: readonly BreakerState[]): LiveVote[] =>
   states.map((redis, index) => ({

@@ -3,7 +3,7 @@ import { OperationalError } from '../../../../src/core/errors.js';
 import { limitsRules, type LimitsRules } from '../../../../src/admission/limits/limits-rules.js';
 import { Limits } from '../../../../src/admission/limits/limits.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
-import type { LimitCall } from '../../../../src/core/ports/limit-store.js';
+import type { LimitCall } from '../../../../src/core/ports/admission-stores.js';
 import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import type { Refused } from '../../../../src/admission/layer.js';

@@ -3,7 +3,7 @@ import { Bug, OperationalError } from '../../../../src/core/errors.js';
 import type { LimitSet } from '../../../../src/core/limits.js';
 import { StoreOrLocal, shareOf } from '../../../../src/admission/limits/store-or-local.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
-import type { LimitAnswers, LimitCall, LimitStore } from '../../../../src/core/ports/limit-store.js';
+import type { LimitAnswers, LimitCall, LimitStore } from '../../../../src/core/ports/admission-stores.js';
 import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { LimitSet, LimitVerdict } from '../../../../src/core/limits.js';
 import { TakeTogether, type CallerJudge } from '../../../../src/admission/limits/take-together.js';
-import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/core/ports/limit-store.js';
+import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/core/ports/admission-stores.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
 const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };

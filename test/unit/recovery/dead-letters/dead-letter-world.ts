@@ -8,7 +8,7 @@ import { DeadLetterAdmin } from '../../../../src/recovery/dead-letters/dead-lett
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import type { DeadLetter, StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
-import type { RedriveChannel } from '../../../../src/core/ports/purchase-channel.js';
+import type { RedriveChannel } from '../../../../src/core/ports/channels.js';
 import { memoryOrderChannels } from '../../../helpers/memory/memory-order-channels.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';

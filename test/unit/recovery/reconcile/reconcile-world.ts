@@ -3,7 +3,7 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import { ReconcileAdmin, type ReconcileOptions } from '../../../../src/recovery/reconcile/reconcile-admin.js';
-import type { SaleResult } from '../../../../src/recovery/reconcile/run-tally.js';
+import type { SaleResult } from '../../../../src/recovery/reconcile/sale-report.js';
 import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryReconcileRuns } from '../../../helpers/memory/memory-reconcile-runs.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
 import { checkSale, waitUntilAtRest } from '../../../invariants/check-sale.js';
 import { compareSale } from '../../../../src/recovery/reconcile/compare-sale.js';
-import { measureDrift } from '../../../../src/recovery/reconcile/measure-drift.js';
+import { measureDrift } from '../../../../src/recovery/reconcile/count-units.js';
 import { memoryAudit } from '../../../helpers/memory/memory-audit.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';

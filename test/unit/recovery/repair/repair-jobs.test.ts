@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
 import {
   repairClosedSales,
+  type RepairJobPorts,
   repairSales,
   watchShut,
-  type RepairJobPorts,
 } from '../../../../src/recovery/repair/repair-jobs.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { Sale } from '../../../../src/core/sale.js';
-import { repairAsked } from '../../../../src/recovery/repair/repair-asked.js';
+import { repairAsked } from '../../../../src/recovery/repair/repair-jobs.js';
 import type { RepairPorts, RepairStep } from '../../../../src/recovery/repair/repair-sale.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 

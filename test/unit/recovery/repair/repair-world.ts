@@ -1,7 +1,7 @@
 import type { Sale } from '../../../../src/core/sale.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import type { RepairMetrics, RepairResultWord } from '../../../../src/core/ports/repair-metrics.js';
-import type { RepairStore } from '../../../../src/core/ports/repair-store.js';
+import type { RepairStore } from '../../../../src/core/ports/repair-stores.js';
 import type { SaleStore } from '../../../../src/core/ports/stock-store.js';
 import { repairSale, type RepairPorts, type SaleRepair } from '../../../../src/recovery/repair/repair-sale.js';
 import { MemoryReconcileRepository } from '../../../helpers/memory/memory-reconcile.js';

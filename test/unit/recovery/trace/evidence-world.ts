@@ -2,7 +2,7 @@ import { sealBatch } from '../../../../src/core/batch.js';
 import type { Order, OrderState } from '../../../../src/core/order.js';
 import type { CompensationJob } from '../../../../src/core/ports/compensation-repository.js';
 import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letter-repository.js';
-import type { OrderTrace } from '../../../../src/core/ports/trace-repository.js';
+import type { OrderTrace } from '../../../../src/core/ports/trace-sources.js';
 import type { StoreEvidence, PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { purchasesOf, saleOf } from '../../../helpers/sales.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { lostIn } from '../../../../src/core/outcome.js';
-import type { TracedPromise } from '../../../../src/core/ports/trace-repository.js';
+import type { TracedPromise } from '../../../../src/core/ports/trace-sources.js';
 import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { standingOf } from '../../../../src/recovery/trace/standing-of.js';
 import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';

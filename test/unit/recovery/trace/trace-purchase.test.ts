@@ -1,10 +1,7 @@
 import { expect } from 'chai';
-import { purchaseKey } from '../../../../src/core/purchase.js';
-import type { RequestRef } from '../../../../src/core/request.js';
-import type { OrderTrace, TraceRepository } from '../../../../src/core/ports/trace-repository.js';
-import type { TraceStore, TracedBatch } from '../../../../src/core/ports/trace-store.js';
-import type { TraceQuery } from '../../../../src/recovery/trace/trace-ports.js';
-import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
+import { purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
+import type { OrderTrace, TracedBatch, TraceRepository, TraceStore } from '../../../../src/core/ports/trace-sources.js';
+import { TracePurchase, type TraceQuery, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
 import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';

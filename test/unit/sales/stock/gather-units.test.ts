@@ -2,9 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { TransferStore } from '../../../../src/core/ports/transfer-store.js';
-import { gatherUnits } from '../../../../src/sales/stock/gather-units.js';
+import { gatherUnits, UnitFetcher } from '../../../../src/sales/stock/gather-units.js';
 import { countUnitsLeft, finishAll, lookAtSale } from '../../../../src/sales/stock/look-at-sale.js';
-import { UnitFetcher } from '../../../../src/sales/stock/unit-fetcher.js';
 import { Death, TransferWorld } from './transfer-world.js';
 
 const ONE = { least: 1, all: 1 };

@@ -1,0 +1,175 @@
+import { isLive } from '../../core/order.js';
+import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { RepairStore } from '../../core/ports/repair-stores.js';
+import type { BucketRef } from '../../core/ports/stock-store.js';
+import { repairNeedOf } from '../../core/repair-need.js';
+import type { Sale } from '../../core/sale.js';
+import { type BucketTransfers, transfersSeen, unitsInTransit } from '../../core/unit-transfer.js';
+
+/** Retries, the re-drive and the broker are through with a sale by then; only a replay by hand writes later. */
+const LATE_ROWS_MS = 24 * 3_600_000;
+
+/** Units of live orders. */
+export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
+  rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
+
+/**
+ * Every row of a sale, in chunks. All later sales write into the same table, so for a closed one the walk ends a day
+ * after its window; it goes on only if the live orders found until then are not those that the sale counts.
+ * @throws OperationalError mysql
+ */
+export async function* rowsOfSale(
+  sale: Sale,
+  repository: Pick<ReconcileRepository, 'agedOrders'>,
+): AsyncGenerator<readonly AgedOrder[]> {
+  if (sale.state !== 'closed') return yield* repository.agedOrders(sale);
+  const endMs = sale.closesAtMs + LATE_ROWS_MS;
+  let liveUnits = 0;
+  for await (const rows of repository.agedOrders(sale, { toMs: endMs })) {
+    liveUnits += liveUnitsOf(rows);
+    yield rows;
+  }
+  if (liveUnits !== sale.sold) yield* repository.agedOrders(sale, { fromMs: endMs });
+}
+
+/** Markers of a closed sale whose rows have not moved for so long that nobody can ask for their batch any more. */
+export async function staleMarkers(
+  sale: Sale,
+  ref: BucketRef,
+  rows: readonly AgedOrder[],
+  { store }: { readonly store: Pick<ReconcileStore, 'settledMarkers'> },
+  { markerAgeMs }: { readonly markerAgeMs: number },
+): Promise<string[]> {
+  if (sale.state !== 'closed') return [];
+  const old = rows.filter(({ ageMs }) => ageMs >= markerAgeMs).map(({ batchId }) => batchId);
+  return store.settledMarkers(ref, [...new Set(old)]);
+}
+
+/**
+ * Whether what Redis says of a sale can be judged: nothing of it may be lost, and nobody is rebuilding it.
+ * @throws OperationalError redis
+ */
+export async function isWhole(
+  sale: Sale,
+  { store }: { readonly store: Pick<RepairStore, 'standing'> },
+): Promise<boolean> {
+  const { saleId, buckets } = sale;
+  const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
+  return repairNeedOf(sale, await store.standing(refs)) === null;
+}
+
+export interface SaleUnits {
+  readonly unitsLeft: number;
+  readonly unitsOfBuyers: number;
+  /** Stock less units left, in transit between two buckets and of buyers; 0 while all of them are somewhere. */
+  readonly difference: number;
+  readonly pending: number;
+  /** Whether something moved while it was read, or is on its way: then a difference says nothing. */
+  readonly moving: boolean;
+  /** Units left, bucket by bucket. */
+  readonly buckets: readonly number[];
+  /** Equal for two measures between which no unit moved from bucket to bucket. */
+  readonly transfersSeen: string;
+}
+
+export interface DriftPorts {
+  readonly store: Pick<ReconcileStore, 'units'>;
+  readonly repository: Pick<ReconcileRepository, 'undoneReleases'>;
+}
+
+/**
+ * Adds up where the units of a sale are. A difference is told only when a second measure says the same, the stock has
+ * not moved in between and nothing is on its way: no young batch in `pending`, no release to be done.
+ * @returns null when a bucket is not loaded
+ * @throws OperationalError
+ */
+export async function measureDrift(
+  sale: Sale,
+  ports: DriftPorts,
+  { safeAgeMs }: { readonly safeAgeMs: number },
+): Promise<SaleUnits | null> {
+  const first = await measure(sale, ports, safeAgeMs);
+  if (first === null || first.difference === 0) return first === null ? null : { ...first, moving: false };
+  if (first.moving || (await ports.repository.undoneReleases(sale.saleId)) > 0) return { ...first, moving: true };
+  const second = await measure(sale, ports, safeAgeMs);
+  if (second === null) return null;
+  const same =
+    second.difference === first.difference &&
+    second.transfersSeen === first.transfersSeen &&
+    second.buckets.every((unitsLeft, bucket) => unitsLeft === first.buckets[bucket]);
+  return { ...second, moving: second.moving || !same };
+}
+
+async function measure(sale: Sale, { store }: DriftPorts, safeAgeMs: number): Promise<SaleUnits | null> {
+  const { saleId, stock } = sale;
+  const sum = { unitsLeft: 0, unitsOfBuyers: 0, pending: 0, moving: false };
+  const buckets: number[] = [];
+  const transfers: BucketTransfers[] = [];
+  for (let bucket = 0; bucket < sale.buckets; bucket++) {
+    const units = await store.units({ saleId, bucket }, safeAgeMs);
+    if (units === null) return null;
+    sum.unitsLeft += units.unitsLeft;
+    sum.unitsOfBuyers += units.unitsOfBuyers;
+    sum.pending += units.pending;
+    sum.moving ||= units.moved || units.youngPending > 0;
+    buckets.push(units.unitsLeft);
+    transfers.push(units.transfers);
+  }
+  const difference = stock - sum.unitsLeft - unitsInTransit(transfers) - sum.unitsOfBuyers;
+  return { ...sum, difference, buckets, transfersSeen: transfersSeen(transfers) };
+}
+
+export interface HeldPorts extends DriftPorts {
+  readonly store: DriftPorts['store'] & Pick<ReconcileStore, 'requests'>;
+}
+
+/** Counted so often before a difference is believed. */
+const COUNTS = 2;
+
+/**
+ * Holds the units of the buyers against the requests that hold them (I4). Drift is worked out from the buyers: where the
+ * two differ, somebody has damaged one of them, and neither says what the stock should be.
+ * @returns units that the buyers have too many, 0 when they agree; null when units moved while they were counted
+ * @throws OperationalError
+ */
+export async function buyersTooMany(
+  sale: Sale,
+  ports: HeldPorts,
+  limits: { readonly safeAgeMs: number },
+  onPage: () => Promise<void> = () => Promise.resolve(),
+): Promise<number | null> {
+  let told: number | null = null;
+  for (let counted = 0; counted < COUNTS; counted++) {
+    const before = await measureDrift(sale, ports, limits);
+    const held = await countHeld(sale, ports, onPage);
+    const after = await measureDrift(sale, ports, limits);
+    if (before === null || after === null || !stoodStill(before, after)) return null;
+    const tooMany = after.unitsOfBuyers - held;
+    if (tooMany === 0) return 0;
+    if (told !== null && told !== tooMany) return null;
+    told = tooMany;
+  }
+  return told;
+}
+
+/** Whether no unit has moved between the two. */
+export function stoodStill(before: SaleUnits, after: SaleUnits): boolean {
+  return (
+    before.unitsOfBuyers === after.unitsOfBuyers &&
+    before.buckets.every((unitsLeft, bucket) => unitsLeft === after.buckets[bucket])
+  );
+}
+
+async function countHeld(sale: Sale, { store }: HeldPorts, onPage: () => Promise<void>): Promise<number> {
+  let held = 0;
+  for (let bucket = 0; bucket < sale.buckets; bucket++) {
+    const units = new Map<string, number>(); // a request may come twice
+    for await (const page of store.requests({ saleId: sale.saleId, bucket })) {
+      for (const [key, { state, quantity }] of page) units.set(key, state === 'released' ? 0 : quantity);
+      await onPage();
+    }
+    for (const quantity of units.values()) held += quantity;
+  }
+  return held;
+}
