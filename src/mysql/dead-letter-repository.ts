@@ -116,7 +116,7 @@ async function list(
 async function count(pool: MysqlPool, filter: DeadLetterFilter): Promise<number> {
   const { sql, values } = where(filter);
   const [row] = await pool.query<{ readonly deadLetters: string | number }>(
-    `SELECT COUNT(*) AS letters FROM dead_letters WHERE ${sql}`,
+    `SELECT COUNT(*) AS deadLetters FROM dead_letters WHERE ${sql}`,
     values,
   );
   return Number(row?.deadLetters ?? 0);
