@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { DURABILITIES, type Durability } from '../deploy/local/stack/servers/server-spec.js';
 
 /** In the order they run. `memory` is asked for with --memory. */
-export const SCENARIOS = [
+const SCENARIOS = [
   'win',
   'no-group-commit',
   'sold-out',

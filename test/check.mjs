@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 
 /** The longest begin. */
-const waiting = ['lint', 'test:unit', 'typecheck', 'format:check'];
+const waiting = ['lint', 'test:unit', 'typecheck', 'lint:unused', 'format:check'];
 const LANES = 2;
 let failed = 0;
 

@@ -4,7 +4,7 @@
  */
 
 /** Second part of the address: who comes from there. */
-export const NETWORKS = { honest: 1, flood: 66, forged: 67, replayed: 68, oversized: 69, slow: 70 } as const;
+const NETWORKS = { honest: 1, flood: 66, forged: 67, replayed: 68, oversized: 69, slow: 70 } as const;
 export type NetworkName = keyof typeof NETWORKS;
 
 /** .0 and .255 look like no host. */

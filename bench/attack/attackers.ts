@@ -3,7 +3,7 @@ export const ATTACKS = ['flood', 'forged', 'replayed', 'oversized'] as const;
 export type Attack = (typeof ATTACKS)[number];
 
 /** Of all requests, honest ones included. */
-export const HONEST_SHARE = 0.2;
+const HONEST_SHARE = 0.2;
 
 /** Parts of the attack. A flood of accounts that may buy is the worst of them: each one let through takes a unit. */
 const PARTS: Readonly<Record<Attack, number>> = { flood: 0.5, forged: 0.3, replayed: 0.15, oversized: 0.05 };

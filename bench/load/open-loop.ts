@@ -22,7 +22,7 @@ export interface OpenLoopResult extends LoadResult {
 }
 
 /** Answers by status class, for the summary. */
-export const OPEN_LOOP_NAME = 'open-loop client (node:net, HTTP/1.1 keep-alive)';
+const OPEN_LOOP_NAME = 'open-loop client (node:net, HTTP/1.1 keep-alive)';
 
 export const runOpenLoop = (plan: OpenLoopPlan, signal: AbortSignal): Promise<OpenLoopResult> =>
   runChild<OpenLoopPlan, OpenLoopResult>(new URL('./open-loop-child.ts', import.meta.url), plan, signal);

@@ -18,7 +18,7 @@ export interface Context {
 }
 
 /** Seconds of load of each scenario, unless --seconds says otherwise. `limits`, `layers` and `paired` take so long for each part. */
-export const DEFAULT_SECONDS: Record<ScenarioName, number> = {
+const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   win: 15,
   'no-group-commit': 10,
   'sold-out': 10,

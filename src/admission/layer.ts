@@ -2,7 +2,7 @@ import type { Mode } from './mode.js';
 import type { Caller } from './caller.js';
 
 /** Names of the layers, as rules and metrics say them. */
-export const LAYERS = ['lists', 'limits', 'breaker', 'degrade', 'sign', 'queue'] as const;
+const LAYERS = ['lists', 'limits', 'breaker', 'degrade', 'sign', 'queue'] as const;
 export type LayerName = (typeof LAYERS)[number];
 
 /** Why a layer refuses: the `code` of the answer. */

@@ -5,7 +5,7 @@ import { isQuantity, type Purchase, purchaseKey } from './purchase.js';
 import { homesEver } from './sale.js';
 
 /** Version of the message body. A worker that meets another one parks the message instead of guessing. */
-export const BATCH_VERSION = 1;
+const BATCH_VERSION = 1;
 
 /** The hard ceiling of a batch; `batch.sizeMax` is chosen below it. Lua unpacks one argument per purchase. */
 export const BATCH_SIZE_CEILING = 1000;

@@ -9,7 +9,7 @@ export interface Network {
 }
 
 /** Bits of an address by family. */
-export const ADDRESS_BITS = { 4: 32, 6: 128 } as const;
+const ADDRESS_BITS = { 4: 32, 6: 128 } as const;
 
 const IPV4 = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;

@@ -1,5 +1,5 @@
 /** In the order in which a tie is decided. */
-export const LIMIT_NAMES = ['ip', 'user', 'global'] as const;
+const LIMIT_NAMES = ['ip', 'user', 'global'] as const;
 export type LimitName = (typeof LIMIT_NAMES)[number];
 
 /** A token bucket: tokens come back at an even rate, and so many can be saved up. */

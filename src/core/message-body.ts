@@ -1,5 +1,5 @@
 /** Why nobody can read a message body. */
-export type UndecodableReason = 'undecodable' | 'unknown_version';
+type UndecodableReason = 'undecodable' | 'unknown_version';
 
 /** Characters of a version that is a text; ours are numbers. */
 const VERSION_SHOWN_MAX = 20;

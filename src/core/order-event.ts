@@ -3,7 +3,7 @@ import { isCount, openBody, undecodable as bad, type Undecodable } from './messa
 import { areOrderIds } from './payment-deadline.js';
 
 /** Version of the message body. */
-export const ORDER_EVENT_VERSION = 1;
+const ORDER_EVENT_VERSION = 1;
 
 /** Events in one message. */
 export const EVENTS_PER_MESSAGE_MAX = 64;

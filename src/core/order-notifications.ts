@@ -3,7 +3,7 @@ import { openBody, undecodable as bad, type Undecodable } from './message-body.j
 import { ORDER_STATES, type FailureReason, type Order, type OrderState } from './order.js';
 
 /** Version of the message body. */
-export const ORDER_NOTIFICATIONS_VERSION = 1;
+const ORDER_NOTIFICATIONS_VERSION = 1;
 
 /** How an order stands, for the buyer who waits for it. */
 export type OrderNotifications = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;

@@ -2,7 +2,7 @@ import { isId, isOrderId, isSaleId } from './ids.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 
 /** Version of the message body. */
-export const PAYMENT_DEADLINE_VERSION = 1;
+const PAYMENT_DEADLINE_VERSION = 1;
 
 /** Orders in one message: many more than a batch has, and 20 digits each stay far below what the broker takes. */
 export const ORDERS_PER_MESSAGE_MAX = 10_000;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /** No request of this API needs more; a purchase needs 14 bytes. */
-export const BODY_BYTES_MAX = 4096;
+const BODY_BYTES_MAX = 4096;
 
 /** Whether a body is announced that is too large, or whose length nobody says (chunked). */
 export function hasLongBody(req: IncomingMessage): boolean {

@@ -3,7 +3,7 @@ import { isOrderId, isPaymentId } from '../core/ids.js';
 import type { Payment } from '../core/ports/order-transitions.js';
 
 /** The one event that moves an order. Others are taken and left: a provider sends what it likes. */
-export const PAYMENT_SUCCEEDED = 'payment.succeeded';
+const PAYMENT_SUCCEEDED = 'payment.succeeded';
 
 /**
  * What a provider tells. `unreadable`: it may speak of money, but nobody can book it; `detail` is a sentence, `claims`

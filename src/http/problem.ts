@@ -34,7 +34,7 @@ export const HTTP_CODES = [
   'degraded',
   'rules_unfit',
 ] as const;
-export type HttpCode = (typeof HTTP_CODES)[number];
+type HttpCode = (typeof HTTP_CODES)[number];
 
 /** Every word that may stand in the `code` of an answer that is not a success. */
 export type ProblemCode = Refusal | 'outcome_unknown' | HttpCode;

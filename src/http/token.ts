@@ -1,7 +1,7 @@
 import { createSigner } from 'fast-jwt';
 
 /** An HMAC key shorter than its hash can be searched offline (RFC 7518, 3.2). */
-export const SECRET_BYTES_MIN = 32;
+const SECRET_BYTES_MIN = 32;
 
 export interface TokenClaims {
   readonly userId: string;

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /** Of the header `Payment-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA-256 over "<t>.<body>">`. */
-export type SignatureVerdict = 'good' | 'invalid' | 'stale';
+type SignatureVerdict = 'good' | 'invalid' | 'stale';
 
 export interface WebhookVerifier {
   /** Looks at the signature first: only who knows the secret hears that a message is stale. */

@@ -23,7 +23,7 @@ export interface MysqlOptions {
 
 export type SqlValue = string | number | boolean | null | Date | readonly string[] | readonly number[];
 
-export interface Written {
+interface Written {
   /** Rows that were changed; a row found but left as it was does not count. */
   readonly affectedRows: number;
   /** The AUTO_INCREMENT id given, in decimal. */

@@ -17,7 +17,7 @@ export interface Known {
 }
 
 /** A row to be inserted; its order id is minted for each attempt. */
-export interface DraftRow {
+interface DraftRow {
   readonly batch: Batch;
   readonly purchase: Purchase;
   readonly failure: FailureReason | null;

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 
 /** Keys of a charge that start so are answered so, for demonstrations and tests; every other key succeeds. */
-export const SIMULATED_DECLINE = 'decline';
-export const SIMULATED_LOST_ANSWER = 'unknown';
+const SIMULATED_DECLINE = 'decline';
+const SIMULATED_LOST_ANSWER = 'unknown';
 
 /** What every payment id of the simulator starts with. A refund of `simulated-decline…` is refused, and so on. */
 const SIMULATED = 'simulated-';

@@ -1,5 +1,5 @@
 /** Who signs in where; empty when nobody has to. */
-export interface RedisLogin {
+interface RedisLogin {
   readonly username?: string;
   readonly password?: string;
 }

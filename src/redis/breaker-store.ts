@@ -34,7 +34,7 @@ function liveVotes(reply: readonly string[]): LiveVote[] {
 }
 
 /** What cannot be read speaks of no trouble. */
-export function readVote(text: string): Vote {
+function readVote(text: string): Vote {
   const said = parsed(text);
   const stateOf = (dependency: Dependency): BreakerState =>
     BREAKER_STATES.find((state) => state === said?.[dependency]) ?? 'closed';

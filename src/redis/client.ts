@@ -39,7 +39,7 @@ export function createClient(options: RedisOptions): RedisClient {
 }
 
 /** The same, for what is no cluster. */
-export function createServerClient(
+function createServerClient(
   address: Exclude<RedisAddress, { kind: 'cluster' }>,
   options: RedisOptions,
   more: DriverOptions = {},
@@ -95,7 +95,7 @@ export function createListener(options: RedisOptions): Redis {
 }
 
 /** What holds for each single connection. */
-export function connectionOptions({ replyTimeoutMs, connectTimeoutMs }: Omit<RedisOptions, 'url'>) {
+function connectionOptions({ replyTimeoutMs, connectTimeoutMs }: Omit<RedisOptions, 'url'>) {
   return {
     lazyConnect: true,
     autoResendUnfulfilledCommands: false,

@@ -87,7 +87,7 @@ async function welcome(server: Redis, load: (server: Redis) => Promise<void>): P
 }
 
 /** Turns what the driver threw into our error, once. */
-export function redisFault(what: string, cause: unknown): OperationalError {
+function redisFault(what: string, cause: unknown): OperationalError {
   return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: true, cause });
 }
 

@@ -20,7 +20,7 @@ import { asList, readAnswers } from './replies.js';
 import { readStanding } from './standing.js';
 
 /** An `aborted` marker must outlive every check-back and every delayed deduct of its batch; then it may go. */
-export const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
+const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
 
 /** Fields per step when the accepted keys of a sale are read; short enough not to hold Redis up. */
 const SCAN_COUNT = 1000;

@@ -4,7 +4,7 @@ import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 
 /** The client refuses a request time-out below this. */
-export const REQUEST_TIMEOUT_MS_MIN = 1000;
+const REQUEST_TIMEOUT_MS_MIN = 1000;
 /** Long enough for a broker that pauses for garbage, short enough for a buyer who waits. */
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 

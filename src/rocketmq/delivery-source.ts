@@ -14,9 +14,9 @@ import { FencedConsumer } from './fenced-clients.js';
 import { adviceFor, startClient, stopClient, within } from './start-client.js';
 
 /** The broker hands out at most so many at once. */
-export const RECEIVE_MAX = 32;
+const RECEIVE_MAX = 32;
 /** The broker refuses less. */
-export const INVISIBLE_MS_MIN = 10_000;
+const INVISIBLE_MS_MIN = 10_000;
 /** A proxy as it comes holds an empty receive between 5 and 20 s whatever we ask; its settings can say less. */
 const AWAIT_MS_DEFAULT = 5_000;
 /** After a long stall the proxy may have forgotten the client, which does not notice. */

@@ -17,7 +17,7 @@ import { ownDatabase } from '../helpers/own-database.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
 
-export interface ToldPayment {
+interface ToldPayment {
   readonly paymentId: string;
   readonly orderId: string;
   readonly amountCents: number;

@@ -1,8 +1,6 @@
 import { openHands, type StackHands } from '../chaos/harness/stack-hands.js';
 import { stackEnv } from './stack-env.js';
 
-export { markersOf, type Markers } from '../chaos/harness/stack-hands.js';
-
 /** The servers of this test run, with the hands a test needs in them. */
 export type TestStack = StackHands;
 

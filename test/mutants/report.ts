@@ -11,7 +11,7 @@ export function saidShown({ mutant, said }: MutantResult): string {
   return `${from > 0 ? '… ' : ''}${part}${from + SAID_SHOWN < said.length ? ' …' : ''}`;
 }
 
-export const invariantsOf = ({ mutant }: MutantResult): string => mutant.invariants.join(' ') || '–';
+const invariantsOf = ({ mutant }: MutantResult): string => mutant.invariants.join(' ') || '–';
 
 /** `15 of 15 planted bugs were caught`, and those that were not. */
 export function totalLine(results: readonly MutantResult[]): string {

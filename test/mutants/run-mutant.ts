@@ -20,7 +20,7 @@ export interface Site {
  * - `missed`: every row stayed green
  * - `unproven`: a row is red for another reason, or could not run here
  */
-export type Verdict = 'caught' | 'missed' | 'unproven';
+type Verdict = 'caught' | 'missed' | 'unproven';
 
 export interface MutantResult {
   readonly mutant: Mutant;
@@ -36,7 +36,7 @@ export interface MutantResult {
 }
 
 /** @throws Error when there is no such row */
-export function rowNamed(name: string): Row {
+function rowNamed(name: string): Row {
   const row = ROWS.find((one) => nameOf(one) === name);
   if (row === undefined) throw new Error(`no row is called ${name}`);
   return row;

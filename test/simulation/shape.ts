@@ -59,7 +59,7 @@ export interface Shape {
  * - `tail`: without its last writes, as after a power cut or a fail-over
  * - `empty`: without anything
  */
-export const RESTART_KINDS = ['whole', 'tail', 'empty'] as const;
+const RESTART_KINDS = ['whole', 'tail', 'empty'] as const;
 export type RestartKind = (typeof RESTART_KINDS)[number];
 
 /** Calls after which Redis may die at once: the gaps in which it is told something, and those of a repair. */

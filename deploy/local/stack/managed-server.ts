@@ -24,7 +24,7 @@ const PORTS_WAIT_MS = 2_000;
  * `running`: answers as it should. `starting`: alive, not ready, within its start time. `unhealthy`: alive, but does
  * not answer. `stopped`: no process of ours.
  */
-export type ServerState = 'running' | 'starting' | 'unhealthy' | 'stopped';
+type ServerState = 'running' | 'starting' | 'unhealthy' | 'stopped';
 
 export interface ServerStatus {
   readonly name: ServerName;

@@ -13,7 +13,7 @@ export interface PortHolder {
 const COMMAND_LENGTH_MAX = 80;
 
 /** Finds who has a socket open. Sees only processes of this user, unless run as root. */
-export function findHolder(inode: string): PortHolder | null {
+function findHolder(inode: string): PortHolder | null {
   const wanted = `socket:[${inode}]`;
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry) || !hasOpen(`/proc/${entry}/fd`, wanted)) continue;
@@ -39,7 +39,7 @@ function linkOf(path: string): string | null {
 }
 
 /** The command line of a process, for people to recognise it. */
-export function commandOf(pid: number): string {
+function commandOf(pid: number): string {
   try {
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
     return command.length > COMMAND_LENGTH_MAX ? `${command.slice(0, COMMAND_LENGTH_MAX)}…` : command;

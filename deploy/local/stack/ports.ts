@@ -29,7 +29,7 @@ export const DEFAULT_PORTS: StackPorts = Object.freeze({
   mariadb: 13306,
 });
 
-export const PORT_NAMES = Object.keys(DEFAULT_PORTS) as PortName[];
+const PORT_NAMES = Object.keys(DEFAULT_PORTS) as PortName[];
 
 const PORT_LABELS: Record<PortName, string> = {
   namesrv: 'RocketMQ name server',

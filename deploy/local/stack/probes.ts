@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { createConnection } from 'mysql2/promise';
 
 /** A server on this machine answers in milliseconds; one that is stopped or hangs never does. */
-export const PROBE_TIMEOUT_MS = 2_000;
+const PROBE_TIMEOUT_MS = 2_000;
 
 /** A probe resolves null when the server answers as it should, else with the reason why not. It never throws. */
 export type ProbeResult = string | null;

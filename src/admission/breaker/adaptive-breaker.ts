@@ -21,7 +21,7 @@ export interface BreakerParts {
 /** What `begin` answers while the layer is off. */
 export const UNWATCHED = 0;
 /** The score is computed at most this often. */
-export const SCORE_EVERY_MS = 100;
+const SCORE_EVERY_MS = 100;
 
 /**
  * The breaker of one dependency in one process. It refuses at the entry, before anything has begun; calls that are

@@ -4,9 +4,9 @@ import { isId } from '../../core/ids.js';
 import { mode } from '../mode.js';
 
 /** Addresses and users are found by hash, whatever their number; this bounds the size of the rules. */
-export const LISTED_MAX = 10_000;
+const LISTED_MAX = 10_000;
 /** Every part of a user agent is looked for in every request, one after the other. */
-export const AGENTS_MAX = 100;
+const AGENTS_MAX = 100;
 const AGENT_LENGTH_MAX = 200;
 
 const network = z

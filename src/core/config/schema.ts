@@ -15,7 +15,7 @@ export const SCHEMA = {
   ...{ keeper, overdue, repair, reconcile, metrics, failPoint, log },
 } as const;
 
-export type Schema = typeof SCHEMA;
+type Schema = typeof SCHEMA;
 export type SectionName = keyof Schema;
 type ValueOf<K> = K extends Key<infer T> ? T : never;
 export type Section<S extends SectionName> = { readonly [K in keyof Schema[S]]: ValueOf<Schema[S][K]> };

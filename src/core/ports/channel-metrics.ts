@@ -1,7 +1,7 @@
 import type { CheckBackAnswer } from './channels.js';
 
 /** What became of one try to store a half message. */
-export type HalfSendOutcome = 'stored' | 'unavailable' | 'outcome_unknown';
+type HalfSendOutcome = 'stored' | 'unavailable' | 'outcome_unknown';
 
 /** What the purchase channel counts. Each call is one increment and must not throw. */
 export interface ChannelMetrics {

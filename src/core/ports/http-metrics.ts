@@ -1,5 +1,5 @@
 /** The parts of the API that are counted apart. No ids: their number would have no end. */
-export const HTTP_ROUTES = [
+const HTTP_ROUTES = [
   'purchase',
   'purchase_status',
   'purchase_events',
@@ -27,7 +27,7 @@ export interface HttpMetrics {
 }
 
 /** For tests and tools that count nothing. */
-export const noHttpMetrics: HttpMetrics = {
+const noHttpMetrics: HttpMetrics = {
   answered: () => () => undefined,
   connectionDropped: () => undefined,
 };

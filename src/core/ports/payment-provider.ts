@@ -5,7 +5,7 @@ import type { Payment } from './order-transitions.js';
  * - `declined`: it is not and will not come of this key
  * - `unknown`: no answer in time; the money may be there or not, so charge again with the same key
  */
-export type ChargeOutcome =
+type ChargeOutcome =
   | { readonly outcome: 'succeeded'; readonly payment: Payment }
   | { readonly outcome: 'declined' }
   | { readonly outcome: 'unknown' };

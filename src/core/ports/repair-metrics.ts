@@ -10,7 +10,7 @@ export interface RepairMetrics {
 }
 
 /** For tests, and for a command that publishes no metrics. */
-export const silentRepairMetrics: RepairMetrics = {
+const silentRepairMetrics: RepairMetrics = {
   repairTried: () => undefined,
   salesShut: () => undefined,
 };

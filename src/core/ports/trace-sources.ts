@@ -4,14 +4,14 @@ import type { RequestRef } from '../purchase.js';
 import type { OutboxKind } from './outbox.js';
 import type { BucketRef } from './stock-store.js';
 
-export interface TracedPayment {
+interface TracedPayment {
   readonly paymentId: string;
   readonly amountCents: number;
   readonly atMs: number;
 }
 
 /** Money that is owed back, or was paid back. */
-export interface TracedRefund extends TracedPayment {
+interface TracedRefund extends TracedPayment {
   readonly reason: string;
   readonly state: 'due' | 'refunded';
   readonly updatedAtMs: number;

@@ -9,8 +9,8 @@ import {
 import type { FieldError } from '../problem.js';
 import { fieldErrors, queryLimit, queryTime } from './query-fields.js';
 
-export const DEAD_LETTERS_LISTED_DEFAULT = 50;
-export const DEAD_LETTERS_LISTED_MAX = 200;
+const DEAD_LETTERS_LISTED_DEFAULT = 50;
+const DEAD_LETTERS_LISTED_MAX = 200;
 
 /** Numbers of letters: BIGINT in MySQL, a decimal string outside of it. */
 const DEAD_LETTER_ID = /^[1-9][0-9]{0,17}$/;

@@ -4,8 +4,8 @@ import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
 import { JOB_STATES } from '../../core/ports/compensation-repository.js';
 import type { FieldError } from '../problem.js';
 
-export const ROWS_LISTED_DEFAULT = 50;
-export const ROWS_LISTED_MAX = 200;
+const ROWS_LISTED_DEFAULT = 50;
+const ROWS_LISTED_MAX = 200;
 
 /** Numbers of jobs: BIGINT in MySQL, a decimal string outside of it. */
 const JOB_ID = /^[1-9][0-9]{0,17}$/;

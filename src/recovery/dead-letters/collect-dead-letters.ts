@@ -13,7 +13,7 @@ import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { type Group, GROUPS } from '../../core/topics.js';
 
 /** What a body says of itself. `batch`: only where the body is one. */
-export interface ReadBody {
+interface ReadBody {
   readonly outcome: 'decoded';
   readonly batch: Batch | null;
   readonly saleId: string | null;

@@ -21,7 +21,7 @@ const LOOK_FIRST_MS = 25;
 const LOOK_MAX_MS = 500;
 
 /** Looks again and again until it is done, the wait is over or the signal aborts. @returns what the last look saw */
-export async function followUntil<T>(
+async function followUntil<T>(
   look: () => Promise<T>,
   isDone: (seen: T) => boolean,
   clock: Clock,
@@ -64,7 +64,7 @@ export type ReplayAnswer =
   | { readonly outcome: 'not_found' };
 
 /** The letter has come to its end: says so in the book. */
-export async function closeReplayed(
+async function closeReplayed(
   deadLetterId: string,
   outcome: 'replayed' | 'already_recorded',
   note: string,
@@ -77,7 +77,7 @@ export async function closeReplayed(
   return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
 }
 
-export interface ReplayMessagePorts {
+interface ReplayMessagePorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
@@ -92,7 +92,7 @@ export interface ReplayMessagePorts {
  * point.
  * @throws OperationalError; the letter is still `parked` and may be replayed again
  */
-export function replayMessage(
+function replayMessage(
   topic: typeof TOPICS.paymentDeadline | typeof TOPICS.orderEvent,
   deadLetter: StoredDeadLetter,
   ports: ReplayMessagePorts,

@@ -32,7 +32,7 @@ export interface LiveFigures {
  * - `findings`: something was found
  * - `partly`: nothing was found in what this run had time for
  */
-export type SaleOutcome = 'match' | 'findings' | 'partly';
+type SaleOutcome = 'match' | 'findings' | 'partly';
 
 export interface SaleReport {
   readonly saleId: string;
@@ -47,7 +47,7 @@ export interface SaleReport {
 }
 
 /** Findings that are kept; the next run takes those that are left. */
-export const FINDINGS_MAX = 1000;
+const FINDINGS_MAX = 1000;
 
 /** What one comparison has seen and found so far. */
 export class SaleNotes {
@@ -126,7 +126,7 @@ export class RunTally {
 }
 
 /** Whether nothing was found, or every single finding has a job that is compensated. */
-export function isMended({ counts, findings }: SaleReport, jobs: readonly CompensationJob[]): boolean {
+function isMended({ counts, findings }: SaleReport, jobs: readonly CompensationJob[]): boolean {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   const mended = new Set(
     jobs.filter(({ state }) => state === 'compensated').map(({ kind, subject }) => `${kind} ${subject}`),

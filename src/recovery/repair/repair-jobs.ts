@@ -14,12 +14,12 @@ import {
   type SaleRepair,
 } from './repair-sale.js';
 
-export interface NeedPorts {
+interface NeedPorts {
   readonly store: Pick<RepairStore, 'standing'>;
   readonly sales: Pick<SaleRepository, 'list' | 'find'>;
 }
 
-export interface SaleInNeed {
+interface SaleInNeed {
   readonly sale: Sale;
   readonly need: RepairNeed;
   /** Of each bucket, as it was seen. */
@@ -35,7 +35,7 @@ const FORGOTTEN_AFTER_MS = 8 * 24 * 3_600_000;
  * Sales that buyers can come to.
  * @throws OperationalError
  */
-export async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
+async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
   return inNeed(await ports.sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX }), ports);
 }
 
@@ -43,7 +43,7 @@ export async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
  * Closed sales, those first that ended last. Of one that ended long ago Redis need know nothing.
  * @throws OperationalError
  */
-export async function closedInNeed(ports: NeedPorts, nowMs: number): Promise<SaleInNeed[]> {
+async function closedInNeed(ports: NeedPorts, nowMs: number): Promise<SaleInNeed[]> {
   const closed = await ports.sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
   const found = await inNeed(closed, ports);
   const isForgotten = ({ sale, need }: SaleInNeed): boolean =>
@@ -52,7 +52,7 @@ export async function closedInNeed(ports: NeedPorts, nowMs: number): Promise<Sal
 }
 
 /** @throws OperationalError */
-export async function isInNeed(saleId: string, ports: NeedPorts): Promise<boolean> {
+async function isInNeed(saleId: string, ports: NeedPorts): Promise<boolean> {
   const sale = await ports.sales.find(saleId);
   return sale !== null && (await inNeed([sale], ports)).length > 0;
 }

@@ -4,7 +4,7 @@ import type { TracedPromise } from '../../core/ports/trace-sources.js';
 import type { StoreEvidence, PurchaseEvidence } from './evidence.js';
 
 export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
-export type TraceSource = (typeof TRACE_SOURCES)[number];
+type TraceSource = (typeof TRACE_SOURCES)[number];
 
 /** One line of a trace. */
 export interface TraceStep {

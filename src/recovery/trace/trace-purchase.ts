@@ -31,7 +31,7 @@ export interface TraceQuery extends TraceSearch {
 }
 
 /** A refusal leaves no trace by itself; what can still be said is what its marker, or the sale as it is now, says. */
-export async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string> {
+async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string> {
   const { id, saleId, userId } = query;
   const who = `${userId === undefined ? '' : ` of buyer ${userId}`}${saleId === undefined ? '' : ` in sale ${saleId}`}`;
   const none = `Neither Redis nor MySQL knows ${id}${who}: it never came, or was refused, which leaves no trace.`;

@@ -95,7 +95,7 @@ export class OpLog implements ClientHistory {
 /** One write per line would be what a load of thousands of buyers does most. */
 const LINES_AT_ONCE = 200;
 
-export function heardIn(answer: Answer | null): Heard {
+function heardIn(answer: Answer | null): Heard {
   if (answer === null || answer.status === 500) return 'unknown';
   if (answer.status < 300) return 'ok';
   return answer.json.code === 'outcome_unknown' ? 'unknown' : 'fail';

@@ -47,26 +47,26 @@ const MIB = 1024 * 1024;
 /** A program is judged if it lived so long: a shorter life shows its start and little else. */
 export const LIFE_MIN_MS = 180_000;
 /** Code is compiled, pools and caches fill: the first minute of a life is not compared. */
-export const WARM_UP_MS = 60_000;
+const WARM_UP_MS = 60_000;
 /** Fewer samples have no thirds worth comparing. */
 const SAMPLES_MIN = 9;
 /**
  * What is in use after a collection moves by 3 MiB. At fifty purchases a second 8 MiB in ten minutes are a leak of 300
  * bytes per purchase.
  */
-export const HEAP_LIMIT: Limit = { ratio: 1.1, slack: 8 * MIB };
+const HEAP_LIMIT: Limit = { ratio: 1.1, slack: 8 * MIB };
 /** Pages that the allocator keeps, and buffers outside the heap. */
 export const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
 /** Pools that shrink move it by some; one handle lost per fault or per minute is beyond it. */
-export const HANDLE_LIMIT: Limit = { ratio: 1.25, slack: 16 };
+const HANDLE_LIMIT: Limit = { ratio: 1.25, slack: 16 };
 /** A program that starts again has other connections than the one that was killed, and pools that fill later. */
-export const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
+const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
 /**
  * Redis keeps of a purchase its entry, its buyer and, for a batch of one, its marker: some 400 bytes in all, and one
  * key. Room for batches that were refused, whose markers last a day.
  */
-export const REDIS_BYTES_PER_ORDER_MAX = 1024;
-export const REDIS_KEYS_PER_ORDER_MAX = 1.5;
+const REDIS_BYTES_PER_ORDER_MAX = 1024;
+const REDIS_KEYS_PER_ORDER_MAX = 1.5;
 /** Not of orders: buffers of connections, and tables that double. Sale cards, and markers of what was refused. */
 const REDIS_BYTES_SLACK = 4 * MIB;
 const REDIS_KEYS_SLACK = 200;

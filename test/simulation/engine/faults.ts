@@ -15,7 +15,7 @@ export const CALL_FAULTS = [
   ...(['delayed', 'failed', 'reply_lost', 'late', 'away'] as const),
   ...(['crashed_before', 'crashed_after', 'stalled'] as const),
 ] as const;
-export type CallFault = (typeof CALL_FAULTS)[number];
+type CallFault = (typeof CALL_FAULTS)[number];
 
 /** What can befall a message on its way, or a transaction among others. */
 export const OTHER_FAULTS = [

@@ -1,3 +1,4 @@
+import { COLLECT_GARBAGE } from '../../chaos/harness/preload.js';
 import { expect } from 'chai';
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -247,7 +248,7 @@ describe('soak: a look at a program', () => {
   });
 
   it('hears of a heap without its garbage', () => {
-    const preload = new URL('../../chaos/soak/collect-garbage.ts', import.meta.url).href;
+    const preload = COLLECT_GARBAGE;
     const heapBytesAfter = (imports: readonly string[]): number => {
       const program = `
         let garbage = [];

@@ -7,7 +7,7 @@ import type { StoreEvidence, PurchaseEvidence } from '../../../../src/recovery/t
 import { purchasesOf, saleOf } from '../../../helpers/sales.js';
 
 export const START_MS = Date.UTC(2030, 0, 1);
-export const SALE = saleOf({ saleId: '7' }, START_MS);
+const SALE = saleOf({ saleId: '7' }, START_MS);
 /** Formed 50 ms before it was deducted. */
 export const BATCH = sealBatch({
   ...{ batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAtMs: START_MS - 50, trace: '' },

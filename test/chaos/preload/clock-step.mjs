@@ -1,4 +1,4 @@
-// Loaded before a program: `clock-step.js?ms=-5000` sets its clock forward or back by so much at each SIGUSR2, and with
+// Loaded before a program: `clock-step.mjs?ms=-5000` sets its clock forward or back by so much at each SIGUSR2, and with
 // `&at=start` before its first line.
 
 const params = new URL(import.meta.url).searchParams;
@@ -9,8 +9,6 @@ let offsetMs = params.get('at') === 'start' ? stepMs : 0;
 Date.now = () => realNow() + offsetMs;
 // The client of the broker dates its messages with `new Date()`.
 globalThis.Date = new Proxy(Date, {
-  construct: (date, args, target) => Reflect.construct(date, args.length === 0 ? [date.now()] : args, target) as Date,
+  construct: (date, args, target) => Reflect.construct(date, args.length === 0 ? [date.now()] : args, target),
 });
 process.on('SIGUSR2', () => (offsetMs += stepMs));
-
-export {};

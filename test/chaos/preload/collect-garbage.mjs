@@ -1,0 +1,15 @@
+// Loaded before a program: its heap is measured after a collection. Between two collections garbage is a third of the
+// heap, and each measurement would find another amount of it.
+
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc');
+
+const { memoryUsage } = process;
+const afterCollection = () => {
+  collectGarbage();
+  return memoryUsage();
+};
+process.memoryUsage = Object.assign(afterCollection, { rss: () => memoryUsage.rss() });
