@@ -62,7 +62,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await entryOf('u2'))?.state).to.equal('held');
       });
 
-      it('C6 `released` stays released, and what another batch holds stays held', async () => {
+      it('`released` stays released, and what another batch holds stays held [C6]', async () => {
         const batch = await deducted('u1');
         const other = await deducted('u2');
         await world.settlement.release([releaseOf('u1', '101', { batchId: batch.batchId })]);
@@ -100,7 +100,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
       });
 
-      it('R4 holds what has neither row nor entry, in `pending` and under a marker that promises nothing', async () => {
+      it('holds what has neither row nor entry, in `pending` and under a marker that promises nothing [R4]', async () => {
         const batch = olderBatch('u1*2', 'u2', 'u3*4');
         expect(await claim(batch, 'u2/k1')).to.deep.equal(claimed());
         expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
@@ -116,7 +116,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.decide(batch)).to.equal('claimed');
       });
 
-      it('R3 names what finds no units and what is above the limit; both count inside the batch', async () => {
+      it('names what finds no units and what is above the limit; both count inside the batch [R3]', async () => {
         expect(await world.stock.deduct(batchOf(sale, purchasesOf('u1*3', 'u9*3')))).to.deep.equal({
           outcome: 'deducted',
         });
@@ -186,7 +186,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         }
       });
 
-      it('R10 `shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written', async () => {
+      it('`shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
         const batch = olderBatch('u1');
         expect(await world.settlement.claim(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
         expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
@@ -199,7 +199,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('R1 on another server what is in MySQL is still settled and released: a rebuild counts it anyway', async () => {
+    it('on another server what is in MySQL is still settled and released: a rebuild counts it anyway [R1]', async () => {
       const [one, two] = [await deducted('u1'), await deducted('u2')];
       await world.restart(at(sale));
       await world.settlement.settle([{ batch: one, orders: [order('u1', '101')] }]);
@@ -209,7 +209,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('release', () => {
-      it('C3 gives the units of an ended order back once, however often it is asked', async () => {
+      it('gives the units of an ended order back once, however often it is asked [C3]', async () => {
         const batch = await deducted('u1*3');
         await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
         const release = releaseOf('u1', '101');
@@ -227,7 +227,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(answers[1]).to.equal(null);
       });
 
-      it('D6 without units it closes the request and lowers the buyer, but no unit returns', async () => {
+      it('without units it closes the request and lowers the buyer, but no unit returns [D6]', async () => {
         await deducted('u1*4');
         expect(await world.settlement.release([releaseOf('u1', '101', { withUnits: false })])).to.deep.equal([
           'released',
@@ -309,7 +309,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.settlement.latePending(at(sale), 600_000)).to.deep.equal({ batches: 0, oldestMs: 0 });
       });
 
-      it('M8 a parked batch leaves `pending` and keeps its units; parking it again does no harm', async () => {
+      it('a parked batch leaves `pending` and keeps its units; parking it again does no harm [M8]', async () => {
         const batch = await deducted('u1*2');
         await world.settlement.park(batch);
         await world.settlement.park(batch);
@@ -321,7 +321,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('unpark', () => {
-      it('M8 a parked batch comes back, young and with its body, whatever the sale has become', async () => {
+      it('a parked batch comes back, young and with its body, whatever the sale has become [M8]', async () => {
         const batch = await deducted('u1*2');
         await world.settlement.park(batch);
         await world.sales.gate(sale, 'closed');

@@ -73,7 +73,7 @@ for (const [name, createWorld] of WORLDS) {
       world.jobs.claim({ max, leaseMs, saleId });
     const idsOf = (jobs: readonly CompensationJob[]): string[] => jobs.map(({ jobId }) => jobId);
 
-    it('C1 one job per kind and subject, whoever finds it, also at the same moment', async () => {
+    it('one job per kind and subject, whoever finds it, also at the same moment [C1]', async () => {
       const job = jobOf('u1');
       const words = await Promise.all(Array.from({ length: 6 }, () => world.jobs.add([job], 'ann')));
       expect(words.flat().sort()).to.deep.equal([...Array<string>(5).fill('already_pending'), 'added'].sort());
@@ -104,7 +104,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.jobs.list({ saleId, kind: 'leak', state: 'pending' }, { max: 9 })).to.have.length(3);
     });
 
-    it('C1 a claimed job is nobody else’s; it comes again when its lease is over, and no attempt counts', async () => {
+    it('a claimed job is nobody else’s; it comes again when its lease is over, and no attempt counts [C1]', async () => {
       for (const user of ['u1', 'u2', 'u3', 'u4']) await world.jobs.add([jobOf(user)], 'ann');
       const claims = await Promise.all([claim(LONG_MS, 2), claim(LONG_MS, 2)]);
       const claimed = claims.flat();
@@ -200,7 +200,7 @@ for (const [name, createWorld] of WORLDS) {
     after(() => world?.close());
     const owner = (): string => `run-${randomBytes(6).toString('hex')}`;
 
-    it('C1 one owner per sale; it may keep its lease, and a lease that is free or over can be taken', async () => {
+    it('one owner per sale; it may keep its lease, and a lease that is free or over can be taken [C1]', async () => {
       const saleId = freshSaleId();
       const owners = [owner(), owner(), owner()];
       const answers = await Promise.all(owners.map((one) => world.runs.lease(saleId, one, LONG_MS)));

@@ -48,7 +48,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await createCouponRepository(pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
   });
 
-  it('C3 told again and again, by several keepers at once: one coupon an order, counted once', async () => {
+  it('told again and again, by several keepers at once: one coupon an order, counted once [C3]', async () => {
     const orderIds = await ordersIn('paid', 'paid', 'paid');
     const repository = createCouponRepository(pool);
     const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));

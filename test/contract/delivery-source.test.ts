@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { DEAD_LETTERS, WRITER_RETRIES_MAX } from '../../src/core/topics.js';
-import type { DeliverySource } from '../../src/core/ports/delivery-source.js';
+import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
 import type { RedriveChannel } from '../../src/core/ports/channels.js';
 import { freshBatch, memoryWorld, nextDelivery, REDRIVES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
@@ -9,6 +9,7 @@ const INVISIBLE_MS = 10_000;
 const VISIBLE_WITHIN_MS = 6_000;
 /** The broker adds 2 to 5 s to every delay, and an empty receive takes 5 s. */
 const LATE_MS = 15_000;
+const DEAD_LETTER_WITHIN_MS = 60_000;
 
 for (const [name, createWorld] of [
   ['memory', memoryWorld],
@@ -40,7 +41,7 @@ for (const [name, createWorld] of [
       expect(await nextDelivery(world, source, batch, INVISIBLE_MS + 5_000)).to.equal(null);
     });
 
-    it('M10 what was not acked in time comes again as the next attempt, and the late ack is refused', async () => {
+    it('what was not acked in time comes again as the next attempt, and the late ack is refused [M10]', async () => {
       const batch = freshBatch();
       await channel.publish(batch);
       const first = await receive(batch, VISIBLE_WITHIN_MS);
@@ -67,7 +68,7 @@ for (const [name, createWorld] of [
       await second.ack();
     });
 
-    it('M7 after its last retry it is a dead letter, with the properties that name its origin', async () => {
+    it('after its last retry it is a dead letter, with the properties that name its origin [M7]', async () => {
       const batch = freshBatch();
       await channel.publish(batch);
       let messageId = '';
@@ -77,11 +78,16 @@ for (const [name, createWorld] of [
         messageId = delivery.messageId;
         await delivery.retryAfter(0);
       }
-      expect(await nextDelivery(world, source, batch, 5_000), 'the next receive moves it').to.equal(null);
-
       const { topic, collector } = DEAD_LETTERS[REDRIVES.group];
       const deadLetters = await world.source(topic, collector);
-      const deadLetter = await nextDelivery(world, deadLetters, batch, LATE_MS);
+      // The broker moves it only with a receive of its own group, once it is visible again. On a busy machine that is a
+      // later receive than the next one, so its group goes on receiving until it is there.
+      const endsAtMs = world.nowMs() + DEAD_LETTER_WITHIN_MS;
+      let deadLetter: Delivery | null = null;
+      while (deadLetter === null && world.nowMs() < endsAtMs) {
+        expect(await nextDelivery(world, source, batch, 1), 'a further attempt').to.equal(null);
+        deadLetter = await nextDelivery(world, deadLetters, batch, 1);
+      }
       expect(deadLetter?.messageId).to.equal(messageId);
       expect(deadLetter?.body).to.equal(batch.body);
       expect(deadLetter?.attempt).to.be.greaterThan(WRITER_RETRIES_MAX + 1);

@@ -30,7 +30,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    it('D1 hold: ours for as long as we ask, ack and retry still end it, and no attempt is counted', async () => {
+    it('hold: ours for as long as we ask, ack and retry still end it, and no attempt is counted [D1]', async () => {
       const channel = await world.redriveChannel();
       const [kept, moved] = [freshBatch(), freshBatch()];
       const deliveries: (Delivery | null)[] = [];

@@ -73,7 +73,7 @@ describe('mysql adapters under faults', () => {
   };
   const rowsOf = (saleId: string, ...names: string[]) => world.orders.findByPurchases(saleId, purchasesOf(...names));
 
-  it('D3 lock wait 1205: again, and the statements before it are rolled back, not left for the next transaction', async () => {
+  it('lock wait 1205: again, and the statements before it are rolled back, not left for the next transaction [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const writer = loneWriter();
     const repository = createOrderRepository(writer);
@@ -87,7 +87,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.broken(saleId)).to.deep.equal([]);
   });
 
-  it('D3 deadlock 1213: the whole transaction is tried again and recorded once', async () => {
+  it('deadlock 1213: the whole transaction is tried again and recorded once [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const other = await world.sales.create(newSale({ stock: 1000 }));
     const batch = batchOf({ saleId }, purchasesOf('ann'));
@@ -122,7 +122,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.broken(saleId)).to.deep.equal([]);
   });
 
-  it('D4 connection killed before COMMIT: nothing is there, and the same batch is recorded later', async () => {
+  it('connection killed before COMMIT: nothing is there, and the same batch is recorded later [D4]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const writer = loneWriter();
     const [row] = await writer.query<{ id: string }>('SELECT CONNECTION_ID() AS id');
@@ -143,7 +143,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.broken(saleId)).to.deep.equal([]);
   });
 
-  it('D4 reply to COMMIT lost: the error says retry, the second delivery finds the rows, sold is counted once', async () => {
+  it('reply to COMMIT lost: the error says retry, the second delivery finds the rows, sold is counted once [D4]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const target = new URL(stackEnv().MYSQL_URL);
     let dropped = 0;
@@ -178,7 +178,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.broken(saleId)).to.deep.equal([]);
   });
 
-  it('M10 a writer that stands still in its transaction loses the rows to others; its late COMMIT does no harm', async () => {
+  it('a writer that stands still in its transaction loses the rows to others; its late COMMIT does no harm [M10]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const frozen = loneWriter(undefined, { silentSeconds: 1 });
 
@@ -195,7 +195,7 @@ describe('mysql adapters under faults', () => {
     expect((await world.sales.find(saleId))?.sold).to.equal(1);
   });
 
-  it('D2 an exhausted pool and a slow statement are errors within their limits, and the pool works on', async () => {
+  it('an exhausted pool and a slow statement are errors within their limits, and the pool works on [D2]', async () => {
     const pool = loneWriter(undefined, { queryTimeoutMs: 800 });
     const slow = failureOf(pool.query('SELECT SLEEP(3)'));
     await pause(50);
@@ -204,7 +204,7 @@ describe('mysql adapters under faults', () => {
     expect(await pool.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
   });
 
-  it('D1 after an error that nobody knows, or of a server turned read-only, the connection is not used again', async () => {
+  it('after an error that nobody knows, or of a server turned read-only, the connection is not used again [D1]', async () => {
     const pool = loneWriter();
     const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
     const first = await connectionId();
@@ -222,13 +222,13 @@ describe('mysql adapters under faults', () => {
     expect(await connectionId(), 'a new one, and no error').not.to.deep.equal(first);
   });
 
-  it('D1 a server that is not there: connection_lost, retryable', async () => {
+  it('a server that is not there: connection_lost, retryable [D1]', async () => {
     const url = new URL(stackEnv().MYSQL_URL);
     url.port = '1';
     expect(await failureOf(loneWriter(url.href).probe())).to.include({ kind: 'connection_lost', retryable: true });
   });
 
-  it('D7 every session: strict, UTC, READ COMMITTED, and an UPDATE counts changed rows only', async () => {
+  it('every session: strict, UTC, READ COMMITTED, and an UPDATE counts changed rows only [D7]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const [session] = await world.pool.query<{ mode: string; zone: string }>(
       'SELECT @@sql_mode AS mode, @@time_zone AS zone',
@@ -249,7 +249,7 @@ describe('mysql adapters under faults', () => {
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });
 
-  it('S6 what is no id is escaped all the same', async () => {
+  it('what is no id is escaped all the same [S6]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const userId = "x'),(1,2) -- \\";
     const plan = await planFor(saleId, 'ann');
@@ -259,7 +259,7 @@ describe('mysql adapters under faults', () => {
     expect(found.map((order) => order.userId)).to.deep.equal([userId]);
   });
 
-  it('D8 an ended lease goes to the next owner; the old one gets another slot', async () => {
+  it('an ended lease goes to the next owner; the old one gets another slot [D8]', async () => {
     const slots = createWorkerSlots(world.pool, systemClock);
     const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
     const { slot } = await slots.acquire(ann, 10_000);

@@ -130,7 +130,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.orders.findByPurchases(sale.saleId, batch.purchases)).to.have.length(3);
     });
 
-    it('D7 row_exists: where the limit is one, a buyer has one live order (active_key)', async () => {
+    it('row_exists: where the limit is one, a buyer has one live order (active_key) [D7]', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
       const [row] = rowsOf(batchOf(sale, purchasesOf('ann/k1')));
       await write([row as NewOrder]);
@@ -148,13 +148,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.broken(sale.saleId)).to.deep.equal([]);
     });
 
-    it('D7 row_exists: not where the limit is higher', async () => {
+    it('row_exists: not where the limit is higher [D7]', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 2 }));
       const batch = batchOf(sale, purchasesOf('ann/k1', 'ann/k2'));
       expect((await write(rowsOf(batch))).outcome).to.equal('written');
     });
 
-    it('D7 order_id_taken: an equal order id is not taken for a purchase that has its row', async () => {
+    it('order_id_taken: an equal order id is not taken for a purchase that has its row [D7]', async () => {
       const sale = await world.sales.create(newSale());
       const [first] = rowsOf(batchOf(sale, purchasesOf('ann')));
       await write([first as NewOrder]);
@@ -167,7 +167,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectNothingOf({ ...sale, sold: 1 }, other);
     });
 
-    it('D6 oversold: nothing is written, for no sale of the plan', async () => {
+    it('oversold: nothing is written, for no sale of the plan [D6]', async () => {
       const full = await world.sales.create(newSale({ stock: 2 }));
       const free = await world.sales.create(newSale());
       const tooMuch = batchOf(full, purchasesOf('ann', 'bob', 'cid'));
@@ -180,7 +180,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectNothingOf(free, fine);
     });
 
-    it('D6 one by one: exactly the surplus fails, in the order of the batch, and its request closes without units', async () => {
+    it('one by one: exactly the surplus fails, in the order of the batch, and its request closes without units [D6]', async () => {
       const sale = await world.sales.create(newSale({ stock: 5 }));
       const batch = batchOf(sale, purchasesOf('zoe*2', 'bob*2', 'ann*2', 'cid', 'eve'));
       const rows = rowsOf(batch);
@@ -228,7 +228,7 @@ for (const [name, createWorld] of WORLDS) {
       });
     }
 
-    it('R3 epoch_changed also when all its rows are failed: their reasons held in the epoch before', async () => {
+    it('epoch_changed also when all its rows are failed: their reasons held in the epoch before [R3]', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann'));
       const plan = await planOf(rowsOf(batch).map((row) => ({ ...row, failure: 'units_lost' as const })));

@@ -64,7 +64,7 @@ describe('OrderMoves on mysql under faults', function () {
     expect(rows.map(({ kind }) => kind)).to.deep.equal(['orders_moved', 'release']);
   }
 
-  it('D3 lock wait 1205 on the sale: the whole move goes again, nothing of the first try is left', async () => {
+  it('lock wait 1205 on the sale: the whole move goes again, nothing of the first try is left [D3]', async () => {
     const order = await orderIn();
     let cancelling: Promise<string> | undefined;
     await world.pool.transaction(async (tx) => {
@@ -77,7 +77,7 @@ describe('OrderMoves on mysql under faults', function () {
     await expectCancelledOnce(order);
   });
 
-  it('D3 a lock that is never let go is a fault of mysql within seconds, and nothing has changed', async () => {
+  it('a lock that is never let go is a fault of mysql within seconds, and nothing has changed [D3]', async () => {
     const order = await orderIn();
     await world.pool.transaction(async (tx) => {
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
@@ -108,14 +108,14 @@ describe('OrderMoves on mysql under faults', function () {
     return moving as Promise<T>;
   }
 
-  it('D3 deadlock 1213: a cancel that loses its locks goes again and ends the order once', async () => {
+  it('deadlock 1213: a cancel that loses its locks goes again and ends the order once [D3]', async () => {
     const order = await orderIn();
     expect(await deadlocked(order, () => moves().cancel(order.orderId))).to.equal('cancelled');
     expect(pauses, 'the fault happened').to.equal(1);
     await expectCancelledOnce(order);
   });
 
-  it('D3 deadlock 1213: a sweep that loses its locks goes again', async () => {
+  it('deadlock 1213: a sweep that loses its locks goes again [D3]', async () => {
     const order = await orderIn(DUE_MS);
     expect(await deadlocked(order, () => moves().expireDue(10))).to.equal(1);
     expect(pauses, 'the fault happened').to.equal(1);
@@ -174,7 +174,7 @@ describe('OrderMoves on mysql under faults', function () {
       await new Promise((resolve) => server.close(resolve));
     });
 
-    it('D4 a payment is told as a fault, and told again it is the one that was recorded', async () => {
+    it('a payment is told as a fault, and told again it is the one that was recorded [D4]', async () => {
       const order = await orderIn();
       const payment = paymentOf(order);
       const error = await createOrderTransitions(lossy, { clock, log })

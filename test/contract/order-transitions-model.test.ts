@@ -60,7 +60,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     }
 
-    it('C4 one winner for each order; units, money and promises add up', async () => {
+    it('one winner for each order; units, money and promises add up [C4]', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 14 }), fc.boolean(), async (steps, isDue) => {
           runs++;

@@ -152,7 +152,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect([await stateOf(paid), await stateOf(expired)]).to.deep.equal(['paid', 'expired']);
     });
 
-    it('M6 expire: only what is unpaid and past its deadline, and only what was named', async () => {
+    it('expire: only what is unpaid and past its deadline, and only what was named [M6]', async () => {
       const early = await oneOrder();
       const { sale, orders } = await ordersIn(world, ['a', 'b*2', 'c', 'd'], { paymentWindowMs: DUE_MS });
       const [due, twice, paid, unnamed] = orders as [Order, Order, Order, Order];
@@ -204,7 +204,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.broken(sale.saleId)).to.deep.equal([]);
     });
 
-    it('C4 pay against cancel against expire on 300 orders at once: one winner each, units and money conserved', async () => {
+    it('pay against cancel against expire on 300 orders at once: one winner each, units and money conserved [C4]', async () => {
       const { sale, orders } = await ordersIn(world, names(300), { paymentWindowMs: DUE_MS });
       const won = { paid: 0, cancelled: 0, expired: 0 };
       const told = await Promise.all(

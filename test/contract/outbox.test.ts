@@ -46,7 +46,7 @@ for (const [name, createWorld] of [
       expect(await lease()).to.deep.equal([]);
     });
 
-    it('C3 a row that is neither done nor postponed is due again when its lease is over, and says so', async () => {
+    it('a row that is neither done nor postponed is due again when its lease is over, and says so [C3]', async () => {
       const [id] = await add(1);
       await lease(1, SHORT_MS);
       expect(await lease()).to.deep.equal([]);
@@ -77,7 +77,7 @@ for (const [name, createWorld] of [
       expect(await lease()).to.deep.equal([]);
     });
 
-    it('C1 keepers that take at the same moment share the rows, each one once', async () => {
+    it('keepers that take at the same moment share the rows, each one once [C1]', async () => {
       const ids = await add(60);
       const taken: string[] = [];
       await Promise.all(

@@ -65,7 +65,7 @@ for (const [name, createWorld] of [
       expect(await delivery?.ack()).to.equal(true);
     });
 
-    it('T4 a second commit does no harm, and a rollback after it is not confirmed', async () => {
+    it('a second commit does no harm, and a rollback after it is not confirmed [T4]', async () => {
       const batch = freshBatch();
       const half = await sendHalf(batch);
       await half.commit();
@@ -74,7 +74,7 @@ for (const [name, createWorld] of [
       await (await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS))?.ack();
     });
 
-    it('T3 a half message left open is checked back, and commit delivers it, marked as checked back', async () => {
+    it('a half message left open is checked back, and commit delivers it, marked as checked back [T3]', async () => {
       const batch = freshBatch();
       answers.set(batch.batchId, () => 'commit');
       await sendHalf(batch);
@@ -86,7 +86,7 @@ for (const [name, createWorld] of [
       await delivery?.ack();
     });
 
-    it('T2 T5 what was rolled back, by its sender or by the check-back, is never delivered', async () => {
+    it('what was rolled back, by its sender or by the check-back, is never delivered [T2, T5]', async () => {
       const bySender = freshBatch();
       expect(await (await sendHalf(bySender)).rollback()).to.equal(true);
       const byCheck = freshBatch();
@@ -104,7 +104,7 @@ for (const [name, createWorld] of [
       expect(asked).not.to.include(bySender.batchId);
     });
 
-    it('T10 when the check-back throws or has no answer, it is asked again until it has one', async () => {
+    it('when the check-back throws or has no answer, it is asked again until it has one [T10]', async () => {
       const batch = freshBatch();
       const replies = [
         (): CheckBackAnswer => {

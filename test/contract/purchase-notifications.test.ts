@@ -170,7 +170,7 @@ for (const [name, createWorld] of [
       for (const { end } of listeners) end();
     });
 
-    it('R8 after a broken way everybody looks again, and hears what comes then', async () => {
+    it('after a broken way everybody looks again, and hears what comes then [R8]', async () => {
       const { heard, end } = await listen('k1');
       await until('the way is open', () => name === 'memory' || heard.includes(null));
       heard.length = 0;
@@ -184,7 +184,7 @@ for (const [name, createWorld] of [
 }
 
 describe('news in Redis', () => {
-  it('M7 a message that nobody can read makes everybody look', async () => {
+  it('a message that nobody can read makes everybody look [M7]', async () => {
     const { REDIS_URL: url } = stackEnv();
     const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
     const connection = await connectRedis({ url, ...times }, silentLog);

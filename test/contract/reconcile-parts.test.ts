@@ -137,7 +137,7 @@ for (const [name, createSide] of STORES) {
       expect((await side.read.pendingAmong(ref(), [])).size).to.equal(0);
     });
 
-    it('R12 names the units that it lent to other buckets and borrowed from them', async () => {
+    it('names the units that it lent to other buckets and borrowed from them [R12]', async () => {
       const { transfers } = side;
       const split = { ...saleOf({ stock: 30, buckets: 3 }), epoch: 1 };
       const bucket = (index: number) => ({ saleId: split.saleId, bucket: index });
@@ -166,7 +166,7 @@ for (const [name, createSide] of STORES) {
       expect(await side.read.units({ saleId: saleOf().saleId, bucket: 0 }, 1)).to.equal(null);
     });
 
-    it('C5 adjusts only what is as it was read, in a sale that lets nobody in', async () => {
+    it('adjusts only what is as it was read, in a sale that lets nobody in [C5]', async () => {
       const adjust = (read: number, wanted: number, epoch = 1) => side.read.adjust(ref(), { read, wanted, epoch });
       expect(await adjust(100, 102)).to.equal('selling');
       await side.store.gate(sale, 'paused');
@@ -178,7 +178,7 @@ for (const [name, createSide] of STORES) {
       expect(await side.read.adjust(nowhere, { read: 1, wanted: 2, epoch: 1 })).to.equal('not_warmed');
     });
 
-    it('C7 names and removes markers of settled batches only', async () => {
+    it('names and removes markers of settled batches only [C7]', async () => {
       const [settled, pending] = [await deducted('u1'), await deducted('u2')];
       await side.store.settle([{ batch: settled, orders: [] }]);
       await side.store.decide(batchOf(sale, [], 'aborted-batch'));

@@ -68,7 +68,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sales[1] as Sale, 1, 1, batches);
     });
 
-    it('M9 already_recorded: the same batch again, alone or beside a new one, is not counted again', async () => {
+    it('already_recorded: the same batch again, alone or beside a new one, is not counted again [M9]', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann', 'bob'));
       const [first] = await record([batch]);
@@ -84,7 +84,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 3, 3, [batch, fresh]);
     });
 
-    it('M5 one batch delivered to four writers at once: one row a purchase, sold and outbox once', async () => {
+    it('one batch delivered to four writers at once: one row a purchase, sold and outbox once [M5]', async () => {
       const sale = await world.sales.create(newSale({ stock: 1000 }));
       const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
       const rounds = Array.from({ length: 5 }, (_, round) =>
@@ -104,7 +104,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 200, 200, rounds);
     });
 
-    it('M5 the same batch twice in one receive', async () => {
+    it('the same batch twice in one receive [M5]', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann'));
       const results = await record([batch, { ...batch }]);
@@ -144,7 +144,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 0, 1, [second]);
     });
 
-    it('D6 refused: exactly the surplus, also on top of rows that were there; its request closes without units', async () => {
+    it('refused: exactly the surplus, also on top of rows that were there; its request closes without units [D6]', async () => {
       const sale = await world.sales.create(newSale({ stock: 3 }));
       const old = batchOf(sale, purchasesOf('old'));
       await record([old]);
@@ -170,7 +170,7 @@ for (const [name, createWorld] of WORLDS) {
       ).to.deep.equal([['bob', false]]);
     });
 
-    it('D7 refused: where the limit is one, a second live order is stopped and its units go back', async () => {
+    it('refused: where the limit is one, a second live order is stopped and its units go back [D7]', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
       const first = batchOf(sale, purchasesOf('ann/k1'));
       await record([first]);
@@ -216,7 +216,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 2, 2, [...good, poison]);
     });
 
-    it('G10 one value that MySQL refuses in a good batch: it fails, its neighbours are orders', async () => {
+    it('one value that MySQL refuses in a good batch: it fails, its neighbours are orders [G10]', async () => {
       const sale = await world.sales.create(newSale({ stock: 100 }));
       const eve = `eve-${randomBytes(6).toString('hex')}`;
       await world.refuseOrdersOf(eve);
@@ -239,7 +239,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
     });
 
-    it('G10 nothing proves that it is the value: a lone purchase that MySQL refuses is tried again, never failed', async () => {
+    it('nothing proves that it is the value: a lone purchase that MySQL refuses is tried again, never failed [G10]', async () => {
       const sale = await world.sales.create(newSale());
       const eve = `eve-${randomBytes(6).toString('hex')}`;
       await world.refuseOrdersOf(eve);
@@ -274,7 +274,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 1, 1, [batch]);
     });
 
-    it('I1 a crowd of writers with more purchases than units: the stock is sold to the last unit and not beyond', async () => {
+    it('a crowd of writers with more purchases than units: the stock is sold to the last unit and not beyond [I1]', async () => {
       const sale = await world.sales.create(newSale({ stock: 100 }));
       const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
       const batches = Array.from({ length: 16 }, (_, b) =>

@@ -41,25 +41,25 @@ describe('redis: what must be true of a server before stock is put into it', () 
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([]);
   });
 
-  it('R9 one that evicts is refused, with what to do', async () => {
+  it('one that evicts is refused, with what to do [R9]', async () => {
     const [problem, ...others] = await withSetting('maxmemory-policy', 'allkeys-lru', 'noeviction');
     expect(problem).to.include('allkeys-lru').and.include('noeviction');
     expect(others).to.deep.equal([]);
   });
 
-  it('R1 one that keeps no log is refused, with what to do', async () => {
+  it('one that keeps no log is refused, with what to do [R1]', async () => {
     const [problem, ...others] = await withSetting('appendonly', 'no', 'yes');
     expect(problem).to.include('appendonly').and.include('yes');
     expect(others).to.deep.equal([]);
   });
 
-  it('T12 the probe names the skew of the clocks', async () => {
+  it('the probe names the skew of the clocks [T12]', async () => {
     const probe = await probeRedis(connection);
     expect(probe.ok).to.equal(true);
     expect(probe.detail).to.match(/^clock skew -?\d+ ms/);
   });
 
-  it('R8 the probe of a server that is gone says so, in time', async () => {
+  it('the probe of a server that is gone says so, in time [R8]', async () => {
     const other = await startPrivateRedis(redisServerBinary() as string);
     const gone = await connectRedis({ url: other.url, replyTimeoutMs: 300, connectTimeoutMs: 300 }, silentLog);
     try {
@@ -72,7 +72,7 @@ describe('redis: what must be true of a server before stock is put into it', () 
     }
   });
 
-  it('L3 a server whose disk is full is not ready, until there is space again; a program may start', async function () {
+  it('a server whose disk is full is not ready, until there is space again; a program may start [L3]', async function () {
     const refusal = mountRefusal();
     if (refusal !== null) {
       console.log(`      skipped: ${refusal}`);

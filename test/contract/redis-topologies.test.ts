@@ -91,7 +91,7 @@ describe('contract: a Redis cluster', function () {
     await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('R12 T8 a slot that moves while purchases come: nothing is taken twice, the units are exact', async () => {
+  it('a slot that moves while purchases come: nothing is taken twice, the units are exact [R12, T8]', async () => {
     const sale = await openSale(connection);
     const { stock, tx } = bucketKeys(at(sale));
     const [source, target] = [await cluster.ownerOf(stock), ((await cluster.ownerOf(stock)) + 1) % 3];
@@ -140,7 +140,7 @@ describe('contract: a Redis cluster', function () {
     for (const { batchId } of traffic.undone) expect(await to.get(tx + batchId), 'never deducted').to.equal(null);
   });
 
-  it('R8 a deduct whose connection breaks is not sent again, and the next command finds a new one', async () => {
+  it('a deduct whose connection breaks is not sent again, and the next command finds a new one [R8]', async () => {
     const sale = await openSale(connection);
     const owner = await cluster.ownerOf(bucketKeys(at(sale)).stock);
     const server = cluster.admin[owner] as Redis;
@@ -162,7 +162,7 @@ describe('contract: a Redis cluster', function () {
     expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
   });
 
-  it('R8 while one server is away its sales are unavailable at once; the others go on when the cluster may', async () => {
+  it('while one server is away its sales are unavailable at once; the others go on when the cluster may [R8]', async () => {
     for (const server of cluster.admin) await server.config('SET', 'cluster-require-full-coverage', 'no');
     const sales = [await openSale(connection), await openSale(connection), await openSale(connection)];
     const owners = await Promise.all(sales.map((sale) => cluster.ownerOf(bucketKeys(at(sale)).stock)));
@@ -254,7 +254,7 @@ describe('contract: a Redis that sentinels watch', function () {
     await watched?.stop();
   });
 
-  it('R8 fail-over: the client follows, nothing is sent again, the new master knows the scripts', async () => {
+  it('fail-over: the client follows, nothing is sent again, the new master knows the scripts [R8]', async () => {
     const store = createStockStore(connection, silentLog);
     const sale = await openSale(connection);
     const early = batchOf(sale, purchasesOf('u1'));

@@ -54,7 +54,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(raised.map((sale) => sale?.epoch)).to.have.members([2, 3, 4, 5]);
     });
 
-    it('R6 parkedBatchesOf: batches of this sale that nobody has decided on, once each', async () => {
+    it('parkedBatchesOf: batches of this sale that nobody has decided on, once each [R6]', async () => {
       const { saleId } = await world.sales.create(newSale());
       const other = (await world.sales.create(newSale())).saleId;
       const [parked, decided, foreign] = [saleId, saleId, other].map((id) =>

@@ -47,7 +47,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return answers.map((answer) => answer?.outcome ?? null);
     };
 
-    it('R1 standing: not loaded, loaded here, loaded on another server, in repair, rebuilt', async () => {
+    it('standing: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
       const standing = () => world.repair.standing([missing, at(sale)]);
       const none = { state: null, epoch: 0, stamped: false };
@@ -91,7 +91,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(1);
       });
 
-      it('R10 busy while another repair has its lease; its own token may shut again', async () => {
+      it('busy while another repair has its lease; its own token may shut again [R10]', async () => {
         expect(await shut('one')).to.equal('shut');
         expect(await shut('two')).to.equal('busy');
         expect(await shut('one')).to.equal('shut');
@@ -99,13 +99,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await shut('two'), 'after its end').to.equal('shut');
       });
 
-      it('R10 a bucket that was repaired since its need was seen is left alone', async () => {
+      it('a bucket that was repaired since its need was seen is left alone [R10]', async () => {
         expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
         expect((await read())?.state, 'nothing was changed').to.equal('open');
         expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('shut');
       });
 
-      it('R10 a lease that has run out, or was given by another server, is no lease', async () => {
+      it('a lease that has run out, or was given by another server, is no lease [R10]', async () => {
         await shut('one');
         await world.endLease(at(sale));
         expect(await shut('two')).to.equal('shut');
@@ -114,13 +114,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await shut('four')).to.equal('busy');
       });
 
-      it('R10 a lease ends by itself', async () => {
+      it('a lease ends by itself [R10]', async () => {
         await world.repair.shut(at(sale), 'one', 1);
         await world.elapse(5);
         expect(await shut('two')).to.equal('shut');
       });
 
-      it('R10 whoever stages, or remembers a batch, has his lease renewed', async () => {
+      it('whoever stages, or remembers a batch, has his lease renewed [R10]', async () => {
         const renewals = [
           () => stage('one', ['u1/k1', held('b')]),
           () => stage('one'),
@@ -156,7 +156,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('reopen', () => {
-      it('R2 the new books stand in place of the old ones: requests, buyers, stock, window, limit, epoch', async () => {
+      it('the new books stand in place of the old ones: requests, buyers, stock, window, limit, epoch [R2]', async () => {
         await deducted('gone*4', 'u1');
         await shut('one');
         const first: StoredRequest[] = [
@@ -198,7 +198,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await entryOf('u1'))?.state).to.equal('ordered');
       });
 
-      it('R4 what was decided before it stays decided, what was not is `outlived`', async () => {
+      it('what was decided before it stays decided, what was not is `outlived` [R4]', async () => {
         const [known, unknown] = [await deducted('u1'), batchOf(sale, purchasesOf('u2'))];
         await shut('one');
         await reopen('one');
@@ -207,7 +207,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
       });
 
-      it('R5 a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it', async () => {
+      it('a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
         expect(await shut('one')).to.equal('shut');
         expect(await world.repair.standing([at(sale)])).to.deep.equal([{ state: 'repair', epoch: 0, stamped: false }]);
@@ -228,7 +228,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await wordsFor('u1*4')).to.deep.equal([null]);
       });
 
-      it('R6 its epoch must be a new one', async () => {
+      it('its epoch must be a new one [R6]', async () => {
         sale = await openSale(world, { epoch: 5 });
         await shut('one');
         for (const epoch of [4, 5]) expect(await reopen('one', { epoch })).to.equal('superseded');
@@ -237,7 +237,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('R6 a late command of an older repair does nothing', () => {
+    describe('a late command of an older repair does nothing [R6]', () => {
       const lateCommands = async (token: string): Promise<string[]> => [
         await stage(token, ['late/k1', held('late')]),
         await world.repair.remember(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
@@ -276,7 +276,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('R6 remember: gives a batch its marker back with what a replay sends, and leaves one that stands', async () => {
+    it('remember: gives a batch its marker back with what a replay sends, and leaves one that stands [R6]', async () => {
       const [lost, aborted] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
       await world.stock.decide(aborted);
       await shut('one');

@@ -43,7 +43,7 @@ describe('rocketmq connection', function () {
     endpoint = stackEnv().ROCKETMQ_ENDPOINT;
   });
 
-  it('M4 without a proxy the start fails and says where and why', async () => {
+  it('without a proxy the start fails and says where and why [M4]', async () => {
     const error = await failureOf(openChannel(NOWHERE));
     expect(error.message).to.include(NOWHERE).and.include('ECONNREFUSED').and.include(TOPICS.purchase);
   });
@@ -69,7 +69,7 @@ describe('rocketmq connection', function () {
       .and.include('`seckill topics`');
   });
 
-  it('M1 a connection that is reset is unknown once, then healed by the client', async () => {
+  it('a connection that is reset is unknown once, then healed by the client [M1]', async () => {
     const proxy = await TcpProxy.open(endpoint);
     const channel = await openChannel(proxy.address);
     try {

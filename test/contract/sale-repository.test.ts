@@ -42,7 +42,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
     });
 
-    it('I8 move: only along the arrows; a repeat finds it moved', async () => {
+    it('move: only along the arrows; a repeat finds it moved [I8]', async () => {
       const { saleId } = await world.sales.create(newSale());
       const moved = async (to: 'draft' | 'warm' | 'open' | 'paused' | 'closed'): Promise<unknown[]> => {
         const answer = await world.sales.move(saleId, to);

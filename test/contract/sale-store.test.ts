@@ -23,7 +23,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await read(sale)).to.include({ state: 'warm', epoch: 5, unitsLeft: 8, opensAtMs, closesAtMs });
     });
 
-    it('R5 warm again, with other numbers, changes nothing: live stock is never overwritten', async () => {
+    it('warm again, with other numbers, changes nothing: live stock is never overwritten [R5]', async () => {
       const sale = await openSale(world, { stock: 8 });
       await world.stock.deduct(batchOf(sale, purchasesOf('u1')));
       expect(await world.sales.warm({ ...sale, stock: 100, epoch: 9 })).to.equal('already_warm');

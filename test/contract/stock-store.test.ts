@@ -58,7 +58,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, buckets: null, answers: [{ outcome: 'loading' }] });
       });
 
-      it('S8 the clock of the ledger opens and closes the sale', async () => {
+      it('the clock of the ledger opens and closes the sale [S8]', async () => {
         const nowMs = await world.nowMs();
         const cases = [
           ['not_open', { opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 120_000 }],
@@ -98,7 +98,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(entry).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
       });
 
-      it('T8 the retry of the batch that took the last unit hears `already_deducted`, never `sold_out`', async () => {
+      it('the retry of the batch that took the last unit hears `already_deducted`, never `sold_out` [T8]', async () => {
         const sale = await openSale(world, { stock: 1 });
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
@@ -106,7 +106,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(0);
       });
 
-      it('G1 (P2 R2 SOLD_OUT) a batch that does not fit takes nothing and says who is to blame', async () => {
+      it('a batch that does not fit takes nothing and says who is to blame (P2 R2 SOLD_OUT) [G1]', async () => {
         const sale = await openSale(world, { stock: 3 });
         const verdict = await deduct(sale, 'u1*2', 'u2*2', 'u3');
         expect(verdict.outcome).to.equal('refused');
@@ -115,7 +115,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.acceptedCount(at(sale))).to.equal(0);
       });
 
-      it('G2 one purchase refused late: key or limit used up since the precheck', async () => {
+      it('one purchase refused late: key or limit used up since the precheck [G2]', async () => {
         const sale = await openSale(world);
         const first = batchOf(sale, purchasesOf('u1/a*2', 'u2/k'));
         await world.stock.deduct(first);
@@ -131,7 +131,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('G5 the limit counts inside the batch, and a key stands in it once', async () => {
+      it('the limit counts inside the batch, and a key stands in it once [G5]', async () => {
         const sale = await openSale(world, { limitPerBuyer: 1 });
         const byLimit = await deduct(sale, 'u1/a', 'u1/b', 'u2');
         expect(wordsOf(byLimit.outcome === 'refused' ? byLimit.answers : [])).to.deep.equal([
@@ -183,7 +183,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('decide', () => {
-      it('T3 says `deducted` of a batch that holds its units', async () => {
+      it('says `deducted` of a batch that holds its units [T3]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
@@ -191,7 +191,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.decide(batch)).to.equal('deducted');
       });
 
-      it('T2 T7 aborts a batch nobody knows, and a late deduct is refused', async () => {
+      it('aborts a batch nobody knows, and a late deduct is refused [T2, T7]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
         expect(await world.stock.decide(batch)).to.equal('aborted');
@@ -206,7 +206,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.decide(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
       });
 
-      it('R4 `outlived`: the sale was rebuilt since, so the marker may be lost; none is written', async () => {
+      it('`outlived`: the sale was rebuilt since, so the marker may be lost; none is written [R4]', async () => {
         const sale = await openSale(world, { epoch: 2 });
         const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
         expect(await world.stock.decide(older)).to.equal('outlived');
@@ -220,7 +220,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('R1 on another server than it was loaded on', () => {
+    describe('on another server than it was loaded on [R1]', () => {
       let sale: Sale;
       let held: Batch;
       beforeEach(async () => {

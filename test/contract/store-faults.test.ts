@@ -120,7 +120,7 @@ for (const [name, createWorld] of [
       expect(error).to.include({ dependency: 'redis', retryable: true });
     };
 
-    it('T8 a lost reply of deduct is `outcome_unknown`; it ran once, and decide knows', async () => {
+    it('a lost reply of deduct is `outcome_unknown`; it ran once, and decide knows [T8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -129,7 +129,7 @@ for (const [name, createWorld] of [
       expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
     });
 
-    it('G4 a lost reply of a refusal is `outcome_unknown` too; decide says aborted', async () => {
+    it('a lost reply of a refusal is `outcome_unknown` too; decide says aborted [G4]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -138,14 +138,14 @@ for (const [name, createWorld] of [
       expect((await store.readSale(at))?.unitsLeft).to.equal(5);
     });
 
-    it('T10 a lost reply of decide is `outcome_unknown`, never a word', async () => {
+    it('a lost reply of decide is `outcome_unknown`, never a word [T10]', async () => {
       const { sale } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       expect(await world.losingReply('decide_reply_lost', () => store.decide(batch))).to.equal('outcome_unknown');
       expect(await store.decide(batch)).to.equal('aborted');
     });
 
-    it('R8 while the server is away deduct and decide are unknown at once, nothing is queued behind our back', async () => {
+    it('while the server is away deduct and decide are unknown at once, nothing is queued behind our back [R8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       const startedMs = performance.now();
@@ -157,7 +157,7 @@ for (const [name, createWorld] of [
       expect(await store.decide(batch)).to.equal('aborted');
     });
 
-    it('R8 precheck, reads, settle and release throw what may be tried again', async () => {
+    it('precheck, reads, settle and release throw what may be tried again [R8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
@@ -191,7 +191,7 @@ for (const [name, createWorld] of [
 }
 
 describe('contract: a half-open connection to redis', () => {
-  it('T9 R8 calls end in time, and the connection is given up for a new one', async () => {
+  it('calls end in time, and the connection is given up for a new one [T9, R8]', async () => {
     const url = new URL(stackEnv().REDIS_URL);
     const proxy = await TcpProxy.open(url.host);
     url.host = proxy.address;

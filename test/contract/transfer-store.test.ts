@@ -32,7 +32,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return { from: parts?.from ?? FROM, to: parts?.to ?? TO, seq: said.seq, units: said.units };
     };
 
-    it('R12 units go from one bucket to the other in three steps, and are counted at each', async () => {
+    it('units go from one bucket to the other in three steps, and are counted at each [R12]', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       expect((await looksAt(sale)).map(({ lent: out, borrowed }) => [out, borrowed.size])).to.deep.equal([
         [[], 0],
@@ -140,7 +140,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.transfers.survey(refOf(sale, 7), 2)).to.equal(null);
     };
 
-    it('R10 a rebuilt bucket begins anew: what came late from before the repair moves nothing', async () => {
+    it('a rebuilt bucket begins anew: what came late from before the repair moves nothing [R10]', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const late = await lent(sale);
       const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;

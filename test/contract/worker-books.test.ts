@@ -23,20 +23,20 @@ for (const [name, createWorld] of WORLDS) {
       ...parts,
     });
 
-    it('M8 park: once per message and group', async () => {
+    it('park: once per message and group [M8]', async () => {
       const deadLetter = deadLetterOf();
       expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
       expect(await world.deadLetters.park({ ...deadLetter, attempts: 2 })).to.equal('already_parked');
       expect(await world.deadLetters.park({ ...deadLetter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
     });
 
-    it('M7 park: whatever a message may hold, or it would come back for ever', async () => {
+    it('park: whatever a message may hold, or it would come back for ever [M7]', async () => {
       const odd = `\u0000\ud800'"\\🎉${'x'.repeat(20_000)}`;
       const deadLetter = deadLetterOf({ body: odd, detail: odd, saleId: odd, batchId: odd, originTopic: odd });
       expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
     });
 
-    it('D8 slots: one each, kept by a renewal, free after the owner has left', async () => {
+    it('slots: one each, kept by a renewal, free after the owner has left [D8]', async () => {
       const [ann, bob] = [unique(), unique()];
       const first = await world.slots.acquire(ann, 60_000);
       const second = await world.slots.acquire(bob, 60_000);
@@ -51,7 +51,7 @@ for (const [name, createWorld] of WORLDS) {
       await world.slots.free(bob);
     });
 
-    it('D8 slots: many processes at once get different ones', async () => {
+    it('slots: many processes at once get different ones [D8]', async () => {
       const owners = Array.from({ length: 8 }, unique);
       const leases = await Promise.all(owners.map((owner) => world.slots.acquire(owner, 10_000)));
       expect(new Set(leases.map(({ slot }) => slot)).size).to.equal(owners.length);
@@ -62,7 +62,7 @@ for (const [name, createWorld] of WORLDS) {
 
 // The table is shared with whatever else runs on this database, so these two run in memory only.
 describe('WorkerSlots in memory', () => {
-  it('D8 an ended lease rests before somebody else gets the slot; the old owner may have it back until then', async () => {
+  it('an ended lease rests before somebody else gets the slot; the old owner may have it back until then [D8]', async () => {
     const clock: Clock & { advance(ms: number): void } = new ManualClock();
     const slots = new MemoryWorkerSlots(clock);
     const all = Array.from({ length: 256 }, unique);

@@ -12,8 +12,8 @@ function titlesOf(folder: string): string[] {
   const files = readdirSync(new URL(`test/${folder}/`, ROOT), { recursive: true, encoding: 'utf8' });
   return files
     .filter((file) => file.endsWith('.test.ts'))
-    .flatMap((file) => [...read(`test/${folder}/${file}`).matchAll(/\b(?:it|describe)\(\s*['`]([^'`\n]*)/g)])
-    .map(([, title]) => (title as string).replace(/\(P\d [^)]*\)/g, '')); // words of the source design look like ids
+    .flatMap((file) => [...read(`test/${folder}/${file}`).matchAll(/\b(?:it|describe)\(\s*(['`])((?:(?!\1)[^\n])*)/g)])
+    .map(([, , title]) => (title as string).replace(/\(P\d [^)]*\)/g, '')); // words of the source design look like ids
 }
 
 describe('guard: the fault matrix', () => {

@@ -36,7 +36,7 @@ describe('a crowd of slow clients', () => {
   const connected = (count: number): Promise<RawClient[]> =>
     Promise.all(Array.from({ length: count }, () => RawClient.to(server.port)));
 
-  it('S7 silent, slow headers, slow bodies, long polls: buyers are served meanwhile, and those who are too slow are closed', async function () {
+  it('silent, slow headers, slow bodies, long polls: buyers are served meanwhile, and those who are too slow are closed [S7]', async function () {
     this.timeout(TIMEOUT_MS);
     const startedMs = Date.now();
     const idle = await connected(IDLE);

@@ -58,7 +58,7 @@ describe('hostile bodies', function () {
   const run = fuzz();
   before(() => console.log(`    ${run.repeat}`));
 
-  it('M7 S6 whatever a message holds, its reader has an answer, and what it reads is read again from its own words', () => {
+  it('whatever a message holds, its reader has an answer, and what it reads is read again from its own words [M7, S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -86,7 +86,7 @@ describe('hostile bodies', function () {
     expectNothingSticks();
   });
 
-  it('M7 S6 a letter with any body can be shown', () => {
+  it('a letter with any body can be shown [M7, S6]', () => {
     const deadLetter = {
       ...{ deadLetterId: '1', messageId: 'm', group: 'g', originTopic: 't', saleId: null, batchId: null, attempts: 1 },
       ...({ reason: 'undecodable', detail: '', state: 'parked', parkedAtMs: 0, replays: 0 } as const),
@@ -95,7 +95,7 @@ describe('hostile bodies', function () {
     forAll(anyBody, (body) => void JSON.stringify(deadLetterBody({ ...deadLetter, body })), run);
   });
 
-  it('S6 whatever a request says, its reader has an answer', () => {
+  it('whatever a request says, its reader has an answer [S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -110,7 +110,7 @@ describe('hostile bodies', function () {
     expectNothingSticks();
   });
 
-  it('S6 an entry of the ledger is read as it is written, or not at all', () => {
+  it('an entry of the ledger is read as it is written, or not at all [S6]', () => {
     const parts = fc.tuple(fc.constantFrom('held', 'ordered', 'released', 'paid', ''), bytes(8), fc.integer());
     const entry = fc.oneof(
       fc.string(),

@@ -48,7 +48,7 @@ describe('hostile requests', () => {
     ).to.deep.equal([202]);
   }
 
-  it('S5 S6 S7 each is answered 2xx to 4xx, or its connection ends; nothing odd gets in, nobody else is kept waiting', async function () {
+  it('each is answered 2xx to 4xx, or its connection ends; nothing odd gets in, nobody else is kept waiting [S5, S6, S7]', async function () {
     this.timeout(TIMEOUT_MS);
     const namesBefore = Object.getOwnPropertyNames(Object.prototype);
     const cases = fc.sample(hostileRequests(), { numRuns: run.runs, seed: run.seed });
@@ -83,7 +83,7 @@ describe('hostile requests', () => {
     }
   });
 
-  it('S9 no secret, no token and no buyer stands in logs or labels', async () => {
+  it('no secret, no token and no buyer stands in logs or labels [S9]', async () => {
     const logged = world.logged.join('\n');
     for (const secret of [SECRET, WEBHOOK_SECRET, 'eyJ']) expect(logged.includes(secret), secret).to.equal(false);
     const metrics = await world.registry.metrics();

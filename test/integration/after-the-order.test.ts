@@ -88,7 +88,7 @@ describe('what follows from an order, with two keepers at once', () => {
     expect(await couponsOf(saleId)).to.deep.equal([{ order_id: paidOrder }]);
   });
 
-  it('C1 two keepers publish each of many rows once', async () => {
+  it('two keepers publish each of many rows once [C1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 1000 });
     const before = await metric('seckill_outbox_published_rows_total{kind="batch_recorded"');
     const orderIds: string[] = [];
@@ -104,7 +104,7 @@ describe('what follows from an order, with two keepers at once', () => {
     expect((await expectInvariants(system.stack, saleId)).sold).to.equal(300);
   });
 
-  it('M6 a deadline that comes before its order waits for it', async () => {
+  it('a deadline that comes before its order waits for it [M6]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const orderId = composeOrderId(Date.now(), 254, 'late', 0);

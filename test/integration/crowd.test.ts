@@ -16,7 +16,7 @@ describe('load, then a full comparison: a crowd on several api processes', () =>
   const buyersOf = (saleId: string, processes: readonly Program[]): Buyers =>
     new Buyers(saleId, system.stack.env.JWT_SECRET, () => processes.map(({ url }) => url));
 
-  it('S1 100 parallel clicks with one key on 3 api processes are one order, every answer 2xx', async () => {
+  it('100 parallel clicks with one key on 3 api processes are one order, every answer 2xx [S1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 50, limitPerBuyer: 5 });
     const buyers = buyersOf(saleId, apis);
     const clicks = await Promise.all(Array.from({ length: 100 }, () => buyers.buy('ann', { requestId: 'one-key' })));
@@ -29,7 +29,7 @@ describe('load, then a full comparison: a crowd on several api processes', () =>
     expect(figures).to.include({ rows: 1, sold: 1, unitsLeft: 49 });
   });
 
-  it('G1 2,000 buyers, 500 units, 2 api processes: exactly 500 orders, everybody else hears sold_out', async () => {
+  it('2,000 buyers, 500 units, 2 api processes: exactly 500 orders, everybody else hears sold_out [G1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 500 });
     const buyers = buyersOf(saleId, apis.slice(0, 2));
     const answers = await buyers.rush(userIds(2000), 128, { tries: 5 });
@@ -44,7 +44,7 @@ describe('load, then a full comparison: a crowd on several api processes', () =>
     expect(figures).to.include({ sold: 500, rows: 500, liveRows: 500, unitsLeft: 0 });
   });
 
-  it('G1 purchases of several units share what is left: nothing is oversold, nothing sellable is left', async () => {
+  it('purchases of several units share what is left: nothing is oversold, nothing sellable is left [G1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 97, limitPerBuyer: 4 });
     const buyers = buyersOf(saleId, apis);
     const purchases = userIds(120).map((userId, index) => buyers.buy(userId, { quantity: 1 + (index % 4), tries: 5 }));

@@ -67,7 +67,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     return batches;
   }
 
-  it('M8 a parked batch is replayed to an order, or discarded: a failed row and the unit back', async () => {
+  it('a parked batch is replayed to an order, or discarded: a failed row and the unit back [M8]', async () => {
     const { stack } = system;
     const [first, second] = [await openSale(stack, { stock: 10 }), await openSale(stack, { stock: 10 })];
     const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
@@ -127,7 +127,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(await count("audit_log WHERE actor = 'root' AND subject = ?", `dead_letter:${discardId}`)).to.equal(1);
   });
 
-  it('M8 letters of a deadline and of an event are replayed: the order ends, the coupon is given', async () => {
+  it('letters of a deadline and of an event are replayed: the order ends, the coupon is given [M8]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);
@@ -168,7 +168,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, unitsLeft: 9 });
   });
 
-  it(`M8 a replay of ${DEAD_LETTERS} letters that is killed, resumed, stopped and resumed: each an order, none twice`, async function () {
+  it(`a replay of ${DEAD_LETTERS} letters that is killed, resumed, stopped and resumed: each an order, none twice [M8]`, async function () {
     this.timeout(RUN_TIMEOUT_MS);
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });

@@ -30,7 +30,7 @@ describe('SIGTERM', () => {
     expect(program.log, program.name).not.to.match(ERROR_LINE);
   }
 
-  it('T13 drains an api under load: every purchase it took is answered, it exits 0 within 10 s', async () => {
+  it('drains an api under load: every purchase it took is answered, it exits 0 within 10 s [T13]', async () => {
     const [leaving, staying] = apis as [Program, Program];
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const urls = [leaving.url];
@@ -53,7 +53,7 @@ describe('SIGTERM', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('T13 drains worker and keeper under load: what they hold is finished, they exit 0 within 10 s', async () => {
+  it('drains worker and keeper under load: what they hold is finished, they exit 0 within 10 s [T13]', async () => {
     const staying = apis[1] as Program;
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [staying.url]);

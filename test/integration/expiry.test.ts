@@ -17,7 +17,7 @@ describe('orders that nobody pays', () => {
     keeper = await programs.start('keeper');
   });
 
-  it(`C3 ${ORDERS} orders end at their deadline and all units are for sale again within 30 s of it`, async () => {
+  it(`${ORDERS} orders end at their deadline and all units are for sale again within 30 s of it [C3]`, async () => {
     const { stack } = system;
     const { saleId, dueMs } = await soldToUnpaid(stack, { count: ORDERS, paymentWindowMs: WINDOW_MS });
     expect(await stack.audit.repository.findSale(saleId)).to.include({ sold: ORDERS });

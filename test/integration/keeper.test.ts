@@ -39,7 +39,7 @@ describe('the keeper mends what a death left behind', () => {
     return batch;
   }
 
-  it('M9 settles what a worker recorded before it died, while none runs', async () => {
+  it('settles what a worker recorded before it died, while none runs [M9]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_settled_late_batches_total');
     const batch = await deducted(saleId, 3);
@@ -57,7 +57,7 @@ describe('the keeper mends what a death left behind', () => {
     await until('it counts the batch', async () => (await metric('seckill_settled_late_batches_total')) === before + 1);
   });
 
-  it('M2 re-drives a batch whose message never came: the worker records it', async () => {
+  it('re-drives a batch whose message never came: the worker records it [M2]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_redriven_batches_total');
     await system.programs.start('worker');
@@ -70,7 +70,7 @@ describe('the keeper mends what a death left behind', () => {
     await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
   });
 
-  it('C3 gives units back once, however often the promise is repeated', async () => {
+  it('gives units back once, however often the promise is repeated [C3]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const batch = await deducted(saleId, 2);
     const figuresBefore = await expectInvariants(system.stack, saleId);

@@ -67,7 +67,7 @@ describe('one purchase, from click to order', () => {
     expect(brief(await buyers.status('bob', 'k1', 20))).to.equal('200 ordered');
   });
 
-  it('S1 a key that is asked again hears the same purchase, before and after the order', async () => {
+  it('a key that is asked again hears the same purchase, before and after the order [S1]', async () => {
     const { sale, buyers } = await newSale({ stock: 5 });
     const clicks = await Promise.all(Array.from({ length: 20 }, () => buyers.buy('ann', { requestId: 'same' })));
     for (const click of clicks) {
@@ -81,7 +81,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, unitsLeft: 4 });
   });
 
-  it('S2 the same key with another quantity is 422 and leaves the first purchase as it was', async () => {
+  it('the same key with another quantity is 422 and leaves the first purchase as it was [S2]', async () => {
     const { sale, buyers } = await newSale({ stock: 5, limitPerBuyer: 3 });
     const first = await buyers.buy('ann', { quantity: 1 });
     const [before, after] = [await buyers.buy('ann', { quantity: 2 }), await buyers.status('ann', 'k1', 10)];
@@ -93,7 +93,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('S3 one key on two sales is two purchases', async () => {
+  it('one key on two sales is two purchases [S3]', async () => {
     const [one, two] = [await newSale({ stock: 5 }), await newSale({ stock: 5 })];
     for (const { buyers } of [one, two]) expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
     for (const { buyers } of [one, two]) expect(brief(await buyers.status('ann', 'k1', 10))).to.equal('200 ordered');
@@ -102,7 +102,7 @@ describe('one purchase, from click to order', () => {
     }
   });
 
-  it('S4 the buyer is who the token says: what belongs to somebody else is not there', async () => {
+  it('the buyer is who the token says: what belongs to somebody else is not there [S4]', async () => {
     const { sale, buyers } = await newSale({ stock: 5 });
     await buyers.buy('ann');
     const { orderId } = (await buyers.status('ann', 'k1', 10)).json;

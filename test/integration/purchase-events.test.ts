@@ -96,7 +96,7 @@ describe('news to the buyer, from two api processes', () => {
     expect(next.words).to.deep.equal(['paid']);
   });
 
-  it('T13 SIGTERM ends open streams at once', async () => {
+  it('SIGTERM ends open streams at once [T13]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId, first);
     expect((await buyers.buy('ann'))?.status).to.equal(202);

@@ -91,7 +91,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     await sql('UPDATE sales SET sold = sold - 1 WHERE id = ?', saleId);
   }
 
-  it('C3 a keeper that dies between the failed row and its mark: another ends the job, units go back once', async () => {
+  it('a keeper that dies between the failed row and its mark: another ends the job, units go back once [C3]', async () => {
     const saleId = await newSale();
     const { batchId } = await stray(saleId, 'ida*1');
     const repository = createCompensationRepository(system.stack.mysql);
@@ -140,7 +140,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     ]);
   });
 
-  it('C2 a leak that MySQL always refuses is tried five times, then failed, and its units go back', async () => {
+  it('a leak that MySQL always refuses is tried five times, then failed, and its units go back [C2]', async () => {
     const saleId = await newSale();
     const trigger = `refuse_${saleId}`;
     await sql(
@@ -161,7 +161,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     expect((await reconcile(saleId)).found, 'the late worker found the row').to.deep.equal([]);
   });
 
-  it('D6 units added to Redis by hand are found as drift, and as oversell once the last guard has refused', async () => {
+  it('units added to Redis by hand are found as drift, and as oversell once the last guard has refused [D6]', async () => {
     const saleId = await newSale({ stock: 5 });
     await redis().incrby(keysOf(saleId).stock, 2);
     expect((await reconcile(saleId)).found).to.deep.equal(['drift -2']);
@@ -173,7 +173,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     expect([found, jobs], 'for a person: nothing to be mended is left').to.deep.equal([['oversell 2'], []]);
   });
 
-  it('C5 in an open sale under load only what was planted is found and mended; the stock is set when it is closed', async () => {
+  it('in an open sale under load only what was planted is found and mended; the stock is set when it is closed [C5]', async () => {
     const saleId = await newSale({ stock: 5000 });
     await redis().decrby(keysOf(saleId).stock, 3); // drift
     await stray(saleId, 'eve');
@@ -204,7 +204,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     expect(adjusted).to.have.length(1);
   });
 
-  it('D5 C7 rows and entries that do not fit: what a machine can mend is mended, the rest is told', async () => {
+  it('rows and entries that do not fit: what a machine can mend is mended, the rest is told [D5, C7]', async () => {
     const saleId = await newSale();
     const { batchId } = await recordBatch(system.stack, saleId, 1); // recorded, never settled
     await redis().zrem(keysOf(saleId).pending, batchId); // where the keeper would look for it
@@ -237,7 +237,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('C1 one at a time: the second is told who is at it; two appliers mend a leak once', async () => {
+  it('one at a time: the second is told who is at it; two appliers mend a leak once [C1]', async () => {
     const saleId = await newSale();
     await stray(saleId, 'hal');
     const runs = createReconcileRuns(system.stack.mysql);

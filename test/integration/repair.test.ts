@@ -37,7 +37,7 @@ describe('repair of a sale that Redis has lost', () => {
     await redis.del(stock, sale, buyers, requests, pending, ...markers);
   }
 
-  it('R3 R4 R5 emptied under its buyers: 503, rebuilt with its orders; late batches claim, or fail with a reason', async () => {
+  it('emptied under its buyers: 503, rebuilt with its orders; late batches claim, or fail with a reason [R3, R4, R5]', async () => {
     const [roomy, scarce] = [await openSale(system.stack, { stock: 10 }), await openSale(system.stack, { stock: 4 })];
     const [many, few] = [buyersOf(roomy), buyersOf(scarce)];
     for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);
@@ -67,7 +67,7 @@ describe('repair of a sale that Redis has lost', () => {
     expect(text).to.match(/^seckill_sales_shut\{sales="live".*\} \d/m);
   });
 
-  it('R10 `sale repair`: without need it changes nothing, with --force only the epoch; another one is not disturbed', async () => {
+  it('`sale repair`: without need it changes nothing, with --force only the epoch; another one is not disturbed [R10]', async () => {
     const sale = await openSale(system.stack, { stock: 10 });
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);

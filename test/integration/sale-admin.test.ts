@@ -78,7 +78,7 @@ describe('the desk of the seller, over HTTP', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('S5 is closed to whoever does not show the role', async () => {
+  it('is closed to whoever does not show the role [S5]', async () => {
     const saleId = await create();
     for (const [path, body] of [['', newSale] as const, [`/${saleId}/warm`] as const]) {
       const nobody = await ask(`${api.url}/admin/v1/sales${path}`, { method: 'POST', body });

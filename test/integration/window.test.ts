@@ -27,7 +27,7 @@ describe('the window of a sale', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const brief = (answer: Answer | null): string => `${answer?.status} ${answer?.json.code ?? answer?.json.status}`;
 
-  it('S8 opens and closes by itself', async () => {
+  it('opens and closes by itself [S8]', async () => {
     const nowMs = Date.now();
     const window = { opensAtMs: nowMs + 1000, closesAtMs: nowMs + 3000 };
     const { saleId } = await openSale(system.stack, { stock: 100, ...window });
@@ -46,7 +46,7 @@ describe('the window of a sale', () => {
     expect(figures.rows).to.equal(buyers.opLog.count('ok'));
   });
 
-  it('S8 Redis time decides: an api whose clock is five minutes off sells neither too early nor too late', async () => {
+  it('Redis time decides: an api whose clock is five minutes off sells neither too early nor too late [S8]', async () => {
     const nowMs = Date.now();
     const soon = await openSale(system.stack, { opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 120_000 });
     const ending = await openSale(system.stack, { opensAtMs: nowMs - 60_000, closesAtMs: nowMs + 60_000 });

@@ -13,7 +13,7 @@ describe('lua/adjust-2.lua', () => {
     bench.connection.run('adjust', [keys.stock, keys.sale], [read, wanted, epoch]);
 
   for (const state of ['warm', 'paused', 'closed'] satisfies StoredSaleState[]) {
-    it(`C5 adjusted: a sale that is ${state} gets the units it should have, and nothing else moves`, async () => {
+    it(`adjusted: a sale that is ${state} gets the units it should have, and nothing else moves [C5]`, async () => {
       const sale = await bench.sale({ stock: 10 }, state);
       const before = await sale.snapshot();
       expect(await adjust(sale, 10, 12)).to.equal('adjusted');
@@ -38,7 +38,7 @@ describe('lua/adjust-2.lua', () => {
   });
 
   for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
-    it(`C5 selling: never while the sale is in ${state}, whether the stock is as it was read or not`, async () => {
+    it(`selling: never while the sale is in ${state}, whether the stock is as it was read or not [C5]`, async () => {
       const sale = await bench.sale({ stock: 10 }, state);
       expect(await adjust(sale, 10, 12)).to.equal('selling');
       expect(await adjust(sale, 9, 12)).to.equal('selling');
@@ -46,7 +46,7 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
-  it('R1 selling: on another server than it was loaded on it may have lost data, and waits for its repair', async () => {
+  it('selling: on another server than it was loaded on it may have lost data, and waits for its repair [R1]', async () => {
     const sale = await bench.sale({ stock: 10 }, 'closed');
     await sale.restart();
     expect(await adjust(sale, 10, 12)).to.equal('selling');

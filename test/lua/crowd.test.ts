@@ -14,7 +14,7 @@ describe('lua: a crowd on one sale, through several connections', () => {
 
   const bench = (index: number): ScriptBench => benches[index % CONNECTIONS] as ScriptBench;
 
-  it('I1 a thousand callers at once buy exactly the stock, each winner once', async () => {
+  it('a thousand callers at once buy exactly the stock, each winner once [I1]', async () => {
     const STOCK = 300;
     const sale = await bench(0).sale({ stock: STOCK, limitPerBuyer: 1 });
     const words = await Promise.all(
@@ -33,7 +33,7 @@ describe('lua: a crowd on one sale, through several connections', () => {
     expect(pending).to.have.length(STOCK);
   });
 
-  it('I1 I2 batches of all sizes at once: units taken = units held, nobody above the limit', async () => {
+  it('batches of all sizes at once: units taken = units held, nobody above the limit [I1, I2]', async () => {
     const [STOCK, LIMIT] = [300, 3];
     const sale = await bench(0).sale({ stock: STOCK, limitPerBuyer: LIMIT });
     const batches = Array.from({ length: CALLERS / 4 }, (_, index) =>
@@ -58,7 +58,7 @@ describe('lua: a crowd on one sale, through several connections', () => {
     expect(pending).to.have.members(won.map(({ batchId }) => batchId));
   });
 
-  it('S1 a hundred copies of one batch, on all connections: one deduct', async () => {
+  it('a hundred copies of one batch, on all connections: one deduct [S1]', async () => {
     const sale = await bench(0).sale({ stock: 50 });
     const batch = batchOf(sale.sale, [purchaseOf('u1*2')]);
     const replies = await Promise.all(

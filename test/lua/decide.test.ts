@@ -56,7 +56,7 @@ describe('lua/decide-2.lua', () => {
   });
 
   for (const state of ['open', 'warm', 'paused', 'closed'] as const) {
-    it(`T2 aborts a batch without marker, also in a sale that is ${state}; the marker expires`, async () => {
+    it(`aborts a batch without marker, also in a sale that is ${state}; the marker expires [T2]`, async () => {
       const sale = await bench.sale({}, state);
       const batchId = newBatchId();
       expect(await sale.decide(batchId)).to.equal('aborted');
@@ -65,7 +65,7 @@ describe('lua/decide-2.lua', () => {
     });
   }
 
-  it('T7 first writer wins: after `aborted` a late deduct takes nothing, after `deducted` decide says so', async () => {
+  it('first writer wins: after `aborted` a late deduct takes nothing, after `deducted` decide says so [T7]', async () => {
     const sale = await bench.sale({ stock: 5 });
     const late = batchOf(sale.sale, purchasesOf('u1'));
     await sale.decide(late.batchId);
@@ -76,7 +76,7 @@ describe('lua/decide-2.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('T7 deduct and decide at the same moment, two hundred times: they agree', async () => {
+  it('deduct and decide at the same moment, two hundred times: they agree [T7]', async () => {
     const sale = await bench.sale({ stock: 200, limitPerBuyer: 200 });
     const other = await ScriptBench.open();
     try {

@@ -89,7 +89,7 @@ describe('lua/deduct-6.lua', () => {
     expect(Number(await sale.redis.zscore(sale.keys.pending, batch.batchId))).to.equal(atMs);
   });
 
-  it('T8 the marker is looked at first: the retry that took the last unit hears `already_deducted`', async () => {
+  it('the marker is looked at first: the retry that took the last unit hears `already_deducted` [T8]', async () => {
     const sale = await bench.sale({ stock: 1, limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
@@ -102,7 +102,7 @@ describe('lua/deduct-6.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(0);
   });
 
-  it('G1 a batch that does not fit takes nothing: every loser is named, and an aborted marker stands', async () => {
+  it('a batch that does not fit takes nothing: every loser is named, and an aborted marker stands [G1]', async () => {
     const sale = await bench.sale({ stock: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
     const before = await sale.snapshot();
@@ -111,7 +111,7 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.deduct(batch), 'for ever').to.deep.equal(['aborted']);
   });
 
-  it('G5 one buyer with two keys at limit 1: the second is `limit_reached`', async () => {
+  it('one buyer with two keys at limit 1: the second is `limit_reached` [G5]', async () => {
     const sale = await bench.sale({ limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a', 'u1/b'));
     expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'limit_reached', '']);
@@ -166,7 +166,7 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.redis.hlen(sale.keys.requests)).to.equal(BATCH_SIZE_CEILING);
   });
 
-  it('S8 the window is that of Redis time: before it `not_open`, from its end on `closed`', async () => {
+  it('the window is that of Redis time: before it `not_open`, from its end on `closed` [S8]', async () => {
     const sale = await bench.sale();
     const set = (field: string, atMs: number) => sale.redis.hset(sale.keys.sale, field, atMs);
     const blame = async (): Promise<unknown> =>

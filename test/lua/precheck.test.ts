@@ -62,7 +62,7 @@ describe('lua/precheck-4.lua', () => {
     expect(reply).to.deep.equal([1, 3, 1, 1, 'sold_out', '', 3, 'sold_out', '']);
   });
 
-  it('G5 the limit counts inside the call; a refused purchase uses none of it', async () => {
+  it('the limit counts inside the call; a refused purchase uses none of it [G5]', async () => {
     const sale = await bench.sale({ stock: 5, limitPerBuyer: 3 });
     const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
     expect(reply).to.deep.equal([1, 5, 1, 1, 'limit_reached', '', 3, 'sold_out', '']);

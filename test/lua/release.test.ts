@@ -39,7 +39,7 @@ describe('lua/release-4.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('D6 released without units: the request is closed, the buyer lowered, and no unit returns', async () => {
+  it('released without units: the request is closed, the buyer lowered, and no unit returns [D6]', async () => {
     await deducted('u1*3');
     const [word, left] = (await sale.release('u1', '101', { withUnits: false })) as unknown[];
     expect([word, left]).to.deep.equal(['released', 7]);
@@ -50,7 +50,7 @@ describe('lua/release-4.lua', () => {
     });
   });
 
-  it('R10 repairing: in a sale whose books are being rebuilt nothing is released, whether there is something or not', async () => {
+  it('repairing: in a sale whose books are being rebuilt nothing is released, whether there is something or not [R10]', async () => {
     await deducted('u1*3');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot();
@@ -76,7 +76,7 @@ describe('lua/release-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('C3 nothing: released before, also when the second one asks without units or for another row', async () => {
+  it('nothing: released before, also when the second one asks without units or for another row [C3]', async () => {
     await deducted('u1*3');
     await sale.release('u1', '101');
     const before = await sale.snapshot();
@@ -86,14 +86,14 @@ describe('lua/release-4.lua', () => {
     expect(await sale.snapshot()).to.deep.equal(before);
   });
 
-  it('C1 fifty releases of one request at once give its units back once', async () => {
+  it('fifty releases of one request at once give its units back once [C1]', async () => {
     await deducted('u1*3');
     const words = await Promise.all(Array.from({ length: 50 }, () => wordOf(sale.release('u1', '101'))));
     expect(words.filter((word) => word === 'released')).to.have.length(1);
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('I8 a released request never comes back: settle leaves it, deduct calls it replayed', async () => {
+  it('a released request never comes back: settle leaves it, deduct calls it replayed [I8]', async () => {
     const { batchId } = await deducted('u1');
     await sale.release('u1', '101', { batchId });
     expect(await sale.settle(batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }])).to.equal(0);

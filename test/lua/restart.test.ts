@@ -56,7 +56,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(await runId(), 'the fault happened').not.to.equal(before);
   };
 
-  it('R1 nothing is lost, but nobody buys until the bucket is opened again', async () => {
+  it('nothing is lost, but nobody buys until the bucket is opened again [R1]', async () => {
     const held = await deducted('u1');
     const before = await sale.snapshot([held.batchId]);
     await restart();
@@ -83,7 +83,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(await stock.deduct(next)).to.deep.equal({ outcome: 'deducted' });
   });
 
-  it('R2 a cut log has lost scripts whole, never in part', async () => {
+  it('a cut log has lost scripts whole, never in part [R2]', async () => {
     const kept = await deducted('u1');
     const { batchId } = await deducted('u2');
     await restart(10);
@@ -93,7 +93,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(markers).to.deep.equal({ [kept.batchId]: `deducted${kept.body}` });
   });
 
-  it('R6 a repair that was under way does nothing more, and its lease binds nobody', async () => {
+  it('a repair that was under way does nothing more, and its lease binds nobody [R6]', async () => {
     const held = await deducted('u1');
     expect(await repair.shut(ref(), 'one', 60_000)).to.equal('shut');
     await restart();
@@ -105,7 +105,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(claimed).to.deep.equal({ outcome: 'shut' });
   });
 
-  it('R7 a master that was a replica in between is not trusted, although its process is the same', async () => {
+  it('a master that was a replica in between is not trusted, although its process is the same [R7]', async () => {
     const { redis } = bench.connection;
     const other = await startPrivateRedis(redisServerBinary() as string);
     const admin = new Redis(other.port, '127.0.0.1', { lazyConnect: true });
@@ -130,7 +130,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     }
   });
 
-  it('R5 an empty one: everything says so, and nothing is written', async () => {
+  it('an empty one: everything says so, and nothing is written [R5]', async () => {
     const held = await deducted('u1');
     await sale.redis.flushdb(); // what a Redis without its log comes back with
     await restart();

@@ -31,7 +31,7 @@ describe('lua on a server in trouble', () => {
   const knownScripts = async (): Promise<string | undefined> =>
     /number_of_cached_scripts:(\d+)/.exec(await sale.redis.info('memory'))?.[1];
 
-  it('R1 after SCRIPT FLUSH every script works at its next call, and ran once', async () => {
+  it('after SCRIPT FLUSH every script works at its next call, and ran once [R1]', async () => {
     const batch = await deductedBatch('u1');
     await sale.redis.script('FLUSH');
     expect(await knownScripts(), 'the fault happened').to.equal('0');
@@ -49,7 +49,7 @@ describe('lua on a server in trouble', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('R1 a hundred calls on their way when the scripts are flushed each run once', async () => {
+  it('a hundred calls on their way when the scripts are flushed each run once [R1]', async () => {
     sale = await bench.sale({ stock: 200, limitPerBuyer: 1 });
     const calls = Array.from({ length: 100 }, (_, index) => {
       if (index === 50) void sale.redis.script('FLUSH');
@@ -60,7 +60,7 @@ describe('lua on a server in trouble', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(100);
   });
 
-  describe('R9 memory is full', () => {
+  describe('memory is full [R9]', () => {
     const whenFull = async <T>(act: () => Promise<T>): Promise<T> => {
       await sale.redis.config('SET', 'maxmemory', '1');
       try {

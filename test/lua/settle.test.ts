@@ -29,7 +29,7 @@ describe('lua/settle-4.lua', () => {
     expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
   });
 
-  it('R10 repairing: in a sale whose books are being rebuilt nothing moves', async () => {
+  it('repairing: in a sale whose books are being rebuilt nothing moves [R10]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot([batchId]);
@@ -38,7 +38,7 @@ describe('lua/settle-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('M9 returns 0 when it was settled before, and changes nothing', async () => {
+  it('returns 0 when it was settled before, and changes nothing [M9]', async () => {
     const { batchId } = await deducted('u1');
     await sale.settle(batchId, [order('u1', '101')]);
     const before = await sale.snapshot([batchId]);
@@ -46,7 +46,7 @@ describe('lua/settle-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('C6 moves only what is `held` by this batch: not released, not ordered, not of another batch, not unknown', async () => {
+  it('moves only what is `held` by this batch: not released, not ordered, not of another batch, not unknown [C6]', async () => {
     const { batchId } = await deducted('u1', 'u2', 'u3');
     const foreign = await deducted('u4');
     await sale.release('u1', '101', { batchId });
@@ -100,7 +100,7 @@ describe('lua/settle-4.lua', () => {
     expect(await sale.redis.pttl(sale.marker(aborted))).to.be.within(1, ABORTED_LIFE_MS);
   });
 
-  it('C7 makes no marker where none is', async () => {
+  it('makes no marker where none is [C7]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.settle(batchId, [order('u1', '101')])).to.equal(1);

@@ -21,7 +21,7 @@ describe('lua/unpark-2.lua', () => {
   };
   const park = ({ batchId }: Batch) => sale.redis.zrem(sale.keys.pending, batchId);
 
-  it('M8 unparked: a parked batch is in pending again, from now on, and nothing else moves', async () => {
+  it('unparked: a parked batch is in pending again, from now on, and nothing else moves [M8]', async () => {
     const batch = await deducted('u1*2', 'u2');
     const before = await sale.snapshot([batch.batchId]);
     await park(batch);
@@ -55,7 +55,7 @@ describe('lua/unpark-2.lua', () => {
     expect((await sale.snapshot()).pending).to.deep.equal([]);
   });
 
-  it('C7 unknown: without a marker, even if it stands in pending; and no marker is made', async () => {
+  it('unknown: without a marker, even if it stands in pending; and no marker is made [C7]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.unpark(batchId)).to.equal('unknown');

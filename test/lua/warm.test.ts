@@ -23,7 +23,7 @@ describe('lua/warm-2.lua', () => {
     expect(await sale.redis.pttl(sale.keys.sale)).to.equal(-1);
   });
 
-  it('R5 already_warm: never overwrites live stock, state, epoch or stamp', async () => {
+  it('already_warm: never overwrites live stock, state, epoch or stamp [R5]', async () => {
     const sale = await bench.sale({ stock: 5 });
     await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
     const before = [await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)];

@@ -44,7 +44,7 @@ describe('the first steps of a newcomer', function () {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('L1 up, the printed lines buy and show an order, a second up is refused, Ctrl-C leaves nothing behind', async () => {
+  it('up, the printed lines buy and show an order, a second up is refused, Ctrl-C leaves nothing behind [L1]', async () => {
     const startedMs = Date.now();
     system = spawn(process.execPath, up(), { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [system.stdout, system.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk));

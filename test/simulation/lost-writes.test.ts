@@ -17,7 +17,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     return { store, sale, deduct, snapshot: () => store.bucket({ ...sale, bucket: 0 }).snapshot() };
   };
 
-  it('R2 without its last writes, each lost whole, those of other sales as well', async () => {
+  it('without its last writes, each lost whole, those of other sales as well [R2]', async () => {
     const { store, deduct, snapshot, sale } = await open();
     store.keepHistory();
     const batch = await deduct('u1');
@@ -45,7 +45,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     expect(snapshot()).to.deep.include({ unitsLeft: 5, requests: {}, markers: {} });
   });
 
-  it('R1 with all of them, R5 with none', async () => {
+  it('with all of them, R5 with none [R1]', async () => {
     const { store, deduct, snapshot } = await open();
     await deduct('u1');
     const before = snapshot();

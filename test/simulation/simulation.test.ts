@@ -74,7 +74,7 @@ describe('simulation of the programs over servers in memory', () => {
     });
   });
 
-  it(`I1 to I5 hold in ${RUNS} runs, and every fault was among them`, async function () {
+  it(`to I5 hold in ${RUNS} runs, and every fault was among them [I1]`, async function () {
     this.timeout(TIMEOUT_MS);
     const tally = await simulateSeeds(1, RUNS);
     await explain(tally);

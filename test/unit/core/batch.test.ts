@@ -55,14 +55,14 @@ describe('batch', () => {
     );
   });
 
-  it('M7 anything at all is an answer, never a throw', () => {
+  it('anything at all is an answer, never a throw [M7]', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (body) => void decodeBatch(body)));
     for (const body of ['', 'null', '[]', '1', '"x"', '{', '[{"v":2}]']) {
       expect(decodeBatch(body).outcome, body).to.equal('undecodable');
     }
   });
 
-  it('M7 another version is told apart from rubbish: a later program may know it', () => {
+  it('another version is told apart from rubbish: a later program may know it [M7]', () => {
     for (const version of [0, 2, '1', null, undefined]) {
       expect(decodeBatch(bodyWith('v', version)).outcome).to.equal('unknown_version');
     }
@@ -107,14 +107,14 @@ describe('batch', () => {
   ];
   for (const [field, value, detail] of bad) {
     const shown = JSON.stringify(value).slice(0, 40);
-    it(`M7 S6 ${field} ${shown} makes it undecodable, with the reason`, () => {
+    it(`${field} ${shown} makes it undecodable, with the reason [M7, S6]`, () => {
       const decoded = decodeBatch(bodyWith(field, value));
       expect(decoded.outcome).to.equal('undecodable');
       expect(decoded).to.have.property('detail').that.matches(detail);
     });
   }
 
-  it('G5 a key may stand in it once; equal request ids of two buyers are two keys', () => {
+  it('a key may stand in it once; equal request ids of two buyers are two keys [G5]', () => {
     expect(
       decodeBatch(
         bodyWith('purchases', [

@@ -14,7 +14,7 @@ describe('repair-need', () => {
     expect(needOf({ state: 'paused' }, { state: 'closed', epoch: 4 })).to.equal(null);
   });
 
-  it('R5 R2 one bucket is enough, and what somebody works on comes first', () => {
+  it('one bucket is enough, and what somebody works on comes first [R5, R2]', () => {
     expect(needOf({}, { state: null, epoch: 0, stamped: false })).to.equal('not_loaded');
     expect(needOf({}, { stamped: false })).to.equal('other_server');
     expect(needOf({}, { epoch: 2 })).to.equal('old_epoch');

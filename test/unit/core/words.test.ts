@@ -11,7 +11,7 @@ import { hash32, homeBucket, SALE_STATES, SALE_TRANSITIONS } from '../../../src/
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 
 describe('ids', () => {
-  it('S6 an id can break neither a key, nor a path, nor a log line', () => {
+  it('an id can break neither a key, nor a path, nor a log line [S6]', () => {
     for (const good of ['a', 'A-b_9', 'x'.repeat(64), '0']) expect(isId(good), good).to.equal(true);
     const odd = [
       '',
@@ -34,7 +34,7 @@ describe('ids', () => {
     for (const bad of [...odd, 7, null, undefined, ['a'], {}]) expect(isId(bad), JSON.stringify(bad)).to.equal(false);
   });
 
-  it('S6 a payment id may look as providers make them, and still fits a column and a path', () => {
+  it('a payment id may look as providers make them, and still fits a column and a path [S6]', () => {
     const good = ['pi_3MtwBwLkdIwHu7ix28a3tqPa', 'ch.1:2', 'PAY-1AB~2', 'a='.repeat(32), 'simulated-x', '_x'];
     for (const one of good) expect(isPaymentId(one), one).to.equal(true);
     for (const bad of ['', '.', '..', ':a', 'a/b', 'a b', 'a%2F', 'a?b', 'a#b', 'ä', 'a\n', 'x'.repeat(65), 7, null]) {
@@ -114,7 +114,7 @@ describe('request entry', () => {
 });
 
 describe('order', () => {
-  it('I8 moves one way: only a pending order moves, and what ended stays so', () => {
+  it('moves one way: only a pending order moves, and what ended stays so [I8]', () => {
     for (const state of ORDER_STATES) {
       expect(ORDER_TRANSITIONS[state].length > 0, state).to.equal(state === 'pending_payment');
       expect(ORDER_TRANSITIONS[state]).not.to.include(state);
@@ -158,7 +158,7 @@ describe('order id', () => {
 });
 
 describe('sale', () => {
-  it('I8 moves along its arrows: draft → warm → open ⇄ paused → closed', () => {
+  it('moves along its arrows: draft → warm → open ⇄ paused → closed [I8]', () => {
     expect(SALE_TRANSITIONS).to.deep.equal({
       draft: ['warm'],
       warm: ['open', 'closed'],
@@ -169,14 +169,14 @@ describe('sale', () => {
     expect(Object.keys(SALE_TRANSITIONS)).to.have.members(SALE_STATES);
   });
 
-  it('R12 the home bucket of a buyer is the same for ever: known values', () => {
+  it('the home bucket of a buyer is the same for ever: known values [R12]', () => {
     // FNV-1a, from its authors' test vectors; stored data depends on them.
     expect([hash32(''), hash32('a'), hash32('foobar')]).to.deep.equal([0x811c9dc5, 0xe40c292c, 0xbf9cf968]);
     expect(homeBucket('anybody', 1)).to.equal(0);
     expect(homeBucket('a', 16)).to.equal(0xe40c292c % 16);
   });
 
-  it('R12 buckets share the buyers evenly', () => {
+  it('buckets share the buyers evenly [R12]', () => {
     const counts = new Array<number>(8).fill(0);
     for (let i = 0; i < 8000; i++) counts[homeBucket(`user-${i}`, 8)]!++;
     for (const count of counts) expect(count).to.be.within(800, 1200);

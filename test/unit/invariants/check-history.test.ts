@@ -20,7 +20,7 @@ const invariants = (history: Partial<ClientHistory>, orders: readonly AuditedOrd
   judgeHistory(historyOf(history), books(orders, unitsLeft)).map(({ invariant }) => invariant);
 
 describe('check-history', () => {
-  it('I6: a payment or a cancellation that was confirmed stands, and never both', () => {
+  it('a payment or a cancellation that was confirmed stands, and never both [I6]', () => {
     const paid = { moves: new Map([['1', new Set(['pay'] as const)]]) };
     expect(invariants(paid, [orderOf({ state: 'paid' })])).to.deep.equal([]);
     expect(invariants(paid, [orderOf()])).to.deep.equal(['I6']);
@@ -31,7 +31,7 @@ describe('check-history', () => {
     expect(invariants(both, [orderOf({ state: 'paid' })])).to.deep.equal(['I6', 'I6']);
   });
 
-  it('I7: sold_out is honest when no unit is left, or units came back later', () => {
+  it('sold_out is honest when no unit is left, or units came back later [I7]', () => {
     const refused = { soldOut: new Map([['bob/k1', 2]]) };
     expect(invariants(refused, [orderOf()], 0)).to.deep.equal([]);
     expect(invariants(refused, [orderOf()], 1), 'fewer than he wanted').to.deep.equal([]);
@@ -39,7 +39,7 @@ describe('check-history', () => {
     expect(invariants(refused, [orderOf({ state: 'cancelled' })], 2), 'one came back').to.deep.equal([]);
   });
 
-  it('I8: what a client saw as over never changes again, and is what the book says', () => {
+  it('what a client saw as over never changes again, and is what the book says [I8]', () => {
     const seen = (...looks: Look[]) => ({ looks: new Map([['ann/k1', looks]]) });
     const row = orderOf();
     expect(invariants(seen(look('absent'), look('pending'), look('ordered', '1')), [row])).to.deep.equal([]);
@@ -56,7 +56,7 @@ describe('check-history', () => {
     expect(invariants(seen(look('pending'), look('failed')), [failed])).to.deep.equal([]);
   });
 
-  it('I3: an accepted purchase fails only for a reason that the fault explains', () => {
+  it('an accepted purchase fails only for a reason that the fault explains [I3]', () => {
     const { rows } = books([orderOf({ state: 'failed', reason: 'oversold_guard' })]);
     const judged = (accepted: boolean, mayFail: readonly 'oversold_guard'[]): string[] =>
       judgeFailures(rows, () => accepted, mayFail).map(({ invariant }) => invariant);

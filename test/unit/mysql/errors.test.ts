@@ -31,14 +31,14 @@ describe('mysql errors', () => {
     });
   }
 
-  it('D7 1062 names its key, on MySQL 8 and MariaDB, whatever the value holds', () => {
+  it('1062 names its key, on MySQL 8 and MariaDB, whatever the value holds [D7]', () => {
     const keyOf = (message: string): unknown => toMysqlError(serverError(1062, 'ER_DUP_ENTRY', message)).key;
     expect(keyOf("Duplicate entry '12' for key 'PRIMARY'")).to.equal('PRIMARY');
     expect(keyOf("Duplicate entry '12' for key 'orders.PRIMARY'")).to.equal('PRIMARY');
     expect(keyOf("Duplicate entry 'x' for key 'PRIMARY'-7-k' for key 'orders.request'")).to.equal('request');
   });
 
-  it('D4 what the socket or the driver says is a lost connection or a time-out', () => {
+  it('what the socket or the driver says is a lost connection or a time-out [D4]', () => {
     const kindOf = (fields: object): unknown => toMysqlError(Object.assign(new Error('no server'), fields)).kind;
     expect(kindOf({ code: 'ECONNREFUSED' })).to.equal('connection_lost');
     expect(kindOf({ code: 'PROTOCOL_CONNECTION_LOST', fatal: true })).to.equal('connection_lost');

@@ -56,7 +56,7 @@ describe('claim-late', () => {
     books.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
   const releases = (): unknown[] => books.outbox.undone('release').flatMap(({ payload }) => payload as unknown[]);
 
-  it('R3 a late batch claims in the epoch of the sale: what is lost fails with its release, the rest is an order', async () => {
+  it('a late batch claims in the epoch of the sale: what is lost fails with its release, the rest is an order [R3]', async () => {
     answer = async () => losing('bob/k1');
     const batch = late('ann', 'bob');
     const results = await record(batch);
@@ -74,7 +74,7 @@ describe('claim-late', () => {
     expect(words(await record(timely('ann')))).to.deep.equal(['recorded']);
   });
 
-  it('R4 one that is recorded already asks nothing either; one that is so in part names its rows', async () => {
+  it('one that is recorded already asks nothing either; one that is so in part names its rows [R4]', async () => {
     const batch = late('ann', 'bob');
     await record(batch);
     asked = [];
@@ -86,7 +86,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(3);
   });
 
-  it('R3 while the sale is shut only its late batches wait; the others of the same delivery are written', async () => {
+  it('while the sale is shut only its late batches wait; the others of the same delivery are written [R3]', async () => {
     answer = async () => ({ outcome: 'shut' });
     expect(words(await record(late('ann'), timely('bob'), late('cid')))).to.deep.equal([
       ...['retry repairing', 'recorded', 'retry repairing'],
@@ -94,7 +94,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['bob pending_payment']);
   });
 
-  it('R8 a ledger that does not answer is no outage of MySQL: the batch waits as for a repair', async () => {
+  it('a ledger that does not answer is no outage of MySQL: the batch waits as for a repair [R8]', async () => {
     answer = async () => Promise.reject(new OperationalError('redis', 'silent', { retryable: true }));
     const [result] = await record(late('ann'));
     expect(result).to.deep.equal({ outcome: 'retry', reason: 'repairing', error: null });
@@ -102,7 +102,7 @@ describe('claim-late', () => {
     expect(words(await record(late('ann')))).to.deep.equal(['retry not_warmed']);
   });
 
-  it('R3 rebuilt between terms and COMMIT: the terms are read again, and what is late now claims', async () => {
+  it('rebuilt between terms and COMMIT: the terms are read again, and what is late now claims [R3]', async () => {
     const batch = timely('ann');
     const { termsOf } = books;
     books.termsOf = async (saleIds) => {
@@ -114,13 +114,13 @@ describe('claim-late', () => {
     expect(asked.map(({ epoch }) => epoch)).to.deep.equal([3]);
   });
 
-  it('M5 one late batch delivered twice: each purchase has one row', async () => {
+  it('one late batch delivered twice: each purchase has one row [M5]', async () => {
     const batch = late('ann', 'bob');
     expect(words(await record(batch, batch))).to.deep.equal(['recorded', 'already_recorded']);
     expect(rows()).to.have.length(2);
   });
 
-  it('R4 S2 what another batch holds gets no row from this one, which comes again until that one is recorded', async () => {
+  it('what another batch holds gets no row from this one, which comes again until that one is recorded [R4, S2]', async () => {
     const elsewhere = new Set(['ann/k1']);
     answer = async ({ purchases: [first] }) => ({
       ...{ outcome: 'claimed', lost: new Set() },

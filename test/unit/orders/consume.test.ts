@@ -52,7 +52,7 @@ describe('keeper: consume', () => {
     ]);
   });
 
-  it('M6 what came too early comes again, later each time, and does not hold up the others', async () => {
+  it('what came too early comes again, later each time, and does not hold up the others [M6]', async () => {
     answers.set('early', () => ({ outcome: 'later', why: 'not there' }));
     world.broker.publishRaw(TOPIC, 'early');
     world.broker.publishRaw(TOPIC, 'other');
@@ -73,7 +73,7 @@ describe('keeper: consume', () => {
     expect([handled.length, unfinished()]).to.deep.equal([4, 0]);
   });
 
-  it('M7 what nobody can read is parked with its origin and acked', async () => {
+  it('what nobody can read is parked with its origin and acked [M7]', async () => {
     answers.set('{', () => ({ outcome: 'undecodable', detail: 'not JSON' }));
     world.broker.publishRaw(TOPIC, '{', { topic: TOPIC, saleId: '7' });
     await run();
@@ -85,7 +85,7 @@ describe('keeper: consume', () => {
     });
   });
 
-  it('M8 a parked message whose ack is lost is parked once', async () => {
+  it('a parked message whose ack is lost is parked once [M8]', async () => {
     answers.set('{', () => ({ outcome: 'unknown_version', detail: 'version 2' }));
     world.broker.publishRaw(TOPIC, '{');
     world.broker.breakNext('ack_lost');
@@ -96,7 +96,7 @@ describe('keeper: consume', () => {
     expect([unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([0, 1]);
   });
 
-  it('D1 nothing is received while MySQL is out', async () => {
+  it('nothing is received while MySQL is out [D1]', async () => {
     world.broker.publishRaw(TOPIC, 'a');
     expect(await run({ ready: away(true) })).to.equal('OperationalError');
     expect(unfinished()).to.equal(1);
@@ -111,7 +111,7 @@ describe('keeper: consume', () => {
     expect(attempt, 'it cost no attempt').to.equal(1);
   });
 
-  it('D1 when MySQL goes while messages are in hand, all of them come again', async () => {
+  it('when MySQL goes while messages are in hand, all of them come again [D1]', async () => {
     for (const body of ['a', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('b', away(true));
     expect(await run()).to.equal('OperationalError');

@@ -83,7 +83,7 @@ describe('draft-rows', () => {
     ]);
   });
 
-  it('D7 limit one: a buyer who has a live order, or gets one in this plan, gets a failed row', () => {
+  it('limit one: a buyer who has a live order, or gets one in this plan, gets a failed row [D7]', () => {
     const one = saleOf({ limitPerBuyer: 1 });
     const [first, second] = [
       batchOf(one, purchasesOf('ann/k1', 'bob/k1')),

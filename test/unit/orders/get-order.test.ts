@@ -7,13 +7,13 @@ describe('get-order', () => {
   const order = { orderId: '123', userId: 'ann' } as Order;
   const repository = { findOrder: async (orderId: string) => (orderId === '123' ? order : null) };
 
-  it('S4 shows an order to its buyer only: for others it does not exist', async () => {
+  it('shows an order to its buyer only: for others it does not exist [S4]', async () => {
     expect(await getOrder('123', 'ann', repository)).to.equal(order);
     expect(await getOrder('123', 'bob', repository)).to.equal(null);
     expect(await getOrder('124', 'ann', repository)).to.equal(null);
   });
 
-  it('S6 does not ask MySQL for what can’t be an order id', async () => {
+  it('does not ask MySQL for what can’t be an order id [S6]', async () => {
     const asked: string[] = [];
     const watched = { findOrder: async (orderId: string) => (asked.push(orderId), order) };
     for (const text of ['', '0', '-1', '1e3', ' 123', "1' OR 1", '99999999999999999999']) {

@@ -58,13 +58,13 @@ describe('keeper: tell-buyers', () => {
     expect(news.sent.map(([, told]) => told.length)).to.deep.equal([500, 500, 200]);
   });
 
-  it('R8 while Redis is out the message comes again', async () => {
+  it('while Redis is out the message comes again [R8]', async () => {
     news.broken = true;
     const error: unknown = await handle(event('order.paid', '7', '1')).catch((thrown: unknown) => thrown);
     expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });
   });
 
-  it('M7 a body that is no event is an answer', async () => {
+  it('a body that is no event is an answer [M7]', async () => {
     const orders = { notificationsOf: () => expect.fail() };
     const outcome = await notifyBuyers({ orders, sender: news, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');

@@ -45,7 +45,7 @@ describe('keeper: expire-unpaid', () => {
     expect(world.counts.expired).to.equal(1);
   });
 
-  it('M6 an order that is not due, or not there yet, is left for later; the others end now', async () => {
+  it('an order that is not due, or not there yet, is left for later; the others end now [M6]', async () => {
     states = new Map([
       ['1', 'pending_payment'],
       ['2', 'pending_payment'],
@@ -62,7 +62,7 @@ describe('keeper: expire-unpaid', () => {
     expect(world.counts.expired).to.equal(3);
   });
 
-  it('M7 a body that is no deadline is an answer', async () => {
+  it('a body that is no deadline is an answer [M7]', async () => {
     const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
     const outcome = await expireUnpaid({ moves: never, orders: never, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
@@ -108,7 +108,7 @@ describe('keeper: issue-coupons', () => {
     expect(having.size).to.equal(0);
   });
 
-  it('M6 news that come before their row wait for it', async () => {
+  it('news that come before their row wait for it [M6]', async () => {
     paid = new Set(['1']);
     expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('later');
     expect([...having]).to.deep.equal(['1']);

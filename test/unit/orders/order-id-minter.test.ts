@@ -36,7 +36,7 @@ describe('order-id-minter', () => {
     expect(idsOf(minter.mint([]))).to.deep.equal([]);
   });
 
-  it('D8 gives 256 ids for a millisecond, then those of the next, and never an id twice', () => {
+  it('gives 256 ids for a millisecond, then those of the next, and never an id twice [D8]', () => {
     const seen = new Set<string>();
     const sameUser = Array.from({ length: 1000 }, () => 'u');
     for (let call = 0; call < 40; call++) {
@@ -49,7 +49,7 @@ describe('order-id-minter', () => {
     expect(Math.max(...perMs.values())).to.equal(SEQUENCE_PER_MS);
   });
 
-  it('D8 does not run away from its clock', () => {
+  it('does not run away from its clock [D8]', () => {
     while (minter.mint(users(2560)).outcome === 'minted');
     const refused = minter.mint(users(1));
     expect(refusal(refused)).to.equal('clock_behind');
@@ -61,7 +61,7 @@ describe('order-id-minter', () => {
     expect(new Set(idsOf(minter.mint(users(32_000)))).size).to.equal(32_000);
   });
 
-  it('D8 a clock that steps back a little: ids go on from the last millisecond, none is given twice', () => {
+  it('a clock that steps back a little: ids go on from the last millisecond, none is given twice [D8]', () => {
     const before = idsOf(minter.mint(users(300)));
     clock.advance(-50);
     const after = idsOf(minter.mint(users(300)));
@@ -69,7 +69,7 @@ describe('order-id-minter', () => {
     expect(explainOrderId(after[0] as string).atMs).to.be.at.least(explainOrderId(before[299] as string).atMs);
   });
 
-  it('D8 a clock that steps back a lot: no id until it has caught up', () => {
+  it('a clock that steps back a lot: no id until it has caught up [D8]', () => {
     minter.mint(users(1));
     clock.advance(-5000);
     expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
@@ -79,7 +79,7 @@ describe('order-id-minter', () => {
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
   });
 
-  it('D8 a lease that ended (a stopped process): no id until it is renewed, then maybe from another slot', async () => {
+  it('a lease that ended (a stopped process): no id until it is renewed, then maybe from another slot [D8]', async () => {
     clock.advance(LEASE_MS - 1);
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
     clock.advance(1);
@@ -90,7 +90,7 @@ describe('order-id-minter', () => {
     expect(explainOrderId(idsOf(minter.mint(users(1)))[0] as string).slot).to.equal(1);
   });
 
-  it('D8 no id bears a time beyond the lease', () => {
+  it('no id bears a time beyond the lease [D8]', () => {
     clock.advance(LEASE_MS - 2);
     expect(refusal(minter.mint(users(SEQUENCE_PER_MS * 2)))).to.equal('minted');
     expect(refusal(minter.mint(users(1)))).to.equal('no_lease');

@@ -95,7 +95,7 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors[0]).to.contain('paid twice');
   });
 
-  it('D1 when the mark is lost, then the same refund is asked for again: no money moves twice', async () => {
+  it('when the mark is lost, then the same refund is asked for again: no money moves twice [D1]', async () => {
     await owe('simulated-1', 'simulated-2');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {

@@ -51,7 +51,7 @@ describe('keeper: publish-orders', () => {
     expect(deadlines()).to.deep.equal([]);
   });
 
-  it('C3 the same row published again has the same event ids', async () => {
+  it('the same row published again has the same event ids [C3]', async () => {
     const publish = publishRecorded(memoryOrderChannels(world.broker));
     await publish([recordedRow()]);
     await publish([{ ...recordedRow(), attempts: 2 }]);

@@ -47,7 +47,7 @@ describe('record-batches', () => {
   }
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
-  it('D3 again: the same rows with ids of their own, a moment later', async () => {
+  it('again: the same rows with ids of their own, a moment later [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
     const results = await recordBatches(
@@ -61,7 +61,7 @@ describe('record-batches', () => {
     expect(new Set(plans.flatMap(idsOf)).size, 'ids minted for each attempt').to.equal(6);
   });
 
-  it('D7 order_id_taken: new ids, no look-up', async () => {
+  it('order_id_taken: new ids, no look-up [D7]', async () => {
     const { repository, plans } = scripted({ outcome: 'order_id_taken' });
     repository.findByPurchases = async () => expect.fail('nothing to look up');
     const results = await recordBatches(
@@ -73,7 +73,7 @@ describe('record-batches', () => {
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
 
-  it('D6 oversold: only the sale whose guard said no is tried one by one', async () => {
+  it('oversold: only the sale whose guard said no is tried one by one [D6]', async () => {
     const other = saleOf();
     books.putSale(other);
     books.putSale({ ...sale, stock: 1 });
@@ -106,7 +106,7 @@ describe('record-batches', () => {
     expect(plans).to.have.length(8);
   });
 
-  it('D8 without order ids nothing is written', async () => {
+  it('without order ids nothing is written [D8]', async () => {
     const { repository, plans } = scripted();
     await minter.close();
     const results = await recordBatches(
@@ -118,7 +118,7 @@ describe('record-batches', () => {
     expect(plans).to.deep.equal([]);
   });
 
-  it('D1 an outage is nobody’s fault: every batch may be tried again, and says what happened', async () => {
+  it('an outage is nobody’s fault: every batch may be tried again, and says what happened [D1]', async () => {
     books.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
     const results = await recordBatches(batches, { repository: books, clock, minter, store }, OPTIONS);
@@ -127,7 +127,7 @@ describe('record-batches', () => {
     expect(books.allOrders).to.deep.equal([]);
   });
 
-  it('D4 a lost reply to COMMIT: the next try finds the rows, nothing is counted twice', async () => {
+  it('a lost reply to COMMIT: the next try finds the rows, nothing is counted twice [D4]', async () => {
     books.breakNext('write_reply_lost');
     const batch = batchOf(sale, purchasesOf('ann*2'));
     expect(words(await recordBatches([batch], { repository: books, clock, minter, store }, OPTIONS))).to.deep.equal([

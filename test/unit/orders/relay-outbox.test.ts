@@ -119,7 +119,7 @@ describe('keeper: relay-outbox', () => {
     expect(world.counts).to.include({ published: 0, retried: MAX });
   });
 
-  it('C3 dying before the mark does the row again when its lease is over, not earlier', async () => {
+  it('dying before the mark does the row again when its lease is over, not earlier [C3]', async () => {
     const [id] = add(1) as [string];
     outbox.breakNext('mark_fails');
     expect(await run()).to.equal('OperationalError');
@@ -132,7 +132,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('C1 two keepers at once keep each promise once', async () => {
+  it('two keepers at once keep each promise once [C1]', async () => {
     const ids = add(MAX * 2);
     await Promise.all([run(), run()]);
     expect([...kept].sort()).to.deep.equal([...ids].sort());
@@ -147,7 +147,7 @@ describe('keeper: relay-outbox', () => {
     expect(world.errors).to.deep.equal(['an outbox row cannot be read: somebody has to mend it']);
   });
 
-  it('D1 an outbox that is away fails the run; the rows come when it is back', async () => {
+  it('an outbox that is away fails the run; the rows come when it is back [D1]', async () => {
     add(1);
     outbox.breakNext('lease_fails');
     expect(await run()).to.equal('OperationalError');

@@ -45,7 +45,7 @@ describe('keeper: release-units', () => {
     expect([unitsLeft(), world.counts.released]).to.deep.equal([99, 0]);
   });
 
-  it('C3 dying between release and mark runs it again: no second release', async () => {
+  it('dying between release and mark runs it again: no second release [C3]', async () => {
     await failedBatches(1);
     world.store.breakNext('release_reply_lost');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
@@ -55,7 +55,7 @@ describe('keeper: release-units', () => {
     expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 0]);
   });
 
-  it('C3 a release that fails loses nothing and holds up no other', async () => {
+  it('a release that fails loses nothing and holds up no other [C3]', async () => {
     await failedBatches(2);
     world.store.breakNext('release_fails');
     await job.runOnce().catch(() => undefined);
@@ -65,7 +65,7 @@ describe('keeper: release-units', () => {
     expect([unitsLeft(), undone()]).to.deep.equal([100, 0]);
   });
 
-  it('C1 two keepers at once give each unit back once', async () => {
+  it('two keepers at once give each unit back once [C1]', async () => {
     await failedBatches(3);
     await Promise.all([job.runOnce(), job.runOnce()]);
     expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 3]);

@@ -50,7 +50,7 @@ describe('worker-loop', () => {
     expect(world.writes, 'one transaction').to.have.length(1);
   });
 
-  it('M7 bad JSON, an unknown version and an unknown sale are parked with their origin; the others go on', async () => {
+  it('bad JSON, an unknown version and an unknown sale are parked with their origin; the others go on [M7]', async () => {
     const sale = await world.openSale();
     const strange = batchOf({ saleId: freshSaleId() }, purchasesOf('ann'));
     const good = batchOf(sale, purchasesOf('ann'));
@@ -88,7 +88,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('D1 MySQL down for ten minutes: nothing is received or given back, no attempt is used up, then all is recorded', async () => {
+  it('MySQL down for ten minutes: nothing is received or given back, no attempt is used up, then all is recorded [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 40; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('write');
@@ -111,7 +111,7 @@ describe('worker-loop', () => {
     expect(world.deadLetters.deadLetters).to.deep.equal([]);
   });
 
-  it('R3 R10 a late batch waits with its sale, at its first attempt; MySQL is not blamed, and other sales go on', async () => {
+  it('a late batch waits with its sale, at its first attempt; MySQL is not blamed, and other sales go on [R3, R10]', async () => {
     const [sale, other] = [await world.openSale(), await world.openSale()];
     const late = batchOf(sale, purchasesOf('ann'));
     await world.place(late);
@@ -131,7 +131,7 @@ describe('worker-loop', () => {
     expect(world.store.calls.claim).to.be.greaterThan(1);
   });
 
-  it('D1 a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up', async () => {
+  it('a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 20; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('disk full');
@@ -166,7 +166,7 @@ describe('worker-loop', () => {
     expect(world.deadLetterBodies).to.deep.equal([killer.body]);
   });
 
-  it('D4 one lost reply: the rows are found, sold is counted once, the delivery is acked', async () => {
+  it('one lost reply: the rows are found, sold is counted once, the delivery is acked [D4]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann*2')));
     world.books.breakNext('write_reply_lost');
@@ -177,7 +177,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('D8 without a lease for order ids the deliveries are held and recorded once it is back', async () => {
+  it('without a lease for order ids the deliveries are held and recorded once it is back [D8]', async () => {
     const sale = await world.openSale();
     await timers.tickAsync(LEASE_MS);
     await world.place(batchOf(sale, purchasesOf('ann')));
@@ -272,7 +272,7 @@ describe('worker-loop', () => {
     expect(world.receives - before).to.be.within(40, 80);
   });
 
-  it('D2 what is still being written stays ours: a slow MySQL costs no attempt', async () => {
+  it('what is still being written stays ours: a slow MySQL costs no attempt [D2]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const write = world.repository.write.bind(world.repository);

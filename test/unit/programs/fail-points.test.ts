@@ -147,7 +147,7 @@ describe('fail points', () => {
     expect(done).to.deep.equal(['sweep', 'sweep']);
   });
 
-  it('R12 let an api go on whose transfer found nothing to move', async () => {
+  it('let an api go on whose transfer found nothing to move [R12]', async () => {
     const done: string[] = [];
     for (const point of ['after_lend', 'after_borrow']) {
       const transfers = apiFailPoints(settings(point), silentLog).transfers(movingUnits(done, 'not'));
@@ -173,7 +173,7 @@ describe('fail points', () => {
     }
   });
 
-  it('T4 T5 T6 lose a call of the api, or its reply, and stop nobody', async () => {
+  it('lose a call of the api, or its reply, and stop nobody [T4, T5, T6]', async () => {
     for (const [point, lost] of [
       ['drop_commit', ['commit']],
       ['drop_rollback', ['rollback']],
@@ -213,7 +213,7 @@ describe('fail points', () => {
     expect(await repository.write({} as never)).to.deep.equal({ outcome: 'row_exists' });
   });
 
-  it('C3 R10 stop the keeper before a row is marked done, after orders have ended or were given up, amid a repair', async () => {
+  it('stop the keeper before a row is marked done, after orders have ended or were given up, amid a repair [C3, R10]', async () => {
     const STEPS = ['lease', 'mark', 'mark', 'mark', 'expire', 'expire', 'write'];
     const before: Record<(typeof KEEPER_FAIL_POINTS)[number], string[]> = {
       outbox_after_publish: ['lease', 'mark'], // that of nothing, which is no step

@@ -117,7 +117,7 @@ describe('batcher', () => {
       expect(batcher.inFlight).to.equal(2);
     });
 
-    it('G9 a freed slot is filled at once, by a lone buyer too', async () => {
+    it('a freed slot is filled at once, by a lone buyer too [G9]', async () => {
       submit(crowd(8));
       await turn();
       submit(['lone']);
@@ -247,7 +247,7 @@ describe('batcher', () => {
   });
 
   describe('bounds', () => {
-    it('G8 one more than the queue holds is `overloaded` at once, all sales together', async () => {
+    it('one more than the queue holds is `overloaded` at once, all sales together [G8]', async () => {
       create({ queueMax: 3 });
       submit(crowd(8));
       await turn();
@@ -272,7 +272,7 @@ describe('batcher', () => {
       expect(batcher.lanes).to.equal(0);
     });
 
-    it('G8 who has waited too long leaves the queue as `overloaded`, never a batch', async () => {
+    it('who has waited too long leaves the queue as `overloaded`, never a batch [G8]', async () => {
       submit(crowd(8));
       await turn();
       submit(['old1', 'old2']);
@@ -286,7 +286,7 @@ describe('batcher', () => {
       expect(batcher.waiting).to.equal(0);
     });
 
-    it('G9 who waits too long hears it on time, also while every slot hangs', async () => {
+    it('who waits too long hears it on time, also while every slot hangs [G9]', async () => {
       submit(crowd(8));
       await turn();
       submit(['old1', 'old2']);
@@ -334,7 +334,7 @@ describe('batcher', () => {
   });
 
   describe('survivors', () => {
-    it('G1 go first into the next batch, before those who came meanwhile', async () => {
+    it('go first into the next batch, before those who came meanwhile [G1]', async () => {
       create({ inFlightMax: 1 });
       submit(crowd(4));
       await turn();
@@ -345,7 +345,7 @@ describe('batcher', () => {
       expect([answers.get('u0'), answers.get('u1')]).to.deep.equal([['accepted'], undefined]);
     });
 
-    it('G1 go again a bounded number of times, then `overloaded`', async () => {
+    it('go again a bounded number of times, then `overloaded` [G1]', async () => {
       submit(['u1']);
       for (let round = 0; round < OPTIONS.roundsMax; round++) {
         await turn();
@@ -367,7 +367,7 @@ describe('batcher', () => {
   });
 
   describe('twins', () => {
-    it('G5 S1 the same key while it is waiting or under way: one purchase, equal answers', async () => {
+    it('the same key while it is waiting or under way: one purchase, equal answers [G5, S1]', async () => {
       submit(['u1/k', 'u1/k', 'u2']);
       await turn();
       submit(['u1/k']);
@@ -377,7 +377,7 @@ describe('batcher', () => {
       expect(answers.get('u1/k')).to.deep.equal(['accepted', 'accepted', 'accepted']);
     });
 
-    it('S2 the same key with another quantity is `request_conflict` at once; the first one is unharmed', async () => {
+    it('the same key with another quantity is `request_conflict` at once; the first one is unharmed [S2]', async () => {
       submit(['u1/k*2', 'u1/k*1']);
       await turn();
       expect(answers.get('u1/k*1')).to.deep.equal(['request_conflict']);
@@ -394,7 +394,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted', 'accepted']);
     });
 
-    it('S1 who presses while his batch is under way hears no word that is older: his key is asked anew, once for all', async () => {
+    it('who presses while his batch is under way hears no word that is older: his key is asked anew, once for all [S1]', async () => {
       for (const word of ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const) {
         create();
         submit(['u1/k', 'u2']);
@@ -422,7 +422,7 @@ describe('batcher', () => {
       }
     });
 
-    it('G1 a survivor goes again after they pressed: its word is theirs', async () => {
+    it('a survivor goes again after they pressed: its word is theirs [G1]', async () => {
       submit(['u1/k', 'u2']);
       await turn();
       submit(['u1/k']);
@@ -432,7 +432,7 @@ describe('batcher', () => {
       expect(answers.get('u1/k')).to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('S3 the same key in another sale, or of another buyer, is another purchase', async () => {
+    it('the same key in another sale, or of another buyer, is another purchase [S3]', async () => {
       submit(['u1/k', 'u2/k']);
       submit(['u1/k'], OTHER);
       await turn();
@@ -450,7 +450,7 @@ describe('batcher', () => {
   });
 
   describe('when place fails', () => {
-    it('M1 a dependency that is down is `unavailable` for everybody who has no answer yet', async () => {
+    it('a dependency that is down is `unavailable` for everybody who has no answer yet [M1]', async () => {
       submit(['u1', 'u2', 'u3']);
       await turn();
       carried[0]?.reply(1, { outcome: 'sold_out' });

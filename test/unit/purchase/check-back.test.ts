@@ -18,7 +18,7 @@ describe('check-back', () => {
     outcome_unknown: 'no_answer',
   };
   for (const [verdict, answer] of Object.entries(answers) as [DecideVerdict, string][]) {
-    it(`T2 T3 T10 ${verdict} → ${answer}`, async () => {
+    it(`${verdict} → ${answer} [T2, T3, T10]`, async () => {
       const checkBack = createCheckBack({ store: { decide: async () => verdict }, log: silentLog });
       expect(await checkBack(batch.body)).to.equal(answer);
     });
@@ -42,7 +42,7 @@ describe('check-back', () => {
     ['without purchases', JSON.stringify({ ...JSON.parse(batch.body), purchases: [] })],
     ['with a name that breaks a key', JSON.stringify({ ...JSON.parse(batch.body), saleId: '7}:x' })],
   ] as const) {
-    it(`M7 T10 a body that is ${what} is no answer, never a rollback; the ledger is not asked, the log is told`, async () => {
+    it(`a body that is ${what} is no answer, never a rollback; the ledger is not asked, the log is told [M7, T10]`, async () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const decide = (): never => expect.fail('asked');
@@ -51,7 +51,7 @@ describe('check-back', () => {
     });
   }
 
-  it('T10 what the ledger throws is not turned into an answer', async () => {
+  it('what the ledger throws is not turned into an answer [T10]', async () => {
     const decide = async (): Promise<never> => {
       throw new Error('a bug');
     };

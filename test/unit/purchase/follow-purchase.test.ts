@@ -117,7 +117,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('M1 without any news a look finds it, not later than the longest pause', async () => {
+  it('without any news a look finds it, not later than the longest pause [M1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -132,7 +132,7 @@ describe('follow-purchase', () => {
     expect(found).to.deep.equal(['look']);
   });
 
-  it('R8 D1 an outage while it waits is waited out; at the start it is a fault', async () => {
+  it('an outage while it waits is waited out; at the start it is a fault [R8, D1]', async () => {
     const { words } = await followed();
     fault = new OperationalError('redis', 'gone', { retryable: true });
     news.reconnect();
@@ -146,7 +146,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('S7 one too many is refused; one who leaves makes room', async () => {
+  it('one too many is refused; one who leaves makes room [S7]', async () => {
     const first = await followed();
     for (const userId of ['u2', 'u3', 'u4']) await followed(null, userId);
     expect((await open(null, 'u5')).outcome).to.equal('overloaded');
@@ -155,7 +155,7 @@ describe('follow-purchase', () => {
     expect([first.ended(), follow.following, news.listening]).to.deep.equal([true, 0, 0]);
   });
 
-  it('S7 one buyer cannot take the places of the others, and has his own back when he leaves', async () => {
+  it('one buyer cannot take the places of the others, and has his own back when he leaves [S7]', async () => {
     const [first, second] = [await open(), await open()];
     expect((await open()).outcome, 'his third').to.equal('overloaded');
     expect((await open(null, 'u2')).outcome).to.equal('following');
@@ -167,7 +167,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(3);
   });
 
-  it('D1 news that come before Redis has moved are told at the next short look, not at the longest', async () => {
+  it('news that come before Redis has moved are told at the next short look, not at the longest [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -186,7 +186,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered']);
   });
 
-  it('R8 news that come while Redis is out are found at a short look as well', async () => {
+  it('news that come while Redis is out are found at a short look as well [R8]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);

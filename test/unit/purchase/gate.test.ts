@@ -92,7 +92,7 @@ describe('gate', () => {
     expect(await enter(saleId)).to.deep.equal({ outcome: 'loading' });
   });
 
-  it('R8 when the sale cannot be looked up, that is a fault, not a refusal', async () => {
+  it('when the sale cannot be looked up, that is a fault, not a refusal [R8]', async () => {
     const { saleId } = await openSale();
     cache.down = true;
     const failed = await enter(saleId).catch((error: unknown) => error);
@@ -149,7 +149,7 @@ describe('gate', () => {
     expect(gate.refuseEarly(saleOf().saleId, 'loser', 'k1')).to.equal(null);
   });
 
-  it('R12 a buyer belongs to one bucket for ever, and flags are kept by bucket', async () => {
+  it('a buyer belongs to one bucket for ever, and flags are kept by bucket [R12]', async () => {
     const sale = await openSale({ stock: 8, buckets: 4 });
     const users = Array.from({ length: 40 }, (_, index) => `user-${index}`);
     for (const userId of users) await enter(sale.saleId, userId);

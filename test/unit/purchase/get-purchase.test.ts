@@ -86,7 +86,7 @@ describe('get-purchase', () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
 
-    it('S3 while the sale is loading nobody hears not_found: his bucket may be another one', async () => {
+    it('while the sale is loading nobody hears not_found: his bucket may be another one [S3]', async () => {
       const snapshots = { get: async () => ({ snapshot: 'loading' }) as const };
       await hold();
       expect(await create({ snapshots }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
@@ -98,14 +98,14 @@ describe('get-purchase', () => {
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
-    it('D5 I8 pending: the ledger knows an order that the book has lost', async () => {
+    it('pending: the ledger knows an order that the book has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
       await store.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('S3 pending: held in the ledger, no row yet; a 202 is never followed by 404', async () => {
+    it('pending: held in the ledger, no row yet; a 202 is never followed by 404 [S3]', async () => {
       await hold();
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
@@ -119,7 +119,7 @@ describe('get-purchase', () => {
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });
 
-    it('R5 ordered: also when the ledger has forgotten it', async () => {
+    it('ordered: also when the ledger has forgotten it [R5]', async () => {
       rows.push(rowOf({ state: 'paid' }));
       expect(await create().get(query())).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'paid' });
     });
@@ -136,7 +136,7 @@ describe('get-purchase', () => {
       });
     }
 
-    it('S4 another buyer, key or sale is another purchase', async () => {
+    it('another buyer, key or sale is another purchase [S4]', async () => {
       await hold();
       const get = create();
       expect(await get.get(query({ userId: 'u2' }))).to.deep.equal({ status: 'not_found' });
@@ -151,7 +151,7 @@ describe('get-purchase', () => {
           (error: unknown) => error,
         );
 
-      it('R1 its row is the answer, also where the ledger still holds it', async () => {
+      it('its row is the answer, also where the ledger still holds it [R1]', async () => {
         await hold();
         rows.push(rowOf());
         store.restart();
@@ -159,7 +159,7 @@ describe('get-purchase', () => {
         expect(await create().get(query())).to.deep.equal(ordered);
       });
 
-      it('R1 R5 without a row nobody hears anything yet, whether the ledger is old, empty or in repair', async () => {
+      it('without a row nobody hears anything yet, whether the ledger is old, empty or in repair [R1, R5]', async () => {
         await hold();
         for (const lose of [() => store.restart(), () => store.restart({ empty: true })]) {
           lose();
@@ -168,7 +168,7 @@ describe('get-purchase', () => {
         }
       });
 
-      it('R5 long after the sale there is no purchase that has no row', async () => {
+      it('long after the sale there is no purchase that has no row [R5]', async () => {
         store.restart({ empty: true });
         await clock.sleep(sale.closesAtMs - clock.nowMs() + 8 * 24 * 60 * 60 * 1000);
         expect(await faultOf(create().get(query()))).to.be.instanceOf(OperationalError);
@@ -176,13 +176,13 @@ describe('get-purchase', () => {
         expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
       });
 
-      it('R5 a sale that nobody knows has no purchases', async () => {
+      it('a sale that nobody knows has no purchases [R5]', async () => {
         store.restart();
         expect(await create().get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
       });
     });
 
-    it('R12 looks into the home bucket of the buyer', async () => {
+    it('looks into the home bucket of the buyer [R12]', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
       await store.warm(sale);
       await store.gate(sale, 'open');
@@ -192,7 +192,7 @@ describe('get-purchase', () => {
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('R8 a ledger that does not answer is a fault, never `not_found`', async () => {
+    it('a ledger that does not answer is a fault, never `not_found` [R8]', async () => {
       store.breakNext('read_fails');
       const failed = await create()
         .get(query())
@@ -249,7 +249,7 @@ describe('get-purchase', () => {
       expect([found, news.listening]).to.deep.equal([['news'], 0]);
     });
 
-    it('I8 news that the ledger does not confirm are not told: the next look would take them back', async () => {
+    it('news that the ledger does not confirm are not told: the next look would take them back [I8]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
@@ -262,7 +262,7 @@ describe('get-purchase', () => {
       expect(await asked).to.deep.equal({ status: 'pending' });
     });
 
-    it('D1 news that come before the ledger has moved are told at the next short look', async () => {
+    it('news that come before the ledger has moved are told at the next short look [D1]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 30_000 }));
@@ -296,7 +296,7 @@ describe('get-purchase', () => {
       expect((await asked).status).to.equal('ordered');
     });
 
-    it('S7 ends when the asker has gone', async () => {
+    it('ends when the asker has gone [S7]', async () => {
       await hold();
       const leaving = new AbortController();
       const sleeping: Clock = {
@@ -310,7 +310,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('S7 one waiter too many is answered at once; when others have gone, there is room again', async () => {
+    it('one waiter too many is answered at once; when others have gone, there is room again [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());
@@ -341,7 +341,7 @@ describe('get-purchase', () => {
       await again;
     });
 
-    it('R8 a fault while waiting ends the wait and frees its place', async () => {
+    it('a fault while waiting ends the wait and frees its place [R8]', async () => {
       await hold();
       const get = create();
       const asked = get.get(query({ waitMs: 10_000 })).catch((error: unknown) => error);

@@ -53,7 +53,7 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
     return { ...placed, answers };
   };
 
-  it('R12 bucket_empty: the units of the other bucket come, and the purchase goes again', async () => {
+  it('bucket_empty: the units of the other bucket come, and the purchase goes again [R12]', async () => {
     await openSale(0, 4);
     expect(await place(ANN)).to.deep.equal({
       ...{ verdict: 'bucket_empty', again: [0], unitsLeft: null, answers: [undefined] },
@@ -70,7 +70,7 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
     expect((await place(BOB)).answers).to.deep.equal(['accepted']);
   });
 
-  it('R12 sold_out only after every bucket, and only then the flag may be armed', async () => {
+  it('sold_out only after every bucket, and only then the flag may be armed [R12]', async () => {
     await openSale(0, 0);
     expect(await place(ANN, BOB)).to.deep.equal({
       ...{ verdict: 'all_answered_by_precheck', again: [], unitsLeft: 0, answers: ['sold_out', 'sold_out'] },

@@ -137,7 +137,7 @@ describe('place-batch', () => {
       expect(sent[1]?.purchases).to.deep.equal(purchasesOf('u3', 'u4*2'));
     });
 
-    it('R7 a replay whose units no replica has is `outcome_unknown`, by precheck and by a refused deduct', async () => {
+    it('a replay whose units no replica has is `outcome_unknown`, by precheck and by a refused deduct [R7]', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1');
       let passes = 0;
@@ -162,7 +162,7 @@ describe('place-batch', () => {
       expect(placed.unitsLeft, 'unknown is not zero: nobody may take it for sold out').to.equal(null);
     });
 
-    it('R8 a ledger that does not answer is a fault; nobody was answered and nothing was sent', async () => {
+    it('a ledger that does not answer is a fault; nobody was answered and nothing was sent [R8]', async () => {
       await openSale();
       store.breakNext('precheck_fails');
       const failed = await place('u1').catch((error: unknown) => error);
@@ -192,7 +192,7 @@ describe('place-batch', () => {
       expect(pending?.body).to.equal(sent[0]?.body);
     });
 
-    it('M13 every batch has an id of its own, made by chance', async () => {
+    it('every batch has an id of its own, made by chance [M13]', async () => {
       await openSale({ stock: 50, limitPerBuyer: 50 });
       for (let i = 0; i < 20; i++) await place(`u1/k${i}`);
       expect(new Set(sent.map(({ batchId }) => batchId)).size).to.equal(20);
@@ -205,7 +205,7 @@ describe('place-batch', () => {
       expect(events).to.deep.equal(['accepted@0', 'accepted@1', 'commit']);
     });
 
-    it('T4 a lost commit changes no answer, and the check-back commits', async () => {
+    it('a lost commit changes no answer, and the check-back commits [T4]', async () => {
       await openSale();
       broker.breakNext('commit_lost');
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
@@ -224,7 +224,7 @@ describe('place-batch', () => {
   });
 
   describe('the half message', () => {
-    it('M1 a broker that is down is `unavailable`: nothing is deducted, nothing is kept', async () => {
+    it('a broker that is down is `unavailable`: nothing is deducted, nothing is kept [M1]', async () => {
       await openSale();
       broker.breakNext('half_unavailable');
       const placed = await place('u1', 'u2');
@@ -234,7 +234,7 @@ describe('place-batch', () => {
     });
 
     for (const fault of ['half_reply_lost', 'half_lost'] as const) {
-      it(`T6 when its reply is lost (${fault}), nothing is deducted and the same key may try again`, async () => {
+      it(`when its reply is lost (${fault}), nothing is deducted and the same key may try again [T6]`, async () => {
         await openSale();
         broker.breakNext(fault);
         const placed = await place('u1', 'u2');
@@ -253,7 +253,7 @@ describe('place-batch', () => {
       inTheGap = () => store.deduct(batchOf(sale, purchasesOf(...texts)));
     };
 
-    it('G1 G2 names who is to blame, after the rollback; the others go again', async () => {
+    it('names who is to blame, after the rollback; the others go again [G1, G2]', async () => {
       await openSale({ stock: 6, limitPerBuyer: 2 });
       anotherBatchTakes('u1/other*2', 'u9');
       const placed = await place('u1', 'u2*2', 'u3');
@@ -277,7 +277,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
     });
 
-    it('T5 nobody hears a refusal before the rollback is confirmed: `outcome_unknown` for all, then the truth', async () => {
+    it('nobody hears a refusal before the rollback is confirmed: `outcome_unknown` for all, then the truth [T5]', async () => {
       await openSale({ stock: 1 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -290,7 +290,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers).to.deep.equal(['sold_out']);
     });
 
-    it('T5 not even those who are not to blame go again', async () => {
+    it('not even those who are not to blame go again [T5]', async () => {
       await openSale({ stock: 3 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -299,7 +299,7 @@ describe('place-batch', () => {
       expect(placed.again).to.deep.equal([]);
     });
 
-    it('T7 a check-back that was faster: aborted, rolled back, and all go again', async () => {
+    it('a check-back that was faster: aborted, rolled back, and all go again [T7]', async () => {
       await openSale();
       inTheGap = (batch) => store.decide(batch);
       const placed = await place('u1', 'u2');
@@ -314,7 +314,7 @@ describe('place-batch', () => {
       ['stale_epoch', () => store.restart()],
       ['not_warmed', (own: MemoryBucket) => (own.sale = null)],
     ] as const) {
-      it(`R10 (${word}) a sale that may have lost data, or was rebuilt meanwhile: nobody knows, rolled back`, async () => {
+      it(`(${word}) a sale that may have lost data, or was rebuilt meanwhile: nobody knows, rolled back [R10]`, async () => {
         await openSale();
         inTheGap = () => change(bucket());
         const placed = await place('u1', 'u2');
@@ -324,7 +324,7 @@ describe('place-batch', () => {
       });
     }
 
-    it('R2 R4 when Redis forgot the refusal before the rollback was confirmed, nobody hears it: it may be an order', async () => {
+    it('when Redis forgot the refusal before the rollback was confirmed, nobody hears it: it may be an order [R2, R4]', async () => {
       for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.decide(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
@@ -339,7 +339,7 @@ describe('place-batch', () => {
       }
     });
 
-    it('T5 (aborted) without a confirmed rollback nobody goes again', async () => {
+    it('(aborted) without a confirmed rollback nobody goes again [T5]', async () => {
       await openSale();
       inTheGap = (batch) => store.decide(batch);
       broker.breakNext('rollback_lost');
@@ -368,7 +368,7 @@ describe('place-batch', () => {
   });
 
   describe('a lost reply of deduct', () => {
-    it('T8 when it ran, decide says so: accepted, also for the last unit; one deduct', async () => {
+    it('when it ran, decide says so: accepted, also for the last unit; one deduct [T8]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
@@ -379,7 +379,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(0);
     });
 
-    it('G4 when it refused, decide says aborted: after the rollback all go again, and a late deduct takes nothing', async () => {
+    it('when it refused, decide says aborted: after the rollback all go again, and a late deduct takes nothing [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
@@ -390,7 +390,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(1);
     });
 
-    it('G4 when it never arrived, decide aborts it: a copy that arrives late takes nothing', async () => {
+    it('when it never arrived, decide aborts it: a copy that arrives late takes nothing [G4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       const placed = await place('u1');
@@ -408,7 +408,7 @@ describe('place-batch', () => {
       expect(store.calls.decide, 'one of three was lost on its way').to.equal(2);
     });
 
-    it('T9 when the marker cannot be asked either: unknown, neither commit nor rollback; the check-back ends it', async () => {
+    it('when the marker cannot be asked either: unknown, neither commit nor rollback; the check-back ends it [T9]', async () => {
       await openSale();
       store.breakNext('deduct_reply_lost', 'decide_lost', 'decide_lost', 'decide_lost');
       const placed = await place('u1', 'u2');
@@ -421,7 +421,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers, 'the same key hears the truth').to.deep.equal(['replayed']);
     });
 
-    it('R10 when the sale went into repair, the marker gives no answer: unknown, without asking on', async () => {
+    it('when the sale went into repair, the marker gives no answer: unknown, without asking on [R10]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.state = 'repair');
@@ -431,7 +431,7 @@ describe('place-batch', () => {
       expect(store.calls.decide).to.equal(1);
     });
 
-    it('R4 (outlived) when the sale was rebuilt, it may have been held before: unknown; the check-back commits', async () => {
+    it('(outlived) when the sale was rebuilt, it may have been held before: unknown; the check-back commits [R4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.epoch = 2);

@@ -62,7 +62,7 @@ describe('purchase-watch', () => {
     expect(one.atMs.filter((atMs) => other.atMs.includes(atMs))).to.deep.equal([]);
   });
 
-  it('R8 after a broken way those who wait look within a second, one after the other', async () => {
+  it('after a broken way those who wait look within a second, one after the other [R8]', async () => {
     const watched = [0, 0.25, 0.5, 0.999].map(looksOf);
     await pass(7000, 50);
     for (const { atMs } of watched) atMs.length = 0;

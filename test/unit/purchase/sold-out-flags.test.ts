@@ -119,7 +119,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedKeys).to.equal(0);
   });
 
-  it('T8 a zero whose answer was long on its way is believed no longer for it', async () => {
+  it('a zero whose answer was long on its way is believed no longer for it [T8]', async () => {
     const askedMs = clock.nowMs();
     clock.advance(LIFE_MS - 10);
     flags.observe(ref, 0, askedMs);
@@ -147,7 +147,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'winner/another-key')).to.equal(true);
   });
 
-  it('I7 is believed for its life only', async () => {
+  it('is believed for its life only [I7]', async () => {
     await look();
     clock.advance(LIFE_MS - 1);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
@@ -157,7 +157,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1'), 'seen again').to.equal(true);
   });
 
-  it('I7 the life counts from what was seen, not from when the winners were read', async () => {
+  it('the life counts from what was seen, not from when the winners were read [I7]', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
       acceptedCount: async (of) => {
@@ -191,7 +191,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
 
-  it('R5 a bucket that is not loaded, or in repair, is not sold out', async () => {
+  it('a bucket that is not loaded, or in repair, is not sold out [R5]', async () => {
     const empty = { saleId: saleOf().saleId, bucket: 0, buckets: 1 };
     flags.observe(empty, (await store.precheck(empty, purchasesOf('u1'))).unitsLeft);
     await turn();
@@ -202,7 +202,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
 
-  it('R3 a ledger that was rebuilt with as many keys, but others, never refuses who is in it now', async () => {
+  it('a ledger that was rebuilt with as many keys, but others, never refuses who is in it now [R3]', async () => {
     await look();
     expect(flags.refuses(ref, 'claimer/k1')).to.equal(true);
     const { requests, sale: loaded } = store.bucket(ref);
@@ -277,7 +277,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late/k1')).to.equal(false);
   });
 
-  it('R8 a ledger that does not answer arms nothing, and is asked again at the next zero', async () => {
+  it('a ledger that does not answer arms nothing, and is asked again at the next zero [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
@@ -317,7 +317,7 @@ describe('sold-out flags', () => {
       expect(reads).to.equal(4);
     });
 
-    it('I7 units that come back are offered within its life', async () => {
+    it('units that come back are offered within its life [I7]', async () => {
       await look();
       await askFor(3 * LIFE_MS);
       const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
@@ -334,7 +334,7 @@ describe('sold-out flags', () => {
       expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     });
 
-    it('R12 of several buckets it lives on only while all of them together have nothing', async () => {
+    it('of several buckets it lives on only while all of them together have nothing [R12]', async () => {
       ref = { ...ref, buckets: 2 };
       store.bucket(ref).sale!.buckets = 2;
       for (const units of [1, null]) {
@@ -361,7 +361,7 @@ describe('sold-out flags', () => {
       expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);
     });
 
-    it('R8 it ends when the ledger does not answer', async () => {
+    it('it ends when the ledger does not answer [R8]', async () => {
       create(1000, { readSale: () => Promise.reject(new Error('down')) });
       await look();
       expect(await askFor(LIFE_MS)).to.equal(false);

@@ -56,7 +56,7 @@ describe('keeper: the loop of a job', () => {
     expect(world.warnings, 'at 0, 10 and 20 s, and after it had run again').to.have.length(4);
   });
 
-  it('T13 ends after the run that is under way, and not before', async () => {
+  it('ends after the run that is under way, and not before [T13]', async () => {
     let ended = false;
     await run(1, async () => {
       await new Promise((resolve) => setImmediate(resolve));

@@ -27,7 +27,7 @@ describe('keeper: redrive', () => {
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
 
-  it('M2 publishes a batch that nobody settled, as it was sent', async () => {
+  it('publishes a batch that nobody settled, as it was sent [M2]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     world.clock.advance(AFTER_MS);
     await job.runOnce();
@@ -47,7 +47,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([]);
   });
 
-  it('M11 at growing intervals: the pause doubles up to sixteen times', async () => {
+  it('at growing intervals: the pause doubles up to sixteen times [M11]', async () => {
     await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     const atMinutes: number[] = [];
@@ -60,7 +60,7 @@ describe('keeper: redrive', () => {
     expect(atMinutes).to.deep.equal([0, 1, 3, 7, 15, 31, 47, 63, 79, 95]);
   });
 
-  it('M11 a bounded number in one run, oldest first; the others in the next ones', async () => {
+  it('a bounded number in one run, oldest first; the others in the next ones [M11]', async () => {
     const bodies = [];
     for (let i = 0; i < 12; i++) {
       bodies.push((await world.deducted(sale, [`u${i}`])).body);
@@ -154,7 +154,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([batch.body, batch.body]);
   });
 
-  it('C7 a pending batch without a readable body is told, and does not stop the others', async () => {
+  it('a pending batch without a readable body is told, and does not stop the others [C7]', async () => {
     const [lost, odd, good] = [
       await world.deducted(sale, ['u1']),
       await world.deducted(sale, ['u2']),

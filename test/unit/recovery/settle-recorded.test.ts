@@ -24,7 +24,7 @@ describe('keeper: settle-recorded', () => {
   const entryOf = (userId: string) => sureEntry(world.store.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
-  it('M9 settles what the book has and the ledger still holds: a worker died between the two', async () => {
+  it('settles what the book has and the ledger still holds: a worker died between the two [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     const [first, second] = await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -62,7 +62,7 @@ describe('keeper: settle-recorded', () => {
     expect([await pending(), (await entryOf('u1'))?.state]).to.deep.equal([1, 'held']);
   });
 
-  it('C6 a row that has ended is not made an order: its request stays held until it is released', async () => {
+  it('a row that has ended is not made an order: its request stays held until it is released [C6]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2', 'u3']);
     const [, second] = await world.recorded(batch, ['u3']);
     world.books.endOrder(second as string, 'cancelled');
@@ -91,7 +91,7 @@ describe('keeper: settle-recorded', () => {
     expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId, quantity: 1 });
   });
 
-  it('R10 a sale that is being rebuilt fails the run, and does not hold up the others', async () => {
+  it('a sale that is being rebuilt fails the run, and does not hold up the others [R10]', async () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
@@ -100,7 +100,7 @@ describe('keeper: settle-recorded', () => {
     expect(world.counts.settledLate).to.equal(1);
   });
 
-  it('D1 a book that is away fails the run; the next one settles', async () => {
+  it('a book that is away fails the run; the next one settles [D1]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.recorded(batch);
     world.clock.advance(AFTER_MS);

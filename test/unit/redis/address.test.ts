@@ -33,7 +33,7 @@ describe('redis: addresses', () => {
     });
   });
 
-  it('S9 names them without their password', () => {
+  it('names them without their password [S9]', () => {
     const named = ['redis://:secret@h:1', 'redis+sentinel://:secret@h:1,i:2/stock', 'redis+cluster://:secret@h:1'].map(
       (url) => namedAddress(read(url)),
     );

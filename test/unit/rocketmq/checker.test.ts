@@ -32,7 +32,7 @@ describe('checker: the answer to the broker', () => {
     });
   }
 
-  it('T10 a check-back that throws or rejects is no answer, never a rollback', async () => {
+  it('a check-back that throws or rejects is no answer, never a rollback [T10]', async () => {
     const rejecting = open(() => Promise.reject(new Error('redis is down')));
     expect(await rejecting.ask('m1')).to.equal(NO_ANSWER);
     const throwing = open(() => {
@@ -42,7 +42,7 @@ describe('checker: the answer to the broker', () => {
     expect(throwing.counted).to.deep.equal(['no_answer']);
   });
 
-  it('M12 a burst runs so many at once; a message asked again meanwhile is no answer', async () => {
+  it('a burst runs so many at once; a message asked again meanwhile is no answer [M12]', async () => {
     let running = 0;
     let most = 0;
     const { ask } = open(async () => {

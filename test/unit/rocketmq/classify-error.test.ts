@@ -39,10 +39,10 @@ describe('classify-error: what a failed send proves', () => {
     it(`${what}: certainly not stored`, () => expect(isCertainlyNotStored(error)).to.equal(true));
   }
   for (const [what, error] of unknown) {
-    it(`T6 ${what}: it may be stored`, () => expect(isCertainlyNotStored(error)).to.equal(false));
+    it(`${what}: it may be stored [T6]`, () => expect(isCertainlyNotStored(error)).to.equal(false));
   }
 
-  it('T4 knows that the proxy forgets a half message at its first end', () => {
+  it('knows that the proxy forgets a half message at its first end [T4]', () => {
     const error = new InternalErrorException(50_001, 'ProxyException: cannot found transaction data');
     expect(isForgottenTransaction(error)).to.equal(true);
     expect(isForgottenTransaction(new Error('other'))).to.equal(false);

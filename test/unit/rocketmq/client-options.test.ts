@@ -42,7 +42,7 @@ describe('client-options', () => {
     expect(lines[0]?.fields).to.include({ client: 'Failed, topic=t, error=Error: boom', topic: 'seckill-purchase' });
   });
 
-  it('M13 gives the process a random part in its message ids', () => {
+  it('gives the process a random part in its message ids [M13]', () => {
     MessageIdFactory.MAC = '000000000000'; // as the client may set it, some time after its import
     useRandomMessageIds();
     expect(MessageIdFactory.MAC)

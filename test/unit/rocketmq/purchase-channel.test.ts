@@ -98,7 +98,7 @@ describe('purchase-channel', () => {
     ]);
   });
 
-  it('T4 T5 a commit that fails does not reject, a rollback that fails is not confirmed', async () => {
+  it('a commit that fails does not reject, a rollback that fails is not confirmed [T4, T5]', async () => {
     const { client, sendHalf, metrics, lines } = await openChannel();
     const half = await sendHalf();
     client.end.rejects(new InternalErrorException(50_001, 'cannot found transaction data'));

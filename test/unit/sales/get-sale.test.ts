@@ -43,7 +43,7 @@ describe('get-sale', () => {
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
-  it('R12 units between two buckets are there; of buckets that cannot be counted nobody says none', async () => {
+  it('units between two buckets are there; of buckets that cannot be counted nobody says none [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
     const transfers = new MemoryTransfers(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
@@ -100,7 +100,7 @@ describe('get-sale', () => {
     });
   }
 
-  it('S8 before and after its window an open sale is not open', async () => {
+  it('before and after its window an open sale is not open [S8]', async () => {
     const nowMs = clock.nowMs();
     const early = await loaded({ opensAtMs: nowMs + 1, closesAtMs: nowMs + 100 });
     expect((await viewOf(early)).state).to.equal('not_open');
@@ -126,7 +126,7 @@ describe('get-sale', () => {
     expect(reads).to.equal(1);
   });
 
-  it('R8 a fault is not remembered', async () => {
+  it('a fault is not remembered [R8]', async () => {
     const sale = await loaded();
     const get = create();
     store.breakNext('read_fails');

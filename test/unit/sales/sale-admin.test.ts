@@ -92,7 +92,7 @@ describe('sale desk', () => {
     }
   });
 
-  it('R5 a sale that may have sold is never loaded again, not even when the ledger has lost it', async () => {
+  it('a sale that may have sold is never loaded again, not even when the ledger has lost it [R5]', async () => {
     for (const state of ['open', 'paused', 'closed'] as const) {
       const sale = saleOf({ state });
       books.putSale(sale);
@@ -108,7 +108,7 @@ describe('sale desk', () => {
     expect(await admin.show('404')).to.equal(null);
   });
 
-  it('R5 warm goes to the ledger first, and never touches stock that is loaded', async () => {
+  it('warm goes to the ledger first, and never touches stock that is loaded [R5]', async () => {
     const sale = await admin.create(newSale({ stock: 5 }), 'ann');
     const order: string[] = [];
     const watched = new SaleAdmin({
@@ -146,7 +146,7 @@ describe('sale desk', () => {
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('R5 says so when the ledger has lost the sale, or is in repair', async () => {
+  it('says so when the ledger has lost the sale, or is in repair [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
     books.putSale(lost);
     expect(await admin.open(lost.saleId, 'ann')).to.deep.include({ outcome: 'not_warmed' });

@@ -148,7 +148,7 @@ describe('sale cards', () => {
     expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('R8 a cache that is away is a fault for who knows nothing; what memory has is still served', async () => {
+  it('a cache that is away is a fault for who knows nothing; what memory has is still served [R8]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     cache.down = true;
@@ -160,7 +160,7 @@ describe('sale cards', () => {
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('D1 D2 while the book is out or hangs a known sale goes on, and nobody waits long', async () => {
+  it('while the book is out or hangs a known sale goes on, and nobody waits long [D1, D2]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     clock.advance(CACHE_MS);

@@ -20,7 +20,7 @@ describe('lock of an instance', () => {
     expect(readdirSync(join(folder(), 'run'))).to.deep.equal(['up.lock']);
   });
 
-  it('L2 counts for nothing once its owner is dead', () => {
+  it('counts for nothing once its owner is dead [L2]', () => {
     tryLock(path());
     const owner = JSON.parse(readFileSync(path(), 'utf8')) as object;
     writeFileSync(path(), JSON.stringify({ ...owner, startTicks: '1' }));

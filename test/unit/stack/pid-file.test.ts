@@ -37,7 +37,7 @@ describe('pid file', () => {
     ['from before a reboot', { bootId: '00000000-0000-0000-0000-000000000000' }],
   ];
   for (const [what, change] of changed) {
-    it(`L1 never signals a foreign process that has the pid now: ${what}`, () => {
+    it(`never signals a foreign process that has the pid now: ${what} [L1]`, () => {
       writePidFile(path(), pid());
       const noted = JSON.parse(readFileSync(path(), 'utf8')) as object;
       writeFileSync(path(), JSON.stringify({ ...noted, ...change }));

@@ -80,7 +80,7 @@ describe('errors of the file system', () => {
     ensureFolder(join(folder(), 'a', 'b'));
   });
 
-  it('L3 are foreseen when the disk has too little left', () => {
+  it('are foreseen when the disk has too little left [L3]', () => {
     expect(() => assertDiskSpace(folder(), 1)).to.not.throw();
     expect(() => assertDiskSpace(folder(), Number.MAX_SAFE_INTEGER)).to.throw(
       StackError,

@@ -129,7 +129,7 @@ describe('first start of MariaDB', () => {
     expect(sql).to.not.match(/ON \*\.\*/);
   });
 
-  it('L3 L2 removes a tc.log that was never finished, and keeps a finished one', () => {
+  it('removes a tc.log that was never finished, and keeps a finished one [L3, L2]', () => {
     const path = join(folder(), 'tc.log');
     removeUnfinishedTcLog(folder()); // none is fine
     const finished = Buffer.concat([Buffer.from([254, 0x23, 0x05, 0x74]), Buffer.alloc(24 * 1024 - 4)]);

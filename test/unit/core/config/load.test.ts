@@ -69,7 +69,7 @@ describe('config', () => {
     ],
   ];
   for (const [what, env, problem] of rules) {
-    it(`D2 rule between keys: ${what}; only where both are read`, () => {
+    it(`rule between keys: ${what}; only where both are read [D2]`, () => {
       const problems = problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...env });
       expect(problems).to.have.length(1);
       expect(problems[0]).to.match(problem);
@@ -77,7 +77,7 @@ describe('config', () => {
     });
   }
 
-  it('S7 rule between keys: streams leave connections for everything else', () => {
+  it('rule between keys: streams leave connections for everything else [S7]', () => {
     const env = { ...GOOD, HTTP_CONNECTIONS_MAX: '4000' };
     const problems = problemsOf(PROGRAM_SECTIONS.api, env);
     expect(problems).to.have.length(1);
@@ -85,7 +85,7 @@ describe('config', () => {
     expect(problemsOf(PROGRAM_SECTIONS.api, { ...env, EVENTS_STREAMS_MAX: '3999' })).to.deep.equal([]);
   });
 
-  it('S5 proxies are named as networks, one by one, or there are none', () => {
+  it('proxies are named as networks, one by one, or there are none [S5]', () => {
     const proxies = (text: string): string => loadConfig(['http'], { HTTP_TRUSTED_PROXIES: text }).http.trustedProxies;
     expect(proxies('')).to.equal('');
     expect(proxies(' 10.0.0.0/8 ,2001:db8::1')).to.equal('10.0.0.0/8,2001:db8::1');
@@ -120,7 +120,7 @@ describe('config', () => {
     expect(said.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
   });
 
-  it('S9 secrets are never shown, however wrong they are', () => {
+  it('secrets are never shown, however wrong they are [S9]', () => {
     const short = 'short-secret';
     const env = {
       JWT_SECRET: short,

@@ -46,7 +46,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);
   });
 
-  it('M8 the row comes before the leave from pending, and that before the ack', async () => {
+  it('the row comes before the leave from pending, and that before the ack [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     const order: string[] = [];
@@ -79,7 +79,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(order).to.deep.equal(['row', 'park', 'ack']);
   });
 
-  it('M8 a lost ack brings it again: one row, and nothing is counted twice', async () => {
+  it('a lost ack brings it again: one row, and nothing is counted twice [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     world.broker.breakNext('ack_lost');
@@ -91,7 +91,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, unfinished(), world.counts.parked]).to.deep.equal([1, 0, 1]);
   });
 
-  it('M8 a book or a ledger that is away keeps the letter with the broker', async () => {
+  it('a book or a ledger that is away keeps the letter with the broker [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     const away = async (): Promise<never> => {
@@ -113,7 +113,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([await pending(), unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([0, 0, 1]);
   });
 
-  it('M7 what cannot be read is parked as such, under the names its properties give', async () => {
+  it('what cannot be read is parked as such, under the names its properties give [M7]', async () => {
     bury('{not json', { topic: TOPICS.redrive, saleId: '7', batchId: 'b1' });
     bury('{"v":2}');
     await create().runOnce();
@@ -123,7 +123,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('M9 what was recorded after all is settled and acked, and is no dead letter', async () => {
+  it('what was recorded after all is settled and acked, and is no dead letter [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     const orderIds = await world.recorded(batch, ['u2']);
     bury(batch.body);
@@ -134,7 +134,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.counts.settledLate).to.equal(1);
   });
 
-  it('M8 a batch recorded in part, or under another batch, is parked', async () => {
+  it('a batch recorded in part, or under another batch, is parked [M8]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     bury(batch.body);
@@ -160,7 +160,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
   });
 
-  it('M7 whatever a group works on: deadlines and events are parked as what they are, and touch no batch', async () => {
+  it('whatever a group works on: deadlines and events are parked as what they are, and touch no batch [M7]', async () => {
     const { deadLetters, log, metrics, broker } = world;
     const fail = (): never => expect.fail('it is no batch');
     const never = { store: { park: fail, settle: fail }, repository: { findByPurchases: fail } };

@@ -15,7 +15,7 @@ describe('discard-letter', () => {
   const bucket = () => world.store.bucket({ ...sale, bucket: 0 });
   const sold = async () => (await world.books.find(sale.saleId))?.sold;
 
-  it('C3 each purchase becomes failed/discarded, and the promise of its release is made with it', async () => {
+  it('each purchase becomes failed/discarded, and the promise of its release is made with it [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
@@ -73,7 +73,7 @@ describe('discard-letter', () => {
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
   });
 
-  it('C3 a death between rows and letter: the repeat writes nothing more and gives nothing back twice', async () => {
+  it('a death between rows and letter: the repeat writes nothing more and gives nothing back twice [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.deadLetters.breakMoves(1);
     expect(await world.admin.discard(deadLetterId, 'ann').catch((cause: unknown) => cause)).to.be.instanceOf(

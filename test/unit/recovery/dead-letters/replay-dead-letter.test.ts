@@ -19,7 +19,7 @@ describe('replay-letter', () => {
     world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS, ...(signal === undefined ? {} : { signal }) });
   const pending = () => [...world.store.bucket({ ...sale, bucket: 0 }).pending.keys()];
 
-  it('M8 puts the batch into pending before it publishes, and is done once every purchase has its row', async () => {
+  it('puts the batch into pending before it publishes, and is done once every purchase has its row [M8]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     const seen: unknown[] = [];
     world.onPublish = async (published) => {

@@ -45,7 +45,7 @@ describe('replay-message', () => {
     [GROUPS.coupon, 'each of 2 paid orders has its coupon'],
     [GROUPS.notifier, '2 events; what comes of news is not followed'],
   ] as const) {
-    it(`M8 events that ${group} gave up are published again, and the letter has its end`, async () => {
+    it(`events that ${group} gave up are published again, and the letter has its end [M8]`, async () => {
       const body = encodeOrderEvents([EVENT, failed]);
       const deadLetterId = await park(group, body);
       if (group === GROUPS.coupon) for (const orderId of EVENT.orders) world.coupons.add(orderId);
@@ -58,7 +58,7 @@ describe('replay-message', () => {
     });
   }
 
-  it('M8 events of payments are followed until each order has its coupon; the others need none', async () => {
+  it('events of payments are followed until each order has its coupon; the others need none [M8]', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
     const withoutCoupon = world.withoutCoupon.bind(world);
     const looks: string[][] = [];
@@ -82,7 +82,7 @@ describe('replay-message', () => {
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
   });
 
-  it('M8 a deadline is published for now and followed until none of its orders is overdue', async () => {
+  it('a deadline is published for now and followed until none of its orders is overdue [M8]', async () => {
     const { orders, body } = await deadlineOf('u1', 'u2');
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
@@ -123,7 +123,7 @@ describe('replay-message', () => {
     expect(JSON.parse(delivery?.body ?? '')).to.include({ deadlineAt: deadlineAtMs });
   });
 
-  it('M7 what nobody can read is not published, and the letter says why', async () => {
+  it('what nobody can read is not published, and the letter says why [M7]', async () => {
     for (const group of [GROUPS.expirer, GROUPS.coupon]) {
       const deadLetterId = await park(group, '{"v":99}');
       expect((await replay(deadLetterId)).outcome).to.equal('unreadable');

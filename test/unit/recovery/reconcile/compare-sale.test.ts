@@ -16,7 +16,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
   const age = (ms = OPTIONS.safeAgeMs): void => world.clock.advance(ms);
   const found = (): Promise<string[]> => world.found(sale.saleId);
 
-  it('C5 a batch is judged when it is old: then it is a leak', async () => {
+  it('a batch is judged when it is old: then it is a leak [C5]', async () => {
     const { batchId } = await world.deducted(sale, ['u1', 'u2*2']);
     expect(await found()).to.deep.equal([]);
     expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'match' });
@@ -32,7 +32,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal(['leak u1', 'leak u2']);
   });
 
-  it('C5 in a rush nobody on his way is looked at alone; more candidates than a run may look at are left', async () => {
+  it('in a rush nobody on his way is looked at alone; more candidates than a run may look at are left [C5]', async () => {
     for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
     let looks = 0;
     world.read.onLook = () => void looks++;
@@ -49,7 +49,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(looks).to.equal(3 * OPTIONS.looksMax);
   });
 
-  it('R5 a sale that Redis has lost is never a match', async () => {
+  it('a sale that Redis has lost is never a match [R5]', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     bucket().sale = null;
     expect(await found()).to.deep.equal(['not_loaded']);
@@ -60,7 +60,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     }
   });
 
-  it('D6 a count of orders that stands still and is wrong is told, in either direction', async () => {
+  it('a count of orders that stands still and is wrong is told, in either direction [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
     const counted = world.books.saleOf(sale.saleId) as Sale;
@@ -72,7 +72,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal([]);
   });
 
-  it('D6 buyers that do not agree with their requests are told, and make no drift', async () => {
+  it('buyers that do not agree with their requests are told, and make no drift [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
     world.read.buyersAstray = -2;
@@ -82,7 +82,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(world.jobs.jobs).to.deep.equal([]);
   });
 
-  it('D6 purchases that the last guard refused are told for a day, and longer while the stock does not agree', async () => {
+  it('purchases that the last guard refused are told for a day, and longer while the stock does not agree [D6]', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     const [orderId = ''] = await world.recorded(batch, ['u1']);
     const row = world.books.allOrders.find((order) => order.orderId === orderId) as Order;
@@ -120,7 +120,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
   });
 
   for (const look of [2, 3]) {
-    it(`C5 what look ${look} explains is no finding`, async () => {
+    it(`what look ${look} explains is no finding [C5]`, async () => {
       const batch = await world.stray(sale, ['u1']);
       let looks = 0;
       world.read.onLook = async () => {
@@ -140,7 +140,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.have.members(['unsettled u1', 'unreleased u2']);
   });
 
-  it('D5 an order without a row, and a live row that Redis knows nothing of, are told', async () => {
+  it('an order without a row, and a live row that Redis knows nothing of, are told [D5]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.work(batch);
     bucket().requests.delete('u1/k1');
@@ -151,7 +151,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.have.members(['unheld u1', 'order_lost u3']);
   });
 
-  it('R3 what a late claim refused is served until its row is there: by its batch, then by the dead letter', async () => {
+  it('what a late claim refused is served until its row is there: by its batch, then by the dead letter [R3]', async () => {
     sale = await world.openSale({ stock: 1 });
     const late = batchOf(sale, purchasesOf('u9'));
     await world.deducted(sale, ['u1']);
@@ -170,7 +170,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
   });
 
-  it('D6 drift is told when nothing is on its way, else the sale is moving', async () => {
+  it('drift is told when nothing is on its way, else the sale is moving [D6]', async () => {
     bucket().unitsLeft += 2;
     expect(await found()).to.deep.equal(['drift -2']);
     bucket().unitsLeft -= 5;
@@ -187,12 +187,12 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found(), 'a release is on its way').to.deep.equal([]);
   });
 
-  it('D6 oversell: rows that the last guard refused, and a count above the stock', async () => {
+  it('oversell: rows that the last guard refused, and a count above the stock [D6]', async () => {
     world.books.putSale({ ...sale, sold: 101 });
     expect(await found()).to.deep.equal(['oversell 1']);
   });
 
-  it('C7 markers of a closed sale are stale when their rows are old, and never while it may sell', async () => {
+  it('markers of a closed sale are stale when their rows are old, and never while it may sell [C7]', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     await world.publishNotifications();
     age(OPTIONS.markerAgeMs);
@@ -202,7 +202,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal(['stale_marker']);
   });
 
-  it('C1 a sale that somebody else reconciles is left alone', async () => {
+  it('a sale that somebody else reconciles is left alone [C1]', async () => {
     await world.runsRepository.lease(sale.saleId, 'bob', 60_000);
     const results: string[] = [];
     const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
@@ -224,7 +224,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(run.salesCompared).to.equal(1);
   });
 
-  it('C1 who was too slow to keep the right to a sale stops, and says that it is taken', async () => {
+  it('who was too slow to keep the right to a sale stops, and says that it is taken [C1]', async () => {
     const { lease } = world.runsRepository;
     let asked = 0;
     world.runsRepository.lease = (saleId, owner, leaseMs) =>

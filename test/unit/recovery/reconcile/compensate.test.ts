@@ -72,7 +72,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(await world.found(sale.saleId, true)).to.deep.equal([]);
   });
 
-  it('C2 a worker that comes late wins or loses purchase by purchase; where its order won nothing is released', async () => {
+  it('a worker that comes late wins or loses purchase by purchase; where its order won nothing is released [C2]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -95,7 +95,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('C3 who died between the failed row and the mark: the next one gives the units back once and marks it', async () => {
+  it('who died between the failed row and the mark: the next one gives the units back once and marks it [C3]', async () => {
     await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -154,7 +154,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('C5 no job sets the stock of an open sale; a paused one is adjusted, and the audit log says so first', async () => {
+  it('no job sets the stock of an open sale; a paused one is adjusted, and the audit log says so first [C5]', async () => {
     bucket().unitsLeft += 2;
     expect(await world.found(sale.saleId, true)).to.deep.equal(['drift -2']);
     expect(states()).to.deep.equal([]);
@@ -167,7 +167,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     ]);
   });
 
-  it('C5 a sale that was opened again meanwhile is left alone, and that costs no attempt', async () => {
+  it('a sale that was opened again meanwhile is left alone, and that costs no attempt [C5]', async () => {
     bucket().unitsLeft += 2;
     await setState('paused');
     await world.found(sale.saleId, true);
@@ -190,7 +190,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(states()).to.deep.equal(['stuck_outbox compensated']);
   });
 
-  it('C7 stale markers go', async () => {
+  it('stale markers go [C7]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.work(batch);
     await setState('closed');
@@ -202,7 +202,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('M8 a batch that the re-drive serves is never published or given up, however long no worker comes', async () => {
+  it('a batch that the re-drive serves is never published or given up, however long no worker comes [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     await world.store.unpark(batch); // somebody replays it
@@ -214,7 +214,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
   });
 
-  it('M8 a letter that is parked meanwhile wins: nothing is published or given up until somebody decides', async () => {
+  it('a letter that is parked meanwhile wins: nothing is published or given up until somebody decides [M8]', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -225,7 +225,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect([world.publishedIds.length, world.rowsOf(batch)]).to.deep.equal([ATTEMPTS_MAX, []]);
   });
 
-  it('M8 nor is a batch with others that have no row yet published past a parked letter', async () => {
+  it('nor is a batch with others that have no row yet published past a parked letter [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     await world.parkDeadLetter(batch);
@@ -235,7 +235,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect([states(), world.publishedIds]).to.deep.equal([['unsettled pending'], []]);
   });
 
-  it('C3 a keeper that dies takes one job with it and no attempt; a bug in one job holds up no other', async () => {
+  it('a keeper that dies takes one job with it and no attempt; a bug in one job holds up no other [C3]', async () => {
     for (const user of ['u1', 'u2', 'u3']) await world.stray(sale, [user]);
     await world.found(sale.saleId, true);
     const { done, postpone } = world.jobs;
@@ -256,7 +256,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(world.jobs.jobs[1]).to.include({ attempts: 0, lastError: 'Error: a bug' });
   });
 
-  it('D6 the stock is not adjusted in part, nor by buyers whose requests do not agree with them', async () => {
+  it('the stock is not adjusted in part, nor by buyers whose requests do not agree with them [D6]', async () => {
     await setState('paused');
     bucket().unitsLeft = 3;
     await world.found(sale.saleId, true); // 97 too few

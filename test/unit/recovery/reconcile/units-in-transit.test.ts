@@ -30,7 +30,7 @@ describe('reconcile: units between two buckets', () => {
     await transfers.confirm(sale.saleId, transfer, 1);
   };
 
-  it('R12 C5 are no drift, on their way and when they have arrived', async () => {
+  it('are no drift, on their way and when they have arrived [R12, C5]', async () => {
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });
     await arrive();
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });

@@ -18,12 +18,12 @@ describe('await-quiet', () => {
     return { tookMs: clock.nowMs() - startedMs, looks };
   }
 
-  it('R3 as long as workers write, and then as long as nothing must be written', async () => {
+  it('as long as workers write, and then as long as nothing must be written [R3]', async () => {
     expect((await waited(0)).tookMs).to.equal(1500);
     expect((await waited(4000)).tookMs).to.equal(5500);
   });
 
-  it('R3 not for ever, and a lease is kept all the while', async () => {
+  it('not for ever, and a lease is kept all the while [R3]', async () => {
     const { tookMs, looks } = await waited(1_000_000);
     expect(tookMs).to.equal(15_000);
     expect(looks).to.be.at.least(tookMs / 1000);

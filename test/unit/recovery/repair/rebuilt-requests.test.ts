@@ -36,7 +36,7 @@ describe('new-books', () => {
     expect([books.unitsLeft, books.rows, books.held]).to.deep.equal([[2], 4, 0]);
   });
 
-  it('R3 R6 what is held without a row keeps its units, once, and only what fits stock and limit', () => {
+  it('what is held without a row keeps its units, once, and only what fits stock and limit [R3, R6]', () => {
     const books = booksOf();
     books.addRows([row('ann*2'), row('bob')]);
     staged(books);
@@ -46,7 +46,7 @@ describe('new-books', () => {
     expect([books.unitsLeft, books.held]).to.deep.equal([[0], 2]);
   });
 
-  it('D5 an order that MySQL lost keeps its entry and its units, once; a row comes before it', () => {
+  it('an order that MySQL lost keeps its entry and its units, once; a row comes before it [D5]', () => {
     orders = 0;
     const books = booksOf();
     books.addRows([row('ann*2'), row('bob', 'cancelled')]);
@@ -58,7 +58,7 @@ describe('new-books', () => {
     expect(books.withoutRoom).to.deep.equal([]);
   });
 
-  it('D5 a lost order that does not fit what the rows leave is named, once, also where its batch is parked', () => {
+  it('a lost order that does not fit what the rows leave is named, once, also where its batch is parked [D5]', () => {
     const books = booksOf({ stock: 2 });
     books.addRows([row('ann'), row('bob')]);
     staged(books);
@@ -70,7 +70,7 @@ describe('new-books', () => {
     expect([books.ordersLost, books.held]).to.deep.equal([0, 0]);
   });
 
-  it('R6 a parked batch: purchases without a row are held by it, whether Redis still knew them or not', () => {
+  it('a parked batch: purchases without a row are held by it, whether Redis still knew them or not [R6]', () => {
     const books = booksOf();
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob', 'cid'));
     books.addRows([row('ann')]);
@@ -81,7 +81,7 @@ describe('new-books', () => {
     expect(books.unitsLeft).to.deep.equal([2]);
   });
 
-  it('R6 the message of a parked batch is wanted while a purchase has no row, also one that did not fit', () => {
+  it('the message of a parked batch is wanted while a purchase has no row, also one that did not fit [R6]', () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob'));
     const full = booksOf({ stock: 1 });
     full.addRows([row('cid')]);
@@ -91,13 +91,13 @@ describe('new-books', () => {
     expect(recorded.addParked(batch)).to.equal(false);
   });
 
-  it('I1 units left never go below 0, whatever went wrong before', () => {
+  it('units left never go below 0, whatever went wrong before [I1]', () => {
     const books = booksOf({ stock: 1 });
     books.addRows([row('ann*2')]);
     expect(books.unitsLeft).to.deep.equal([0]);
   });
 
-  it('R12 each buyer in his own bucket, and what is left in even shares', () => {
+  it('each buyer in his own bucket, and what is left in even shares [R12]', () => {
     const books = booksOf({ stock: 11, buckets: 2 });
     books.addRows(Array.from({ length: 8 }, (_, at) => row(`u${at}`)));
     const sizes = books.takeUnstaged().map((some) => some.length);
@@ -106,7 +106,7 @@ describe('new-books', () => {
     expect(books.unitsLeft, 'whoever had bought where').to.deep.equal([2, 1]);
   });
 
-  it('R12 what is held keeps its units as long as any bucket had them', () => {
+  it('what is held keeps its units as long as any bucket had them [R12]', () => {
     const users = Array.from({ length: 40 }, (_, at) => `u${at}`).filter((user) => homeBucket(user, 2) === 0);
     const books = booksOf({ stock: 4, buckets: 2 });
     books.addUnrecorded(users.slice(0, 5).map((user) => held(user)));

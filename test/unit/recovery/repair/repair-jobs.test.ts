@@ -24,7 +24,7 @@ describe('repair-jobs', () => {
     return closed;
   };
 
-  it('R1 R7 another server: every live sale is repaired; those of a healthy one are left alone', async () => {
+  it('another server: every live sale is repaired; those of a healthy one are left alone [R1, R7]', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     const job = repairSales(ports(), OPTIONS);
     await job.runOnce();
@@ -37,7 +37,7 @@ describe('repair-jobs', () => {
     expect(world.results).to.have.length(2);
   });
 
-  it('R5 a sale that Redis does not have is missed twice before it is loaded, and a draft never', async () => {
+  it('a sale that Redis does not have is missed twice before it is loaded, and a draft never [R5]', async () => {
     const sale = await world.openSale();
     const draft = await world.books.create({ ...sale, sku: 'draft' });
     world.store.restart({ empty: true });
@@ -48,14 +48,14 @@ describe('repair-jobs', () => {
     expect(epochs(sale, draft)).to.deep.equal([2, undefined]);
   });
 
-  it('R2 MySQL ahead of Redis: a bucket of an earlier epoch is rebuilt', async () => {
+  it('MySQL ahead of Redis: a bucket of an earlier epoch is rebuilt [R2]', async () => {
     const sale = await world.openSale();
     world.books.putSale({ ...sale, epoch: 4 });
     await repairSales(ports(), OPTIONS).runOnce();
     expect(epochs(sale)).to.deep.equal([5]);
   });
 
-  it('R10 one that fails fails the run, and not the others; those that had no turn come first the next time', async () => {
+  it('one that fails fails the run, and not the others; those that had no turn come first the next time [R10]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 32; i++) sales.push(await world.openSale());
     world.store.restart();
@@ -79,7 +79,7 @@ describe('repair-jobs', () => {
     expect(new Set(epochs(...sales))).to.deep.equal(new Set([3]));
   });
 
-  it('R10 busy elsewhere is no failure', async () => {
+  it('busy elsewhere is no failure [R10]', async () => {
     const sale = await world.openSale();
     await world.ports().store.shut({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
     await repairSales(ports(), OPTIONS).runOnce();

@@ -27,7 +27,7 @@ describe('repair-sale', () => {
   const BOOKS = { 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' };
   const epochInRepository = (): number | undefined => world.books.saleOf(sale.saleId)?.epoch;
 
-  it('R5 everything lost: rebuilt from the rows, open again in a new epoch, on record', async () => {
+  it('everything lost: rebuilt from the rows, open again in a new epoch, on record [R5]', async () => {
     await busySale();
     world.store.restart({ empty: true });
     const result = await world.repair(sale);
@@ -38,7 +38,7 @@ describe('repair-sale', () => {
     expect((await world.deducted({ ...sale, epoch: 2 }, ['eve'])).purchases).to.have.length(1);
   });
 
-  it('R1 nothing lost: the same numbers, but for the epoch; what is held and has no row stays held', async () => {
+  it('nothing lost: the same numbers, but for the epoch; what is held and has no row stays held [R1]', async () => {
     const { heldId } = await busySale();
     world.store.restart();
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', unitsLeft: 6, rows: 3, held: 1 });
@@ -49,7 +49,7 @@ describe('repair-sale', () => {
     expect(markers.get(heldId)).to.include({ kind: 'deducted' });
   });
 
-  it('R2 R11 the tail lost: what was recorded is there, whether its deduct, settle or release was lost', async () => {
+  it('the tail lost: what was recorded is there, whether its deduct, settle or release was lost [R2, R11]', async () => {
     const batch = await world.deducted(sale, ['ann*2', 'bob']);
     await world.work(batch);
     world.store.restart({ lose: 1 }); // the settle
@@ -65,7 +65,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).requests).to.deep.equal(BOOKS);
   });
 
-  it('D5 an epoch that was in use never comes again, also where MySQL was restored from an older copy', async () => {
+  it('an epoch that was in use never comes again, also where MySQL was restored from an older copy [D5]', async () => {
     const bucket = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     if (bucket.sale !== null) bucket.sale.epoch = 5;
     world.store.restart();
@@ -73,7 +73,7 @@ describe('repair-sale', () => {
     expect(epochInRepository()).to.equal(6);
   });
 
-  it('D5 orders that MySQL lost stay in Redis, with their units, and are told; the next repair keeps them too', async () => {
+  it('orders that MySQL lost stay in Redis, with their units, and are told; the next repair keeps them too [D5]', async () => {
     await busySale();
     world.books.loseOrder('1');
     const told: object[] = [];
@@ -89,7 +89,7 @@ describe('repair-sale', () => {
     expect(told).to.deep.equal([2, 3].map((epoch) => ({ saleId, epoch, ordersLost: 1 })));
   });
 
-  it('D5 a lost order without room is written down in the log, with all that is known of it', async () => {
+  it('a lost order without room is written down in the log, with all that is known of it [D5]', async () => {
     await busySale();
     world.books.loseOrder('1');
     world.books.putSale({ ...(await world.books.find(sale.saleId))!, stock: 2 });
@@ -99,7 +99,7 @@ describe('repair-sale', () => {
     expect(told).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
   });
 
-  it('R6 a parked batch keeps its units and gets its marker back, so that its letter can be replayed', async () => {
+  it('a parked batch keeps its units and gets its marker back, so that its letter can be replayed [R6]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['ann', 'bob']);
     world.store.restart({ empty: true });
     expect(await world.repair(sale)).to.include({ unitsLeft: 8, held: 2, rows: 0 });
@@ -107,7 +107,7 @@ describe('repair-sale', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('R3 waits for the workers, and not for ever; nobody buys and nothing settles meanwhile', async () => {
+  it('waits for the workers, and not for ever; nobody buys and nothing settles meanwhile [R3]', async () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
@@ -128,7 +128,7 @@ describe('repair-sale', () => {
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
 
-  it('R10 one repair at a time; one that stands for longer than its lease is taken over, and does nothing more', async () => {
+  it('one repair at a time; one that stands for longer than its lease is taken over, and does nothing more [R10]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -153,7 +153,7 @@ describe('repair-sale', () => {
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
 
-  it('R10 R7 a server that is replaced amid a repair knows nothing of it', async () => {
+  it('a server that is replaced amid a repair knows nothing of it [R10, R7]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -166,7 +166,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
   });
 
-  it('R10 a death at any point leaves the sale shut, and the next repair ends with the same numbers', async () => {
+  it('a death at any point leaves the sale shut, and the next repair ends with the same numbers [R10]', async () => {
     await busySale();
     world.store.restart();
     const died = new OperationalError('redis', 'died here', { retryable: true });

@@ -163,7 +163,7 @@ describe('scatter-sale', () => {
     expectWhole(heldId);
   });
 
-  it('D5 where MySQL has lost it, the same once more brings both into step', async () => {
+  it('where MySQL has lost it, the same once more brings both into step [D5]', async () => {
     const before = inRepository();
     const heldId = await busySale();
     await reshard();

@@ -116,7 +116,7 @@ describe('trace: where a purchase stands', () => {
     );
   });
 
-  it('R3 units that were lost after a 202 are explained; in a repair the ledger says nothing', () => {
+  it('units that were lost after a 202 are explained; in a repair the ledger says nothing [R3]', () => {
     const lost = recordedEvidence('failed', { order: { reason: 'units_lost' }, store: { entry: null } });
     expect(stand(lost)).to.deep.equal([
       'failed',

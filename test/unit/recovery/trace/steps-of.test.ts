@@ -57,7 +57,7 @@ describe('trace: the time line', () => {
     );
   });
 
-  it('R4 a batch of an earlier epoch was claimed, not deducted, and is settled like any other', () => {
+  it('a batch of an earlier epoch was claimed, not deducted, and is settled like any other [R4]', () => {
     const { batch } = pendingEvidence({}).store;
     const claimed = {
       batchId: 'batch-1',

@@ -28,7 +28,7 @@ describe('keeper: finish-transfers', () => {
     expect(await transfers.lend({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'lent' });
   };
 
-  it('R12 units that a dead process left between two buckets arrive; young ones are left to whoever moves them', async () => {
+  it('units that a dead process left between two buckets arrive; young ones are left to whoever moves them [R12]', async () => {
     const sale = await world.openSale({ stock: 12, buckets: 3 });
     await lend(sale);
     world.clock.advance(AFTER_MS - 1);

@@ -17,7 +17,7 @@ const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
 });
 
 describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
-  it('R12 half of the bucket that has most comes, and nothing is left open', async () => {
+  it('half of the bucket that has most comes, and nothing is left open [R12]', async () => {
     const world = await TransferWorld.of(0, 3, 8);
     expect(await gatherUnits(world.home(0), ONE, world.transfers)).to.deep.equal({ outcome: 'gathered' });
     expect([world.units, world.open]).to.deep.equal([[4, 3, 4], 0]);
@@ -224,7 +224,7 @@ describe('unit-fetcher', () => {
     expect(surveys, 'each of them alone would take twice as many').to.be.lessThan(3 * perFetch);
   });
 
-  it('R8 a fetch that fails tells who began it; who waited tries for himself', async () => {
+  it('a fetch that fails tells who began it; who waited tries for himself [R8]', async () => {
     const world = await TransferWorld.of(0, 4);
     world.store.breakNext('read_fails');
     const fetcher = new UnitFetcher(world.transfers);
