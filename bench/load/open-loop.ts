@@ -21,9 +21,6 @@ export interface OpenLoopResult extends LoadResult {
   readonly sendDelay: LoadResult['latency'];
 }
 
-/** Answers by status class, for the summary. */
-const OPEN_LOOP_NAME = 'open-loop client (node:net, HTTP/1.1 keep-alive)';
-
 export const runOpenLoop = (plan: OpenLoopPlan, signal: AbortSignal): Promise<OpenLoopResult> =>
   runChild<OpenLoopPlan, OpenLoopResult>(new URL('./open-loop-child.ts', import.meta.url), plan, signal);
 

@@ -2,8 +2,7 @@ import type { Mode } from './mode.js';
 import type { Caller } from './caller.js';
 
 /** Names of the layers, as rules and metrics say them. */
-const LAYERS = ['lists', 'limits', 'breaker', 'degrade', 'sign', 'queue'] as const;
-export type LayerName = (typeof LAYERS)[number];
+export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'queue';
 
 /** Why a layer refuses: the `code` of the answer. */
 export type AdmissionCode = 'forbidden' | 'rate_limited' | 'degraded';

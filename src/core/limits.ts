@@ -1,6 +1,5 @@
 /** In the order in which a tie is decided. */
-const LIMIT_NAMES = ['ip', 'user', 'global'] as const;
-export type LimitName = (typeof LIMIT_NAMES)[number];
+export type LimitName = 'ip' | 'user' | 'global';
 
 /** A token bucket: tokens come back at an even rate, and so many can be saved up. */
 export interface BucketLimit {

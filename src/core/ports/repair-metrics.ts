@@ -8,9 +8,3 @@ export interface RepairMetrics {
   /** Sales that nobody can buy from, or settle in, until they are repaired; live ones, and closed ones. */
   salesShut(live: number, closed: number): void;
 }
-
-/** For tests, and for a command that publishes no metrics. */
-const silentRepairMetrics: RepairMetrics = {
-  repairTried: () => undefined,
-  salesShut: () => undefined,
-};
