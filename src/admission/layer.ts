@@ -6,7 +6,7 @@ export const LAYERS = ['lists', 'limits', 'breaker', 'degrade', 'sign', 'queue']
 export type LayerName = (typeof LAYERS)[number];
 
 /** Why a layer refuses: the `code` of the answer. */
-export type AdmissionCode = 'forbidden' | 'rate_limited' | 'degraded';
+export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded';
 
 /** A no, as the buyer hears it. */
 export interface Refused {
