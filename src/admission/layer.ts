@@ -5,7 +5,7 @@ import type { Caller } from './caller.js';
 export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'queue';
 
 /** Why a layer refuses: the `code` of the answer. */
-export type AdmissionCode = 'forbidden' | 'rate_limited' | 'degraded';
+export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded';
 
 /** A no, as the buyer hears it. */
 export interface Refused {

@@ -5,3 +5,11 @@ export class CliError extends Error {
     this.name = 'CliError';
   }
 }
+
+/** An option has a value that is refused, in one sentence for a person. Exit code 2. */
+export class UsageError extends CliError {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}

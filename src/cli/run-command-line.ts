@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ConfigError } from '../core/config/load.js';
 import { OperationalError } from '../core/errors.js';
-import { CliError } from './cli-error.js';
+import { CliError, UsageError } from './cli-error.js';
 
 /** Exit codes: 0 done, 1 failed or done in part, 2 used wrongly. */
 const EXIT_FAILED = 1;
@@ -28,8 +28,8 @@ function inherit(command: Command, parent: Command): Command {
 }
 
 /** What a person can mend is one sentence; anything else is our mistake and keeps its stack. */
-function report(error: unknown): number {
-  if (error instanceof ConfigError) {
+export function report(error: unknown): number {
+  if (error instanceof ConfigError || error instanceof UsageError) {
     console.error(`seckill: ${error.message}`);
     return EXIT_USAGE;
   }
@@ -37,11 +37,39 @@ function report(error: unknown): number {
     console.error(`seckill: ${error.message}`);
     return EXIT_FAILED;
   }
-  const code = (error as NodeJS.ErrnoException | null)?.code;
-  if (code === 'EADDRINUSE') {
-    console.error(`seckill: ${(error as Error).message}. Stop what listens there, or choose another with --port.`);
+  const sentence = sentenceOf(error);
+  if (sentence !== null) {
+    console.error(`seckill: ${sentence}`);
     return EXIT_FAILED;
   }
   console.error('seckill: unexpected error', error);
   return EXIT_FAILED;
+}
+
+/** What to do about errors of the system and of libraries that an operator causes by a setting. Null: none of these. */
+function sentenceOf(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const { code = '', path = 'a file' } = error as NodeJS.ErrnoException;
+  if (code.startsWith('FAST_JWT_')) {
+    return `the key of the tokens does not fit its algorithm (${error.message}): RS256 needs a public key in PEM, HS256 a secret.`;
+  }
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${error.message}. Stop what listens there, or choose another with --port.`;
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return `${path} cannot be used: ${error.message}. Check its permissions.`;
+    case 'ENOENT':
+      return `${path} does not exist.`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'ECONNREFUSED':
+    case 'ETIMEDOUT':
+      return `a server cannot be reached: ${error.message}. Check its address, and that it runs.`;
+    default:
+      return /\bsentinels?\b/i.test(error.message)
+        ? `Redis cannot be reached: ${error.message}. Check REDIS_URL.`
+        : null;
+  }
 }

@@ -23,7 +23,7 @@ default), with the new buckets or with the old ones.
 Exit codes: 0 split, 1 not split, 2 used wrongly.`;
 
 export function saleReshardCommand(): Command {
-  return new Command('scatter')
+  return new Command('reshard')
     .description('split a sale into more buckets while it sells')
     .addHelpText('after', DETAILS)
     .argument('<saleId>')

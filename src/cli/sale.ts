@@ -18,13 +18,13 @@ interface CreateOptions {
   stock: number;
   limitPerBuyer: number;
   buckets: number;
-  opensAt: number;
-  closesAt: number;
+  opensAt?: number;
+  closesAt?: number;
   json?: boolean;
 }
 
 export function saleCommand(): Command {
-  const sale = new Command('sale').description('create, warm, open, pause, close, show, repair and scatter sales');
+  const sale = new Command('sale').description('create, warm, open, pause, close, show, repair and reshard sales');
   sale
     .command('create')
     .description('create a sale in state draft')
@@ -34,7 +34,7 @@ export function saleCommand(): Command {
     .requiredOption('--stock <units>', 'units offered', parseWhole(1, 10_000_000))
     .option('--limit-per-buyer <units>', 'units one buyer may have', parseWhole(1, 1000), 1)
     .option('--buckets <n>', 'parts of its stock in Redis, which a cluster spreads', parseWhole(1, BUCKETS_MAX), 1)
-    .option('--opens-at <time>', 'ISO 8601, now, or +10m', parseTime, Date.now())
+    .option('--opens-at <time>', 'ISO 8601, now, or +10m (default: now)', parseTime)
     .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)', parseTime)
     .option('--json', 'print one JSON line')
     .action((options: CreateOptions) => run(options.json, (admin) => create(admin, options)));
@@ -52,7 +52,7 @@ export function saleCommand(): Command {
       .argument('<saleId>')
       .option('--json', 'print one JSON line')
       .action((saleId: string, options: { json?: boolean }) =>
-        run(options.json, async (admin) => saleOf(saleId, await admin[verb](saleId, operatorName()))),
+        run(options.json, async (admin) => saleOf(verb, saleId, await admin[verb](saleId, operatorName()))),
       );
   }
   sale
@@ -61,7 +61,7 @@ export function saleCommand(): Command {
     .argument('<saleId>')
     .option('--json', 'print one JSON line')
     .action((saleId: string, options: { json?: boolean }) =>
-      run(options.json, async (admin) => saleOf(saleId, found(await admin.show(saleId)))),
+      run(options.json, async (admin) => saleOf('show', saleId, found(await admin.show(saleId)))),
     );
   return sale.addCommand(saleRepairCommand()).addCommand(saleReshardCommand());
 }
@@ -74,7 +74,7 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
 }
 
 const create = (admin: SaleAdmin, options: CreateOptions): Promise<Sale> => {
-  const { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAt } = options;
+  const { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAt = Date.now() } = options;
   const closesAtMs = options.closesAt ?? opensAt + 86_400_000;
   if (closesAtMs <= opensAt) throw new CliError('--closes-at must be after --opens-at.');
   const sale = { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs: opensAt, closesAtMs };
@@ -83,18 +83,33 @@ const create = (admin: SaleAdmin, options: CreateOptions): Promise<Sale> => {
 
 const found = (sale: Sale | null): SaleAdminAnswer => (sale ? { outcome: 'done', sale } : { outcome: 'not_found' });
 
-function saleOf(saleId: string, answer: SaleAdminAnswer): Sale {
+function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
   switch (answer.outcome) {
     case 'done':
       return answer.sale;
     case 'not_found':
       throw new CliError(`there is no sale ${saleId}.`);
     case 'wrong_state':
-      throw new CliError(`sale ${saleId} is ${answer.sale.state}, and from there it cannot go where you want it.`);
+      throw new CliError(wrongStateSentence(verb, answer.sale));
     case 'not_warmed':
       throw new CliError(`the stock of sale ${saleId} is not in Redis: was Redis emptied?`);
     case 'repairing':
       throw new CliError(`the books of sale ${saleId} are being rebuilt; try again in a minute.`);
+  }
+}
+
+/** Why a move is refused, and the command that helps where there is one. */
+export function wrongStateSentence(verb: string, { saleId, state }: Pick<Sale, 'saleId' | 'state'>): string {
+  switch (state) {
+    case 'draft':
+      return `sale ${saleId} is a draft: warm it first with \`seckill sale warm ${saleId}\`.`;
+    case 'warm':
+      return `sale ${saleId} is warm, not open yet: open it first with \`seckill sale open ${saleId}\`.`;
+    case 'closed':
+      return `sale ${saleId} is closed, and that is final: create a new one with \`seckill sale create\`.`;
+    case 'open':
+    case 'paused':
+      return `sale ${saleId} is ${state}: \`seckill sale ${verb}\` is not possible now.`;
   }
 }
 

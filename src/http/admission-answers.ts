@@ -5,7 +5,7 @@ import { problemAnswer, type Answer } from './respond.js';
 
 /** What a buyer reads. Not why: that would tell an attacker what to change. */
 const DETAILS: Readonly<Record<AdmissionCode, string>> = {
-  forbidden: 'You may not come in here.',
+  denied: 'Access is denied.',
   rate_limited: 'You ask too often, or too many ask at once.',
   degraded: 'There is too much to do right now; nothing was taken. Ask again with the same key.',
 };

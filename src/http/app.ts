@@ -34,10 +34,6 @@ export function createApp(services: HttpServices, lifecycle: Lifecycle): Express
   app.use((req, res, next) => {
     if (!serveFast(req, res)) next();
   });
-  app.use((_req, res, next) => {
-    res.setHeader('X-Content-Type-Options', 'nosniff');
-    next();
-  });
 
   const router = new Router(app, services, lifecycle);
   mountPurchases(router, services, lifecycle);

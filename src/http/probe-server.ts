@@ -23,7 +23,11 @@ export interface ProbeServer {
 export async function startProbeServer(services: ProbeServices, { host, port }: ProbeAddress): Promise<ProbeServer> {
   const server = createServer((request, response) => {
     void answer(request.url ?? '/', services).then(({ status, type, body }) => {
-      response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) });
+      response.writeHead(status, {
+        'Content-Type': type,
+        'X-Content-Type-Options': 'nosniff',
+        'Content-Length': Buffer.byteLength(body),
+      });
       response.end(body);
     });
   });

@@ -4,7 +4,10 @@ import type { Refusal } from '../core/outcome.js';
 export const HTTP_CODES = [
   'bad_request',
   'unauthorized',
-  'forbidden',
+  'role_needed',
+  'denied',
+  'queue_pass_needed',
+  'purchase_token_needed',
   'route_not_found',
   'order_not_found',
   'purchase_not_found',
@@ -58,8 +61,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   request_conflict: row(422, 'Key already used', 'This key was used for a different request.'),
   not_found: row(404, 'No such sale', 'There is no such sale.'),
   closed: row(409, 'Sale over', 'The sale is over.'),
-  sold_out: row(409, 'Sold out', 'Every unit is taken.'),
-  limit_reached: row(409, 'Limit reached', 'You have as many units as one buyer may have.'),
+  sold_out: row(409, 'Sold out', 'There are not enough units left for this purchase.'),
+  limit_reached: row(409, 'Limit reached', 'With this purchase you would have more units than one buyer may have.'),
   not_open: row(409, 'Not open yet', 'The sale has not opened yet.', 1000),
   paused: row(503, 'Sale paused', 'The sale is paused.', 2000),
   loading: row(503, 'Sale loading', 'The sale is being loaded.', 1000),
@@ -69,7 +72,10 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   outcome_unknown: row(503, 'Answer lost', 'The answer was lost. Ask again with the same key.', 1000),
   bad_request: row(400, 'Bad request', 'The request is not well-formed.'),
   unauthorized: row(401, 'Not signed in', 'A valid token is needed: Authorization: Bearer <token>.'),
-  forbidden: row(403, 'Not allowed', 'The token does not carry the role that this needs.'),
+  role_needed: row(403, 'Role needed', 'The token does not carry the role that this needs.'),
+  denied: row(403, 'Denied', 'Access is denied.'),
+  queue_pass_needed: row(403, 'Queue pass needed', 'A pass of the waiting room is needed.'),
+  purchase_token_needed: row(403, 'Purchase token needed', 'A purchase token is needed, one for each purchase.'),
   route_not_found: row(404, 'No such page', 'Nothing is served at this address.'),
   order_not_found: row(404, 'No such order', 'You have no such order.'),
   purchase_not_found: row(404, 'No such purchase', 'You have no purchase with this key in this sale.'),
@@ -147,12 +153,15 @@ export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem 
   };
 }
 
+/** Keeps a browser from guessing another type than the one that an answer names. Every answer carries it. */
+export const NOSNIFF = ['X-Content-Type-Options', 'nosniff'] as const;
+
 /** Headers of a problem as a flat list of names and values, without Content-Length. */
 export function problemHeaders(code: ProblemCode, parts: ProblemParts = {}): string[] {
   const retryAfterMs = retryAfterMsOf(code, parts);
   // Retry-After counts whole seconds; rounding up never sends a client back too soon.
   const retry = retryAfterMs === null ? [] : ['Retry-After', String(Math.ceil(retryAfterMs / 1000))];
-  return ['Content-Type', PROBLEM_TYPE, ...retry];
+  return ['Content-Type', PROBLEM_TYPE, ...NOSNIFF, ...retry];
 }
 
 const retryAfterMsOf = (code: ProblemCode, parts: ProblemParts): number | null =>

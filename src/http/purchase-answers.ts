@@ -1,5 +1,6 @@
 import { REFUSALS, type PurchaseStatus, type Refusal } from '../core/outcome.js';
 import { PreparedProblem } from './prepared-problem.js';
+import { NOSNIFF } from './problem.js';
 import type { Answer } from './respond.js';
 
 type Prepared = Refusal | 'outcome_unknown';
@@ -15,7 +16,8 @@ export const refusalAnswer = (code: Prepared, requestId: string): Answer => PREP
 export function pendingAnswer(saleId: string, requestId: string): Answer {
   const body = `{"requestId":"${requestId}","status":"pending"}`;
   const location = `/v1/sales/${saleId}/purchases/${requestId}`;
-  const headers = ['Content-Type', 'application/json', 'Content-Length', String(body.length), 'Location', location];
+  const length = String(body.length);
+  const headers = ['Content-Type', 'application/json', ...NOSNIFF, 'Content-Length', length, 'Location', location];
   return { status: 202, headers, body, encoding: 'latin1' };
 }
 
@@ -30,6 +32,6 @@ export const orderedAnswer = (requestId: string, orderId: string): Answer =>
 
 function okAnswer(value: object): Answer {
   const body = JSON.stringify(value);
-  const headers = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))];
+  const headers = ['Content-Type', 'application/json', ...NOSNIFF, 'Content-Length', String(Buffer.byteLength(body))];
   return { status: 200, headers, body, encoding: 'utf8' };
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpMetrics, HttpRoute } from '../core/ports/http-metrics.js';
 import { hasLongBody } from './body.js';
-import { problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
+import { NOSNIFF, problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
 
 /** How long a connection that is to be closed stays open for what the client is still sending. */
 const LINGER_MS = 1000;
@@ -127,14 +127,15 @@ export class Replies {
   ): void {
     this.#counter.count(word);
     const length = String(Buffer.byteLength(body));
-    const headers = ['Content-Type', type, 'Content-Length', length, ...extra];
+    const headers = ['Content-Type', type, ...NOSNIFF, 'Content-Length', length, ...extra];
     send(req, res, { status, headers, body, encoding: 'utf8' }, this.#lifecycle);
   }
 
   /** An answer without a body, of a status that has none. */
   empty(req: IncomingMessage, res: ServerResponse, status: 204, word: string): void {
     this.#counter.count(word);
-    send(req, res, { status, headers: ['Cache-Control', 'no-store'], body: '', encoding: 'latin1' }, this.#lifecycle);
+    const headers = ['Cache-Control', 'no-store', ...NOSNIFF];
+    send(req, res, { status, headers, body: '', encoding: 'latin1' }, this.#lifecycle);
   }
 
   /** For an answer that is written elsewhere. */

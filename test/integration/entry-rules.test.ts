@@ -54,10 +54,10 @@ describe('rules of the entry, over two apis', () => {
     const { url } = apis[1];
     const page = `${url}/v1/sales/${saleId}`;
     const token = buyers.token(ann);
-    expect(brief(await buyers.buy(ann, { url, requestId: 'k2' }))).to.equal('403 forbidden');
-    expect(brief(await ask(`${page}/purchases/k1`, { token }))).to.equal('403 forbidden');
+    expect(brief(await buyers.buy(ann, { url, requestId: 'k2' }))).to.equal('403 denied');
+    expect(brief(await ask(`${page}/purchases/k1`, { token }))).to.equal('403 denied');
     expect((await ask(page)).status).to.equal(200);
-    expect(brief(await ask(page, { headers: { 'User-Agent': 'Some-Bot/1.0' } }))).to.equal('403 forbidden');
+    expect(brief(await ask(page, { headers: { 'User-Agent': 'Some-Bot/1.0' } }))).to.equal('403 denied');
     expect(brief(await buyers.buy(bob, { url }))).to.equal('202 pending');
     await publish({});
     expect((await ask(`${page}/purchases/k1?wait=10`, { token })).json.status).to.equal('ordered');

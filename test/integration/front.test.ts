@@ -116,17 +116,19 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     const fetchToken = (userId: string): Promise<Answer> =>
       ask(`${one.url}/v1/sales/${saleId}/purchase-token`, { method: 'POST', token: tokenOf(userId) });
 
-    expect(brief(await buy(saleId, 'ann'))).to.equal('403 forbidden');
+    expect(brief(await buy(saleId, 'ann'))).to.equal('403 purchase_token_needed');
     const handed = await fetchToken('ann');
     expect(handed.status).to.equal(200);
     expect((await fetchToken('bob')).status).to.equal(200);
     expect(brief(await fetchToken('cid')), 'there are as many as units').to.equal('409 tokens_gone');
 
     const headers = { 'Seckill-Purchase-Token': String(handed.json.token) };
-    expect(brief(await buy(saleId, 'cid', { headers })), 'of somebody else').to.equal('403 forbidden');
+    expect(brief(await buy(saleId, 'cid', { headers })), 'of somebody else').to.equal('403 purchase_token_needed');
     expect(brief(await buy(saleId, 'ann', { headers, api: other }))).to.equal('202 pending');
     expect((await buy(saleId, 'ann', { headers })).status, 'the same purchase again').to.be.oneOf([200, 202]);
-    expect(brief(await buy(saleId, 'ann', { headers, key: 'k2' })), 'another one').to.equal('403 forbidden');
+    expect(brief(await buy(saleId, 'ann', { headers, key: 'k2' })), 'another one').to.equal(
+      '403 purchase_token_needed',
+    );
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });
 
@@ -146,7 +148,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
       return { 'Seckill-Queue-Pass': String(answer.json.pass) };
     };
 
-    expect(brief(await buy(saleId, 'ann')), 'past the queue').to.equal('403 forbidden');
+    expect(brief(await buy(saleId, 'ann')), 'past the queue').to.equal('403 queue_pass_needed');
     const ann = await passOf('ann'); // at once; bob a second later, and then one in two seconds
     await join('bob');
     const [waits, dan] = [await join('cid'), await join('dan')];
@@ -155,7 +157,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect(waits.json.position).to.be.oneOf([1, 2]);
     expect(await metricsOf(one)).to.match(/^seckill_entry_queue_waiting\S* [23]$/m);
     const bob = await passOf('bob');
-    expect(brief(await buy(saleId, 'bob', { headers: ann })), 'of somebody else').to.equal('403 forbidden');
+    expect(brief(await buy(saleId, 'bob', { headers: ann })), 'of somebody else').to.equal('403 queue_pass_needed');
     expect(brief(await buy(saleId, 'ann', { headers: ann }))).to.equal('202 pending');
     expect(brief(await buy(saleId, 'bob', { headers: bob, api: other })), 'any process believes it').to.equal(
       '202 pending',

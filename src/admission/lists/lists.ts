@@ -8,7 +8,7 @@ import { NetworkSet } from './network-set.js';
 /** Longer user agents are looked at as far as this; no browser needs more. */
 const AGENT_LENGTH_MAX = 1000;
 
-const FORBIDDEN: Refused = { word: 'forbidden', retryAfterMs: null };
+const DENIED: Refused = { word: 'denied', retryAfterMs: null };
 
 /** Lets nobody in who stands on a list that says so. */
 export class Lists implements Layer {
@@ -27,11 +27,11 @@ export class Lists implements Layer {
 
   anonymous({ address, agent }: Caller): Refused | null {
     const index = this.#current();
-    return index.refusesAddress(address) || index.refusesAgent(agent) ? FORBIDDEN : null;
+    return index.refusesAddress(address) || index.refusesAgent(agent) ? DENIED : null;
   }
 
   buyer(_caller: Caller, userId: string): Refused | null {
-    return this.#current().refusesUser(userId) ? FORBIDDEN : null;
+    return this.#current().refusesUser(userId) ? DENIED : null;
   }
 
   #current(): ListsIndex {

@@ -65,10 +65,10 @@ export const SALE_ID = parameter('path', 'saleId', { type: 'string', pattern: '^
 export const BEARER = [{ bearer: [] }];
 export const COMMON = ['bad_request', 'internal', 'unavailable'] as const;
 /** A buyer may be refused by the entry, an admin without the role by the desk. */
-export const BUYER = ['unauthorized', 'forbidden', 'rate_limited', ...COMMON] as const;
+export const BUYER = ['unauthorized', 'denied', 'rate_limited', ...COMMON] as const;
 /** What a sale may ask for as well: a signed request, by four headers. */
 export const SALE_BUYER = ['bad_signature', ...BUYER] as const;
-export const ADMIN = ['unauthorized', 'forbidden', ...COMMON] as const;
+export const ADMIN = ['unauthorized', 'role_needed', ...COMMON] as const;
 
 export const filterBy = (name: string, schema: object): object => parameter('query', name, schema, false);
 export const ROWS = filterBy('limit', { type: 'integer', minimum: 1, maximum: 200, default: 50 });

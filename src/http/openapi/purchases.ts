@@ -34,7 +34,8 @@ const purchase = {
     200: json('asked before: the order is there, or how it ended', ref('Purchase')),
     202: json('the units are held for this buyer; see Location', ref('Purchase')),
     ...problems(
-      ...([...SALE_BUYER, 'not_found', 'request_conflict', 'sold_out', 'limit_reached'] as const),
+      ...([...SALE_BUYER, 'queue_pass_needed', 'purchase_token_needed', 'not_found'] as const),
+      ...(['request_conflict', 'sold_out', 'limit_reached'] as const),
       ...(['not_open', 'closed', 'paused', 'loading', 'overloaded', 'degraded', 'outcome_unknown'] as const),
       ...(['payload_too_large', 'unsupported_media_type'] as const),
     ),

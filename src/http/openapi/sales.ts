@@ -42,7 +42,7 @@ export const salePaths = {
       responses: {
         200: readable('the sale', 'SalePage'),
         204: { description: 'no page right now: there is too much to do' },
-        ...problems(...COMMON, 'forbidden', 'rate_limited', 'not_found', 'loading'),
+        ...problems(...COMMON, 'denied', 'rate_limited', 'not_found', 'loading'),
       },
     },
   },
@@ -55,9 +55,9 @@ export const salePaths = {
       responses: { 200: json('the sale', ref('Sale')), ...problems(...ADMIN, 'not_found') },
     },
   },
-  '/admin/v1/sales/{saleId}/scatter': {
+  '/admin/v1/sales/{saleId}/reshard': {
     post: {
-      operationId: 'scatterSale',
+      operationId: 'reshardSale',
       summary: 'splits the stock of a sale into more buckets while it sells; buyers are shut out for a moment',
       security: BEARER,
       parameters: [SALE_ID],

@@ -61,7 +61,7 @@ export function asAdmin(services: HttpServices, handler: AdminHandler): Handler 
   return (exchange) => {
     const who = principalOf(exchange, services);
     if (who === null) return;
-    if (!who.roles.includes(ADMIN)) return exchange.replies.problem(exchange.req, exchange.res, 'forbidden');
+    if (!who.roles.includes(ADMIN)) return exchange.replies.problem(exchange.req, exchange.res, 'role_needed');
     return handler(exchange, who);
   };
 }

@@ -13,7 +13,7 @@ const body = z.strictObject({ buckets: z.int(message).min(2, message).max(BUCKET
 
 /** Splits a sale into more buckets while it sells. */
 export function mountReshard(router: Router, services: HttpServices): void {
-  router.mount('admin', '/admin/v1/sales/{saleId}/scatter', {
+  router.mount('admin', '/admin/v1/sales/{saleId}/reshard', {
     post: asAdmin(services, async (exchange, { userId: actor }) => {
       const { req, res, replies, param } = exchange;
       const saleId = param('saleId');

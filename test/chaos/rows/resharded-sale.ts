@@ -23,7 +23,7 @@ const LAST_BUCKETS = 32;
 const SOON = { REPAIR_LEASE_MS: '2000', MYSQL_QUERY_TIMEOUT_MS: '1500' };
 
 const reshard = (buyers: Buyers, { url }: Program, buckets: number): Promise<Answer | null> =>
-  ask(`${url}/admin/v1/sales/${buyers.saleId}/scatter`, {
+  ask(`${url}/admin/v1/sales/${buyers.saleId}/reshard`, {
     ...{ method: 'POST', token: buyers.token('chaos', ['admin']), body: { buckets }, timeoutMs: 30_000 },
   }).catch(() => null);
 

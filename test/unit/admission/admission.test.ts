@@ -5,7 +5,7 @@ import type { Mode } from '../../../src/admission/mode.js';
 import type { Caller } from '../../../src/admission/caller.js';
 
 const CALLER: Caller = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
-const NO: Refused = { word: 'forbidden', retryAfterMs: null };
+const NO: Refused = { word: 'denied', retryAfterMs: null };
 
 describe('entry', () => {
   let asked: string[];
@@ -46,14 +46,14 @@ describe('entry', () => {
     );
     expect(entry.anonymous(CALLER)).to.equal(NO);
     expect(asked).to.deep.equal(['first stranger', 'second stranger']);
-    expect(counted).to.deep.equal(['lists forbidden on']);
+    expect(counted).to.deep.equal(['lists denied on']);
   });
 
   it('a dry run counts its no and lets the visit go on to the next layer', () => {
     const entry = entryOf(layer('dry_run', NO), layer('on', NO));
     expect(entry.buyer(CALLER, 'ann')).to.equal(NO);
     expect(asked).to.deep.equal(['dry_run ann', 'on ann']);
-    expect(counted).to.deep.equal(['lists forbidden dry_run', 'lists forbidden on']);
+    expect(counted).to.deep.equal(['lists denied dry_run', 'lists denied on']);
     expect(entryOf(layer('dry_run', NO)).anonymous(CALLER)).to.equal(null);
   });
 
@@ -66,7 +66,7 @@ describe('entry', () => {
     expect(verdict).to.be.instanceOf(Promise);
     expect(asked).to.deep.equal(['on stranger', 'on stranger']);
     expect(await verdict).to.equal(NO);
-    expect(counted).to.deep.equal(['lists forbidden dry_run', 'lists forbidden on']);
+    expect(counted).to.deep.equal(['lists denied dry_run', 'lists denied on']);
     expect(await entryOf(layer('on', slow)).buyer(CALLER, 'ann')).to.equal(null);
   });
 

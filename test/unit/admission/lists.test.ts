@@ -7,7 +7,7 @@ import { listsRules, type ListsRules } from '../../../src/admission/lists/lists-
 import { NetworkSet } from '../../../src/admission/lists/network-set.js';
 import type { Caller } from '../../../src/admission/caller.js';
 
-const FORBIDDEN = { word: 'forbidden', retryAfterMs: null };
+const DENIED = { word: 'denied', retryAfterMs: null };
 
 const caller = (parts: Partial<Caller> = {}): Caller => ({
   ...{ endpoint: 'purchase', address: '192.0.2.1', agent: 'Mozilla/5.0' },
@@ -86,8 +86,8 @@ describe('entry: lists', () => {
   it('a user agent is refused by any part of it, in upper or lower case, and allow beats deny', () => {
     const lists = listsOf({ agents: { deny: ['CURL', 'bot'], allow: ['goodbot/'] } });
     const refused = (agent: string): unknown => lists.anonymous(caller({ agent }));
-    expect(refused('curl/8.5.0')).to.deep.equal(FORBIDDEN);
-    expect(refused('EvilBot 1')).to.deep.equal(FORBIDDEN);
+    expect(refused('curl/8.5.0')).to.deep.equal(DENIED);
+    expect(refused('EvilBot 1')).to.deep.equal(DENIED);
     expect(refused('GoodBot/2 (bot)')).to.equal(null);
     expect(refused('Mozilla/5.0')).to.equal(null);
     expect(refused('')).to.equal(null);
@@ -95,14 +95,14 @@ describe('entry: lists', () => {
 
   it('each list judges for itself: an allowed agent does not open the door for a denied address', () => {
     const lists = listsOf({ addresses: { deny: ['192.0.2.0/24'] }, agents: { allow: ['mozilla'] } });
-    expect(lists.anonymous(caller())).to.deep.equal(FORBIDDEN);
+    expect(lists.anonymous(caller())).to.deep.equal(DENIED);
     expect(lists.anonymous(caller({ address: '198.51.100.7' }))).to.equal(null);
   });
 
   it('a user is looked at once the token has named him', () => {
     const lists = listsOf({ users: { deny: ['eve', 'mallory'], allow: ['mallory'] } });
     expect(lists.anonymous(caller())).to.equal(null);
-    expect(lists.buyer(caller(), 'eve')).to.deep.equal(FORBIDDEN);
+    expect(lists.buyer(caller(), 'eve')).to.deep.equal(DENIED);
     expect(lists.buyer(caller(), 'mallory')).to.equal(null);
     expect(lists.buyer(caller(), 'ann')).to.equal(null);
   });
@@ -110,15 +110,15 @@ describe('entry: lists', () => {
   it('an address that is none stands on no list', () => {
     const lists = listsOf({ addresses: { deny: ['0.0.0.0/0', '::/0'] } });
     expect(lists.anonymous(caller({ address: '' }))).to.equal(null);
-    expect(lists.anonymous(caller({ address: '::ffff:192.0.2.9' }))).to.deep.equal(FORBIDDEN);
+    expect(lists.anonymous(caller({ address: '::ffff:192.0.2.9' }))).to.deep.equal(DENIED);
   });
 
   it('new rules are in force with the next visit', () => {
     let rules: ListsRules = listsRules.parse({ users: { deny: ['eve'] } });
     const lists = new Lists(() => rules);
-    expect(lists.buyer(caller(), 'eve')).to.deep.equal(FORBIDDEN);
+    expect(lists.buyer(caller(), 'eve')).to.deep.equal(DENIED);
     rules = listsRules.parse({ mode: 'dry_run', users: { deny: ['bob'] } });
-    expect([lists.buyer(caller(), 'eve'), lists.buyer(caller(), 'bob')]).to.deep.equal([null, FORBIDDEN]);
+    expect([lists.buyer(caller(), 'eve'), lists.buyer(caller(), 'bob')]).to.deep.equal([null, DENIED]);
     expect(lists.mode).to.equal('dry_run');
   });
 

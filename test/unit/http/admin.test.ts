@@ -62,7 +62,7 @@ describe('admin sales', () => {
       await request(server.url).post(path).send(NEW).expect(401);
       for (const roles of [[], ['Admin'], ['admins']]) {
         const { body } = await post(path, bearer('u1', roles)).send(NEW).expect(403);
-        expect(body.code).to.equal('forbidden');
+        expect(body.code).to.equal('role_needed');
       }
     }
     for (const path of ['/admin/v1/sales', '/admin/v1/sales/7']) {

@@ -5,7 +5,7 @@ import type { Caller } from '../../../src/admission/caller.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, startExpress, startServer, until, type Started } from './http-harness.js';
 
-const NO: Verdict = { word: 'forbidden', retryAfterMs: null };
+const NO: Verdict = { word: 'denied', retryAfterMs: null };
 
 /** An entry whose answers a test sets, and what it was asked. */
 class FakeEntry {
@@ -73,12 +73,12 @@ describe('the entry in front of the routes', () => {
       entry.strangers = NO;
       await serve();
       const { body, headers } = await ask(route, { authorization: 'Bearer nonsense' }).expect(403);
-      expect(body).to.include({ code: 'forbidden', status: 403, requestId: 'k1', retryable: false });
-      expect(body.detail).to.equal('You may not come in here.');
+      expect(body).to.include({ code: 'denied', status: 403, requestId: 'k1', retryable: false });
+      expect(body.detail).to.equal('Access is denied.');
       expect(headers['content-type']).to.equal('application/problem+json');
       expect(entry.asked).to.deep.equal([`stranger ${endpoint}`]);
       expect(entry.callers).to.deep.equal([{ endpoint, address: '192.0.2.1', agent: 'Test/1' }]);
-      expect(fake.counted).to.deep.equal([`${counted} forbidden`]);
+      expect(fake.counted).to.deep.equal([`${counted} denied`]);
     });
   }
 
@@ -151,7 +151,7 @@ describe('the entry in front of the routes', () => {
       });
 
       it('a no that says when to come again says so', async () => {
-        entry.strangers = { word: 'forbidden', retryAfterMs: 1500 };
+        entry.strangers = { word: 'denied', retryAfterMs: 1500 };
         await serve({}, start);
         const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
         expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });

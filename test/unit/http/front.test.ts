@@ -155,7 +155,7 @@ for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on
     it('a purchase token: none or one of somebody else is 403; his own is good for one purchase', async () => {
       front.set(TOKENS);
       const { body: problem } = await buy().expect(403);
-      expect(problem).to.include({ code: 'forbidden', requestId: 'k1' });
+      expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
       expect(problem.detail).to.include('purchase-token');
       await buy({ 'seckill-purchase-token': await fetchToken('u2') }).expect(403);
       const token = { 'seckill-purchase-token': await fetchToken() };

@@ -3,7 +3,7 @@ import request from 'supertest';
 import type { NotResharded, Resharded } from '../../../src/core/resharded.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
-describe('admin scatter', () => {
+describe('admin reshard', () => {
   let server: Started;
   let asked: unknown[];
   let said: Resharded;
@@ -17,7 +17,7 @@ describe('admin scatter', () => {
 
   const post = (body: unknown, { saleId = '7', token = bearer('boss', ['admin']) } = {}): request.Test =>
     request(server.url)
-      .post(`/admin/v1/sales/${saleId}/scatter`)
+      .post(`/admin/v1/sales/${saleId}/reshard`)
       .set('authorization', token)
       .send(body as object);
 

@@ -1,0 +1,47 @@
+import { createVerifier } from 'fast-jwt';
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { UsageError } from '../../../src/cli/cli-error.js';
+import { report } from '../../../src/cli/run-command-line.js';
+
+describe('an error of a command', () => {
+  let said: unknown[][];
+  beforeEach(() => {
+    said = [];
+    sinon.stub(console, 'error').callsFake((...parts: unknown[]) => void said.push(parts));
+  });
+  afterEach(() => sinon.restore());
+
+  const wrongKey = (): Error => {
+    try {
+      createVerifier({ key: 'x'.repeat(40), algorithms: ['RS256'] });
+    } catch (error) {
+      return error as Error;
+    }
+    throw new Error('a secret was taken for a public key');
+  };
+
+  for (const [name, make, words] of [
+    ['RS256 with a secret', wrongKey, /public key in PEM/],
+    ['a read-only folder', () => Object.assign(new Error('EROFS: read-only'), { code: 'EROFS', path: '/x' }), /\/x/],
+    ['a wrong sentinel', () => new Error('All sentinels are unreachable'), /REDIS_URL/],
+    ['an unknown host', () => Object.assign(new Error('getaddrinfo ENOTFOUND h'), { code: 'ENOTFOUND' }), /address/],
+  ] as const) {
+    it(`is one sentence without a stack: ${name}`, () => {
+      expect(report(make())).to.equal(1);
+      expect(said).to.have.length(1);
+      expect(said[0]).to.have.length(1);
+      expect(said[0]?.[0]).to.match(words).and.not.include('\n');
+    });
+  }
+
+  it('of a wrong option ends with exit code 2', () => {
+    expect(report(new UsageError('--title must have 1 to 200 characters.'))).to.equal(2);
+  });
+
+  it('that nobody foresaw keeps its stack', () => {
+    const error = new Error('x');
+    expect(report(error)).to.equal(1);
+    expect(said[0]).to.include(error);
+  });
+});
