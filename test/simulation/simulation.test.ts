@@ -22,7 +22,7 @@ const CALLS_HIT = [
 const REACHED = [
   ...['batch: bucket_empty', 'lend: lent', 'lend: empty', 'lend: shut', 'borrow: borrowed', 'borrow: already_borrowed'],
   ...['borrow: shut', 'confirm: confirmed', 'confirm: already_confirmed'],
-  ...['scatter: scattered', 'scatter: in_repair', 'scatter: superseded', 'card: old'],
+  ...['reshard: resharded', 'reshard: in_repair', 'reshard: superseded', 'snapshot: old'],
   ...['batch: all_answered_by_precheck', 'batch: accepted', 'batch: refused', 'batch: aborted'],
   ...['batch: unavailable', 'batch: outcome_unknown', 'deduct: deducted', 'deduct: refused', 'deduct: aborted'],
   ...['decide: deducted', 'decide: aborted', 'check-back: commit', 'check-back: rollback', 'check-back: no_answer'],

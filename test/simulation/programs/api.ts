@@ -114,7 +114,7 @@ function openDoors(life: Life, site: Site): Doors {
     const placed = await placeIn(ref, purchases, trace, reply, { store, channel, units, clock });
     flags.observe(ref, placed.unitsLeft, askedMs);
     if (placed.isResharded) {
-      site.count('card: old');
+      site.count('snapshot: old');
       await snapshots.forget(ref.saleId);
     }
     return placed;

@@ -48,7 +48,7 @@ export class Operator {
     const life = new Life(site, 'owner');
     const times = site.rng.range(2, 3);
     await life.clock.sleep(afterMs);
-    await tolerant(async () => site.count(`scatter: ${await reshard(life, site, times)}`));
+    await tolerant(async () => site.count(`reshard: ${await reshard(life, site, times)}`));
   }
 
   /** From a desk of its own, again and again until it is done. */
