@@ -5,9 +5,9 @@
 -- ARGV[3]  epoch in which they were read
 -- Returns, in order of precedence:
 --   not_warmed   the bucket is not loaded
---   selling      the sale is open, or its books are being rebuilt or need it
---   moved        the stock is not as it was read, or the sale was rebuilt or scattered since; nothing was changed
---   adjusted     it is as it should be now
+--   selling      the sale is open, in repair, or in need of repair
+--   moved        the stock differs from what was read, or the sale was rebuilt or resharded since; nothing was changed
+--   adjusted     the units left are now ARGV[2]
 local left, sale = redis.call('GET', KEYS[1]), redis.call('HMGET', KEYS[2], 'state', 'run_id', 'epoch')
 local state = sale[1]
 if not left or not state then return 'not_warmed' end

@@ -1,5 +1,5 @@
--- deduct: takes the units of a whole batch or none, and leaves its marker either way. The local transaction.
--- First writer of the marker wins (protocol rule 1), so the marker is looked at before everything else.
+-- deduct: takes the units of a whole batch or of none, and writes its marker either way. The local transaction.
+-- First writer of the marker wins (protocol rule 1), so the marker is read before everything else.
 -- KEYS[1]  sk:{saleId:bucket}:stock         units left
 -- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, window, limit, run_id
 -- KEYS[3]  sk:{saleId:bucket}:buyers        userId -> units held or ordered
@@ -11,7 +11,7 @@
 --   already_deducted | aborted | claimed   what the marker says
 --   not_warmed                             the sale is not loaded
 --   stale_epoch                            the batch is of another epoch, or the sale in repair or on another server
---   refused, index, word, entry, ...       nobody gets anything; the words of precheck say who is to blame
+--   refused, index, word, entry, ...       nothing is taken; the words of precheck say which purchases are the reason
 --   deducted, units left, time in ms       all units are held
 local kind = string.match(redis.call('GET', KEYS[5]) or '', '^%a+')
 if kind then return { kind == 'deducted' and 'already_deducted' or kind } end

@@ -1,5 +1,5 @@
--- precheck: looks at the purchases of a batch-to-be and changes nothing, so that a refusal costs no half message.
--- Purchases count in order: what an earlier one would take, a later one does not find.
+-- precheck: checks the purchases of a future batch without changes, so that a refusal costs no half message.
+-- Purchases count in order: the units of an earlier one are not there for a later one.
 -- KEYS[1]  sk:{saleId:bucket}:stock      units left
 -- KEYS[2]  sk:{saleId:bucket}:sale       state, epoch, window, limit, run_id of the server it was loaded or rebuilt on
 -- KEYS[3]  sk:{saleId:bucket}:buyers     userId -> units held or ordered
@@ -9,8 +9,8 @@
 -- Returns {epoch (0: not loaded), units left (-1: the sale does not sell), buckets of the sale (0: not known), then index
 -- (from 0), word, entry for each purchase that is not let through}; the words, in order of precedence:
 --   loading           the sale is not loaded, in repair, or on another server than it was loaded on: data may be lost;
---                     or it has been scattered, so that its buyers may belong elsewhere
---   replayed          this key was let in before; the entry says how it stands
+--                     or it was resharded, so that its buyers may belong to another bucket
+--   replayed          this key was let in before; the entry has its state
 --   request_conflict  this key was let in for another quantity
 --   paused            the sale is paused
 --   closed            the sale is closed, by hand or by its window

@@ -1,4 +1,4 @@
--- release: gives the units of one ended request back, at most once (protocol rule 7).
+-- release: returns the units of one ended request to the stock, at most once (protocol rule 7).
 -- KEYS[1]  sk:{saleId:bucket}:stock     units left
 -- KEYS[2]  sk:{saleId:bucket}:buyers    userId -> units held or ordered
 -- KEYS[3]  sk:{saleId:bucket}:requests  userId/requestId -> entry
@@ -6,8 +6,8 @@
 -- ARGV[1]  userId      ARGV[2]  requestId      ARGV[3]  batchId that may hold them, or '' for any
 -- ARGV[4]  orderId of the row that ended      ARGV[5]  1: units go back; 0: they never existed
 -- Returns, in order of precedence, with units left and time in ms:
---   repairing   the books of the sale are being rebuilt; nothing was changed
---   nothing     never let in, released before, or held by somebody else
+--   repairing   the sale is being rebuilt; nothing was changed
+--   nothing     never let in, released before, or held by another batch
 --   released    the request is closed
 local key = ARGV[1] .. '/' .. ARGV[2]
 local time = redis.call('TIME')

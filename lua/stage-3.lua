@@ -1,11 +1,11 @@
--- stage: adds requests to the new books of a bucket, and counts its buyers from them. Renews the lease of the repair.
+-- stage: adds requests to the staged data of a bucket, and counts its buyers. Renews the lease of the repair.
 -- KEYS[1]  sk:{saleId:bucket}:sale             state, and the repair: token, run_id, lease
 -- KEYS[2]  sk:{saleId:bucket}:staged:requests  userId/requestId -> entry
 -- KEYS[3]  sk:{saleId:bucket}:staged:buyers    userId -> units held or ordered
 -- ARGV[1]  token of this repair      ARGV[2]  JSON: [[userId/requestId, entry], ...]
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between; nothing was staged
---   staged       each of them is in the new books; one that was there stays as it is
+--   staged       each of them is staged; an existing entry is not changed
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')

@@ -1,12 +1,12 @@
 -- unpark: puts a parked batch back into `pending`, before a replay publishes it (protocol rule 8).
--- KEYS[1]  sk:{saleId:bucket}:tx:<batchId>  marker; it has its body until the batch is settled
+-- KEYS[1]  sk:{saleId:bucket}:tx:<batchId>  marker; it has its body until the batch is recorded
 -- KEYS[2]  sk:{saleId:bucket}:pending       batchId by time of deduct; a replayed batch counts from now
 -- ARGV[1]  batchId
 -- Returns, in order of precedence:
---   unknown          no marker: whether its units are held cannot be said
---   aborted          they are not and never will be
+--   unknown          no marker: it is not known whether the units are held
+--   aborted          the units are not held and never will be
 --   settled          it is in MySQL
---   already_pending  it was put back before, or never left
+--   already_pending  it is in pending already
 --   unparked         it is in pending
 local marker = redis.call('GET', KEYS[1])
 if not marker then return 'unknown' end

@@ -99,7 +99,7 @@ function settleIn(
 ): Promise<unknown> {
   const { requests, pending, tx, sale } = bucketKeys({ saleId, bucket });
   const pairs = orders.map((order) => [purchaseKey(order), order.orderId]);
-  return run('settle', [requests, pending, tx + batchId, sale], [batchId, JSON.stringify(pairs)]);
+  return run('mark-recorded', [requests, pending, tx + batchId, sale], [batchId, JSON.stringify(pairs)]);
 }
 
 type Reached = Pick<RedisConnection, 'redis' | 'run'>;
@@ -136,7 +136,7 @@ async function claimIn(
   const { stock, sale, buyers, requests, tx, pending } = bucketKeys({ saleId: batch.saleId, bucket });
   const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
   const args = [batch.body, epoch, JSON.stringify([...skipped])];
-  return readClaim(asList(await guarded('claim', () => run('claim', keys, args))));
+  return readClaim(asList(await guarded('claim', () => run('reacquire', keys, args))));
 }
 
 /** @returns the word of its own bucket, which knows it in any case */

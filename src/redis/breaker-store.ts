@@ -14,7 +14,7 @@ export function createBreakerStore({ redis, run }: Pick<RedisConnection, 'redis'
   return {
     async exchange(processId, vote, lifeMs): Promise<readonly LiveVote[]> {
       const reply = await guarded('vote for the breakers', () =>
-        run('vote', [BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY], [processId, JSON.stringify(vote), lifeMs]),
+        run('report-breakers', [BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY], [processId, JSON.stringify(vote), lifeMs]),
       );
       return liveVotes(reply as readonly string[]);
     },

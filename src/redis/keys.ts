@@ -48,7 +48,7 @@ const ENTRY_TAG = 'sk:{entry}:';
 /** The rules that are in force, for every process to see. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
 
-/** What the limits count. Generations of subjects take turns; see lua/take-5.lua. */
+/** What the limits count. Generations of subjects take turns; see lua/take-permits-5.lua. */
 export const limitKeys = {
   bucket: (endpoint: string): string => `${ENTRY_TAG}bucket:${endpoint}`,
   /** @param kind whose visits; a window of another length has keys of its own */

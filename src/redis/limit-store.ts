@@ -13,7 +13,9 @@ export function createLimitStore({ run }: Pick<RedisConnection, 'run'>): LimitSt
   return {
     async take({ endpoint, limits, callers }): Promise<LimitAnswers> {
       const keys = keysOf(endpoint, limits);
-      const reply = asList(await guarded('count visits', () => run('take', keys, argumentsOf(limits, callers))));
+      const reply = asList(
+        await guarded('count visits', () => run('take-permits', keys, argumentsOf(limits, callers))),
+      );
       return readAnswers(reply, limits, callers);
     },
   };

@@ -10,14 +10,19 @@ export function createPurchaseTokenStore({ run }: RedisConnection): PurchaseToke
   return {
     async hand({ saleId, fromMs, untilMs, tokensMax }, userId) {
       const args = [userId, fromMs, untilMs, tokensMax, KEPT_MS];
-      const reply = await guarded('hand out a purchase token', () => run('hand', [purchaseTokensKey(saleId)], args));
+      const reply = await guarded('hand out a purchase token', () =>
+        run('issue-token', [purchaseTokensKey(saleId)], args),
+      );
       const [outcome, nowMs] = asList(reply);
       return { outcome: outcome as Handed, nowMs: Number(nowMs) };
     },
 
     async spend({ saleId, userId, requestId }, isGood) {
       const args = [userId, requestId, isGood ? 1 : 0, KEPT_MS];
-      return guarded('spend a purchase token', () => run('spend', [purchaseTokensKey(saleId)], args) as Promise<Spent>);
+      return guarded(
+        'spend a purchase token',
+        () => run('redeem-token', [purchaseTokensKey(saleId)], args) as Promise<Spent>,
+      );
     },
   };
 }

@@ -33,7 +33,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
     async shut(ref, token, leaseMs, seenEpoch): Promise<'shut' | 'busy' | 'moved'> {
       const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
       const args = [token, leaseMs, seenEpoch ?? ''];
-      const word = await guarded('shut', () => run('shut', [sale, stagedRequests, stagedBuyers], args));
+      const word = await guarded('shut', () => run('lock', [sale, stagedRequests, stagedBuyers], args));
       return oneOf(['shut', 'busy', 'moved'], 'shut', word);
     },
 
@@ -69,14 +69,14 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       const { tx, sale, pending } = bucketKeys({ saleId: batch.saleId, bucket });
       const keys = [tx + batch.batchId, sale, pending];
       const args = [token, batch.body, isPending ? batch.batchId : ''];
-      const word = await guarded('remember', () => run('remember', keys, args));
+      const word = await guarded('remember', () => run('restore-marker', keys, args));
       return oneOf(['remembered', 'superseded'], 'remember', word);
     },
 
     async reopen(ref, token, rebuilt): Promise<'reopened' | 'superseded'> {
       const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets } = rebuilt;
       const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets];
-      const word = await guarded('reopen', () => run('reopen', reopenKeys(ref), args));
+      const word = await guarded('reopen', () => run('swap', reopenKeys(ref), args));
       return oneOf(['reopened', 'superseded'], 'reopen', word);
     },
   };

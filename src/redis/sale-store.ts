@@ -23,7 +23,7 @@ export function createSaleStore({ run }: RedisConnection): SaleStore {
     async gate(sale, state): Promise<GateOutcome> {
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
-        const word = await guarded('gate', () => run('gate', [keys.sale], [state]));
+        const word = await guarded('gate', () => run('set-state', [keys.sale], [state]));
         if (word === 'not_warmed' || word === 'repairing' || word === 'closed') return word;
         if (word !== 'gated') throw new Bug(`gate answered the word ${String(word)}`);
       }

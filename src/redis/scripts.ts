@@ -6,33 +6,33 @@ import type { RedisClient } from './client.js';
 export const SCRIPT_NAMES = [
   'precheck',
   'deduct',
-  'decide',
-  'look',
-  'settle',
+  'resolve',
+  'read-request',
+  'mark-recorded',
   'release',
-  'claim',
+  'reacquire',
   'unpark',
   'warm',
-  'gate',
+  'set-state',
   'adjust',
-  'standing',
-  'shut',
+  'bucket-status',
+  'lock',
   'stage',
-  'remember',
-  'reopen',
-  'take',
-  'vote',
-  'hand',
-  'spend',
-  'survey',
-  'lend',
-  'borrow',
-  'confirm',
+  'restore-marker',
+  'swap',
+  'take-permits',
+  'report-breakers',
+  'issue-token',
+  'redeem-token',
+  'read-transfers',
+  'transfer-out',
+  'transfer-in',
+  'transfer-end',
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
 const LUA_FOLDER = new URL('../../lua/', import.meta.url);
-const FILE_NAME = /^([a-z]+)-(\d+)\.lua$/;
+const FILE_NAME = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/;
 
 export type RunScript = (
   name: ScriptName,

@@ -6,7 +6,7 @@ import { asList } from './replies.js';
 
 /** How one bucket stands against its server. @throws what the driver throws */
 export async function readStanding(run: RedisConnection['run'], ref: BucketRef): Promise<BucketStanding> {
-  const [state, epoch, stamped] = asList(await run('standing', [bucketKeys(ref).sale], []));
+  const [state, epoch, stamped] = asList(await run('bucket-status', [bucketKeys(ref).sale], []));
   return {
     state: state === '' ? null : (state as BucketStanding['state']),
     epoch: Number(epoch),

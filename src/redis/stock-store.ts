@@ -64,7 +64,7 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
     async decide(ref): Promise<DecideVerdict> {
       const keys = keysOf(ref);
       try {
-        return readDecide(await run('decide', [keys.tx + ref.batchId, keys.sale], decideArgs(ref)));
+        return readDecide(await run('resolve', [keys.tx + ref.batchId, keys.sale], decideArgs(ref)));
       } catch (err) {
         if (err instanceof Bug) throw err;
         log.warn({ err, batchId: ref.batchId }, 'no reply to decide');
@@ -75,7 +75,9 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
     async findRequest(ref, userId, requestId): Promise<RequestLook> {
       const { sale, requests } = keysOf(ref);
       const args = [purchaseKey({ userId, requestId }), ref.buckets ?? ''];
-      const [certain, entry] = asList(await guarded('read a request', () => run('look', [sale, requests], args)));
+      const [certain, entry] = asList(
+        await guarded('read a request', () => run('read-request', [sale, requests], args)),
+      );
       return certain === 1 ? parseRequestEntry(String(entry)) : 'unsure';
     },
 

@@ -13,23 +13,25 @@ export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): Tran
   return {
     async survey(ref, buckets): Promise<BucketLook | null> {
       const { stock, sale, moves } = bucketKeys(ref);
-      return readLook(asList(await guarded('survey', () => run('survey', [stock, sale, moves], [buckets]))));
+      return readLook(asList(await guarded('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))));
     },
 
     async lend(from, to, epoch, least): Promise<Lent> {
       const { stock, sale, moves } = bucketKeys(from);
-      return readLend(asList(await guarded('lend', () => run('lend', [stock, sale, moves], [to, epoch, least]))));
+      return readLend(
+        asList(await guarded('lend', () => run('transfer-out', [stock, sale, moves], [to, epoch, least]))),
+      );
     },
 
     async borrow(saleId, { from, to, seq, units }, epoch): Promise<Borrowed> {
       const { stock, sale, moves } = bucketKeys({ saleId, bucket: to });
       const args = [from, epoch, seq, units];
-      return readBorrow(asList(await guarded('borrow', () => run('borrow', [stock, sale, moves], args))));
+      return readBorrow(asList(await guarded('borrow', () => run('transfer-in', [stock, sale, moves], args))));
     },
 
     async confirm(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
       const { sale, moves } = bucketKeys({ saleId, bucket: from });
-      const said = await guarded('confirm', () => run('confirm', [sale, moves], [to, epoch, seq]));
+      const said = await guarded('confirm', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
       const word = CONFIRM_WORDS.find((known) => known === said);
       if (word === undefined) throw new Bug(`confirm answered the word ${String(said)}`);
       return word;

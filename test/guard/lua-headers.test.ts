@@ -26,7 +26,7 @@ const scripts: Script[] = readdirSync(LUA).map((file) => {
   const text = readFileSync(new URL(file, LUA), 'utf8');
   const lines = text.split('\n');
   const end = lines.findIndex((line) => !line.startsWith('--'));
-  const [, name = '', keys = ''] = /^([a-z]+)-(\d+)\.lua$/.exec(file) ?? [];
+  const [, name = '', keys = ''] = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/.exec(file) ?? [];
   const header = lines.slice(0, end).join('\n');
   return { file, name, keysInName: Number(keys), header, code: lines.slice(end).join('\n') };
 });
@@ -121,28 +121,28 @@ const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<Transf
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
   deduct: DEDUCT,
-  decide: DECIDE,
+  resolve: DECIDE,
   release: RELEASE,
   unpark: UNPARK,
   warm: WARM,
-  gate: GATE,
+  'set-state': GATE,
   adjust: ADJUST,
-  claim: CLAIM,
-  shut: SHUT,
+  reacquire: CLAIM,
+  lock: SHUT,
   stage: STAGE,
-  remember: REMEMBER,
-  reopen: REOPEN,
-  take: TAKE,
-  hand: HAND,
-  spend: SPEND,
-  settle: ['repairing', 'settled'] satisfies (Repairing | 'settled')[],
-  look: [], // an entry
-  standing: [], // as it is stored
-  vote: [], // votes
-  survey: [], // numbers
-  lend: LEND,
-  borrow: BORROW,
-  confirm: CONFIRM,
+  'restore-marker': REMEMBER,
+  swap: REOPEN,
+  'take-permits': TAKE,
+  'issue-token': HAND,
+  'redeem-token': SPEND,
+  'mark-recorded': ['repairing', 'settled'] satisfies (Repairing | 'settled')[],
+  'read-request': [], // an entry
+  'bucket-status': [], // as it is stored
+  'report-breakers': [], // votes
+  'read-transfers': [], // numbers
+  'transfer-out': LEND,
+  'transfer-in': BORROW,
+  'transfer-end': CONFIRM,
 };
 
 describe('guard: the header of a script is its contract', () => {
@@ -154,7 +154,7 @@ describe('guard: the header of a script is its contract', () => {
   it('the code knows the scripts of the folder, and no others', () => {
     expect(SCRIPT_NAMES).to.have.members(scripts.map(({ name }) => name));
     const sources = readdirSync(REDIS).map((file) => readFileSync(new URL(file, REDIS), 'utf8'));
-    const run = sources.flatMap((text) => [...text.matchAll(/\brun\(\s*'([a-z]+)'/g)].map(([, name]) => name));
+    const run = sources.flatMap((text) => [...text.matchAll(/\brun\(\s*'([a-z-]+)'/g)].map(([, name]) => name));
     expect(new Set(run)).to.deep.equal(new Set(SCRIPT_NAMES));
   });
 
@@ -219,7 +219,7 @@ describe('guard: the header of a script is its contract', () => {
         const said = wordsInCode(script);
         expect(allowed, 'said but not listed').to.include.members(said);
         const readsMarker = /string\.match\((?:redis\.call\('GET'|marker)/.test(code);
-        const fromMarker = readsMarker && name !== 'settle' ? MARKERS : [];
+        const fromMarker = readsMarker && name !== 'mark-recorded' ? MARKERS : [];
         expect([...said, ...fromMarker], 'listed but never said').to.include.members(allowed);
       });
 

@@ -78,7 +78,7 @@ export class SaleBench {
   }
 
   gate(state: string): Promise<unknown> {
-    return this.#run('gate', [this.keys.sale], [state]);
+    return this.#run('set-state', [this.keys.sale], [state]);
   }
 
   /** @param buckets that the caller takes the sale to have; an empty string: any number */
@@ -95,14 +95,14 @@ export class SaleBench {
   }
 
   decide(batchId: string, epoch: number = this.sale.epoch): Promise<unknown> {
-    return this.#run('decide', [this.marker(batchId), this.keys.sale], [epoch, ABORTED_LIFE_MS]);
+    return this.#run('resolve', [this.marker(batchId), this.keys.sale], [epoch, ABORTED_LIFE_MS]);
   }
 
   /** @returns how many requests moved, or the word that came instead */
   async settle(batchId: string, orders: readonly Settlement[]): Promise<unknown> {
     const pairs = orders.map(({ userId, requestId, orderId }) => [`${userId}/${requestId}`, orderId]);
     const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
-    const [word, moved] = (await this.#run('settle', keys, [batchId, JSON.stringify(pairs)])) as unknown[];
+    const [word, moved] = (await this.#run('mark-recorded', keys, [batchId, JSON.stringify(pairs)])) as unknown[];
     return word === 'settled' ? moved : word;
   }
 

@@ -5,7 +5,7 @@ import { ScriptBench } from '../helpers/script-bench.js';
 
 const KEPT_MS = 600_000;
 
-describe('lua/hand-1.lua and lua/spend-1.lua', () => {
+describe('lua/issue-token-1.lua and lua/redeem-token-1.lua', () => {
   let bench: ScriptBench;
   let key: string;
   let nowMs: number;
@@ -19,9 +19,13 @@ describe('lua/hand-1.lua and lua/spend-1.lua', () => {
   });
 
   const hand = async (userId: string, { from = -1000, until = 60_000, max = 2 } = {}): Promise<unknown[]> =>
-    (await bench.connection.run('hand', [key], [userId, nowMs + from, nowMs + until, max, KEPT_MS])) as unknown[];
+    (await bench.connection.run(
+      'issue-token',
+      [key],
+      [userId, nowMs + from, nowMs + until, max, KEPT_MS],
+    )) as unknown[];
   const spend = (userId: string, requestId: string, isGood: 0 | 1 = 1): Promise<unknown> =>
-    bench.connection.run('spend', [key], [userId, requestId, isGood, KEPT_MS]);
+    bench.connection.run('redeem-token', [key], [userId, requestId, isGood, KEPT_MS]);
   const entries = (): Promise<Record<string, string>> => bench.connection.redis.hgetall(key);
   const lifeMs = (): Promise<number> => bench.connection.redis.pttl(key);
 

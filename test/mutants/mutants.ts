@@ -49,7 +49,7 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: [],
     edits: [
       {
-        file: 'lua/standing-1.lua',
+        file: 'lua/bucket-status-1.lua',
         find: 'sale[3] == own_run and 1 or 0 }',
         replace: '1 }',
       },
@@ -63,7 +63,7 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: ['I4', 'I8'],
     edits: [
       {
-        file: 'lua/decide-2.lua',
+        file: 'lua/resolve-2.lua',
         find: "redis.call('SET', KEYS[1], 'aborted', 'PX', ARGV[2])\nreturn 'aborted'",
         replace: "return 'aborted'",
       },
@@ -217,12 +217,12 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: ['I5', 'I8'],
     edits: [
       {
-        file: 'lua/settle-4.lua',
+        file: 'lua/mark-recorded-4.lua',
         find: 'if entry and string.sub(entry, 1, #prefix) == prefix then',
         replace: 'if entry then',
       },
       {
-        file: 'lua/settle-4.lua',
+        file: 'lua/mark-recorded-4.lua',
         find: 'string.sub(entry, #prefix + 1)',
         replace: "string.match(entry, '%d+$')",
       },

@@ -4,7 +4,7 @@ import type { LimitAnswers, LimitCall, LimitCaller, LimitStore } from '../../cor
 import { figuresOf, SlidingWindow, type Counts } from './sliding-window.js';
 import { TokenBucket } from './token-bucket.js';
 
-/** Judges as lua/take-5.lua does, in the memory of one process: takes over while Redis is away. */
+/** Judges as lua/take-permits-5.lua does, in the memory of one process: takes over while Redis is away. */
 export class LocalLimitStore implements LimitStore {
   readonly #clock: Clock;
   readonly #endpoints = new Map<string, EndpointCounts>();

@@ -9,7 +9,7 @@ export interface Counts {
 }
 
 /**
- * The sliding window of lua/take-5.lua in one process: every visit of the last `windowMs` counts, and some that are up
+ * The sliding window of lua/take-permits-5.lua in one process: every visit of the last `windowMs` counts, and some that are up
  * to a tenth older. Two generations of subjects take turns, each as long as the window: who has not come for two of them
  * is forgotten, with all others of his generation at once.
  */

@@ -1,6 +1,6 @@
 import { TOKEN, type BucketLimit } from '../../core/limits.js';
 
-/** The token bucket of lua/take-5.lua in one process. Begins full. Times are whole microseconds of one clock. */
+/** The token bucket of lua/take-permits-5.lua in one process. Begins full. Times are whole microseconds of one clock. */
 export class TokenBucket {
   #left = Infinity;
   #atUs = 0;

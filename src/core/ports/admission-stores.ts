@@ -20,7 +20,7 @@ export interface BreakerStore {
    * @param lifeMs after so long without another exchange, on the clock of the board, the process is not live any more
    * @returns at most 1000 votes, in no order
    * @throws OperationalError redis
-   * Source: lua/vote-2.lua
+   * Source: lua/report-breakers-2.lua
    */
   exchange(processId: string, vote: Vote, lifeMs: number): Promise<readonly LiveVote[]>;
 
@@ -56,7 +56,7 @@ export interface LimitStore {
   /**
    * @param call 1 to `LIMIT_VISITS_MAX` visits, judged one after the other
    * @throws OperationalError redis; they may have been counted or not
-   * Source: lua/take-5.lua
+   * Source: lua/take-permits-5.lua
    */
   take(call: LimitCall): Promise<LimitAnswers>;
 }

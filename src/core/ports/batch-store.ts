@@ -58,7 +58,7 @@ export interface BatchStore {
    * request still `held` by it becomes `ordered`. Nothing else moves.
    * @param settled the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
    * @throws OperationalError redis, also while the bucket is in repair; some may be settled, so call again with all
-   * Source: lua/settle-4.lua; protocol rules 7 and 8
+   * Source: lua/mark-recorded-4.lua; protocol rules 7 and 8
    */
   settle(settled: readonly { readonly batch: Batch; readonly orders: readonly Settlement[] }[]): Promise<void>;
 
@@ -70,7 +70,7 @@ export interface BatchStore {
    * @param epoch of the sale, as MySQL has it now
    * @param recorded keys (`userId/requestId`) of its purchases that have a row
    * @throws OperationalError redis; it may have been done, so call again
-   * Source: lua/claim-6.lua; protocol rule 11
+   * Source: lua/reacquire-6.lua; protocol rule 11
    */
   claim(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed>;
 

@@ -61,7 +61,7 @@ export interface RepairStore {
   /**
    * In order.
    * @throws OperationalError redis
-   * Source: lua/standing-1.lua
+   * Source: lua/bucket-status-1.lua
    */
   standing(refs: readonly BucketRef[]): Promise<BucketStanding[]>;
 
@@ -73,7 +73,7 @@ export interface RepairStore {
    *   else shut a sale that another one has repaired
    * @returns `busy` while another repair has its lease, `moved` when the bucket is of another epoch
    * @throws OperationalError redis
-   * Source: lua/shut-3.lua
+   * Source: lua/lock-3.lua
    */
   shut(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'>;
 
@@ -102,7 +102,7 @@ export interface RepairStore {
    * Gives a batch its marker in a bucket that holds units of it, if it has none there: what a re-drive or a replay sends.
    * @param isPending whether it is put into `pending` there as well, as if it were deducted now
    * @throws OperationalError redis
-   * Source: lua/remember-3.lua
+   * Source: lua/restore-marker-3.lua
    */
   remember(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'>;
 
@@ -110,7 +110,7 @@ export interface RepairStore {
    * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the
    * repair: all at once. Transfers of earlier epochs are forgotten: the new stock counts their units.
    * @throws OperationalError redis; it may have been done
-   * Source: lua/reopen-7.lua
+   * Source: lua/swap-7.lua
    */
   reopen(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'>;
 }

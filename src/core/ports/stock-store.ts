@@ -93,7 +93,7 @@ export interface StockStore {
 
   /**
    * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. Never throws.
-   * Source: lua/decide-2.lua; protocol rules 1 and 2
+   * Source: lua/resolve-2.lua; protocol rules 1 and 2
    */
   decide(ref: BatchRef): Promise<DecideVerdict>;
 
@@ -101,7 +101,7 @@ export interface StockStore {
    * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was scattered:
    * ask the book.
    * @throws OperationalError redis
-   * Source: lua/look-2.lua; protocol rule 9
+   * Source: lua/read-request-2.lua; protocol rule 9
    */
   findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook>;
 
@@ -145,7 +145,7 @@ export interface SaleStore {
   /**
    * Opens, pauses or closes every bucket. Safe to repeat.
    * @throws OperationalError redis
-   * Source: lua/gate-1.lua
+   * Source: lua/set-state-1.lua
    */
   gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome>;
 }

@@ -29,7 +29,7 @@ export interface TransferStore {
    * @param buckets of the sale
    * @returns null when the bucket cannot be trusted: not loaded, in repair or in need of it
    * @throws OperationalError redis
-   * Source: lua/survey-3.lua
+   * Source: lua/read-transfers-3.lua
    */
   survey(ref: BucketRef, buckets: number): Promise<BucketLook | null>;
 
@@ -37,21 +37,21 @@ export interface TransferStore {
    * Takes half of what the bucket has out of it, rounded up, and `least` where that is more and there are so many.
    * @param least units, from 1
    * @throws OperationalError redis; it may have been done: ask again, or leave it to whoever finds it
-   * Source: lua/lend-3.lua
+   * Source: lua/transfer-out-3.lua
    */
   lend(from: BucketRef, to: number, epoch: number, least: number): Promise<Lent>;
 
   /**
    * Puts the units of a transfer into the bucket that they were lent to, once.
    * @throws OperationalError redis; it may have been done, so call again
-   * Source: lua/borrow-3.lua
+   * Source: lua/transfer-in-3.lua
    */
   borrow(saleId: string, transfer: UnitTransfer, epoch: number): Promise<Borrowed>;
 
   /**
    * Tells the lender that the units have arrived. Only after `borrow` has said so.
    * @throws OperationalError redis; it may have been done, so call again
-   * Source: lua/confirm-2.lua
+   * Source: lua/transfer-end-2.lua
    */
   confirm(saleId: string, transfer: UnitTransfer, epoch: number): Promise<'confirmed' | 'already_confirmed' | 'shut'>;
 }

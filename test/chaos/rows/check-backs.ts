@@ -97,7 +97,7 @@ const REDIS_AWAY: Row = {
     const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '500' };
     let asked = false;
     const api = await arena.start('api', { env });
-    atScriptCall(redis.proxy, 'decide', () => {
+    atScriptCall(redis.proxy, 'resolve', () => {
       asked = true;
       redis.proxy.dropReplies = true;
     });

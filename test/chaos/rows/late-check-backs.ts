@@ -140,7 +140,7 @@ const DEDUCTED_FIRST: Row = {
       atScriptCall(proxy, 'deduct', () => {
         server.kill('SIGSTOP');
         // behind the deduct, on its connection
-        atScriptCall(proxy, 'decide', () => void (asked = true), 1, bucketKeys({ saleId, bucket: 0 }).tx);
+        atScriptCall(proxy, 'resolve', () => void (asked = true), 1, bucketKeys({ saleId, bucket: 0 }).tx);
       });
       const answers = buyers.rush(some, some.length);
       await until('the broker asks', () => asked, PATIENCE_MS).catch(() => undefined);

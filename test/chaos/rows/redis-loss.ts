@@ -189,7 +189,7 @@ const LAST_WORDS: readonly Row[] = [
       const { saleId } = await arena.openSale();
       const buyers = arena.buyers(saleId, [api]);
       let end = 0;
-      atScriptCall(forWorker.proxy, 'settle', async () => void (end = await endOfLog(stack)));
+      atScriptCall(forWorker.proxy, 'mark-recorded', async () => void (end = await endOfLog(stack)));
       await expectAllAccepted(buyers, ['ann']);
       await arena.until('it is settled', async () => (await entryOf(arena, saleId, 'ann')) === 'ordered', 30_000);
       const before = await arena.rest(saleId);

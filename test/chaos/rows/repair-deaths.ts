@@ -78,7 +78,7 @@ const LATE_COMMAND: Row = {
       arena.start('keeper', { env: { ...REPAIR, ...PATIENT, ...redis.env } }),
     ]);
     const { saleId, buyers } = sold;
-    const script = random.pick(['shut', 'stage', 'reopen'] as const);
+    const script = random.pick(['lock', 'stage', 'swap'] as const);
     let isHeld = false;
     let goOn: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (goOn = resolve));

@@ -40,7 +40,7 @@ async function holdUntil(
   arena: Arena,
   saleId: string,
   proxy: Parameters<typeof atScriptCall>[0],
-  script: 'settle' | 'release',
+  script: 'mark-recorded' | 'release',
 ) {
   const moment = arena.random.pick(['shut', 'repaired'] as const);
   const repair: { command?: RunningCommand } = {};
@@ -73,7 +73,7 @@ const LATE_SETTLE: Row = {
       arena.start('keeper', { env: { REDRIVE_AFTER_MS: '5000' } }),
     ]);
     const { saleId } = await arena.openSale();
-    const held = await holdUntil(arena, saleId, redis.proxy, 'settle');
+    const held = await holdUntil(arena, saleId, redis.proxy, 'mark-recorded');
     const buyers = arena.buyers(saleId, [api]);
     await buyers.buy('ann', { tries: 20 });
     await held();

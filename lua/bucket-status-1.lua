@@ -1,7 +1,7 @@
--- standing: says how a bucket stands against the server that has it, so that a keeper knows what needs repair.
+-- bucket-status: returns the state of a bucket, and whether this server loaded it, for the keeper to find needed repairs.
 -- KEYS[1]  sk:{saleId:bucket}:sale  state, epoch, run_id
 -- ARGV     none
--- Returns {state or '' (not loaded), epoch or 0, 1 when it was loaded or rebuilt on this very server, else 0}
+-- Returns {state or '' (not loaded), epoch or 0, 1 when it was loaded or rebuilt on this server, else 0}
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'run_id')

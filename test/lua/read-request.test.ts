@@ -7,7 +7,7 @@ import { saleIn } from './setting.js';
 const HELD = 'held:earlier-batch:1';
 
 /** What a bucket has, and whether it can be trusted. */
-describe('lua/look-2.lua and lua/standing-1.lua', () => {
+describe('lua/read-request-2.lua and lua/bucket-status-1.lua', () => {
   let bench: ScriptBench;
   before(async () => {
     bench = await ScriptBench.open();
@@ -15,8 +15,8 @@ describe('lua/look-2.lua and lua/standing-1.lua', () => {
   after(() => bench?.close());
 
   const look = ({ keys }: SaleBench, field = 'u1/k1') =>
-    bench.connection.run('look', [keys.sale, keys.requests], [field, 1]);
-  const standing = ({ keys }: SaleBench) => bench.connection.run('standing', [keys.sale], []);
+    bench.connection.run('read-request', [keys.sale, keys.requests], [field, 1]);
+  const standing = ({ keys }: SaleBench) => bench.connection.run('bucket-status', [keys.sale], []);
 
   /** The word is what `look` says of the bucket. */
   const UNCERTAIN: readonly Condition[] = [

@@ -1,11 +1,11 @@
--- survey: reads in one moment what a bucket has, what it has lent to others, and what it has borrowed from them.
+-- read-transfers: reads, in one step, the units of a bucket and its last transfers to and from every other bucket.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
 -- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
 -- KEYS[3]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms, borrowed:<bucket> -> seq
 -- ARGV[1]  buckets of the sale, as the caller knows it
 -- Returns {1, or 0 when the bucket is not loaded, in repair, on another server than it was loaded on, or of a sale that
--- has another number of buckets; epoch, units left, time in ms, then for each bucket of the sale, from 0: the last that was lent to it or '', seq of the last that
--- was borrowed from it or 0}
+-- has another number of buckets; epoch, units left, time in ms, then for each bucket of the sale, from 0: the last
+-- transfer to it or '', seq of the last transfer from it or 0}
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'buckets')

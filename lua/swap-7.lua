@@ -1,17 +1,17 @@
--- reopen: puts the new books of a bucket in place of the old ones, stamps it with this server, and ends the repair.
+-- swap: replaces the data of a bucket with the staged data, stamps it with this server, and ends the repair.
 -- KEYS[1]  sk:{saleId:bucket}:sale             state, epoch, run_id, window, limit, buckets, and the repair: token, run_id
 -- KEYS[2]  sk:{saleId:bucket}:stock            units left
 -- KEYS[3]  sk:{saleId:bucket}:buyers           userId -> units held or ordered
 -- KEYS[4]  sk:{saleId:bucket}:requests         userId/requestId -> entry
--- KEYS[5]  sk:{saleId:bucket}:staged:buyers    the new books
--- KEYS[6]  sk:{saleId:bucket}:staged:requests  the new books
--- KEYS[7]  sk:{saleId:bucket}:moves            units lent and borrowed; they begin anew
+-- KEYS[5]  sk:{saleId:bucket}:staged:buyers    staged data
+-- KEYS[6]  sk:{saleId:bucket}:staged:requests  staged data
+-- KEYS[7]  sk:{saleId:bucket}:moves            transfers sent and received; deleted
 -- ARGV[1]  token of this repair      ARGV[2]  units left      ARGV[3]  epoch, later than the present one
 -- ARGV[4]  state      ARGV[5]  opens_at, ms      ARGV[6]  closes_at, ms      ARGV[7]  limit_per_buyer, units
 -- ARGV[8]  buckets of the sale
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between, or its epoch was in use; nothing was changed
---   reopened     the new books stand
+--   reopened     the staged data is in use
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'epoch')

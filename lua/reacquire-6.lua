@@ -1,4 +1,4 @@
--- claim: takes units and limit for a batch of an older epoch, whose deduct may have been lost (protocol rule 11).
+-- reacquire: takes units and limit for a batch of an older epoch whose deduct may have been lost (protocol rule 11).
 -- KEYS[1]  sk:{saleId:bucket}:stock         units left
 -- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, run_id, limit
 -- KEYS[3]  sk:{saleId:bucket}:buyers        userId -> units held or ordered
@@ -10,10 +10,10 @@
 -- Returns, in order of precedence:
 --   not_warmed          the sale is not loaded
 --   shut                it is in repair, on another server than it was loaded on, or of another epoch
---   claimed, lost, elsewhere  what has neither row nor entry is held now, but for two lists of keys.
---                       lost: no units, no limit. They are closed, so that a buyer who asks again is not let in before
---                       he hears that he failed; lost-<batchId> stands in their entries where no order id will be known.
---                       elsewhere: another batch holds them, maybe in another quantity, and records them
+--   claimed, lost, elsewhere  purchases with neither row nor entry are held now, except those in two lists of keys.
+--                       lost: no units or no limit left. Their entries are closed, so that a retry is not let in
+--                       before the failure is published; the entry has lost-<batchId> in place of an order id.
+--                       elsewhere: another batch holds them, maybe in another quantity, and will record them
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')
@@ -60,7 +60,7 @@ if not marker then
   marker = 'claimed' .. ARGV[1]
   redis.call('SET', KEYS[5], marker)
 end
-if string.find(marker, '{', 1, true) then -- the batch has what a re-drive sends
+if string.find(marker, '{', 1, true) then -- the marker has the body that a re-drive sends
   local time = redis.call('TIME')
   redis.call('ZADD', KEYS[6], 'NX', time[1] * 1000 + math.floor(time[2] / 1000), batch.batchId)
 end

@@ -1,16 +1,16 @@
--- hand: hands out the one purchase token of a buyer, if it is time and one is left. Safe to repeat: it stays his.
--- KEYS[1]  sk:{entry}:tokens:<saleId>   userId -> '' (handed out) or the requestId that his token was spent for
+-- issue-token: issues the one purchase token of a buyer, if it is time and one is left. Safe to repeat.
+-- KEYS[1]  sk:{entry}:tokens:<saleId>   userId -> '' (issued) or the requestId that the token was redeemed for
 -- ARGV[1]  userId
--- ARGV[2]  from when tokens are handed out, Unix ms
+-- ARGV[2]  from when tokens are issued, Unix ms
 -- ARGV[3]  until when, Unix ms
 -- ARGV[4]  tokens of this sale
 -- ARGV[5]  how long the key is kept after that, ms
 -- Returns {word, now on the clock of this server in Unix ms}; the words, in order of precedence:
---   too_early       not yet
---   too_late        not any more
---   handed_before   he has it already
---   none_left       all of them are handed out
---   handed          it is his now
+--   too_early       the time in ARGV[2] has not come
+--   too_late        the time in ARGV[3] is over
+--   handed_before   the buyer has one already
+--   none_left       all tokens are issued
+--   handed          the token was issued now
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 if now_ms < tonumber(ARGV[2]) then return { 'too_early', now_ms } end

@@ -1,12 +1,12 @@
--- remember: gives a batch whose units stay held its marker back, if that was lost. Renews the lease of the repair.
--- KEYS[1]  sk:{saleId:bucket}:tx:<batchId>  marker; one that is there is the word of the batch, and stays
+-- restore-marker: writes the lost marker of a batch whose units stay held. Renews the lease of the repair.
+-- KEYS[1]  sk:{saleId:bucket}:tx:<batchId>  marker; an existing one is never replaced
 -- KEYS[2]  sk:{saleId:bucket}:sale          state, and the repair: token, run_id, lease
--- KEYS[3]  sk:{saleId:bucket}:pending       batchId by time of deduct; one that is put there counts from now
+-- KEYS[3]  sk:{saleId:bucket}:pending       batchId by time of deduct; a batch that is added counts from now
 -- ARGV[1]  token of this repair      ARGV[2]  the batch, JSON as the broker has it
 -- ARGV[3]  batchId, to put it into pending too, or ''
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between; nothing was written
---   remembered   it has a marker
+--   remembered   the batch has a marker
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')

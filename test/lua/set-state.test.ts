@@ -3,7 +3,7 @@ import { bucketKeys } from '../../src/redis/keys.js';
 import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
 import { freshSaleId, saleOf } from '../helpers/sales.js';
 
-describe('lua/gate-1.lua', () => {
+describe('lua/set-state-1.lua', () => {
   let bench: ScriptBench;
   before(async () => {
     bench = await ScriptBench.open();

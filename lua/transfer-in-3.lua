@@ -1,12 +1,12 @@
--- borrow: puts units that another bucket has lent into this one, once: a number that was seen brings nothing, for ever.
+-- transfer-in: adds units that another bucket transferred to this one. A sequence number that was seen adds nothing.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
 -- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
--- KEYS[3]  sk:{saleId:bucket}:moves  borrowed:<bucket> -> seq of the last transfer that has arrived from it
--- ARGV[1]  bucket that lent them      ARGV[2]  epoch      ARGV[3]  seq of the transfer      ARGV[4]  units
+-- KEYS[3]  sk:{saleId:bucket}:moves  borrowed:<bucket> -> seq of the last transfer that arrived from it
+-- ARGV[1]  bucket that sent them      ARGV[2]  epoch      ARGV[3]  seq of the transfer      ARGV[4]  units
 -- Returns, in order of precedence:
 --   shut                          not loaded, in repair, on another server than it was loaded on, or of another epoch
---   already_borrowed, units left  this transfer, or a later one, has arrived before
---   borrowed, units left          they are here
+--   already_borrowed, units left  this transfer, or a later one, arrived before
+--   borrowed, units left          the units were added
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')

@@ -1,8 +1,8 @@
--- look: reads one request, and whether the bucket can be trusted to know it.
+-- read-request: reads one request, and whether the answer of this bucket is certain.
 -- KEYS[1]  sk:{saleId:bucket}:sale      state, run_id
 -- KEYS[2]  sk:{saleId:bucket}:requests  userId/requestId -> entry
 -- ARGV[1]  userId/requestId      ARGV[2]  buckets that the sale has as the caller knows it, or '' for any
--- Returns {1, or 0 when the sale is not loaded, in repair, on another server than it was loaded on, or scattered since;
+-- Returns {1, or 0 when the sale is not loaded, in repair, on another server than it was loaded on, or resharded since;
 -- entry or ''}
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')

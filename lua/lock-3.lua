@@ -1,12 +1,12 @@
--- shut: begins the repair of a bucket. Nobody buys from now on, and nothing is settled or released (protocol rule 10).
+-- lock: begins the repair of a bucket. From now on nothing is sold, recorded or released (protocol rule 10).
 -- KEYS[1]  sk:{saleId:bucket}:sale             state, epoch, and the repair: token, run_id, lease
--- KEYS[2]  sk:{saleId:bucket}:staged:requests  the new books; what an earlier repair left is deleted
+-- KEYS[2]  sk:{saleId:bucket}:staged:requests  staged data; what an earlier repair left is deleted
 -- KEYS[3]  sk:{saleId:bucket}:staged:buyers    the same
--- ARGV[1]  token of this repair      ARGV[2]  lease, ms      ARGV[3]  epoch in which the need was seen, or '' for any
+-- ARGV[1]  token of this repair      ARGV[2]  lease, ms      ARGV[3]  epoch in which the need was found, or '' for any
 -- Returns, in order of precedence:
---   busy    another repair has its lease, on this very server
---   moved   the bucket is of another epoch: somebody has repaired it since
---   shut    it is in repair under this token
+--   busy    another repair has its lease, on this server
+--   moved   the bucket is of another epoch: it was repaired since
+--   shut    the bucket is in repair under this token
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local time = redis.call('TIME')

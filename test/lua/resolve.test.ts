@@ -18,7 +18,7 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'outlived', setting: { epoch: 'later' } },
 ];
 
-describe('lua/decide-2.lua', () => {
+describe('lua/resolve-2.lua', () => {
   let bench: ScriptBench;
   before(async () => {
     bench = await ScriptBench.open();

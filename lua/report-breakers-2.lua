@@ -1,8 +1,8 @@
--- vote: writes what one process says of its breakers, and reads what all live processes say.
--- KEYS[1]  sk:{entry}:breakers:votes  processId -> its vote
--- KEYS[2]  sk:{entry}:breakers:until  processId, by the time in ms from which on it is not live any more
--- ARGV[1]  processId      ARGV[2]  its vote      ARGV[3]  for so long it is live, ms
--- Returns {processId, vote, processId, vote ...} of the live ones, 1000 at most
+-- report-breakers: stores the breaker states of one process, and reads those of all live processes.
+-- KEYS[1]  sk:{entry}:breakers:votes  processId -> its report
+-- KEYS[2]  sk:{entry}:breakers:until  processId, by the time in ms at which it stops being live
+-- ARGV[1]  processId      ARGV[2]  its report      ARGV[3]  how long it stays live, ms
+-- Returns {processId, report, processId, report ...} of the live ones, 1000 at most
 local live_max = 1000
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -15,7 +15,7 @@ end
 
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], now_ms + ARGV[3], ARGV[1])
--- when the breakers are switched off nobody comes again, so both end by themselves
+-- when the breakers are switched off no process reports again, so both keys expire
 redis.call('PEXPIRE', KEYS[1], 3600000)
 redis.call('PEXPIRE', KEYS[2], 3600000)
 

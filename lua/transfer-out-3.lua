@@ -1,13 +1,13 @@
--- lend: takes units out of a bucket for another one, and remembers them until it hears that they have arrived.
--- At most one transfer of a pair is open: while it is, the same units are named again, and no others leave.
+-- transfer-out: takes units out of a bucket for another one, and records them until the transfer is closed.
+-- At most one transfer of a pair is open: while it is, a call returns the same units again, and no others leave.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
 -- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
 -- KEYS[3]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
--- ARGV[1]  bucket that gets them      ARGV[2]  epoch      ARGV[3]  units that it needs at the least
+-- ARGV[1]  bucket that receives them      ARGV[2]  epoch      ARGV[3]  least units that it needs
 -- Returns, in order of precedence:
 --   shut              not loaded, in repair, on another server than it was loaded on, or of another epoch
---   lent, seq, units  they are on their way: half of what was there, or so many as are needed
---   empty             there are none
+--   lent, seq, units  units of the open transfer: half of what was there or ARGV[3] if more, all at most
+--   empty             the bucket has no units
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')

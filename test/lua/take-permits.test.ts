@@ -20,7 +20,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const outcomes = ({ verdicts }: LimitAnswers): string[] => verdicts.map(({ outcome }) => outcome);
 const allowedIn = (answers: LimitAnswers): number => outcomes(answers).filter((word) => word === 'allowed').length;
 
-describe('lua/take-5.lua', () => {
+describe('lua/take-permits-5.lua', () => {
   let bench: ScriptBench;
   /** When the script ran last, on its own clock, µs. */
   let nowUs = 0;

@@ -3,7 +3,7 @@ import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/core/batch
 import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
-describe('lua/settle-4.lua', () => {
+describe('lua/mark-recorded-4.lua', () => {
   let bench: ScriptBench;
   let sale: SaleBench;
   before(async () => {

@@ -1,26 +1,26 @@
--- take: lets visits of one endpoint through its three limits, or refuses them.
--- A visit that one limit refuses takes from none. The windows of addresses and users slide in ten slices: the one that
--- runs and the ten before count, so every visit of the last window, and some that are up to a tenth older. A subject is
--- one field: the slices in which it came, the oldest first, each with its visits. Two generations of subjects take
--- turns, each as long as the window, so that those who stay away are dropped at once. A new subject beyond the cap is
--- not counted, and that limit does not hold it up.
--- KEYS[1]  sk:{entry}:bucket:<endpoint>                 of all: `tokens` left, in millionths, and `at_us`, when
+-- take-permits: checks requests to one endpoint against its three limits, and counts those that are let through.
+-- A request that one limit refuses is counted by none. The windows of addresses and users slide in ten slices: the
+-- present one and the ten before count, so every request of the last window counts, and some that are up to a tenth
+-- older. A subject is one field: its slices, the oldest first, each with its number of requests. Two generations of
+-- subjects take turns, each as long as the window, so that inactive subjects are dropped at once. A new subject beyond
+-- the cap is not counted, and that limit does not apply to it.
+-- KEYS[1]  sk:{entry}:bucket:<endpoint>                 shared: `tokens` left, in millionths, and `at_us`, when
 -- KEYS[2]  sk:{entry}:window:<endpoint>:ip:<ms>:even    address -> slices; the field '' is the generation
 -- KEYS[3]  sk:{entry}:window:<endpoint>:ip:<ms>:odd     the same
 -- KEYS[4]  sk:{entry}:window:<endpoint>:user:<ms>:even  the same, of users
 -- KEYS[5]  sk:{entry}:window:<endpoint>:user:<ms>:odd   the same, of users
--- ARGV[1]  visits, JSON: [[address, user], ...]; '' where it is not known
--- ARGV[2]  visits of an address in its window; 0: no such limit
+-- ARGV[1]  requests, JSON: [[address, user], ...]; '' where it is not known
+-- ARGV[2]  requests of an address in its window; 0: no such limit
 -- ARGV[3]  window of an address, ms
--- ARGV[4]  visits of a user in his window; 0: no such limit
+-- ARGV[4]  requests of a user in the window; 0: no such limit
 -- ARGV[5]  window of a user, ms
 -- ARGV[6]  subjects of one generation, at most
 -- ARGV[7]  tokens that come back per second; 0: no such limit
 -- ARGV[8]  tokens in a full bucket
--- Returns {now (us), then for each visit: word, for the windows of address and user how many visits it has left (-1: it
+-- Returns {now (us), then for each request: word, for the windows of address and user how many requests are left (-1: it
 -- does not count here) and how many slices ago its oldest was, and the tokens left, in millionths}; the words:
---   rate_limited  one of them has none left for it
---   allowed       it was let through, and counted
+--   rate_limited  one of the limits is reached
+--   allowed       let through and counted
 local SLICES, TOKEN = 10, 1000000
 local visits, time, rate, full = cjson.decode(ARGV[1]), redis.call('TIME'), tonumber(ARGV[7]), ARGV[8] * 1000000
 local now_us = time[1] * 1000000 + time[2]

@@ -1,13 +1,13 @@
--- settle: tells the ledger that a batch is in MySQL. Moves only what this batch still holds (protocol rule 8).
+-- mark-recorded: records in Redis that a batch is in MySQL. Changes only what this batch still holds (protocol rule 8).
 -- KEYS[1]  sk:{saleId:bucket}:requests      userId/requestId -> entry
 -- KEYS[2]  sk:{saleId:bucket}:pending       batchId by time of deduct
--- KEYS[3]  sk:{saleId:bucket}:tx:<batchId>  marker; loses its body, which nobody needs any more
+-- KEYS[3]  sk:{saleId:bucket}:tx:<batchId>  marker; its body is dropped, because no re-drive needs it now
 -- KEYS[4]  sk:{saleId:bucket}:sale          state, epoch, buckets
 -- ARGV[1]  batchId      ARGV[2]  live orders of the batch, JSON: [[userId/requestId, orderId], ...]
 -- Returns, in order of precedence:
---   repairing   the books of the sale are being rebuilt; nothing was changed
---   settled, how many requests moved from held to ordered (0 when it was settled before), epoch and buckets of the sale
---               (0: not known): a sale that was scattered since has requests of the batch in other buckets too
+--   repairing   the sale is being rebuilt; nothing was changed
+--   settled, how many requests moved from held to ordered (0 when it was recorded before), epoch and buckets of the sale
+--               (0: not known): after a reshard, other buckets have requests of the batch too
 local sale = redis.call('HMGET', KEYS[4], 'state', 'epoch', 'buckets')
 if sale[1] == 'repair' then return { 'repairing' } end
 

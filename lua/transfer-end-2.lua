@@ -1,11 +1,11 @@
--- confirm: tells the bucket that lent units that they have arrived, so that it may lend that bucket others.
+-- transfer-end: closes a transfer in the bucket that sent it, once the units have arrived. Then a new one may begin.
 -- KEYS[1]  sk:{saleId:bucket}:sale   state, epoch, run_id
 -- KEYS[2]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
--- ARGV[1]  bucket that got them      ARGV[2]  epoch      ARGV[3]  seq of the transfer
+-- ARGV[1]  bucket that received them      ARGV[2]  epoch      ARGV[3]  seq of the transfer
 -- Returns, in order of precedence:
 --   shut               not loaded, in repair, on another server than it was loaded on, or of another epoch
---   already_confirmed  it knew, or has lent others since
---   confirmed          it knows now
+--   already_confirmed  the transfer was closed before, or a later one has begun
+--   confirmed          the transfer is closed now
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'run_id')
