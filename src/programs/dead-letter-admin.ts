@@ -3,7 +3,7 @@ import type { Config, Section } from '../core/config/schema.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
-import { createOrderStates } from '../mysql/order-states.js';
+import { createOrderStates } from '../mysql/order-repository.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';

@@ -13,8 +13,7 @@ import { tidyOutbox } from '../orders/tidy-outbox.js';
 import { watchOutbox } from '../orders/watch-outbox.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
-import { createNotificationsRows } from '../mysql/notifications-rows.js';
-import { createOrderStates } from '../mysql/order-states.js';
+import { createOrderStates } from '../mysql/order-repository.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import type { MysqlPool } from '../mysql/pool.js';
@@ -105,7 +104,7 @@ export function consumerJobs({ redis, mysql, broker, moves, metrics, log }: Orde
   const expire = expireUnpaid({ moves: moves, orders: createOrderStates(mysql), metrics });
   const coupons = issueCoupons({ coupons: createCouponRepository(mysql), metrics });
   const tell = notifyBuyers({
-    orders: createNotificationsRows(mysql),
+    orders: createOrderStates(mysql),
     sender: createPurchaseNotificationsSender(redis),
     metrics,
   });

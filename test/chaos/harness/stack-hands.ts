@@ -1,4 +1,4 @@
-import { createOrderAudit } from '../../../src/mysql/order-audit.js';
+import { createOrderAudit } from '../../../src/mysql/reconcile-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../../src/mysql/pool.js';
 import { createSaleRepository } from '../../../src/mysql/sale-repository.js';
 import { silentLog } from '../../../src/core/ports/log.js';

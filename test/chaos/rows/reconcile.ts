@@ -1,5 +1,5 @@
 import type { OrderState } from '../../../src/core/order.js';
-import { createOrderStates } from '../../../src/mysql/order-states.js';
+import { createOrderStates } from '../../../src/mysql/order-repository.js';
 import type { Arena } from '../arena.js';
 import { EventEar } from '../harness/event-ear.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
