@@ -10,8 +10,8 @@ import type {
   PayOutcome,
 } from '../core/ports/order-transitions.js';
 import { MysqlError, type MysqlErrorKind } from './errors.js';
-import { bigint, execute, knex, now, select } from './knex.js';
-import { LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
+import { execute, knex, now, select } from './knex.js';
+import { idIn, LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /** Orders of one transaction: some tens of ms, so that a buyer who pays at the last moment waits no longer. */
@@ -184,8 +184,7 @@ async function recordedBefore(
 
 /** In the order of the primary key, whoever asks; rows that are not due are unlocked at once. */
 function lockDueOf(tx: Transaction, orderIds: readonly string[], exceptSales: readonly string[]) {
-  const ids = orderIds.map(bigint);
-  return select(tx, due('PRIMARY', exceptSales).whereIn('id', ids).orderBy('id').forUpdate());
+  return select(tx, due('PRIMARY', exceptSales).whereRaw(idIn(orderIds)).orderBy('id').forUpdate());
 }
 
 /** Oldest deadline first. Rows that others have locked are skipped, so two sweepers share the work. */
