@@ -137,7 +137,7 @@ export interface OutboxTableRow {
   readonly done_at: Date | null;
 }
 
-export interface PaymentRow {
+interface PaymentRow {
   readonly payment_id: string;
   readonly order_id: string;
   readonly amount_cents: string;
@@ -157,7 +157,7 @@ export interface RefundRow {
   readonly updated_at: Date;
 }
 
-export interface CouponRow {
+interface CouponRow {
   readonly order_id: string;
   readonly sale_id: string;
   readonly user_id: string;
@@ -199,7 +199,7 @@ export interface CompensationJobRow {
   readonly updated_at: Date;
 }
 
-export interface ReconcileRunRow {
+interface ReconcileRunRow {
   readonly id: string;
   readonly sale_id: string | null;
   readonly applied: number;
@@ -211,20 +211,20 @@ export interface ReconcileRunRow {
   readonly findings_json: string | null;
 }
 
-export interface ReconcileLeaseRow {
+interface ReconcileLeaseRow {
   readonly sale_id: string;
   readonly owner: string;
   readonly leased_until: Date;
 }
 
-export interface EntryRulesRow {
+interface EntryRulesRow {
   readonly version: number;
   readonly rules_json: string;
   readonly actor: string;
   readonly created_at: Date;
 }
 
-export interface AuditLogRow {
+interface AuditLogRow {
   readonly id: string;
   readonly actor: string;
   readonly action: string;
@@ -234,7 +234,7 @@ export interface AuditLogRow {
   readonly created_at: Date;
 }
 
-export interface WorkerSlotRow {
+interface WorkerSlotRow {
   readonly slot: number;
   readonly owner: string | null;
   readonly leased_until: Date;
