@@ -10,7 +10,7 @@ import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
-import { createHttpMetrics, createNotificationsMetrics, createRegistry } from './metrics.js';
+import { createHttpMetrics, createRegistry } from './metrics.js';
 import { cancelOrder } from '../orders/cancel.js';
 import { getOrder } from '../orders/get-order.js';
 import { payOrder } from '../orders/pay.js';
@@ -19,6 +19,7 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
+import { createStatusMetrics } from '../purchase/metrics.js';
 import type { WatchPorts } from '../purchase/purchase-watch.js';
 import type { ReadPurchasePorts } from '../purchase/read-purchase.js';
 import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
@@ -67,13 +68,17 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
   const { store, snapshots, units } = path;
   const entry = openAdmission(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
-  const news = openPurchaseNotifications(config.redis, log);
+  const notifications = openPurchaseNotifications(config.redis, log);
   const admins = openOperatorServices({ redis, mysql, config, log });
   const server = createHttpServer(
     {
       ...{ auth: authenticatorOf(config.auth), ...entry.services, snapshots },
       gate: points.gate(new PurchaseGate({ ...path, smooth: entry.smooth })),
-      ...waitingOf(config.news, { snapshots, store, repository: orders, news, clock, random: Math.random }, registry),
+      ...waitingOf(
+        config.news,
+        { snapshots, store, repository: orders, notifications, clock, random: Math.random },
+        registry,
+      ),
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       ...orderMovesOf(config.payment, { orders, watched, mysql, log }),
@@ -96,22 +101,25 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await Promise.all([admins, news, path, entry].map((one) => one.close()));
+      await Promise.all([admins, notifications, path, entry].map((one) => one.close()));
       await redis.close();
       await mysql.close();
     },
   };
 }
 
-/** Buyers who wait for their purchase: by long poll or by stream, on the same news. */
+/** Buyers who wait for their purchase, by long poll or by event stream. */
 function waitingOf(
-  { lookMaxMs, streamsMax: followersMax, streamsPerBuyerMax: followersPerBuyerMax, ...streamTimes }: ApiConfig['news'],
+  { lookMaxMs: pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes }: ApiConfig['news'],
   parts: ReadPurchasePorts & WatchPorts,
   registry: Registry,
 ): Pick<HttpServices, 'getPurchase' | 'followPurchase' | 'streamTimes'> {
-  const metrics = createNotificationsMetrics(registry, () => followPurchase.following);
-  const followPurchase = new FollowPurchase({ ...parts, metrics }, { lookMaxMs, followersMax, followersPerBuyerMax });
-  return { getPurchase: new GetPurchase({ ...parts, metrics }, { lookMaxMs }), followPurchase, streamTimes };
+  const metrics = createStatusMetrics(registry, () => followPurchase.following);
+  const followPurchase = new FollowPurchase(
+    { ...parts, metrics },
+    { pollMaxMs, followersMax: streamsMax, followersPerBuyerMax: streamsPerBuyerMax },
+  );
+  return { getPurchase: new GetPurchase({ ...parts, metrics }, pollMaxMs), followPurchase, streamTimes };
 }
 
 interface OrderMovesParts {
