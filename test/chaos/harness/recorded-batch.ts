@@ -70,7 +70,7 @@ export async function holdBatch(stack: StackHands, saleId: string, size: number)
     },
     settle(): Promise<void> {
       const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
-      return createBatchStore(stack.redis).settle([{ batch, orders: settled }]);
+      return createBatchStore(stack.redis).markRecorded([{ batch, orders: settled }]);
     },
   };
 }

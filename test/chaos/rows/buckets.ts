@@ -14,7 +14,7 @@ const ROUNDS = 10;
 const LATE_BUYERS = 200;
 const DEATHS_MIN = 3;
 /** Steps of a transfer that a process may die behind. */
-const POINTS = ['after_lend', 'after_borrow'] as const;
+const POINTS = ['after_transfer_out', 'after_transfer_in'] as const;
 
 /** Most of them belong to one bucket, so that its units are soon gone. */
 function crowd(count: number): string[] {

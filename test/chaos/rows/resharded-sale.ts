@@ -13,7 +13,7 @@ const PARALLEL = 32;
 const TRIES = 100;
 /** Where the api dies that scatters it, and into how many buckets. */
 const DEATHS = [
-  { buckets: 2, point: 'repair_after_gate' },
+  { buckets: 2, point: 'repair_after_lock' },
   { buckets: 4, point: 'repair_after_epoch' },
   { buckets: 8, point: 'repair_after_stock:1' },
   { buckets: 16, point: 'repair_after_stock:12' },
