@@ -33,10 +33,10 @@ export const API_FAIL_POINTS = [
   'drop_half_reply',
   'drop_commit',
   'drop_rollback',
-  'check_before_decide',
-  'check_after_decide',
-  'after_lend',
-  'after_borrow',
+  'check_before_resolve',
+  'check_after_resolve',
+  'after_transfer_out',
+  'after_transfer_in',
   ...REBUILD_FAIL_POINTS,
 ] as const;
 export const WORKER_FAIL_POINTS = [
@@ -44,7 +44,7 @@ export const WORKER_FAIL_POINTS = [
   'worker_after_insert',
   'worker_before_commit',
   'worker_after_commit',
-  'worker_after_settle',
+  'worker_after_mark_recorded',
 ] as const;
 export const KEEPER_FAIL_POINTS = [
   'outbox_after_publish',
@@ -65,7 +65,7 @@ interface Armed<P extends string> {
   readonly loses: (point: P) => boolean;
 }
 
-type Decider = Pick<StockStore, 'decide'>;
+type Decider = Pick<StockStore, 'resolve'>;
 type Gate = Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
 
 const same = <T>(part: T): T => part;
@@ -94,9 +94,9 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
       deduct: (batch) => passing(store.deduct(batch), 'after_deduct', pass),
     }),
     checked: (store) => ({
-      async decide(batch) {
-        await pass('check_before_decide');
-        return passing(store.decide(batch), 'check_after_decide', pass);
+      async resolve(batch) {
+        await pass('check_before_resolve');
+        return passing(store.resolve(batch), 'check_after_resolve', pass);
       },
     }),
     channel: (channel) => ({
@@ -113,14 +113,14 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
     ...rebuildFailPoints(pass),
     transfers: (store) => ({
       ...store,
-      async lend(...lend) {
-        const lent = await store.lend(...lend);
-        if (lent.outcome === 'lent') await pass('after_lend');
+      async transferOut(...lend) {
+        const lent = await store.transferOut(...lend);
+        if (lent.outcome === 'lent') await pass('after_transfer_out');
         return lent;
       },
-      async borrow(...borrow) {
-        const borrowed = await store.borrow(...borrow);
-        if (borrowed.outcome === 'borrowed') await pass('after_borrow');
+      async transferIn(...borrow) {
+        const borrowed = await store.transferIn(...borrow);
+        if (borrowed.outcome === 'borrowed') await pass('after_transfer_in');
         return borrowed;
       },
     }),
@@ -166,7 +166,10 @@ export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints
       ...repository,
       write: (plan) => committed(repository.write(plan), 'worker_after_commit', pass),
     }),
-    store: (store) => ({ ...store, settle: (all) => passing(store.settle(all), 'worker_after_settle', pass) }),
+    store: (store) => ({
+      ...store,
+      markRecorded: (all) => passing(store.markRecorded(all), 'worker_after_mark_recorded', pass),
+    }),
     source: (source) => ({
       async receive(max) {
         const deliveries = await source.receive(max);

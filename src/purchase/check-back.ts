@@ -8,7 +8,7 @@ import type { StockStore } from '../core/ports/stock-store.js';
  * Answers the broker's question about a half message from the marker of its batch. Any doubt is `no_answer`, never a
  * rollback: the broker asks again (protocol rule 2).
  */
-export function createCheckBack(store: Pick<StockStore, 'decide'>, log: Log): CheckBack {
+export function createCheckBack(store: Pick<StockStore, 'resolve'>, log: Log): CheckBack {
   return async (body) => {
     const decoded = decodeBatch(body);
     if (decoded.outcome !== 'decoded') {
@@ -19,7 +19,7 @@ export function createCheckBack(store: Pick<StockStore, 'decide'>, log: Log): Ch
       );
       return 'no_answer';
     }
-    const verdict = await store.decide(decoded.batch);
+    const verdict = await store.resolve(decoded.batch);
     switch (verdict) {
       case 'deducted':
       case 'claimed':

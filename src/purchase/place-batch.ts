@@ -11,7 +11,7 @@ import type { BatchVerdict } from './metrics.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface PlaceBatchPorts {
-  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'decide'>;
+  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>;
   readonly channel: PurchaseChannel;
   /** Fetches units from other buckets of the sale. */
   readonly units: Pick<UnitFetcher, 'fetch'>;
@@ -33,8 +33,8 @@ export type Deliver = (index: number, result: PlaceResult) => void;
 const ACCEPTED: PlaceResult = { outcome: 'accepted' };
 const UNKNOWN: PlaceResult = { outcome: 'outcome_unknown' };
 
-/** Pauses before each try of `decide` after a lost reply: at once, then time for a reconnect. */
-const DECIDE_PAUSES_MS = [0, 100, 400];
+/** Pauses before each try of `resolve` after a lost reply: at once, then time for a reconnect. */
+const RESOLVE_PAUSES_MS = [0, 100, 400];
 
 /**
  * The main path: takes the purchases of one bucket to their results.
@@ -156,11 +156,11 @@ function formBatch(
 async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
   const verdict = await store.deduct(batch);
   if (verdict.outcome !== 'outcome_unknown') return verdict;
-  for (const pauseMs of DECIDE_PAUSES_MS) {
+  for (const pauseMs of RESOLVE_PAUSES_MS) {
     if (pauseMs > 0) await clock.sleep(pauseMs);
-    const decided = await store.decide(batch);
-    if (decided === 'no_answer' || decided === 'outlived') break; // the broker asks once it is known what was lost
-    if (decided !== 'outcome_unknown') return { outcome: decided };
+    const resolved = await store.resolve(batch);
+    if (resolved === 'no_answer' || resolved === 'outlived') break; // the broker asks once it is known what was lost
+    if (resolved !== 'outcome_unknown') return { outcome: resolved };
   }
   return { outcome: 'outcome_unknown' };
 }
@@ -172,7 +172,7 @@ async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<
  * @returns whether no order can come of the batch
  */
 async function rollBack(half: HalfMessage, batch: Batch, { store }: PlaceBatchPorts): Promise<boolean> {
-  return (await half.rollback()) && (await store.decide(batch)) === 'aborted';
+  return (await half.rollback()) && (await store.resolve(batch)) === 'aborted';
 }
 
 /**

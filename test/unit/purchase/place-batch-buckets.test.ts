@@ -42,7 +42,7 @@ describe('place-batch in a sale with several buckets', () => {
   const openSale = async (...left: readonly [number, number]): Promise<void> => {
     sale = saleOf({ stock: 2, buckets: 2, limitPerBuyer: 9 }, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     left.forEach((count, index) => (bucket(index).unitsLeft = count));
   };
   const place = async (...texts: string[]): Promise<Placed> => {
@@ -108,7 +108,7 @@ describe('place-batch in a sale with several buckets', () => {
 
   it('units in transit between two buckets are not sold out', async () => {
     await openSale(0, 1);
-    await transfers.lend({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // and its process died
+    await transfers.transferOut({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // and its process died
     expect(await place(ANN)).to.include({ verdict: 'bucket_empty' });
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
