@@ -18,7 +18,7 @@ import type { PurchaseGate } from '../purchase/gate.js';
  * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped. A point named
  * `drop_…` stops nobody: the call is not made, or its reply is lost.
  */
-const REBUILD_FAIL_POINTS = ['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'] as const;
+const REBUILD_FAIL_POINTS = ['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const;
 export const API_FAIL_POINTS = [
   'after_precheck',
   'after_half',
@@ -29,10 +29,10 @@ export const API_FAIL_POINTS = [
   'drop_half_reply',
   'drop_commit',
   'drop_rollback',
-  'check_before_decide',
-  'check_after_decide',
-  'after_lend',
-  'after_borrow',
+  'check_before_resolve',
+  'check_after_resolve',
+  'after_transfer_out',
+  'after_transfer_in',
   ...REBUILD_FAIL_POINTS,
 ] as const;
 export const WORKER_FAIL_POINTS = [
@@ -40,7 +40,7 @@ export const WORKER_FAIL_POINTS = [
   'worker_after_insert',
   'worker_before_commit',
   'worker_after_commit',
-  'worker_after_settle',
+  'worker_after_mark_recorded',
 ] as const;
 export const KEEPER_FAIL_POINTS = [
   'outbox_after_publish',
@@ -57,8 +57,8 @@ type KeeperPoint = (typeof KEEPER_FAIL_POINTS)[number];
 
 /** Around what rebuilds a sale, in Redis and in MySQL: a repair of the keeper, or a reshard that an api was asked for. */
 const rebuildPoints = (at: FailPoints<RebuildPoint>) => ({
-  rebuilt: <S extends Pick<RepairStore, 'shut' | 'reopen'>>(store: S): S =>
-    at.before(at.after(store, 'shut', 'repair_after_gate'), 'reopen', 'repair_after_stock'),
+  rebuilt: <S extends Pick<RepairStore, 'lock' | 'swap'>>(store: S): S =>
+    at.before(at.after(store, 'lock', 'repair_after_lock'), 'swap', 'repair_after_stock'),
   raised: <R extends Pick<RepairRepository, 'raiseEpoch'>>(repository: R): R =>
     at.after(repository, 'raiseEpoch', 'repair_after_epoch'),
 });
@@ -71,8 +71,8 @@ export function apiFailPoints(settings: Settings, log: Log) {
     store: (store: StockStore): StockStore =>
       at.after(at.after(store, 'precheck', 'after_precheck'), 'deduct', 'after_deduct'),
     /** Of the store that a check-back asks. */
-    checked: (store: Pick<StockStore, 'decide'>): Pick<StockStore, 'decide'> =>
-      at.after(at.before(store, 'decide', 'check_before_decide'), 'decide', 'check_after_decide'),
+    checked: (store: Pick<StockStore, 'resolve'>): Pick<StockStore, 'resolve'> =>
+      at.after(at.before(store, 'resolve', 'check_before_resolve'), 'resolve', 'check_after_resolve'),
     channel: (channel: PurchaseChannel): PurchaseChannel =>
       at.around(channel, 'sendHalf', async (send, batch) => {
         const half = await send(batch);
@@ -85,9 +85,9 @@ export function apiFailPoints(settings: Settings, log: Log) {
     /** Units that move between buckets; a transfer that found none is no step. */
     transfers: (store: TransferStore): TransferStore =>
       at.after(
-        at.after(store, 'lend', 'after_lend', ({ outcome }) => outcome === 'lent'),
-        'borrow',
-        'after_borrow',
+        at.after(store, 'transferOut', 'after_transfer_out', ({ outcome }) => outcome === 'lent'),
+        'transferIn',
+        'after_transfer_in',
         ({ outcome }) => outcome === 'borrowed',
       ),
     ...rebuildPoints(at),
@@ -134,7 +134,7 @@ export function workerFailPoints(settings: Settings, log: Log) {
       ),
     repository: (repository: OrderRepository): OrderRepository =>
       at.after(repository, 'write', 'worker_after_commit', isWritten),
-    store: (store: BatchStore): BatchStore => at.after(store, 'settle', 'worker_after_settle'),
+    store: (store: BatchStore): BatchStore => at.after(store, 'markRecorded', 'worker_after_mark_recorded'),
     source: (source: DeliverySource): DeliverySource =>
       at.after(source, 'receive', 'worker_after_receive', (deliveries) => deliveries.length > 0),
   };

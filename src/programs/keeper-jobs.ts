@@ -36,7 +36,7 @@ import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/rec
 import { redrive } from '../recovery/redrive.js';
 import { alignGates } from '../recovery/repair/align-gates.js';
 import { repairClosedSales, repairSales, watchShut } from '../recovery/repair/repair-jobs.js';
-import { settleRecorded } from '../recovery/settle-recorded.js';
+import { markRecorded } from '../recovery/mark-recorded.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
@@ -112,7 +112,7 @@ function batchJobs(
   return [
     {
       everyMs,
-      job: settleRecorded({ sales, store, repository, metrics }, { afterMs: SETTLE_AFTER_MS, max: BATCHES_PER_RUN }),
+      job: markRecorded({ sales, store, repository, metrics }, { afterMs: SETTLE_AFTER_MS, max: BATCHES_PER_RUN }),
     },
     {
       everyMs,

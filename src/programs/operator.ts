@@ -251,8 +251,8 @@ export async function withOperator<S extends SectionName, T>(
 /** What rebuilds a sale in Redis from MySQL: a repair, or a sale that is split into more buckets. */
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, points?: RebuildFailPoints) {
   const { agedOrders } = createReconcileRepository(mysql);
-  const { gate } = createSaleStore(redis);
-  const store = { ...createRepairStore(redis), gate };
+  const { setState } = createSaleStore(redis);
+  const store = { ...createRepairStore(redis), setState };
   const repository = { ...createRepairRepository(mysql), agedOrders };
   return {
     store: points?.rebuilt(store) ?? store,

@@ -29,8 +29,8 @@ export function withBreakers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
         (batch) => store.deduct(batch),
         ({ outcome }) => outcome === 'outcome_unknown',
       ),
-      decide: redis(
-        (ref) => store.decide(ref),
+      resolve: redis(
+        (ref) => store.resolve(ref),
         (fate) => fate === 'outcome_unknown',
       ),
       findRequest: redis((ref, userId, requestId) => store.findRequest(ref, userId, requestId)),
