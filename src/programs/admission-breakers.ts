@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import { BOARD_TIMES, SharedBreakers } from '../admission/breaker/shared-breakers.js';
-import type { Body, ReadEndpoint } from '../admission/degrade/answers.js';
-import { Degrade } from '../admission/degrade/degrade.js';
-import { DegradeLayer } from '../admission/degrade/degrade-layer.js';
-import { DegradedReads } from '../admission/degrade/degraded-reads.js';
-import { FallbackCache } from '../admission/degrade/fallback-cache.js';
+import { type Body, type ReadEndpoint, DegradedReads, FallbackCache } from '../admission/degrade/degraded-reads.js';
+import { Degrade, DegradeLayer } from '../admission/degrade/degrade.js';
 import type { Layer } from '../admission/layer.js';
 import type { RuleSet } from '../admission/rules/rule-set.js';
 import type { HttpServices } from '../http/services.js';
@@ -14,7 +11,7 @@ import type { Log } from '../core/ports/log.js';
 import { createBreakerStore } from '../redis/breaker-store.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { steadyClock } from './system-clock.js';
-import { watchedPorts, type WatchedPorts } from './watched-ports.js';
+import { withBreakers, type WithBreakers } from './with-breakers.js';
 
 /** Old answers kept of each endpoint; with half a kB each that is some MB, whoever asks. */
 const ANSWERS_MAX = 5000;
@@ -33,7 +30,7 @@ export interface GuardParts {
 export interface OpenGuard {
   readonly layer: Layer;
   readonly services: Pick<HttpServices, 'degrade' | 'reads'>;
-  readonly watched: WatchedPorts;
+  readonly watched: WithBreakers;
   /** Takes the vote of this process back. Never rejects. */
   close(): Promise<void>;
 }
@@ -58,7 +55,7 @@ export async function openGuard({ rules, redis, registry, log, fail }: GuardPart
   return {
     layer: new DegradeLayer(degrade),
     services: { degrade, reads: degradedReads(() => rules().degrade.cache) },
-    watched: watchedPorts(breakers),
+    watched: withBreakers(breakers),
     async close(): Promise<void> {
       stop.abort();
       await looking;

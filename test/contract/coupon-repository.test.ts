@@ -5,7 +5,7 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderStates } from '../../src/mysql/order-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
-import { draftSale } from '../chaos/harness/open-sale.js';
+import { draftSale } from '../chaos/harness/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('coupons and states of orders, in MySQL', () => {

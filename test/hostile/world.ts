@@ -1,32 +1,25 @@
 import { systemClock as clock } from '../../src/programs/system-clock.js';
 import type { Batch } from '../../src/core/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId } from '../../src/core/ids.js';
-import type { Body } from '../../src/admission/degrade/answers.js';
-import { Degrade } from '../../src/admission/degrade/degrade.js';
-import { degradeRules } from '../../src/admission/degrade/degrade-rules.js';
-import { DegradedReads } from '../../src/admission/degrade/degraded-reads.js';
-import { FallbackCache } from '../../src/admission/degrade/fallback-cache.js';
-import { SwitchAdmin } from '../../src/admission/degrade/switch-admin.js';
+import { type Body, DegradedReads, FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
+import { Degrade, degradeRules } from '../../src/admission/degrade/degrade.js';
+import { SwitchAdmin } from '../../src/admission/degrade/switches.js';
 import { Admission } from '../../src/admission/admission.js';
-import { Lists } from '../../src/admission/lists/lists.js';
-import { listsRules } from '../../src/admission/lists/lists-rules.js';
+import { Lists, listsRules } from '../../src/admission/lists/lists.js';
 import { NetworkSet } from '../../src/admission/lists/network-set.js';
-import { QueuePasses } from '../../src/admission/queue/queue-passes.js';
+import { QueuePasses, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
 import { queueRules } from '../../src/admission/queue/queue-rules.js';
-import { WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
-import { CANONICAL_BYTES_MAX } from '../../src/admission/sign/canonical-request.js';
-import { readKeyring } from '../../src/admission/sign/keyring.js';
+import { CANONICAL_BYTES_MAX, RequestSignatures, signRules } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
-import { RequestSignatures } from '../../src/admission/sign/request-signatures.js';
-import { SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
-import { signRules } from '../../src/admission/sign/sign-rules.js';
 import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
 import { createAuthenticator } from '../../src/http/auth.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
-import { createHttpMetrics, createRegistry } from '../../src/programs/metrics.js';
+import { createHttpMetrics } from '../../src/programs/metrics.js';
+import { createRegistry } from '../../src/programs/telemetry.js';
 import { cancelOrder } from '../../src/orders/cancel.js';
 import { getOrder } from '../../src/orders/get-order.js';
 import { payOrder } from '../../src/orders/pay.js';
@@ -135,16 +128,19 @@ export class HostileWorld extends ReconcileWorld {
     const moves = this.#seen(this.moves);
     const cache = this.#seen(this.cache);
     const snapshots = new SaleSnapshots({ repository: books, cache, clock }, LIMITS);
-    const units = { count: async () => null }; // these sales have one bucket each
+    // these sales have one bucket each
+    const units = { count: async () => null };
+    const noOtherBuckets = { fetch: async () => ({ outcome: 'unsure' }) as const };
     const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { store, units, clock, log: this.log });
     const channel = this.#recording(store);
-    const waiting = { snapshots, store, repository: books, news: this.news, clock, random: Math.random };
+    const waiting = { snapshots, store, repository: books, notifications: this.news, clock, random: Math.random };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
+    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, steadyClock: clock };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
-        place: (ref, purchases, trace, reply) => placeBatch(ref, purchases, trace, reply, { store, channel, clock }),
+        place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
         clock,
         metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
         onError: (error) => this.#wrong('batcher', error),
@@ -169,10 +165,10 @@ export class HostileWorld extends ReconcileWorld {
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#front(snapshots, flags),
       gate: new PurchaseGate({ snapshots, flags, batcher }),
-      getPurchase: new GetPurchase({ ...waiting, metrics }, { lookMaxMs: 1000 }),
+      getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },
-        { followersMax: 1000, followersPerBuyerMax: 50, lookMaxMs: 1000 },
+        { followersMax: 1000, followersPerBuyerMax: 50, pollMaxMs: 1000 },
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: 20, max: 100 }),
@@ -217,7 +213,7 @@ export class HostileWorld extends ReconcileWorld {
 
   /** A batch is in the books as soon as it is committed, so that buyers who wait are not kept. */
   #recording(store: ReconcileWorld['store']): PurchaseChannel {
-    const channel = this.broker.purchaseChannel(createCheckBack({ store, log: this.log }));
+    const channel = this.broker.purchaseChannel(createCheckBack(store, this.log));
     const recorded = (batch: Batch): Promise<void> =>
       this.work(batch).catch((error: unknown) => void this.#wrong('worker', error));
     return {
