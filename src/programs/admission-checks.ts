@@ -22,7 +22,7 @@ export interface AdmissionKeys {
   readonly seal: Keyring;
 }
 
-export const admissionKeysOf = ({ signKeys, sealKeys }: Config<'entry'>['entry']): AdmissionKeys => ({
+export const admissionKeysOf = ({ signKeys, sealKeys }: Config<'admission'>['admission']): AdmissionKeys => ({
   sign: readKeyring(signKeys, CANONICAL_BYTES_MAX),
   seal: readKeyring(sealKeys, SEALED_BYTES_MAX),
 });

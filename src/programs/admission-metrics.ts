@@ -9,18 +9,18 @@ import type { LimitMetrics } from '../core/ports/limit-metrics.js';
 export function createAdmissionMetrics(registry: Registry): AdmissionMetrics {
   const registers = [registry];
   const refusals = new Counter({
-    name: 'seckill_entry_refusals_total',
+    name: 'seckill_admission_refusals_total',
     help: 'What a layer of the entry refused, or would have: in mode dry_run the request went on.',
     labelNames: ['layer', 'word', 'mode'],
     registers,
   });
   const version = new Gauge({
-    name: 'seckill_entry_rules_version',
+    name: 'seckill_admission_rules_version',
     help: 'The version of the rules that are in force in this process.',
     registers,
   });
   const unfit = new Counter({
-    name: 'seckill_entry_rules_refused_total',
+    name: 'seckill_admission_rules_refused_total',
     help: 'Versions of the rules that were not fit to be taken. Alert on any.',
     registers,
   });
@@ -34,7 +34,7 @@ export function createAdmissionMetrics(registry: Registry): AdmissionMetrics {
 /** The api: its waiting rooms. */
 export function createQueueMetrics(registry: Registry, waiting: () => number): void {
   new Gauge({
-    name: 'seckill_entry_queue_waiting',
+    name: 'seckill_admission_queue_waiting',
     help: 'Buyers who wait in the rooms of this process.',
     registers: [registry],
     collect() {
@@ -47,19 +47,19 @@ export function createQueueMetrics(registry: Registry, waiting: () => number): v
 export function createLimitMetrics(registry: Registry): LimitMetrics {
   const registers = [registry];
   const counted = new Counter({
-    name: 'seckill_entry_limit_visits_total',
+    name: 'seckill_admission_limit_requests_total',
     help: 'Visits that were counted, by Redis for all processes, or by this one while Redis is away.',
     labelNames: ['by'],
     registers,
   });
   const refused = new Counter({
-    name: 'seckill_entry_limit_refusals_total',
+    name: 'seckill_admission_limit_refusals_total',
     help: 'Visits that a limit refused, or would have refused (dry_run), by the limit that made them wait longest.',
     labelNames: ['endpoint', 'limit', 'mode'],
     registers,
   });
   const uncounted = new Counter({
-    name: 'seckill_entry_limit_uncounted_total',
+    name: 'seckill_admission_limit_uncounted_total',
     help: 'Users and addresses that were not counted, because too many others were.',
     registers,
   });
@@ -78,17 +78,17 @@ export function createBreakerMetrics(registry: Registry): BreakerMetrics {
   const registers = [registry];
   const labelNames = ['dependency'];
   const state = new Gauge({
-    name: 'seckill_entry_breaker',
+    name: 'seckill_admission_breaker',
     help: 'The breaker of this process around a dependency, by its own experience: 0 closed, 1 half open, 2 open.',
     ...{ labelNames, registers },
   });
   const quorum = new Gauge({
-    name: 'seckill_entry_breaker_quorum',
+    name: 'seckill_admission_breaker_quorum',
     help: '1 while so many processes have theirs open that it is open for all.',
     ...{ labelNames, registers },
   });
   const refused = new Counter({
-    name: 'seckill_entry_breaker_refusals_total',
+    name: 'seckill_admission_breaker_refusals_total',
     help: 'Times that a breaker asked for less of an answer, or would have (dry_run).',
     ...{ labelNames: [...labelNames, 'mode'], registers },
   });
@@ -106,7 +106,7 @@ export function createBreakerMetrics(registry: Registry): BreakerMetrics {
 /** The api: the degradation. */
 export function createDegradeMetrics(registry: Registry): DegradeMetrics {
   const degraded = new Counter({
-    name: 'seckill_entry_degraded_total',
+    name: 'seckill_admission_degraded_total',
     help: 'Requests that were ruled to get less than the full answer, or would have been (dry_run).',
     labelNames: ['endpoint', 'level', 'mode'],
     registers: [registry],

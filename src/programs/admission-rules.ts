@@ -29,7 +29,7 @@ export interface OpenRules {
 
 /** @throws OperationalError mysql */
 export async function openAdmissionRules(
-  config: Config<'entry'>['entry'],
+  config: Config<'admission'>['admission'],
   { redis, mysql, registry, log, fail }: RulesParts,
 ): Promise<OpenRules> {
   const metrics = createAdmissionMetrics(registry);

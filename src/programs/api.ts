@@ -59,20 +59,20 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   await mysql.probe();
 
   const common = { redis, registry, log, fail };
-  const rules = await openAdmissionRules(config.entry, { ...common, mysql });
+  const rules = await openAdmissionRules(config.admission, { ...common, mysql });
   const guard = await openGuard({ ...common, rules: () => rules.repository.rules });
   const { watched } = guard;
   const [sales, orders] = [watched.sales(createSaleRepository(mysql)), watched.orders(createOrderRepository(mysql))];
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
   const { store, snapshots, units } = path;
-  const entry = openAdmission(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
+  const admission = openAdmission(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
   const news = openPurchaseNotifications(config.redis, log);
   const admins = openOperatorServices({ redis, mysql, config, log });
   const server = createHttpServer(
     {
-      ...{ auth: authenticatorOf(config.auth), ...entry.services, snapshots },
-      gate: points.gate(new PurchaseGate({ ...path, smooth: entry.smooth })),
+      ...{ auth: authenticatorOf(config.auth), ...admission.services, snapshots },
+      gate: points.gate(new PurchaseGate({ ...path, smooth: admission.smooth })),
       ...waitingOf(config.news, { snapshots, store, repository: orders, news, clock, random: Math.random }, registry),
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
@@ -96,7 +96,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     facts: { port },
     async stop(): Promise<void> {
       await server.drain(config.http.drainMs);
-      await Promise.all([admins, news, path, entry].map((one) => one.close()));
+      await Promise.all([admins, news, path, admission].map((one) => one.close()));
       await redis.close();
       await mysql.close();
     },

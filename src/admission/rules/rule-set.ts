@@ -74,7 +74,7 @@ export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): read
   if (sign.mode !== 'off') {
     for (const [index, keyId] of sign.keys.entries()) {
       if (known.sign.has(keyId)) continue;
-      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: ENTRY_SIGN_KEYS must have it' });
+      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: ADMISSION_SIGN_KEYS must have it' });
     }
   }
   if (known.seal.size > 0) return reasons;
@@ -83,4 +83,4 @@ export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): read
   return reasons;
 }
 
-const NO_SEAL = 'must be off here: ENTRY_SEAL_KEYS is not set';
+const NO_SEAL = 'must be off here: ADMISSION_SEAL_KEYS is not set';

@@ -58,7 +58,7 @@ describe('entry: rules that need secrets', () => {
       const admin = new RuleAdmin({ store, board, log: silentLog, unfit });
       expect(await admin.publish(named('app-1', 'app-2'), 0, 'ann')).to.deep.equal({
         outcome: 'invalid',
-        reasons: [{ path: 'sign.keys.1', message: 'has no secret here: ENTRY_SIGN_KEYS must have it' }],
+        reasons: [{ path: 'sign.keys.1', message: 'has no secret here: ADMISSION_SIGN_KEYS must have it' }],
       });
       expect(admin.check(named('app-2'))).to.have.length(1);
       expect(admin.check(named('app-1'))).to.deep.equal([]);

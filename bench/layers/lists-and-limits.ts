@@ -20,26 +20,28 @@ const addressOf = (buyer: number): string => {
   return `10.0.${address >> 8}.${address & 255}`;
 };
 const CALLERS: readonly Caller[] = Array.from({ length: BUYERS }, (_, buyer) => ({
-  ...{ endpoint: 'purchase', address: addressOf(buyer), agent: AGENT },
+  endpoint: 'purchase',
+  address: addressOf(buyer),
+  agent: AGENT,
 }));
 const USERS: readonly string[] = Array.from({ length: BUYERS }, (_, buyer) => `u${buyer}`);
 
-/** The way of one visit through the door, as the fast lane goes it. */
+/** One request through admission, as the purchase route sends it: first anonymous, then as a buyer. */
 function visitor(layer: Layer): (place: number) => unknown {
   const repository = {
     get isAnyOn(): boolean {
       return layer.mode !== 'off';
     },
   };
-  const entry = new Admission(repository, [layer], { metrics: noAdmissionMetrics });
+  const admission = new Admission(repository, [layer], { metrics: noAdmissionMetrics });
   return (place) => {
-    if (!entry.isOn) return null;
+    if (!admission.isOn) return null;
     const buyer = place & (BUYERS - 1);
     const caller = CALLERS[buyer] as Caller;
-    const anonymous = entry.anonymous(caller);
+    const anonymous = admission.anonymous(caller);
     if (anonymous instanceof Promise)
-      return anonymous.then((said) => said ?? entry.buyer(caller, USERS[buyer] as string));
-    return anonymous ?? entry.buyer(caller, USERS[buyer] as string);
+      return anonymous.then((said) => said ?? admission.buyer(caller, USERS[buyer] as string));
+    return anonymous ?? admission.buyer(caller, USERS[buyer] as string);
   };
 }
 

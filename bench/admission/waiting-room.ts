@@ -5,7 +5,7 @@ import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/s
 /**
  * What a full waiting room costs: memory per ticket, and the time of a join, a look, a tick and the draw. Time in the
  * room is made up, so that minutes take seconds.
- * Run: node --expose-gc --import tsx bench/entry/waiting-room.ts [tickets]
+ * Run: node --expose-gc --import tsx bench/admission/waiting-room.ts [tickets]
  */
 const TICKETS = Number(process.argv[2] ?? 100_000);
 /** Each buyer asks every 20 s: less often than the rules tell him, since what one look costs is measured anyway. */

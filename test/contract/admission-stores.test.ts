@@ -3,11 +3,11 @@ import { expect } from 'chai';
 import type { TokenIssue } from '../../src/core/ports/admission-stores.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
-import { ENTRY_WORLDS, type EntryWorld } from './entry-worlds.js';
+import { ADMISSION_WORLDS, type AdmissionWorld } from './admission-worlds.js';
 
-for (const [name, createWorld] of ENTRY_WORLDS) {
+for (const [name, createWorld] of ADMISSION_WORLDS) {
   describe(`contract NonceStore on ${name}`, () => {
-    let world: EntryWorld;
+    let world: AdmissionWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
@@ -41,7 +41,7 @@ for (const [name, createWorld] of ENTRY_WORLDS) {
   });
 
   describe(`contract PurchaseTokenLedger on ${name}`, () => {
-    let world: EntryWorld;
+    let world: AdmissionWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();

@@ -6,7 +6,7 @@ import { BenchError } from '../../../bench/bench-error.js';
 import { buyerRecord, headersAt, readRecords, userIdOf, type BuyerSlice } from '../../../bench/load/buyers.js';
 import { dressBuyers, dresserOf, NOTHING_MORE } from '../../../bench/load/dressed-buyers.js';
 import { compare, turnsOf, type Pair } from '../../../bench/paired/comparison.js';
-import { layersTable, pairedTable } from '../../../bench/report/entry-tables.js';
+import { layersTable, pairedTable } from '../../../bench/report/admission-tables.js';
 import { judgeGoals } from '../../../bench/report/goals.js';
 import { growthBy, parseMetrics } from '../../../bench/session/metrics.js';
 import { dressFor, everythingOn } from '../../../bench/session/everything-on.js';

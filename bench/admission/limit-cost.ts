@@ -1,5 +1,5 @@
 // What one check of the limits costs at 1,000 requests under way, and how many round trips it takes:
-//   REDIS_URL=redis://127.0.0.1:16379 node --import tsx bench/entry/limit-cost.ts [seconds]
+//   REDIS_URL=redis://127.0.0.1:16379 node --import tsx bench/admission/limit-cost.ts [seconds]
 // It writes under endpoints of its own, which end with their windows. Exit code 1: something failed.
 import { randomBytes } from 'node:crypto';
 import { steadyClock } from '../../src/programs/system-clock.js';
@@ -113,7 +113,7 @@ const onlyRedis: LimitMetrics = {
   },
 };
 
-/** Off, the entry asks for the mode and no more: many times at once, or the clock would be measured. */
+/** While it is off, admission reads the mode and no more; many times at once, or the clock would be measured. */
 function callOften(limits: Limits): number {
   for (let i = 1; i < STEPS_PER_LOOK; i++) if (limits.mode !== 'off') throw new Error('not off');
   return STEPS_PER_LOOK;
