@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/core/config/load.js';
 import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Caller } from '../../src/admission/layer.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
-import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
+import { noAdmissionMetrics, type AdmissionMetrics } from '../../src/admission/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
@@ -106,9 +106,9 @@ async function measure(connection: RedisConnection, [name, rules]: (typeof CASES
   };
 }
 
-const onlyRedis: LimitMetrics = {
-  ...noLimitMetrics,
-  counted: (by) => {
+const onlyRedis: AdmissionMetrics = {
+  ...noAdmissionMetrics,
+  requestsCounted: (by) => {
     if (by === 'local') throw new Error(`Redis did not answer within ${REPLY_TIMEOUT_MS} ms`);
   },
 };

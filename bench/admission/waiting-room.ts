@@ -1,6 +1,6 @@
 import { queueRules } from '../../src/admission/queue/queue-rules.js';
 import { TICK_MS, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
+import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 
 /**
  * What a full waiting room costs: memory per ticket, and the time of a join, a look, a tick and the draw. Time in the
@@ -19,7 +19,7 @@ let nowMs = OPENS_AT_MS - WAIT_SECONDS * 1000 - TICK_MS;
 let rules = queueRules.parse({ mode: 'on', order: 'lot', admitPerSecond: 0 });
 const rooms = new WaitingRooms({
   rules: () => rules,
-  seals: new Seals(readKeyring('k1:a-secret-for-the-bench-of-forty-bytes-ok', SEALED_BYTES_MAX)),
+  seals: new Seals(readKeyring('k1:a-secret-for-the-bench-of-forty-bytes-ok')),
   isSoldOut: () => false,
   pick: (max) => Math.floor(Math.random() * max),
   clock: { nowMs: () => nowMs },

@@ -27,8 +27,6 @@ import { createSaleStore } from '../redis/sale-store.js';
 import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
-import { openGuard } from './admission-breakers.js';
-import { openAdmissionRules } from './admission-rules.js';
 import { apiFailPoints } from './fail-points.js';
 import { openRedis } from './open-redis.js';
 import { openOperatorServices } from './operator-services.js';
@@ -59,14 +57,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   await mysql.probe();
 
   const common = { redis, registry, log, fail };
-  const rules = await openAdmissionRules(config.admission, { ...common, mysql });
-  const guard = await openGuard({ ...common, rules: () => rules.repository.rules });
-  const { watched } = guard;
+  const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
+  const admission = await openAdmission(config, { ...common, mysql, isSoldOut });
+  const { watched } = admission;
   const [sales, orders] = [watched.sales(createSaleRepository(mysql)), watched.orders(createOrderRepository(mysql))];
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
   const { store, snapshots, units } = path;
-  const admission = openAdmission(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
   const news = openPurchaseNotifications(config.redis, log);
   const admins = openOperatorServices({ redis, mysql, config, log });
   const server = createHttpServer(

@@ -7,7 +7,7 @@ import type { Log } from '../core/ports/log.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { openRedis } from './open-redis.js';
 
-/** Opens the desk of the rules for one piece of work, as a command line needs it, and closes it again. */
+/** Opens a `RuleAdmin` for one command and closes its connections. */
 export async function withRuleAdmin<T>(
   config: Config<'mysql' | 'redis'>,
   log: Log,
@@ -15,9 +15,10 @@ export async function withRuleAdmin<T>(
 ): Promise<T> {
   const redis = await openRedis(config.redis, log).catch(asAway); // first: a pool that is never closed keeps a process alive
   const mysql = openMysqlPool(config.mysql);
-  const board = redis instanceof OperationalError ? { post: () => Promise.reject(redis) } : createRuleBroadcast(redis);
+  const broadcast =
+    redis instanceof OperationalError ? { announce: () => Promise.reject(redis) } : createRuleBroadcast(redis);
   try {
-    return await work(new RuleAdmin({ store: createRuleRepository(mysql), board, log }));
+    return await work(new RuleAdmin({ repository: createRuleRepository(mysql), broadcast, log }));
   } finally {
     if (!(redis instanceof OperationalError)) await redis.close();
     await mysql.close();

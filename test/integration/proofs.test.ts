@@ -4,8 +4,8 @@ import { ask, type Answer } from '../chaos/harness/http-client.js';
 import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { until } from '../chaos/harness/until.js';
-import type { HmacSha256 } from '../../src/core/hmac.js';
-import { CANONICAL_BYTES_MAX, signRequest } from '../../src/admission/sign/request-signatures.js';
+import type { KeyObject } from 'node:crypto';
+import { signRequest } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../src/admission/sign/seals.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import { expectInvariants } from '../helpers/invariants.js';
@@ -63,7 +63,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
   const BODY = { quantity: 1 };
 
   function signed(path: string, method = 'POST', body = ''): Headers {
-    const key = readKeyring(system.stack.env.ADMISSION_SIGN_KEYS, CANONICAL_BYTES_MAX).get('local') as HmacSha256;
+    const key = readKeyring(system.stack.env.ADMISSION_SIGN_KEYS).get('local') as KeyObject;
     const timestamp = String(Math.floor(Date.now() / 1000));
     return signRequest('local', key, { method, path, body, timestamp, nonce: randomBytes(16).toString('hex') });
   }
