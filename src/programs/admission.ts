@@ -28,7 +28,7 @@ import { createNonceStore } from '../redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { steadyClock, systemClock } from './system-clock.js';
-import { watchedPorts } from './watched-ports.js';
+import { withBreakers } from './with-breakers.js';
 
 /** Old answers kept per endpoint; at half a kB each, some MB. */
 const ANSWERS_MAX = 5000;
@@ -130,7 +130,7 @@ export async function openAdmission(
       clock,
     },
     /** Wraps stores and channels so that the breakers see how their calls go. */
-    watched: watchedPorts(breakers),
+    watched: withBreakers(breakers),
     /** Evens out the purchases that reach the batcher. */
     smooth: () => limits.smooth(),
     /** Ends the loops; reports of this process are withdrawn. Never rejects. */

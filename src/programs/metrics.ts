@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
 import type { HttpMetrics } from '../core/ports/http-metrics.js';
 import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
@@ -13,14 +13,6 @@ import type { BreakerState, WorkerMetrics } from '../core/ports/worker-metrics.j
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-
-/** One registry per process, with what Node itself can tell: memory, handles, event loop. */
-export function createRegistry(program: string): Registry {
-  const registry = new Registry();
-  registry.setDefaultLabels({ program });
-  collectDefaultMetrics({ register: registry });
-  return registry;
-}
 
 /** The api: group commit. */
 export function createPurchaseMetrics(

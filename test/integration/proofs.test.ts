@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, type KeyObject } from 'node:crypto';
 import { expect } from 'chai';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
-import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
+import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { until } from '../chaos/harness/until.js';
-import type { KeyObject } from 'node:crypto';
+import { until } from '../chaos/harness/wait.js';
 import { signRequest } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../src/admission/sign/seals.js';
 import { createTokenSigner } from '../../src/http/token.js';

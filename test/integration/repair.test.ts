@@ -6,13 +6,13 @@ import { createRepairStore } from '../../src/redis/repair-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask } from '../chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { recordBatch } from '../chaos/harness/recorded-batch.js';
+import { recordBatch } from '../chaos/harness/batches.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 /** The keeper looks often, and waits briefly: no worker is there that it could wait for. */
 const TIMES = { REPAIR_EVERY_MS: '100', REPAIR_QUIET_MS: '400', KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };
@@ -72,8 +72,8 @@ describe('repair of a sale that Redis has lost', () => {
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);
     const other = await openSale(system.stack);
-    const { shut } = createRepairStore(system.stack.redis);
-    await shut({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
+    const { lock } = createRepairStore(system.stack.redis);
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
     const [idle, busy] = await Promise.all([cli(sale.saleId), cli(other.saleId)]);
     expect([idle.code, idle.stdout]).to.match(/^0,Sale \d+ needs no repair/);
     expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair has sale/);
@@ -84,7 +84,7 @@ describe('repair of a sale that Redis has lost', () => {
     ]);
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);
-    await shut({ saleId: other.saleId, bucket: 0 }, 'another', 1); // it died
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // it died
     await until('the keeper ends what nobody ends', async () => (await standing(other))?.state === 'open');
   });
 });

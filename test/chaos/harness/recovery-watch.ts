@@ -3,8 +3,8 @@ import type { Sale } from '../../../src/core/sale.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { expectAtMost } from './expect.js';
-import type { StackHands } from './stack-hands.js';
-import { until } from './until.js';
+import type { StackHands } from './stack-controls.js';
+import { until } from './wait.js';
 
 /** Often enough for tenths of a second in the report, and a few cheap questions each time. */
 const EVERY_MS = 250;
@@ -73,7 +73,7 @@ export class RecoveryWatch {
     const { redis, audit } = this.#stack;
     const { saleId } = sale;
     const refs = Array.from({ length: sale.buckets }, (_, bucket) => ({ saleId, bucket }));
-    const standings = await createRepairStore(redis).standing(refs);
+    const standings = await createRepairStore(redis).statusOf(refs);
     if (standings.some(({ state, stamped }) => state === null || state === 'repair' || !stamped)) return false;
     const keys = refs.map(bucketKeys);
     const old = await Promise.all(keys.map(({ pending }) => redis.redis.zcount(pending, '-inf', this.endedMs)));

@@ -102,7 +102,7 @@ function openDoors(life: Life, site: Site): Doors {
     { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 },
   );
   const units = new UnitFetcher(
-    through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']),
+    through(life, 'redis', site.servers.transfers, ['read', 'transferOut', 'transferIn', 'endTransfer']),
   );
   const flags = lazyFlags(() => {
     return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { store, units, clock, log });
@@ -172,8 +172,8 @@ function stockStoreOf(life: Life, site: Site): StockStore {
     life,
     'redis',
     stock,
-    ['precheck', 'deduct', 'decide', 'findRequest', 'acceptedCount', 'readSale'],
-    { deduct: unknown, decide: () => 'outcome_unknown' },
+    ['precheck', 'deduct', 'resolve', 'findRequest', 'acceptedCount', 'readSale'],
+    { deduct: unknown, resolve: () => 'outcome_unknown' },
   );
   return {
     ...reached,

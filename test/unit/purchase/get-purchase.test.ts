@@ -42,7 +42,7 @@ describe('get-purchase', () => {
     found = [];
     sale = saleOf({ limitPerBuyer: 5 }, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
   });
 
   const create = (ports: { clock?: Clock; snapshots?: Pick<SaleSnapshots, 'get'> } = {}): GetPurchase => {
@@ -101,7 +101,7 @@ describe('get-purchase', () => {
     it('pending: the ledger knows an order that the book has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
-      await store.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+      await store.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
@@ -114,7 +114,7 @@ describe('get-purchase', () => {
       const { batchId } = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batchOf(sale, purchasesOf('u1'), batchId));
       rows.push(rowOf());
-      await store.settle([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
+      await store.markRecorded([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
       const found = await create().get(query());
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });
@@ -185,7 +185,7 @@ describe('get-purchase', () => {
     it('looks into the home bucket of the buyer [R12]', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
       await store.warm(sale);
-      await store.gate(sale, 'open');
+      await store.setState(sale, 'open');
       const bucket = homeBucket('u1', 4);
       await store.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
       expect(bucket, 'a bucket that nobody would look into by chance').not.to.equal(0);
