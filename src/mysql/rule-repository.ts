@@ -30,7 +30,7 @@ async function current(on: Statements): Promise<StoredRules> {
   return row === undefined ? { version: 0, rules: {} } : { version: row.version, rules: readJson(row.rules_json) };
 }
 
-/** Two who store the same version at once meet at the primary key: one of them gets a conflict. */
+/** Of two who store the same version at once, the primary key refuses one. */
 async function store(pool: MysqlPool, rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
   try {
     return await pool.transaction(async (tx) => {
