@@ -55,7 +55,7 @@ describe('simulation of the programs over servers in memory', () => {
     const traces = (): Promise<string[][]> =>
       inSimulatedTime(async () => {
         const all: string[][] = [];
-        for (const seed of seeds) all.push([...(await simulate(seed, { traced: true })).lines]);
+        for (const seed of seeds) all.push([...(await simulate(seed, true)).lines]);
         return all;
       });
     const [first, again] = [await traces(), await traces()];
@@ -67,7 +67,7 @@ describe('simulation of the programs over servers in memory', () => {
   it('a run that is traced is the run that is not', async () => {
     await inSimulatedTime(async () => {
       for (const seed of [11, 12, 13]) {
-        const [plain, traced] = [await simulate(seed), await simulate(seed, { traced: true })];
+        const [plain, traced] = [await simulate(seed), await simulate(seed, true)];
         expect([...plain.world.counts]).to.deep.equal([...traced.world.counts]);
         expect(plain.world.scheduler.happened).to.equal(traced.world.scheduler.happened);
       }
@@ -94,7 +94,7 @@ async function explain({ broken, brokenRuns }: Tally): Promise<void> {
   const [first] = broken;
   if (first === undefined) return;
   const { seed, code, what } = first;
-  const { lines } = await inSimulatedTime(() => simulate(seed, { traced: true }));
+  const { lines } = await inSimulatedTime(() => simulate(seed, true));
   console.log(lines.join('\n'));
   expect.fail(`${brokenRuns} runs broke a promise, the first with seed ${seed}: ${code} ${what}`);
 }

@@ -23,7 +23,6 @@ import { Faults } from './engine/faults.js';
 import { describe } from './engine/life.js';
 import { Rng } from './engine/rng.js';
 import { Scheduler, START_MS, type Timer } from './engine/scheduler.js';
-import { THE_RULES, type Mutant } from './mutants.js';
 import { Api } from './programs/api.js';
 import { Buyers } from './programs/buyer.js';
 import { CheckBacks } from './programs/check-backs.js';
@@ -32,7 +31,7 @@ import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
 import { Promises } from './promises.js';
 import { drawShape, SALE_ID, type RestartKind, type Shape } from './shape.js';
-import type { Past, Rules, Servers, Site } from './site.js';
+import type { Past, Servers, Site } from './site.js';
 
 export interface Violation {
   readonly code: string;
@@ -77,7 +76,6 @@ export class World implements Site {
   readonly cache: MemorySaleSnapshotCache;
   readonly broker: MemoryBroker;
   readonly servers: Servers;
-  readonly rules: Rules;
   readonly late = { requests: 0 };
   readonly past: Past = { restarts: 0, repairs: 0, lostWrites: 0, lostAtMs: -Infinity };
   readonly counts = new Map<string, number>();
@@ -91,7 +89,7 @@ export class World implements Site {
   #checkBacks: CheckBacks | null = null;
   #waiting: Waiter[] = [];
 
-  constructor(seed: number, { traced, mutant }: { readonly traced: boolean; readonly mutant: Mutant | null }) {
+  constructor(seed: number, traced: boolean) {
     this.rng = new Rng(seed);
     this.scheduler = new Scheduler(this.rng);
     this.shape = drawShape(this.rng);
@@ -123,7 +121,7 @@ export class World implements Site {
     const repair = new MemoryRepairStore(store);
     const transfers = new MemoryTransfers(store);
     const orders = books;
-    const servers: Servers = {
+    this.servers = {
       stock: store,
       transfers,
       settlement: store,
@@ -132,8 +130,6 @@ export class World implements Site {
       outbox: books.outbox,
       moves,
     };
-    this.servers = { ...servers, ...mutant?.servers?.(servers, this) };
-    this.rules = { ...THE_RULES, ...mutant?.rules?.(this) };
   }
 
   /** Lets the programs begin. */

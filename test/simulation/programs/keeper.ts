@@ -76,9 +76,7 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
     markRecorded({ sales, store, repository, metrics }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
-    ...(site.rules.redrives
-      ? [redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 })]
-      : []),
+    redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
     expireOrders({ moves, metrics }, { max: 1_000 }),
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
