@@ -1,68 +1,74 @@
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Environment } from '../../src/core/config/load.js';
-import type { StackHands } from '../chaos/harness/stack-controls.js';
+import { bootOwnStack } from '../chaos/own-stacks.js';
+import { closeConnections } from '../chaos/harness/http.js';
+import { openHands, type StackHands } from '../chaos/harness/stack-controls.js';
 import { nameOf, type Row, type RowResult } from '../chaos/scenario.js';
 import { ROWS } from '../chaos/scenarios/list.js';
 import { Matrix } from '../chaos/run-suite.js';
-import { buildMutant } from './mutant-build.js';
+import { progressStyle, showProgress } from '../../deploy/local/stack-progress.js';
+import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
 import type { Mutant } from './mutants.js';
+import { MUTANTS_DIR, plantInBuild } from './plant.js';
+import type { MutantResult } from './report.js';
 
-export interface Site {
+/** Servers that stay up for all mutants, and what a run needs besides. */
+export interface ChaosSite {
   readonly stack: StackHands;
   /** What programs run with. */
   readonly env: Environment;
   readonly signal: AbortSignal;
-  readonly onRow: (row: string, seed: number) => void;
+  readonly say: (line: string) => void;
 }
 
-/**
- * - `caught`: a row is red, and says what the mutant breaks
- * - `missed`: every row stayed green
- * - `unproven`: a row is red for another reason, or could not run here
- */
-type Verdict = 'caught' | 'missed' | 'unproven';
-
-export interface MutantResult {
-  readonly mutant: Mutant;
-  readonly verdict: Verdict;
-  /** The row that decided. */
-  readonly row: string;
-  readonly seed: number;
-  /** What it and the checker said; empty when it was green. */
-  readonly said: string;
-  readonly tookMs: number;
-  /** Ends of the logs of its programs. */
-  readonly logs: string;
+/** Runs `work` on servers of its own, which end with it, as does their data. */
+export async function onOwnServers<T>(
+  { json, signal, say }: { readonly json: boolean; readonly signal: AbortSignal; readonly say: (line: string) => void },
+  work: (site: ChaosSite) => Promise<T>,
+): Promise<T> {
+  const { stack, stop } = await showProgress(progressStyle(json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
+    bootOwnStack({ dir: MUTANTS_DIR, onProgress, signal }),
+  );
+  const stray = (error: unknown): void => say(`An error of no scenario: ${String(error)}`);
+  process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
+  try {
+    const controls = await openHands(stack.dir, stack.env());
+    try {
+      return await work({ stack: controls, env: { ...process.env, ...stack.env() }, signal, say });
+    } finally {
+      closeConnections();
+      await controls.close();
+    }
+  } finally {
+    await stop();
+    for (const left of ['data', 'built']) rmSync(join(MUTANTS_DIR, left), { recursive: true, force: true });
+  }
 }
 
-/** @throws Error when there is no such row */
-function rowNamed(name: string): Row {
-  const row = ROWS.find((one) => nameOf(one) === name);
-  if (row === undefined) throw new Error(`no row is called ${name}`);
-  return row;
-}
-
-/** Runs the rows of a mutant on programs that have it, until one catches it. The checker and the rows are sound. */
-export async function runMutant(mutant: Mutant, site: Site): Promise<MutantResult> {
+/** Runs the scenarios of a mutant on programs that have it, until one catches it. Scenarios and checker are sound. */
+export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<MutantResult> {
+  const { chaos } = mutant;
+  if (chaos === undefined) throw new Error(`${mutant.name} is not for chaos`);
   const startedMs = performance.now();
-  const main = buildMutant(mutant, join(site.stack.servers.dir, 'builds', mutant.name));
-  const elapsedMs = (): number => Math.round(performance.now() - startedMs);
+  const main = plantInBuild(mutant);
   let last: MutantResult | null = null;
-  for (const name of mutant.rows) {
-    for (const seed of mutant.seeds ?? [1]) {
-      const { result, logs } = await runOn(main, name, seed, site);
-      last = { mutant, row: name, seed, logs, ...judge(result, mutant.says), tookMs: elapsedMs() };
+  for (const name of chaos.scenarios) {
+    for (const seed of chaos.seeds ?? [1]) {
+      const { result, logs } = await runScenario(main, name, seed, site);
+      const tookMs = Math.round(performance.now() - startedMs);
+      last = { mutant, by: 'chaos', where: name, seed, logs, ...judge(result, chaos.says), tookMs };
       if (last.verdict === 'caught') return last;
     }
   }
-  if (last === null) throw new Error(`${mutant.name} names no row`);
+  if (last === null) throw new Error(`${mutant.name} names no scenario`);
   return last;
 }
 
-/** The same row on sound programs. @returns why it is not green; null when it is */
-export async function runControl(name: string, seed: number, site: Site): Promise<string | null> {
-  const { result } = await runOn(undefined, name, seed, site);
-  return result.outcome === 'red' ? toldBy(result) : null;
+/** The same scenario on sound programs. @returns why it is not green; null when it is */
+export async function runControl(name: string, seed: number, site: ChaosSite): Promise<string | null> {
+  const { result } = await runScenario(undefined, name, seed, site);
+  return result.outcome === 'red' ? saidBy(result) : null;
 }
 
 function judge(result: RowResult, says: RegExp): Pick<MutantResult, 'verdict' | 'said'> {
@@ -72,26 +78,33 @@ function judge(result: RowResult, says: RegExp): Pick<MutantResult, 'verdict' | 
     case 'skipped':
       return { verdict: 'unproven', said: `skipped: ${result.reason}` };
     case 'red':
-      return { verdict: says.test(toldBy(result)) ? 'caught' : 'unproven', said: toldBy(result) };
+      return { verdict: says.test(saidBy(result)) ? 'caught' : 'unproven', said: saidBy(result) };
   }
 }
 
-const toldBy = ({ reason, findings }: RowResult): string => [reason ?? '', ...findings].join('; ');
+const saidBy = ({ reason, findings }: RowResult): string => [reason ?? '', ...findings].join('; ');
 
-async function runOn(
+async function runScenario(
   main: string | undefined,
   name: string,
   seed: number,
-  { stack, env, signal, onRow }: Site,
+  { stack, env, signal, say }: ChaosSite,
 ): Promise<{ readonly result: RowResult; readonly logs: string }> {
-  onRow(name, seed);
+  say(`  ${name}, seed ${seed} …`);
   let logs = '';
-  const matrix = new Matrix({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
+  const suite = new Matrix({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
   try {
-    const result = await matrix.runOne(rowNamed(name), seed);
+    const result = await suite.runOne(scenarioNamed(name), seed);
     signal.throwIfAborted();
     return { result, logs };
   } finally {
-    await matrix.endShared();
+    await suite.endShared();
   }
+}
+
+/** @throws Error when there is no such scenario */
+function scenarioNamed(name: string): Row {
+  const scenario = ROWS.find((one) => nameOf(one) === name);
+  if (scenario === undefined) throw new Error(`no scenario is called ${name}`);
+  return scenario;
 }
