@@ -113,14 +113,14 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
     ...rebuildFailPoints(pass),
     transfers: (store) => ({
       ...store,
-      async lend(...lend) {
-        const lent = await store.lend(...lend);
-        if (lent.outcome === 'lent') await pass('after_lend');
+      async transferOut(...lend) {
+        const lent = await store.transferOut(...lend);
+        if (lent.outcome === 'transferred') await pass('after_lend');
         return lent;
       },
-      async borrow(...borrow) {
-        const borrowed = await store.borrow(...borrow);
-        if (borrowed.outcome === 'borrowed') await pass('after_borrow');
+      async transferIn(...borrow) {
+        const borrowed = await store.transferIn(...borrow);
+        if (borrowed.outcome === 'received') await pass('after_borrow');
         return borrowed;
       },
     }),

@@ -17,14 +17,14 @@ export const NO_REBUILD_POINTS: RebuildFailPoints = { rebuilt: same, raised: sam
 export const rebuildFailPoints = (pass: Pass): RebuildFailPoints => ({
   rebuilt: (store) => ({
     ...store,
-    async shut(...shut) {
-      const word = await store.shut(...shut);
+    async lock(...shut) {
+      const word = await store.lock(...shut);
       await pass('repair_after_gate');
       return word;
     },
-    async reopen(...reopen) {
+    async swap(...reopen) {
       await pass('repair_after_stock'); // all of it is staged
-      return store.reopen(...reopen);
+      return store.swap(...reopen);
     },
   }),
   raised: (repository) => ({

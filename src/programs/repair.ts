@@ -102,9 +102,9 @@ export async function reshardOnce(
 
 function portsOf({ redis, mysql, log }: Stores) {
   const { agedOrders } = createReconcileRepository(mysql);
-  const { gate } = createSaleStore(redis);
+  const { setState } = createSaleStore(redis);
   return {
-    store: { ...createRepairStore(redis), gate },
+    store: { ...createRepairStore(redis), setState },
     repository: { ...createRepairRepository(mysql), agedOrders },
     sales: createSaleRepository(mysql),
     ...{ clock, log },

@@ -1,4 +1,4 @@
-import type { OrderNotifications } from '../core/order-notifications.js';
+import type { OrderNotification } from '../core/order-notifications.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { PurchaseNotifications, PurchaseRef } from '../core/ports/purchase-notifications.js';
@@ -27,7 +27,7 @@ export class PurchaseWatch {
   readonly #unlisten: () => void;
   #pauseMs = FIRST_LOOK_MS;
   /** What was told since the last look. */
-  #told: OrderNotifications | null = null;
+  #told: OrderNotification | null = null;
   /** When to look because something may have been missed, on the clock. */
   #lookAtMs = Infinity;
   #sleeping: AbortController | null = null;

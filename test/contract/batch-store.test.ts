@@ -181,19 +181,19 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('works whether the sale sells or not', async () => {
         for (const state of ['paused', 'closed'] as const) {
-          await world.sales.gate(sale, state);
+          await world.sales.setState(sale, state);
           expect(await claim(olderBatch(`${state}*2`)), state).to.deep.equal(claimed());
         }
       });
 
       it('`shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
         const batch = olderBatch('u1');
-        expect(await world.settlement.claim(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
-        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.claim(batch, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
+        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal({ outcome: 'unavailable' });
         expect(await unitsLeft()).to.equal(10);
         expect(await world.stock.decide(batch)).to.equal('outlived');
         await world.restart(at(sale));
-        expect(await claim(batch)).to.deep.equal({ outcome: 'shut' });
+        expect(await claim(batch)).to.deep.equal({ outcome: 'unavailable' });
         const nowhere = batchOf(saleOf(), purchasesOf('u1'));
         expect(await claim(nowhere)).to.deep.equal({ outcome: 'not_warmed' });
       });
@@ -324,7 +324,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       it('a parked batch comes back, young and with its body, whatever the sale has become [M8]', async () => {
         const batch = await deducted('u1*2');
         await world.settlement.park(batch);
-        await world.sales.gate(sale, 'closed');
+        await world.sales.setState(sale, 'closed');
         expect(await world.settlement.unpark(batch)).to.equal('unparked');
         expect(await world.settlement.unpark(batch)).to.equal('already_pending');
         const [pending, ...others] = await world.settlement.stalePending(at(sale), 0, 10);
@@ -338,7 +338,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await world.settlement.settle([{ batch: settled, orders: [order('u1', '101')] }]);
         const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];
         await world.stock.decide(aborted);
-        expect(await world.settlement.unpark(settled)).to.equal('settled');
+        expect(await world.settlement.unpark(settled)).to.equal('recorded');
         expect(await world.settlement.unpark(aborted)).to.equal('aborted');
         expect(await world.settlement.unpark(unknown)).to.equal('unknown');
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);

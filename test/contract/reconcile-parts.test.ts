@@ -81,7 +81,7 @@ for (const [name, createSide] of STORES) {
     beforeEach(async () => {
       sale = saleOf({ stock: 100, limitPerBuyer: 10 });
       await side.store.warm(sale);
-      await side.store.gate(sale, 'open');
+      await side.store.setState(sale, 'open');
     });
     after(() => side?.close());
     const ref = () => ({ saleId: sale.saleId, bucket: 0 });
@@ -142,13 +142,13 @@ for (const [name, createSide] of STORES) {
       const split = { ...saleOf({ stock: 30, buckets: 3 }), epoch: 1 };
       const bucket = (index: number) => ({ saleId: split.saleId, bucket: index });
       await side.store.warm(split);
-      for (const to of [2, 0]) await transfers.lend(bucket(1), to, 1, 1);
-      await transfers.borrow(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
-      await transfers.confirm(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
+      for (const to of [2, 0]) await transfers.transferOut(bucket(1), to, 1, 1);
+      await transfers.transferIn(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
+      await transfers.transferEnd(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
       const lender = await side.read.units(bucket(1), 0);
       expect(lender?.unitsLeft).to.equal(2);
       expect(
-        lender?.transfers.lent.map(({ ageMs, ...lent }) => (expect(ageMs).to.be.below(60_000), lent)),
+        lender?.transfers.outgoing.map(({ ageMs, ...lent }) => (expect(ageMs).to.be.below(60_000), lent)),
       ).to.deep.equal([
         { to: 0, seq: 1, units: 3, isOpen: true },
         { to: 2, seq: 1, units: 5, isOpen: false },
@@ -169,7 +169,7 @@ for (const [name, createSide] of STORES) {
     it('adjusts only what is as it was read, in a sale that lets nobody in [C5]', async () => {
       const adjust = (read: number, wanted: number, epoch = 1) => side.read.adjust(ref(), { read, wanted, epoch });
       expect(await adjust(100, 102)).to.equal('selling');
-      await side.store.gate(sale, 'paused');
+      await side.store.setState(sale, 'paused');
       expect(await adjust(99, 102)).to.equal('moved');
       expect(await adjust(100, 102, 2), 'read in another epoch').to.equal('moved');
       expect(await adjust(100, 102)).to.equal('adjusted');

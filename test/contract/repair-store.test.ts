@@ -31,13 +31,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
       return batch;
     };
-    const shut = (token: string) => world.repair.shut(at(sale), token, LEASE_MS);
+    const shut = (token: string) => world.repair.lock(at(sale), token, LEASE_MS);
     const stage = (token: string, ...entries: StoredRequest[]) => world.repair.stage(at(sale), token, entries);
     const reopen = (token: string, parts: Partial<RebuiltBucket> = {}) => {
       const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
       const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
       const rebuilt = { unitsLeft: 7, epoch: 2, ...terms };
-      return world.repair.reopen(at(sale), token, { ...rebuilt, ...parts });
+      return world.repair.swap(at(sale), token, { ...rebuilt, ...parts });
     };
     const entryOf = (userId: string) => sureEntry(world.stock.findRequest(at(sale), userId, 'k1'));
     const held = (batchId: string, quantity = 1): RequestEntry => ({ state: 'held', batchId, quantity });
@@ -49,32 +49,32 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     it('standing: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
-      const standing = () => world.repair.standing([missing, at(sale)]);
-      const none = { state: null, epoch: 0, stamped: false };
-      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: true }]);
+      const standing = () => world.repair.bucketStatuses([missing, at(sale)]);
+      const none = { state: null, epoch: 0, sameServer: false };
+      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: true }]);
       await world.restart(at(sale));
-      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: false }]);
+      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: false }]);
       await shut('one');
-      expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, stamped: false }]);
+      expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, sameServer: false }]);
       await reopen('one', { state: 'paused', epoch: 4 });
-      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, stamped: true }]);
-      expect(await world.repair.standing([])).to.deep.equal([]);
+      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, sameServer: true }]);
+      expect(await world.repair.bucketStatuses([])).to.deep.equal([]);
     });
 
     describe('shut', () => {
       it('nobody buys, nothing is settled, released, claimed or gated; markers still speak', async () => {
         const batch = await deducted('u1*2');
         const unknown = batchOf(sale, purchasesOf('u2'));
-        expect(await shut('one')).to.equal('shut');
+        expect(await shut('one')).to.equal('locked');
         expect(await wordsFor('u1*2', 'u2')).to.deep.equal(['loading', 'loading']);
         expect(await world.stock.deduct(unknown)).to.deep.equal({ outcome: 'stale_epoch' });
         expect(await world.stock.decide(unknown)).to.equal('no_answer');
         expect(await world.stock.decide(batch)).to.equal('deducted');
         expect(await world.stock.findRequest(at(sale), 'u1', 'k1')).to.equal('unsure');
-        expect(await world.sales.gate(sale, 'paused')).to.equal('repairing');
+        expect(await world.sales.setState(sale, 'paused')).to.equal('repairing');
         expect(
           await world.settlement.claim(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
-        ).to.deep.equal({ outcome: 'shut' });
+        ).to.deep.equal({ outcome: 'unavailable' });
         const order = { userId: 'u1', requestId: 'k1', orderId: '101' };
         const release = { ...at(sale), ...order, batchId: '', withUnits: true };
         for (const call of [
@@ -92,39 +92,39 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('busy while another repair has its lease; its own token may shut again [R10]', async () => {
-        expect(await shut('one')).to.equal('shut');
+        expect(await shut('one')).to.equal('locked');
         expect(await shut('two')).to.equal('busy');
-        expect(await shut('one')).to.equal('shut');
+        expect(await shut('one')).to.equal('locked');
         await reopen('one');
-        expect(await shut('two'), 'after its end').to.equal('shut');
+        expect(await shut('two'), 'after its end').to.equal('locked');
       });
 
       it('a bucket that was repaired since its need was seen is left alone [R10]', async () => {
-        expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
+        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
         expect((await read())?.state, 'nothing was changed').to.equal('open');
-        expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('shut');
+        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('locked');
       });
 
       it('a lease that has run out, or was given by another server, is no lease [R10]', async () => {
         await shut('one');
         await world.endLease(at(sale));
-        expect(await shut('two')).to.equal('shut');
+        expect(await shut('two')).to.equal('locked');
         await world.restart(at(sale));
-        expect(await shut('three')).to.equal('shut');
+        expect(await shut('three')).to.equal('locked');
         expect(await shut('four')).to.equal('busy');
       });
 
       it('a lease ends by itself [R10]', async () => {
-        await world.repair.shut(at(sale), 'one', 1);
+        await world.repair.lock(at(sale), 'one', 1);
         await world.elapse(5);
-        expect(await shut('two')).to.equal('shut');
+        expect(await shut('two')).to.equal('locked');
       });
 
       it('whoever stages, or remembers a batch, has his lease renewed [R10]', async () => {
         const renewals = [
           () => stage('one', ['u1/k1', held('b')]),
           () => stage('one'),
-          () => world.repair.remember(batchOf(sale, purchasesOf('u1')), 0, 'one', false),
+          () => world.repair.restoreMarker(batchOf(sale, purchasesOf('u1')), 0, 'one', false),
         ];
         for (const renew of renewals) {
           await shut('one');
@@ -171,7 +171,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await stage('one', ...second), 'what was staged before stays').to.equal('staged');
         const [opensAtMs, closesAtMs] = [sale.opensAtMs - 1, sale.closesAtMs + 1];
         const rebuilt = { unitsLeft: 5, epoch: 3, state: 'open', opensAtMs, closesAtMs, limitPerBuyer: 3 } as const;
-        expect(await reopen('one', rebuilt)).to.equal('reopened');
+        expect(await reopen('one', rebuilt)).to.equal('swapped');
 
         expect(await read()).to.include({ state: 'open', epoch: 3, unitsLeft: 5, opensAtMs, closesAtMs });
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
@@ -209,13 +209,15 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
-        expect(await shut('one')).to.equal('shut');
-        expect(await world.repair.standing([at(sale)])).to.deep.equal([{ state: 'repair', epoch: 0, stamped: false }]);
+        expect(await shut('one')).to.equal('locked');
+        expect(await world.repair.bucketStatuses([at(sale)])).to.deep.equal([
+          { state: 'repair', epoch: 0, sameServer: false },
+        ]);
         expect(await read(), 'not loaded').to.equal(null);
         expect(await world.sales.warm(sale)).to.equal('already_warm');
         expect(await wordsFor('u1')).to.deep.equal(['loading']);
         await stage('one', ['u1/k1', { state: 'ordered', orderId: '101', quantity: 3 }]);
-        expect(await reopen('one', { epoch: 1 })).to.equal('reopened');
+        expect(await reopen('one', { epoch: 1 })).to.equal('swapped');
         expect(await read()).to.include({ state: 'open', epoch: 1, unitsLeft: 7 });
         expect(await wordsFor('u1/k1*3', 'u1/new*2')).to.deep.equal(['replayed', 'limit_reached']);
       });
@@ -233,14 +235,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await shut('one');
         for (const epoch of [4, 5]) expect(await reopen('one', { epoch })).to.equal('superseded');
         expect(await read()).to.include({ state: 'repair', epoch: 5 });
-        expect(await reopen('one', { epoch: 6 })).to.equal('reopened');
+        expect(await reopen('one', { epoch: 6 })).to.equal('swapped');
       });
     });
 
     describe('a late command of an older repair does nothing [R6]', () => {
       const lateCommands = async (token: string): Promise<string[]> => [
         await stage(token, ['late/k1', held('late')]),
-        await world.repair.remember(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
+        await world.repair.restoreMarker(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
         await reopen(token, { unitsLeft: 99, epoch: 99 }),
       ];
       const superseded = ['superseded', 'superseded', 'superseded'];
@@ -252,7 +254,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await shut('two');
         expect(await lateCommands('one')).to.deep.equal(superseded);
         await stage('two', ['u2/k1', held('of-two')]);
-        expect(await reopen('two')).to.equal('reopened');
+        expect(await reopen('two')).to.equal('swapped');
         expect(await entryOf('u1'), 'what it staged is gone').to.equal(null);
         expect(await entryOf('u2')).to.deep.equal(held('of-two'));
         expect(await entryOf('late')).to.equal(null);
@@ -281,7 +283,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       await world.stock.decide(aborted);
       await shut('one');
       for (const batch of [lost, lost, aborted]) {
-        expect(await world.repair.remember(batch, 0, 'one', false)).to.equal('remembered');
+        expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('restored');
       }
       expect(await world.stock.decide(lost)).to.equal('deducted');
       expect(await world.stock.decide(aborted)).to.equal('aborted');
@@ -296,7 +298,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const many = Array.from({ length: 2500 }, (_, index): StoredRequest => [`u${index % 500}/k${index}`, held('b')]);
       expect(await stage('one', ...many)).to.equal('staged');
       expect(await stage('one'), 'nothing').to.equal('staged');
-      expect(await reopen('one', { limitPerBuyer: 5 })).to.equal('reopened');
+      expect(await reopen('one', { limitPerBuyer: 5 })).to.equal('swapped');
       expect(await world.stock.acceptedCount(at(sale))).to.equal(2500);
       expect(await wordsFor('u7/new', 'u499/new', 'u500/new')).to.deep.equal(['limit_reached', 'limit_reached', null]);
     });

@@ -18,7 +18,7 @@ async function openSale(connection: RedisConnection): Promise<Sale> {
   const sale = saleOf({ stock: 10, limitPerBuyer: 2 }, Date.now());
   const sales = createSaleStore(connection);
   await sales.warm(sale);
-  await sales.gate(sale, 'open');
+  await sales.setState(sale, 'open');
   return sale;
 }
 

@@ -80,7 +80,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
           ['open', null],
           ['closed', 'closed'],
         ] as const) {
-          await world.sales.gate(sale, state);
+          await world.sales.setState(sale, state);
           const { answers, unitsLeft } = await world.stock.precheck(at(sale), purchasesOf('u1'));
           expect(wordsOf(answers), state).to.deep.equal([word]);
           expect(unitsLeft, 'known only of a sale that sells').to.equal(word === null ? 10 : null);
@@ -175,7 +175,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
           ['warm', 'not_open'],
           ['closed', 'closed'],
         ] as const) {
-          await world.sales.gate(sale, state);
+          await world.sales.setState(sale, state);
           const verdict = await deduct(sale, 'u1', 'u2');
           expect(wordsOf(verdict.outcome === 'refused' ? verdict.answers : []), state).to.deep.equal([word, word]);
         }
@@ -254,8 +254,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('the gate moves, so that a sale that is closed stays so', async () => {
-        expect(await world.sales.gate(sale, 'closed')).to.equal('gated');
-        expect(await world.sales.gate(sale, 'open')).to.equal('closed');
+        expect(await world.sales.setState(sale, 'closed')).to.equal('set');
+        expect(await world.sales.setState(sale, 'open')).to.equal('closed');
         expect(wordsOf((await world.stock.precheck(at(sale), purchasesOf('u2'))).answers)).to.deep.equal(['loading']);
       });
     });

@@ -107,7 +107,7 @@ for (const [name, createWorld] of [
     const openSale = async () => {
       const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the memory's clock stands at some other time
       await store.warm(sale);
-      await store.gate(sale, 'open');
+      await store.setState(sale, 'open');
       return { sale, at: { saleId: sale.saleId, bucket: 0 } };
     };
     const faultOf = async (call: Promise<unknown>): Promise<unknown> =>
@@ -201,7 +201,7 @@ describe('contract: a half-open connection to redis', () => {
       const [stock, sales] = [createStockStore(connection, silentLog), createSaleStore(connection)];
       const sale = saleOf();
       await sales.warm(sale);
-      await sales.gate(sale, 'open');
+      await sales.setState(sale, 'open');
       const [connections, startedMs] = [proxy.connections, performance.now()];
       proxy.freeze();
 

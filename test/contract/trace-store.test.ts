@@ -21,7 +21,7 @@ describe('trace ledger', () => {
     const sale = saleOf({ stock });
     const admin = createSaleStore(redis);
     await admin.warm(sale);
-    await admin.gate(sale, 'open');
+    await admin.setState(sale, 'open');
     return { sale, ref: { saleId: sale.saleId, bucket: 0 } };
   };
 

@@ -180,13 +180,13 @@ describe('lua: random histories against a plain model', function () {
         case 'park':
           return world.settlement.park(batchOf(sale, [], batches[next.batch]));
         case 'gate':
-          return world.sales.gate(sale, next.state);
+          return world.sales.setState(sale, next.state);
         case 'warm':
           return world.sales.warm({ ...sale, stock: next.stock });
         case 'look':
           return world.stock.findRequest(ref, next.of.userId, next.of.requestId);
         case 'stand':
-          return world.repair.standing([ref]);
+          return world.repair.bucketStatuses([ref]);
         case 'claim': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
@@ -194,9 +194,9 @@ describe('lua: random histories against a plain model', function () {
           return world.settlement.claim(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
         case 'shut':
-          return world.repair.shut(ref, next.token, LEASE_MS);
+          return world.repair.lock(ref, next.token, LEASE_MS);
         case 'remember':
-          return world.repair.remember(
+          return world.repair.restoreMarker(
             seal(next.batch, [{ userId: 'u1', requestId: 'a', quantity: 1 }], 1),
             ref.bucket,
             next.token,
@@ -207,7 +207,7 @@ describe('lua: random histories against a plain model', function () {
         case 'reopen': {
           const { opensAtMs, closesAtMs, buckets } = sale;
           const rebuilt = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
-          return world.repair.reopen(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
+          return world.repair.swap(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
         }
         case 'restart':
           return Promise.resolve();
@@ -215,7 +215,7 @@ describe('lua: random histories against a plain model', function () {
     };
 
     expect(await real.sales.warm(sale)).to.equal(await model.sales.warm(sale));
-    await Promise.all([real.sales.gate(sale, 'open'), model.sales.gate(sale, 'open')]);
+    await Promise.all([real.sales.setState(sale, 'open'), model.sales.setState(sale, 'open')]);
     const initial = stock;
     let isRebuilt = false; // from inventions, which keep no limit
     for (const step of steps) {
@@ -231,7 +231,7 @@ describe('lua: random histories against a plain model', function () {
       for (const [word] of JSON.stringify(expected ?? null).matchAll(/(?<=")[a-z_]+(?=")/g))
         met.add(`${next.do} ${word}`);
       expect(await take(real, next).catch(faultOf), label).to.deep.equal(expected);
-      isRebuilt ||= expected === 'reopened';
+      isRebuilt ||= expected === 'swapped';
       const [found, wanted] = [await real.bucket.snapshot(batches), model.bucket.snapshot()];
       expect(found, label).to.deep.equal(wanted);
 

@@ -8,7 +8,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     const store = new MemoryStore();
     const sale = saleOf({ stock: 5, opensAtMs: 1 });
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     const deduct = async (text: string) => {
       const batch = batchOf(sale, purchasesOf(text));
       expect((await store.deduct(batch)).outcome).to.equal('deducted');

@@ -308,10 +308,10 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a transfer that has arrived brings nothing a second time',
     servers: (servers, site) => ({
       transfers: replaced(servers.transfers, {
-        borrow: async (saleId, transfer, epoch) => {
+        transferIn: async (saleId, transfer, epoch) => {
           const { borrowed } = site.store.bucket({ saleId, bucket: transfer.to });
           borrowed.delete(transfer.from);
-          return servers.transfers.borrow(saleId, transfer, epoch);
+          return servers.transfers.transferIn(saleId, transfer, epoch);
         },
       }),
     }),
@@ -321,10 +321,10 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'the lender forgets units only when they have arrived',
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
-        lend: async (from, to, epoch, least) => {
-          const lent = await servers.transfers.lend(from, to, epoch, least);
-          if (lent.outcome !== 'lent') return lent;
-          await servers.transfers.confirm(from.saleId, { from: from.bucket, to, ...lent }, epoch);
+        transferOut: async (from, to, epoch, least) => {
+          const lent = await servers.transfers.transferOut(from, to, epoch, least);
+          if (lent.outcome !== 'transferred') return lent;
+          await servers.transfers.transferEnd(from.saleId, { from: from.bucket, to, ...lent }, epoch);
           return lent;
         },
       }),
@@ -335,9 +335,9 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'sold_out is said when all buckets together have too few',
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
-        lend: async () => ({ outcome: 'empty' }),
-        survey: async (ref, buckets) => {
-          const look = await servers.transfers.survey(ref, buckets);
+        transferOut: async () => ({ outcome: 'empty' }),
+        readBucket: async (ref, buckets) => {
+          const look = await servers.transfers.readBucket(ref, buckets);
           return look === null ? null : { ...look, unitsLeft: 0 };
         },
       }),
@@ -348,9 +348,9 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'what a dead process left between two buckets is brought to its end',
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
-        survey: async (ref, buckets) => {
-          const look = await servers.transfers.survey(ref, buckets);
-          return look === null ? null : { ...look, lent: [] };
+        readBucket: async (ref, buckets) => {
+          const look = await servers.transfers.readBucket(ref, buckets);
+          return look === null ? null : { ...look, outgoing: [] };
         },
       }),
     }),

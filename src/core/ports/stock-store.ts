@@ -131,7 +131,7 @@ export interface StockStore {
  * - `repairing`: the books are being rebuilt
  * - `closed`: the sale is over for good; a late `open` changes nothing
  */
-export type GateOutcome = 'gated' | 'not_warmed' | 'repairing' | 'closed';
+export type SetStateOutcome = 'set' | 'not_warmed' | 'repairing' | 'closed';
 
 /** What the owner of a sale does to its ledger. */
 export interface SaleStore {
@@ -147,5 +147,5 @@ export interface SaleStore {
    * @throws OperationalError redis
    * Source: lua/set-state-1.lua
    */
-  gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome>;
+  setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome>;
 }

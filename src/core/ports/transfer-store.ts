@@ -2,7 +2,7 @@ import type { BucketTransfers, UnitTransfer } from '../unit-transfer.js';
 import type { BucketRef } from './stock-store.js';
 
 /** One bucket in one moment. */
-export interface BucketLook extends BucketTransfers {
+export interface BucketView extends BucketTransfers {
   readonly epoch: number;
   readonly unitsLeft: number;
 }
@@ -12,12 +12,14 @@ export interface BucketLook extends BucketTransfers {
  * - `empty`: it has none
  * - `shut`: it is not loaded, in repair or in need of it, or of another epoch; nothing was changed
  */
-export type Lent =
-  { readonly outcome: 'lent'; readonly seq: number; readonly units: number } | { readonly outcome: 'empty' | 'shut' };
+export type TransferredOut =
+  | { readonly outcome: 'transferred'; readonly seq: number; readonly units: number }
+  | { readonly outcome: 'empty' | 'unavailable' };
 
 /** `already_borrowed`: this transfer, or a later one of the pair, has arrived before. */
-export type Borrowed =
-  { readonly outcome: 'borrowed' | 'already_borrowed'; readonly unitsLeft: number } | { readonly outcome: 'shut' };
+export type TransferredIn =
+  | { readonly outcome: 'received' | 'already_received'; readonly unitsLeft: number }
+  | { readonly outcome: 'unavailable' };
 
 /**
  * Units that move between the buckets of a sale, in three steps, each in one bucket: `lend` takes them out and remembers
@@ -31,7 +33,7 @@ export interface TransferStore {
    * @throws OperationalError redis
    * Source: lua/read-transfers-3.lua
    */
-  survey(ref: BucketRef, buckets: number): Promise<BucketLook | null>;
+  readBucket(ref: BucketRef, buckets: number): Promise<BucketView | null>;
 
   /**
    * Takes half of what the bucket has out of it, rounded up, and `least` where that is more and there are so many.
@@ -39,19 +41,23 @@ export interface TransferStore {
    * @throws OperationalError redis; it may have been done: ask again, or leave it to whoever finds it
    * Source: lua/transfer-out-3.lua
    */
-  lend(from: BucketRef, to: number, epoch: number, least: number): Promise<Lent>;
+  transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut>;
 
   /**
    * Puts the units of a transfer into the bucket that they were lent to, once.
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-in-3.lua
    */
-  borrow(saleId: string, transfer: UnitTransfer, epoch: number): Promise<Borrowed>;
+  transferIn(saleId: string, transfer: UnitTransfer, epoch: number): Promise<TransferredIn>;
 
   /**
    * Tells the lender that the units have arrived. Only after `borrow` has said so.
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-end-2.lua
    */
-  confirm(saleId: string, transfer: UnitTransfer, epoch: number): Promise<'confirmed' | 'already_confirmed' | 'shut'>;
+  transferEnd(
+    saleId: string,
+    transfer: UnitTransfer,
+    epoch: number,
+  ): Promise<'ended' | 'already_ended' | 'unavailable'>;
 }

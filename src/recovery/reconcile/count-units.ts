@@ -52,11 +52,11 @@ export async function staleMarkers(
  */
 export async function isWhole(
   sale: Sale,
-  { store }: { readonly store: Pick<RepairStore, 'standing'> },
+  { store }: { readonly store: Pick<RepairStore, 'bucketStatuses'> },
 ): Promise<boolean> {
   const { saleId, buckets } = sale;
   const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
-  return repairNeedOf(sale, await store.standing(refs)) === null;
+  return repairNeedOf(sale, await store.bucketStatuses(refs)) === null;
 }
 
 export interface SaleUnits {

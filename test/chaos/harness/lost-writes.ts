@@ -1,7 +1,7 @@
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Arena } from '../arena.js';
-import type { BucketStanding } from '../../../src/core/ports/repair-stores.js';
+import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { expectAtLeast } from './expect.js';
@@ -57,18 +57,18 @@ export async function biteOfLostWrites(
 }
 
 /** How the only bucket of a sale stands against the server that has it. */
-export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStanding> {
-  const [standing] = await createRepairStore(redis).standing([{ saleId, bucket: 0 }]);
-  return standing as BucketStanding;
+export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStatus> {
+  const [standing] = await createRepairStore(redis).bucketStatuses([{ saleId, bucket: 0 }]);
+  return standing as BucketStatus;
 }
 
 /** Waits until a sale was rebuilt under a later epoch than this one. @returns its epoch */
 export async function repaired(stack: StackHands, saleId: string, afterEpoch = 1): Promise<number> {
   let found = 0;
   const isRebuilt = async (): Promise<boolean> => {
-    const { state, epoch, stamped } = await standingOf(stack, saleId);
+    const { state, epoch, sameServer } = await standingOf(stack, saleId);
     found = epoch;
-    return state !== null && state !== 'repair' && stamped && epoch > afterEpoch;
+    return state !== null && state !== 'repair' && sameServer && epoch > afterEpoch;
   };
   await until(`sale ${saleId} is rebuilt`, isRebuilt, REPAIR_TIMEOUT_MS);
   return found;

@@ -6,7 +6,7 @@ import type {
   BucketRef,
   DecideVerdict,
   DeductVerdict,
-  GateOutcome,
+  SetStateOutcome,
   StoredSale,
   PrecheckVerdict,
   RequestLook,
@@ -140,7 +140,7 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
     return outcome;
   }
 
-  async gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome> {
+  async setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome> {
     for (const bucket of this.#bucketsOf(sale)) {
       if (bucket.sale === null) return 'not_warmed';
       if (bucket.sale.state === 'repair') return 'repairing';
@@ -148,7 +148,7 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
       this.aboutToWrite(bucket);
       bucket.sale.state = state;
     }
-    return 'gated';
+    return 'set';
   }
 
   #bucketsOf({ saleId, buckets }: Sale): MemoryBucket[] {

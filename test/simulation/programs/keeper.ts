@@ -66,7 +66,12 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const repository = through(life, 'mysql', books, ['findByPurchases']);
   const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
   const store = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
-  const transfers = through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']);
+  const transfers = through(life, 'redis', site.servers.transfers, [
+    'readBucket',
+    'transferOut',
+    'transferIn',
+    'transferEnd',
+  ]);
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [

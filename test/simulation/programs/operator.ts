@@ -55,7 +55,7 @@ export class Operator {
   async #move(afterMs: number, verbs: readonly ('pause' | 'open' | 'close')[]): Promise<void> {
     const site = this.#site;
     const life = new Life(site, 'owner');
-    const store = through(life, 'redis', site.store, ['warm', 'gate']);
+    const store = through(life, 'redis', site.store, ['warm', 'setState']);
     const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
     const repository = through(life, 'mysql', site.books, ['create', 'find', 'list', 'move']);
     const admin = new SaleAdmin({ repository, store, cache });

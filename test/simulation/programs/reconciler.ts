@@ -60,12 +60,12 @@ export function reconcilers(life: Life, site: Site): Job[] {
   return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
 }
 
-function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'standing'> {
+function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'bucketStatuses'> {
   const read = new MemoryReconcileStore(store);
   return {
     ...through(life, 'redis', read, [
       ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
-      ...(['settledMarkers', 'removeMarkers', 'standing'] as const),
+      ...(['settledMarkers', 'removeMarkers', 'bucketStatuses'] as const),
     ]),
     requests: streamed(life, 'redis', 'requests', (ref) => read.requests(ref)),
   };

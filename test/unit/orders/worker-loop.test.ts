@@ -117,7 +117,7 @@ describe('worker-loop', () => {
     await world.place(late);
     world.store.restart({ empty: true });
     for (const again of [other, sale]) await world.store.warm(again);
-    await world.store.gate(other, 'open');
+    await world.store.setState(other, 'open');
     world.books.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });

@@ -43,7 +43,7 @@ function parts(done: string[]) {
     settlement: { settle: did('settle') } as unknown as BatchStore,
     source: { receive: async () => (done.push('receive'), [{}] as never) },
     outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
-    repairStore: { shut: did('shut'), stage: did('stage'), reopen: did('reopen') } as unknown as RepairStore,
+    repairStore: { lock: did('lock'), stage: did('stage'), swap: did('swap') } as unknown as RepairStore,
     repairRepository: { raiseEpoch: did('raise') } as unknown as RepairRepository,
     moves: {
       expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length),
@@ -65,27 +65,27 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
   await points.gate(gate).enter({} as never);
   await points.checked(store).decide({} as never);
   const transfers = points.transfers(movingUnits(done));
-  await transfers.lend({} as never, 1, 1, 1);
-  await transfers.borrow('7', {} as never, 1);
-  await points.rebuilt(repairStore).shut({} as never, 'token', 1);
+  await transfers.transferOut({} as never, 1, 1, 1);
+  await transfers.transferIn('7', {} as never, 1);
+  await points.rebuilt(repairStore).lock({} as never, 'token', 1);
   await points.raised(repairRepository).raiseEpoch('1', 1, 'boss');
-  await points.rebuilt(repairStore).reopen({} as never, 'token', {} as never);
+  await points.rebuilt(repairStore).swap({} as never, 'token', {} as never);
   done.push('end');
 }
 
 /** Only steps that move units are passed. */
 function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferStore {
   return {
-    survey: async () => null,
-    lend: async () => {
+    readBucket: async () => null,
+    transferOut: async () => {
       done.push('lend');
-      return said === 'moved' ? { outcome: 'lent', seq: 1, units: 1 } : { outcome: 'empty' };
+      return said === 'moved' ? { outcome: 'transferred', seq: 1, units: 1 } : { outcome: 'empty' };
     },
-    borrow: async () => {
+    transferIn: async () => {
       done.push('borrow');
-      return { outcome: said === 'moved' ? 'borrowed' : 'already_borrowed', unitsLeft: 1 };
+      return { outcome: said === 'moved' ? 'received' : 'already_received', unitsLeft: 1 };
     },
-    confirm: async () => 'confirmed',
+    transferEnd: async () => 'ended',
   };
 }
 
@@ -151,8 +151,8 @@ describe('fail points', () => {
     const done: string[] = [];
     for (const point of ['after_lend', 'after_borrow']) {
       const transfers = apiFailPoints(settings(point), silentLog).transfers(movingUnits(done, 'not'));
-      await transfers.lend({} as never, 1, 1, 1);
-      await transfers.borrow('7', {} as never, 1);
+      await transfers.transferOut({} as never, 1, 1, 1);
+      await transfers.transferIn('7', {} as never, 1);
     }
     expect(done).to.deep.equal(['lend', 'borrow', 'lend', 'borrow']);
   });
@@ -163,7 +163,7 @@ describe('fail points', () => {
       ...{ after_commit: 'commit', before_resubmit: 'rollback', before_answer: 'answer' },
       ...{ check_before_decide: 'answer', check_after_decide: 'decide' },
       ...{ after_lend: 'lend', after_borrow: 'borrow' },
-      ...{ repair_after_gate: 'shut', repair_after_epoch: 'raise', repair_after_stock: 'raise' }, // and not reopened
+      ...{ repair_after_gate: 'lock', repair_after_epoch: 'raise', repair_after_stock: 'raise' }, // and not swapped
     };
     const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);
@@ -220,9 +220,9 @@ describe('fail points', () => {
       release_before_done: ['lease', 'mark', 'mark'],
       expire_after_commit: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire'],
       compensate_after_row: STEPS,
-      repair_after_gate: [...STEPS, 'shut'],
-      repair_after_epoch: [...STEPS, 'shut', 'raise'],
-      repair_after_stock: [...STEPS, 'shut', 'raise', 'stage'], // staged, and not reopened
+      repair_after_gate: [...STEPS, 'lock'],
+      repair_after_epoch: [...STEPS, 'lock', 'raise'],
+      repair_after_stock: [...STEPS, 'lock', 'raise', 'stage'], // staged, and not swapped
     };
     for (const point of KEEPER_FAIL_POINTS) {
       const done: string[] = [];
@@ -238,10 +238,10 @@ describe('fail points', () => {
         await points.moves(given.moves).expire(['1']);
         await points.compensated(given.repository).write({} as never);
         const rebuilt = points.rebuilt(given.repairStore);
-        await rebuilt.shut({} as never, 'token', 1);
+        await rebuilt.lock({} as never, 'token', 1);
         await points.raised(given.repairRepository).raiseEpoch('1', 1, 'keeper');
         await rebuilt.stage({} as never, 'token', []);
-        await rebuilt.reopen({} as never, 'token', {} as never);
+        await rebuilt.swap({} as never, 'token', {} as never);
       };
       await stoppedAt(through(), done);
       expect(done, point).to.deep.equal(before[point]);

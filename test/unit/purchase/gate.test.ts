@@ -62,7 +62,7 @@ describe('gate', () => {
     const sale = saleOf(parts, clock.nowMs());
     books.putSale(sale);
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     return sale;
   };
   const enter = (saleId: string, userId = 'u1', requestId = 'k1') =>

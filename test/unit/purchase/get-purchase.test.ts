@@ -42,7 +42,7 @@ describe('get-purchase', () => {
     found = [];
     sale = saleOf({ limitPerBuyer: 5 }, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
   });
 
   const create = (ports: { clock?: Clock; snapshots?: Pick<SaleSnapshots, 'get'> } = {}): GetPurchase => {
@@ -185,7 +185,7 @@ describe('get-purchase', () => {
     it('looks into the home bucket of the buyer [R12]', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
       await store.warm(sale);
-      await store.gate(sale, 'open');
+      await store.setState(sale, 'open');
       const bucket = homeBucket('u1', 4);
       await store.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
       expect(bucket, 'a bucket that nobody would look into by chance').not.to.equal(0);

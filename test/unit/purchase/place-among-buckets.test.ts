@@ -39,7 +39,7 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
   const openSale = async (...left: readonly [number, number]): Promise<void> => {
     sale = saleOf({ stock: 2, buckets: 2, limitPerBuyer: 9 }, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     left.forEach((count, index) => (bucket(index).unitsLeft = count));
   };
   const place = async (...texts: string[]): Promise<Placed> => {
@@ -95,7 +95,7 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
 
   it('units between two buckets are no sold_out', async () => {
     await openSale(0, 1);
-    await transfers.lend({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // and its process died
+    await transfers.transferOut({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // and its process died
     expect(await place(ANN)).to.include({ verdict: 'bucket_empty' });
     expect((await place(ANN)).answers).to.deep.equal(['accepted']);
   });

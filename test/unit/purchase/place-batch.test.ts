@@ -55,7 +55,7 @@ describe('place-batch', () => {
   const openSale = async (parts: Partial<Sale> = {}): Promise<void> => {
     sale = saleOf(parts, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
   };
 
   /** The memory broker, with its calls noted. */

@@ -89,7 +89,7 @@ describe('keeper: redrive', () => {
 
   it('a sale that is over is looked at too: its batches may still be on their way', async () => {
     const batch = await world.deducted(sale, ['u1']);
-    await world.store.gate(sale, 'closed');
+    await world.store.setState(sale, 'closed');
     world.books.putSale({ ...sale, state: 'closed' });
     world.clock.advance(AFTER_MS);
     await job.runOnce();

@@ -198,7 +198,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     age(OPTIONS.markerAgeMs);
     expect(await found()).to.deep.equal([]);
     world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state: 'closed' });
-    await world.store.gate(sale, 'closed');
+    await world.store.setState(sale, 'closed');
     expect(await found()).to.deep.equal(['stale_marker']);
   });
 

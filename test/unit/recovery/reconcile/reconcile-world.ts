@@ -38,7 +38,7 @@ export class ReconcileWorld extends DeadLetterWorld {
       adjust: read.adjust.bind(read),
       settledMarkers: read.settledMarkers.bind(read),
       removeMarkers: read.removeMarkers.bind(read),
-      standing: read.standing.bind(read),
+      bucketStatuses: read.bucketStatuses.bind(read),
     };
     const inner = this.broker.redriveChannel();
     this.reconcile = new ReconcileAdmin(
