@@ -2,7 +2,7 @@ import type { Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
-import type { Claimed, BatchStore } from '../core/ports/batch-store.js';
+import type { Reacquired, BatchStore } from '../core/ports/batch-store.js';
 import type { RetryReason } from '../core/ports/worker-metrics.js';
 import { isLate, requestName, type Known } from './draft-rows.js';
 import { lookUpRows } from './look-up.js';
@@ -61,9 +61,9 @@ async function claim(
   epoch: number,
   recorded: ReadonlySet<string>,
   store: ClaimPorts['store'],
-): Promise<Extract<Claimed, { outcome: 'claimed' }> | RetryReason> {
+): Promise<Extract<Reacquired, { outcome: 'claimed' }> | RetryReason> {
   try {
-    const said = await store.claim(batch, epoch, recorded);
+    const said = await store.reacquire(batch, epoch, recorded);
     switch (said.outcome) {
       case 'claimed':
         return said;

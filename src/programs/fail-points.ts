@@ -94,9 +94,9 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
       deduct: (batch) => passing(store.deduct(batch), 'after_deduct', pass),
     }),
     checked: (store) => ({
-      async decide(batch) {
+      async resolve(batch) {
         await pass('check_before_decide');
-        return passing(store.decide(batch), 'check_after_decide', pass);
+        return passing(store.resolve(batch), 'check_after_decide', pass);
       },
     }),
     channel: (channel) => ({
@@ -166,7 +166,10 @@ export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints
       ...repository,
       write: (plan) => committed(repository.write(plan), 'worker_after_commit', pass),
     }),
-    store: (store) => ({ ...store, settle: (all) => passing(store.settle(all), 'worker_after_settle', pass) }),
+    store: (store) => ({
+      ...store,
+      markRecorded: (all) => passing(store.markRecorded(all), 'worker_after_settle', pass),
+    }),
     source: (source) => ({
       async receive(max) {
         const deliveries = await source.receive(max);

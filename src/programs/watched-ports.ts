@@ -31,8 +31,8 @@ function watchedStore(store: StockStore, breakers: Breakers): StockStore {
       (batch) => store.deduct(batch),
       ({ outcome }) => outcome === 'outcome_unknown',
     ),
-    decide: watched(
-      (ref) => store.decide(ref),
+    resolve: watched(
+      (ref) => store.resolve(ref),
       (fate) => fate === 'outcome_unknown',
     ),
     findRequest: watched((ref, userId, requestId) => store.findRequest(ref, userId, requestId)),

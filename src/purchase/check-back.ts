@@ -21,7 +21,7 @@ export function createCheckBack({ store, log }: CheckBackPorts): CheckBack {
       log.error({ reason: decoded.outcome, detail: decoded.detail }, 'check-back for a half message we cannot read');
       return 'no_answer';
     }
-    const verdict = await store.decide(decoded.batch);
+    const verdict = await store.resolve(decoded.batch);
     switch (verdict) {
       case 'deducted':
       case 'claimed':

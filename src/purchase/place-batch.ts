@@ -125,7 +125,7 @@ async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<
   if (verdict.outcome !== 'outcome_unknown') return verdict;
   for (const pauseMs of DECIDE_PAUSES_MS) {
     if (pauseMs > 0) await clock.sleep(pauseMs);
-    const decided = await store.decide(batch);
+    const decided = await store.resolve(batch);
     if (decided === 'no_answer' || decided === 'outlived') break; // the broker will ask, when it is known what was lost
     if (decided !== 'outcome_unknown') return { outcome: decided };
   }
@@ -138,5 +138,5 @@ async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<
  * same (protocol rule 3).
  */
 async function isUndone(batch: Batch, half: HalfMessage, { store }: PlaceBatchPorts): Promise<boolean> {
-  return (await half.rollback()) && (await store.decide(batch)) === 'aborted';
+  return (await half.rollback()) && (await store.resolve(batch)) === 'aborted';
 }

@@ -52,7 +52,7 @@ async function settleBucket(
     const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
     if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
-    await store.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
     metrics.settledLate(1);
   }
 }

@@ -6,7 +6,7 @@ import { homeBucket } from '../core/sale.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 import {
   UNPARK_WORDS,
-  type Claimed,
+  type Reacquired,
   type PendingBatch,
   type Release,
   type BatchStore,
@@ -20,20 +20,20 @@ import { asList } from './replies.js';
 /** A bounded reply, and far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
-type SettledBatch = Parameters<BatchStore['settle']>[0][number];
+type SettledBatch = Parameters<BatchStore['markRecorded']>[0][number];
 
 /** Batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
   return {
-    async settle(settled): Promise<void> {
+    async markRecorded(settled): Promise<void> {
       const replies = await asOperationalError('mark batches as recorded', () =>
         Promise.all(settled.map((one) => markRecorded(run, one))),
       );
       throwIfInRepair('mark batches as recorded', replies);
     },
 
-    claim: (batch, epoch, recorded) => reacquireInHomeBuckets(connection, batch, epoch, recorded),
+    reacquire: (batch, epoch, recorded) => reacquireInHomeBuckets(connection, batch, epoch, recorded),
 
     async release(releases): Promise<('released' | 'nothing')[]> {
       const words = await asOperationalError('release', async () => {
@@ -60,7 +60,7 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       return { batches, oldestMs: oldest[1] === undefined ? 0 : Math.max(0, nowMs - Number(oldest[1])) };
     },
 
-    async latePending(ref, afterMs): Promise<{ batches: number; oldestMs: number }> {
+    async overduePending(ref, afterMs): Promise<{ batches: number; oldestMs: number }> {
       const { pending } = bucketKeys(ref);
       return asOperationalError('count late batches', async () => {
         const dueMs = (await serverNowMs(redis, pending)) - afterMs;
@@ -114,7 +114,7 @@ async function reacquireInHomeBuckets(
   batch: Batch,
   epoch: number,
   recorded: ReadonlySet<string>,
-): Promise<Claimed> {
+): Promise<Reacquired> {
   const { buckets, ...terms } = await asOperationalError('read a sale', () => readEpochAndBuckets(redis, batch));
   if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'unavailable' }; // the sale may have another number of buckets in that epoch
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
@@ -136,7 +136,7 @@ async function reacquireIn(
   bucket: number,
   epoch: number,
   skipped: ReadonlySet<string>,
-): Promise<Claimed> {
+): Promise<Reacquired> {
   const { stock, sale, buyers, requests, tx, pending } = bucketKeys({ saleId: batch.saleId, bucket });
   const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
   const args = [batch.body, epoch, JSON.stringify([...skipped])];
@@ -211,7 +211,7 @@ function throwIfInRepair(what: string, words: readonly unknown[]): void {
 
 const keysIn = (list: unknown): Set<string> => new Set(asList(list).map(String));
 
-function parseReacquired([word, lost, elsewhere]: readonly unknown[]): Claimed {
+function parseReacquired([word, lost, elsewhere]: readonly unknown[]): Reacquired {
   switch (word) {
     case 'claimed':
       return { outcome: word, lost: keysIn(lost), elsewhere: keysIn(elsewhere) };

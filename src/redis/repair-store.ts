@@ -20,7 +20,7 @@ const BODIES_PER_CALL = 100;
 /** Rebuilds buckets. */
 export function createRepairStore({ redis, run }: RedisConnection): RepairStore {
   return {
-    async bucketStatuses(refs): Promise<BucketStatus[]> {
+    async statusOf(refs): Promise<BucketStatus[]> {
       const standings: BucketStatus[] = [];
       for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
         const slice = refs.slice(start, start + REFS_PER_PIPELINE);

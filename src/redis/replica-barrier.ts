@@ -77,8 +77,8 @@ export function behindBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' |
       const taken = verdict.outcome === 'deducted' || verdict.outcome === 'already_deducted';
       return taken && !(await barrier.pass()) ? { outcome: 'unreplicated' } : verdict;
     },
-    async decide(ref) {
-      const verdict = await store.decide(ref);
+    async resolve(ref) {
+      const verdict = await store.resolve(ref);
       return verdict === 'deducted' && !(await barrier.pass()) ? 'unreplicated' : verdict;
     },
   };

@@ -7,7 +7,7 @@ import type { BucketStatus } from '../core/ports/repair-stores.js';
 import type {
   AskedBucket,
   BucketRef,
-  DecideVerdict,
+  ResolveVerdict,
   DeductVerdict,
   StoredSale,
   PrecheckVerdict,
@@ -61,7 +61,7 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
       }
     },
 
-    async decide(ref): Promise<DecideVerdict> {
+    async resolve(ref): Promise<ResolveVerdict> {
       const keys = keysOf(ref);
       try {
         return readDecide(await run('resolve', [keys.tx + ref.batchId, keys.sale], decideArgs(ref)));
@@ -110,7 +110,7 @@ function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
   }
 }
 
-function readDecide(word: unknown): DecideVerdict {
+function readDecide(word: unknown): ResolveVerdict {
   switch (word) {
     case 'deducted':
     case 'aborted':

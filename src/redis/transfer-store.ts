@@ -1,6 +1,6 @@
 import { Bug } from '../core/errors.js';
 import type { OutgoingTransfer } from '../core/unit-transfer.js';
-import type { TransferredIn, BucketView, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
+import type { TransferredIn, BucketState, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { parseTransfer } from './moves.js';
@@ -11,7 +11,7 @@ const CONFIRM_WORDS = ['unavailable', 'already_ended', 'ended'] as const;
 /** Moves units between buckets. */
 export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): TransferStore {
   return {
-    async readBucket(ref, buckets): Promise<BucketView | null> {
+    async read(ref, buckets): Promise<BucketState | null> {
       const { stock, sale, moves } = bucketKeys(ref);
       return readLook(
         asList(await asOperationalError('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))),
@@ -33,7 +33,7 @@ export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): Tran
       );
     },
 
-    async transferEnd(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
+    async endTransfer(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
       const { sale, moves } = bucketKeys({ saleId, bucket: from });
       const said = await asOperationalError('confirm', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
       const word = CONFIRM_WORDS.find((known) => known === said);
@@ -44,7 +44,7 @@ export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): Tran
 }
 
 /** A bucket knows itself only by its place in the list, which is how it is asked for. */
-function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketView | null {
+function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketState | null {
   if (certain !== 1) return null;
   const outgoing: OutgoingTransfer[] = [];
   const incoming = new Map<number, number>();

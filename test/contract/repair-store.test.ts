@@ -49,7 +49,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     it('standing: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
-      const standing = () => world.repair.bucketStatuses([missing, at(sale)]);
+      const standing = () => world.repair.statusOf([missing, at(sale)]);
       const none = { state: null, epoch: 0, sameServer: false };
       expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: true }]);
       await world.restart(at(sale));
@@ -58,7 +58,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, sameServer: false }]);
       await reopen('one', { state: 'paused', epoch: 4 });
       expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, sameServer: true }]);
-      expect(await world.repair.bucketStatuses([])).to.deep.equal([]);
+      expect(await world.repair.statusOf([])).to.deep.equal([]);
     });
 
     describe('shut', () => {
@@ -68,17 +68,17 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await shut('one')).to.equal('locked');
         expect(await wordsFor('u1*2', 'u2')).to.deep.equal(['loading', 'loading']);
         expect(await world.stock.deduct(unknown)).to.deep.equal({ outcome: 'stale_epoch' });
-        expect(await world.stock.decide(unknown)).to.equal('no_answer');
-        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.resolve(unknown)).to.equal('no_answer');
+        expect(await world.stock.resolve(batch)).to.equal('deducted');
         expect(await world.stock.findRequest(at(sale), 'u1', 'k1')).to.equal('unsure');
         expect(await world.sales.setState(sale, 'paused')).to.equal('repairing');
         expect(
-          await world.settlement.claim(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
+          await world.settlement.reacquire(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
         ).to.deep.equal({ outcome: 'unavailable' });
         const order = { userId: 'u1', requestId: 'k1', orderId: '101' };
         const release = { ...at(sale), ...order, batchId: '', withUnits: true };
         for (const call of [
-          () => world.settlement.settle([{ batch, orders: [order] }]),
+          () => world.settlement.markRecorded([{ batch, orders: [order] }]),
           () => world.settlement.release([release]),
         ]) {
           const error: unknown = await call().then(
@@ -142,7 +142,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       ]);
       const settled = await deducted('u5');
       const order = { userId: 'u5', requestId: 'k1', orderId: '105' };
-      await world.settlement.settle([{ batch: settled, orders: [order] }]);
+      await world.settlement.markRecorded([{ batch: settled, orders: [order] }]);
       await shut('one');
       const found = new Map<string, RequestEntry>();
       for await (const page of world.repair.requestsWithUnits(at(sale)))
@@ -194,7 +194,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.settlement.stalePending(at(sale), 0, 10)).map(({ body }) => body)).to.deep.equal([
           batch.body,
         ]);
-        await world.settlement.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+        await world.settlement.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
         expect((await entryOf('u1'))?.state).to.equal('ordered');
       });
 
@@ -202,15 +202,15 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const [known, unknown] = [await deducted('u1'), batchOf(sale, purchasesOf('u2'))];
         await shut('one');
         await reopen('one');
-        expect(await world.stock.decide(known)).to.equal('deducted');
-        expect(await world.stock.decide(unknown)).to.equal('outlived');
+        expect(await world.stock.resolve(known)).to.equal('deducted');
+        expect(await world.stock.resolve(unknown)).to.equal('outlived');
         expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
       });
 
       it('a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
         expect(await shut('one')).to.equal('locked');
-        expect(await world.repair.bucketStatuses([at(sale)])).to.deep.equal([
+        expect(await world.repair.statusOf([at(sale)])).to.deep.equal([
           { state: 'repair', epoch: 0, sameServer: false },
         ]);
         expect(await read(), 'not loaded').to.equal(null);
@@ -274,19 +274,21 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await lateCommands('one')).to.deep.equal(superseded);
         expect(await lateCommands('never')).to.deep.equal(superseded);
         expect(await read()).to.include({ state: 'open', epoch: 2, unitsLeft: 7 });
-        expect(await world.stock.decide({ ...at(sale), batchId: `late-${sale.saleId}`, epoch: 2 })).to.equal('aborted');
+        expect(await world.stock.resolve({ ...at(sale), batchId: `late-${sale.saleId}`, epoch: 2 })).to.equal(
+          'aborted',
+        );
       });
     });
 
     it('remember: gives a batch its marker back with what a replay sends, and leaves one that stands [R6]', async () => {
       const [lost, aborted] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
-      await world.stock.decide(aborted);
+      await world.stock.resolve(aborted);
       await shut('one');
       for (const batch of [lost, lost, aborted]) {
         expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('restored');
       }
-      expect(await world.stock.decide(lost)).to.equal('deducted');
-      expect(await world.stock.decide(aborted)).to.equal('aborted');
+      expect(await world.stock.resolve(lost)).to.equal('deducted');
+      expect(await world.stock.resolve(aborted)).to.equal('aborted');
       await reopen('one');
       expect(await world.settlement.unpark(lost)).to.equal('unparked');
       const [pending] = await world.settlement.stalePending(at(sale), 0, 10);

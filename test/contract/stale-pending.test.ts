@@ -30,7 +30,7 @@ describe('stale pending batches, read while a worker settles', () => {
     const store = createBatchStore(connection);
     const readMarkers = redis.mget.bind(redis) as (...keys: unknown[]) => Promise<(string | null)[]>;
     const settleFirst = sinon.fake(async (...keys: unknown[]) => {
-      await store.settle([{ batch: settled, orders: [] }]);
+      await store.markRecorded([{ batch: settled, orders: [] }]);
       return readMarkers(...keys);
     });
     sinon.replace(redis, 'mget', settleFirst as never);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
 import { openTransfers, unitsInTransit, type UnitTransfer } from '../../src/core/unit-transfer.js';
-import type { BucketView } from '../../src/core/ports/transfer-store.js';
+import type { BucketState } from '../../src/core/ports/transfer-store.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 
@@ -18,12 +18,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
     after(() => world?.close());
 
     const refOf = ({ saleId }: Sale, bucket: number) => ({ saleId, bucket });
-    const looksAt = async (sale: Sale): Promise<BucketView[]> => {
+    const looksAt = async (sale: Sale): Promise<BucketState[]> => {
       const all = Array.from({ length: sale.buckets }, (_, bucket) => bucket);
-      const looks = await Promise.all(
-        all.map((bucket) => world.transfers.readBucket(refOf(sale, bucket), sale.buckets)),
-      );
-      return looks.filter((look): look is BucketView => look !== null);
+      const looks = await Promise.all(all.map((bucket) => world.transfers.read(refOf(sale, bucket), sale.buckets)));
+      return looks.filter((look): look is BucketState => look !== null);
     };
     const unitsOf = async (sale: Sale): Promise<number[]> => (await looksAt(sale)).map(({ unitsLeft }) => unitsLeft);
     const lend = (sale: Sale, { to = TO, least = 1, from = FROM, epoch = sale.epoch } = {}) =>
@@ -51,7 +49,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
       const there = await looksAt(sale);
       expect([unitsInTransit(there), openTransfers(there).length]).to.deep.equal([0, 1]);
-      expect(await world.transfers.transferEnd(sale.saleId, transfer, 1)).to.equal('ended');
+      expect(await world.transfers.endTransfer(sale.saleId, transfer, 1)).to.equal('ended');
       expect(openTransfers(await looksAt(sale))).to.deep.equal([]);
       expect(await unitsOf(sale)).to.deep.equal([5, 15]);
     });
@@ -75,7 +73,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await unitsOf(sale)).to.deep.equal([2, 10, 10]);
       await world.transfers.transferIn(sale.saleId, first, 1);
       expect(await lent(sale), 'not before the lender knows').to.deep.equal(first);
-      await world.transfers.transferEnd(sale.saleId, first, 1);
+      await world.transfers.endTransfer(sale.saleId, first, 1);
       expect(await lent(sale)).to.include({ seq: 2, units: 1 });
     });
 
@@ -91,7 +89,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       await world.transfers.transferIn(sale.saleId, first, 1);
       const again = await world.transfers.transferIn(sale.saleId, first, 1);
       expect(again).to.deep.equal({ outcome: 'already_received', unitsLeft: 15 });
-      await world.transfers.transferEnd(sale.saleId, first, 1);
+      await world.transfers.endTransfer(sale.saleId, first, 1);
       const second = await lent(sale);
       await world.transfers.transferIn(sale.saleId, second, 1);
       expect(await world.transfers.transferIn(sale.saleId, first, 1)).to.include({ outcome: 'already_received' });
@@ -102,10 +100,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const first = await lent(sale);
       await world.transfers.transferIn(sale.saleId, first, 1);
-      await world.transfers.transferEnd(sale.saleId, first, 1);
-      expect(await world.transfers.transferEnd(sale.saleId, first, 1)).to.equal('already_ended');
+      await world.transfers.endTransfer(sale.saleId, first, 1);
+      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_ended');
       const second = await lent(sale);
-      expect(await world.transfers.transferEnd(sale.saleId, first, 1)).to.equal('already_ended');
+      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_ended');
       expect(openTransfers(await looksAt(sale))).to.have.length(1);
       expect(await lent(sale)).to.deep.equal(second);
     });
@@ -119,10 +117,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.transfers.transferIn(sale.saleId, transfer, epoch)).to.deep.equal({
           outcome: 'unavailable',
         });
-        expect(await world.transfers.transferEnd(sale.saleId, transfer, epoch)).to.equal('unavailable');
+        expect(await world.transfers.endTransfer(sale.saleId, transfer, epoch)).to.equal('unavailable');
       };
       for (const epoch of [0, 2]) await expectShut(epoch);
-      const strip = (looks: BucketView[]) => looks.map(({ outgoing: out, ...look }) => ({ ...look, out: out.length }));
+      const strip = (looks: BucketState[]) => looks.map(({ outgoing: out, ...look }) => ({ ...look, out: out.length }));
       expect(strip(await looksAt(sale))).to.deep.equal(strip(before));
       await expectShutOfMissing(sale, transfer);
       for (const bucket of [FROM, TO]) await world.repair.lock(refOf(sale, bucket), 'a-token', LEASE_MS);
@@ -132,7 +130,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       for (const bucket of [FROM, TO]) await world.restart(refOf(restarted, bucket));
       expect(await lend(restarted)).to.deep.equal({ outcome: 'unavailable' });
       expect(await world.transfers.transferIn(restarted.saleId, transfer, 1)).to.deep.equal({ outcome: 'unavailable' });
-      expect(await world.transfers.transferEnd(restarted.saleId, transfer, 1)).to.equal('unavailable');
+      expect(await world.transfers.endTransfer(restarted.saleId, transfer, 1)).to.equal('unavailable');
       expect(await looksAt(restarted)).to.deep.equal([]);
     });
 
@@ -140,8 +138,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await lend(sale, { from: 7 })).to.deep.equal({ outcome: 'unavailable' });
       const astray = { ...transfer, from: 7, to: 7 };
       expect(await world.transfers.transferIn(sale.saleId, astray, 1)).to.deep.equal({ outcome: 'unavailable' });
-      expect(await world.transfers.transferEnd(sale.saleId, astray, 1)).to.equal('unavailable');
-      expect(await world.transfers.readBucket(refOf(sale, 7), 2)).to.equal(null);
+      expect(await world.transfers.endTransfer(sale.saleId, astray, 1)).to.equal('unavailable');
+      expect(await world.transfers.read(refOf(sale, 7), 2)).to.equal(null);
     };
 
     it('a rebuilt bucket begins anew: what came late from before the repair moves nothing [R10]', async () => {
@@ -155,7 +153,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.repair.swap(refOf(sale, bucket), 'a-token', rebuilt)).to.equal('swapped');
       }
       expect(await world.transfers.transferIn(sale.saleId, late, 1)).to.deep.equal({ outcome: 'unavailable' });
-      expect(await world.transfers.transferEnd(sale.saleId, late, 1)).to.equal('unavailable');
+      expect(await world.transfers.endTransfer(sale.saleId, late, 1)).to.equal('unavailable');
       expect(await lend(sale)).to.deep.equal({ outcome: 'unavailable' });
       const looks = await looksAt(sale);
       expect(looks.map(({ epoch, unitsLeft, outgoing: out }) => [epoch, unitsLeft, out])).to.deep.equal([

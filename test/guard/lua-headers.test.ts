@@ -5,8 +5,8 @@ import type { LimitVerdict } from '../../src/core/limits.js';
 import type { Handed, Spent } from '../../src/core/ports/admission-stores.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
-import type { Claimed, BatchStore } from '../../src/core/ports/batch-store.js';
-import type { DecideVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
+import type { Reacquired, BatchStore } from '../../src/core/ports/batch-store.js';
+import type { ResolveVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
 import type { TransferredIn, TransferredOut, TransferStore } from '../../src/core/ports/transfer-store.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
@@ -81,14 +81,14 @@ const answersAreThePort: Same<(typeof ANSWERS)[number], StoreAnswer['outcome']> 
 const DEDUCT = ['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const;
 const deductIsThePort: Same<(typeof DEDUCT)[number] | FromNoScript, DeductVerdict['outcome']> = true;
 const RESOLVE = ['deducted', 'claimed', 'aborted', 'no_answer', 'outlived'] as const;
-const resolveIsThePort: Same<(typeof RESOLVE)[number] | FromNoScript, DecideVerdict> = true;
+const resolveIsThePort: Same<(typeof RESOLVE)[number] | FromNoScript, ResolveVerdict> = true;
 /** Why a script changed nothing; the adapters throw it. */
 type Repairing = 'repairing';
 const RELEASE = ['repairing', 'nothing', 'released'] as const;
 type Released = Awaited<ReturnType<BatchStore['release']>>[number];
 const releaseIsThePort: Same<(typeof RELEASE)[number], Released | Repairing> = true;
 const REACQUIRE = ['not_warmed', 'unavailable', 'claimed'] as const;
-const reacquireIsThePort: Same<(typeof REACQUIRE)[number], Claimed['outcome']> = true;
+const reacquireIsThePort: Same<(typeof REACQUIRE)[number], Reacquired['outcome']> = true;
 const UNPARK = ['unknown', 'aborted', 'recorded', 'already_pending', 'unparked'] as const;
 const unparkIsThePort: Same<(typeof UNPARK)[number], Awaited<ReturnType<BatchStore['unpark']>>> = true;
 const WARM = ['already_warm', 'warmed'] as const;
@@ -121,7 +121,7 @@ const transferInIsThePort: Same<(typeof TRANSFER_IN)[number], TransferredIn['out
 const TRANSFER_END = ['unavailable', 'already_ended', 'ended'] as const;
 const transferEndIsThePort: Same<
   (typeof TRANSFER_END)[number],
-  Awaited<ReturnType<TransferStore['transferEnd']>>
+  Awaited<ReturnType<TransferStore['endTransfer']>>
 > = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {

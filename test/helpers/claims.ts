@@ -2,5 +2,5 @@ import type { BatchStore } from '../../src/core/ports/batch-store.js';
 
 /** A ledger in which every late batch finds its units, for tests of the book alone. */
 export const grantingStore: Pick<BatchStore, 'claim'> = {
-  claim: async () => ({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() }),
+  reacquire: async () => ({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() }),
 };

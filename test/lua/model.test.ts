@@ -167,11 +167,11 @@ describe('lua: random histories against a plain model', function () {
         case 'deduct':
           return world.stock.deduct(seal(next.batch, next.purchases, next.epoch));
         case 'decide':
-          return world.stock.decide({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
+          return world.stock.resolve({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
         case 'settle': {
           const of = next.of.filter(isFirst);
           const orders = of.map((one) => ({ ...one, orderId: orderIdOf(one) }));
-          return world.settlement.settle([{ batch: seal(next.batch, next.of, 1), orders }]);
+          return world.settlement.markRecorded([{ batch: seal(next.batch, next.of, 1), orders }]);
         }
         case 'release': {
           const batchId = next.batch < 0 ? '' : (batches[next.batch] as string);
@@ -186,12 +186,12 @@ describe('lua: random histories against a plain model', function () {
         case 'look':
           return world.stock.findRequest(ref, next.of.userId, next.of.requestId);
         case 'stand':
-          return world.repair.bucketStatuses([ref]);
+          return world.repair.statusOf([ref]);
         case 'claim': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
           if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses it, and no worker can read it
-          return world.settlement.claim(of, ofSale, new Set(next.recorded.map(purchaseKey)));
+          return world.settlement.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
         case 'shut':
           return world.repair.lock(ref, next.token, LEASE_MS);

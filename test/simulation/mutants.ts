@@ -65,8 +65,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch that was decided aborted stays so (rule 1)',
     servers: (servers, site) =>
       withStock(servers, {
-        decide: async (ref: BatchRef) => {
-          const word = await servers.stock.decide(ref);
+        resolve: async (ref: BatchRef) => {
+          const word = await servers.stock.resolve(ref);
           if (word === 'aborted') site.store.bucket(ref).markers.delete(ref.batchId);
           return word;
         },
@@ -136,7 +136,7 @@ export const MUTANTS: readonly Mutant[] = [
       orders: replaced(servers.orders, {
         write: async (plan) => {
           const orders = plan.orders.map(({ batch }) => batch);
-          await servers.settlement.settle([...new Set(orders)].map((batch) => ({ batch, orders: [] })));
+          await servers.settlement.markRecorded([...new Set(orders)].map((batch) => ({ batch, orders: [] })));
           return servers.orders.write(plan);
         },
       }),
@@ -172,8 +172,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'settle moves what its batch holds, and nothing else (rule 7)',
     servers: (servers, site) => ({
       settlement: replaced(servers.settlement, {
-        settle: async (settled) => {
-          await servers.settlement.settle(settled);
+        markRecorded: async (settled) => {
+          await servers.settlement.markRecorded(settled);
           for (const { batch, orders } of settled) {
             for (const order of orders) reorder(site, batch, purchaseKey(order), order.orderId);
           }
@@ -261,8 +261,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch of an older epoch without a marker may have been deducted: it is committed (rule 11)',
     servers: (servers) =>
       withStock(servers, {
-        decide: async (ref) => {
-          const word = await servers.stock.decide(ref);
+        resolve: async (ref) => {
+          const word = await servers.stock.resolve(ref);
           return word === 'outlived' ? 'aborted' : word;
         },
       }),
@@ -272,7 +272,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch of an older epoch takes its units in the present one (rule 11)',
     servers: (servers) => ({
       settlement: replaced(servers.settlement, {
-        claim: async () => ({ outcome: 'claimed', lost: new Set<string>(), elsewhere: new Set<string>() }),
+        reacquire: async () => ({ outcome: 'claimed', lost: new Set<string>(), elsewhere: new Set<string>() }),
       }),
     }),
   },
@@ -324,7 +324,7 @@ export const MUTANTS: readonly Mutant[] = [
         transferOut: async (from, to, epoch, least) => {
           const lent = await servers.transfers.transferOut(from, to, epoch, least);
           if (lent.outcome !== 'transferred') return lent;
-          await servers.transfers.transferEnd(from.saleId, { from: from.bucket, to, ...lent }, epoch);
+          await servers.transfers.endTransfer(from.saleId, { from: from.bucket, to, ...lent }, epoch);
           return lent;
         },
       }),
@@ -336,8 +336,8 @@ export const MUTANTS: readonly Mutant[] = [
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
         transferOut: async () => ({ outcome: 'empty' }),
-        readBucket: async (ref, buckets) => {
-          const look = await servers.transfers.readBucket(ref, buckets);
+        read: async (ref, buckets) => {
+          const look = await servers.transfers.read(ref, buckets);
           return look === null ? null : { ...look, unitsLeft: 0 };
         },
       }),
@@ -348,8 +348,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'what a dead process left between two buckets is brought to its end',
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
-        readBucket: async (ref, buckets) => {
-          const look = await servers.transfers.readBucket(ref, buckets);
+        read: async (ref, buckets) => {
+          const look = await servers.transfers.read(ref, buckets);
           return look === null ? null : { ...look, outgoing: [] };
         },
       }),
@@ -368,8 +368,10 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch is settled wherever its buyers are now (rule 8)',
     servers: ({ settlement }) => ({
       settlement: replaced(settlement, {
-        settle: (settled) =>
-          settlement.settle(settled.map(({ batch, orders }) => ({ batch: { ...batch, epoch: Infinity }, orders }))),
+        markRecorded: (settled) =>
+          settlement.markRecorded(
+            settled.map(({ batch, orders }) => ({ batch: { ...batch, epoch: Infinity }, orders })),
+          ),
       }),
     }),
   },

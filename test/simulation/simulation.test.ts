@@ -14,7 +14,7 @@ const CALLS_HIT = [
   ...['receive', 'ack', 'hold', 'retryAfter', 'termsOf', 'write', 'findByPurchases', 'liveBuyers', 'settle'],
   ...['withPending', 'stalePending', 'publish', 'lease', 'markDone', 'postpone', 'release', 'expire', 'expireDue'],
   ...['pay', 'cancel', 'findOrder', 'park', 'acquire', 'gate', 'move'],
-  ...['claim', 'bucketStatuses', 'lock', 'raiseEpoch', 'stage', 'pendingBodies', 'swap'],
+  ...['claim', 'statusOf', 'lock', 'raiseEpoch', 'stage', 'pendingBodies', 'swap'],
   ...['survey', 'lend', 'borrow', 'confirm'],
 ];
 

@@ -63,7 +63,7 @@ export interface RepairStore {
    * @throws OperationalError redis
    * Source: lua/bucket-status-1.lua
    */
-  bucketStatuses(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
+  statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
 
   /**
    * Shuts the bucket: nobody buys, nothing settles or is released, and what an earlier repair staged is gone.

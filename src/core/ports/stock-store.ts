@@ -56,7 +56,7 @@ export type DeductVerdict =
  * - `no_answer`: there is no marker and the ledger may not write one (sale missing, in repair or in need of it)
  * - `outcome_unknown`: Redis did not answer
  */
-export type DecideVerdict =
+export type ResolveVerdict =
   'deducted' | 'aborted' | 'claimed' | 'outlived' | 'unreplicated' | 'no_answer' | 'outcome_unknown';
 
 /** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost it. */
@@ -95,7 +95,7 @@ export interface StockStore {
    * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. Never throws.
    * Source: lua/resolve-2.lua; protocol rules 1 and 2
    */
-  decide(ref: BatchRef): Promise<DecideVerdict>;
+  resolve(ref: BatchRef): Promise<ResolveVerdict>;
 
   /**
    * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was scattered:

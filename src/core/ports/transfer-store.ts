@@ -2,7 +2,7 @@ import type { BucketTransfers, UnitTransfer } from '../unit-transfer.js';
 import type { BucketRef } from './stock-store.js';
 
 /** One bucket in one moment. */
-export interface BucketView extends BucketTransfers {
+export interface BucketState extends BucketTransfers {
   readonly epoch: number;
   readonly unitsLeft: number;
 }
@@ -33,7 +33,7 @@ export interface TransferStore {
    * @throws OperationalError redis
    * Source: lua/read-transfers-3.lua
    */
-  readBucket(ref: BucketRef, buckets: number): Promise<BucketView | null>;
+  read(ref: BucketRef, buckets: number): Promise<BucketState | null>;
 
   /**
    * Takes half of what the bucket has out of it, rounded up, and `least` where that is more and there are so many.
@@ -55,7 +55,7 @@ export interface TransferStore {
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-end-2.lua
    */
-  transferEnd(
+  endTransfer(
     saleId: string,
     transfer: UnitTransfer,
     epoch: number,

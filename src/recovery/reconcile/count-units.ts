@@ -52,11 +52,11 @@ export async function staleMarkers(
  */
 export async function isWhole(
   sale: Sale,
-  { store }: { readonly store: Pick<RepairStore, 'bucketStatuses'> },
+  { store }: { readonly store: Pick<RepairStore, 'statusOf'> },
 ): Promise<boolean> {
   const { saleId, buckets } = sale;
   const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
-  return repairNeedOf(sale, await store.bucketStatuses(refs)) === null;
+  return repairNeedOf(sale, await store.statusOf(refs)) === null;
 }
 
 export interface SaleUnits {

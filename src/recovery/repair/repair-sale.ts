@@ -106,7 +106,7 @@ export async function repairSale(
     else await awaitQuiet(sale, ports, options, keepLeases);
     onStep({ step: 'quiet' });
 
-    const epochs = (await store.bucketStatuses(refs)).map(({ epoch }) => epoch);
+    const epochs = (await store.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
     // Somebody has scattered it meanwhile: there are buckets that are not ours.
@@ -165,7 +165,7 @@ async function stageBooks(
 
 /** Whether these buckets are on the servers that they were loaded on. Asked when they are shut: later nothing is lost. */
 async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
-  return (await store.bucketStatuses(refs)).every(({ sameServer }) => sameServer);
+  return (await store.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
 /**

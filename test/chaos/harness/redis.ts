@@ -62,7 +62,7 @@ export async function biteOfLostWrites(
 
 /** How the only bucket of a sale stands against the server that has it. */
 export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStatus> {
-  const [standing] = await createRepairStore(redis).bucketStatuses([{ saleId, bucket: 0 }]);
+  const [standing] = await createRepairStore(redis).statusOf([{ saleId, bucket: 0 }]);
   return standing as BucketStatus;
 }
 

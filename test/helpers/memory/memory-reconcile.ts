@@ -25,7 +25,7 @@ import type { MemoryStore } from './memory-store.js';
 import { MemoryRepairStore } from './memory-repair-store.js';
 
 /** The ledger in memory, as reconcile reads it. */
-export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'bucketStatuses'> {
+export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'statusOf'> {
   /** Runs before entries are read once more: what a test lets happen between two looks. */
   onLook: () => void | Promise<void> = () => undefined;
   /** Runs before units are added up; may throw. */
@@ -38,8 +38,8 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
     this.#store = store;
   }
 
-  bucketStatuses(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
-    return new MemoryRepairStore(this.#store).bucketStatuses(refs);
+  statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
+    return new MemoryRepairStore(this.#store).statusOf(refs);
   }
 
   async *requests(ref: BucketRef): AsyncGenerator<StoredRequest[]> {

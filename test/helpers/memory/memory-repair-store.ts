@@ -13,7 +13,7 @@ export class MemoryRepairStore implements RepairStore {
     this.#server = server;
   }
 
-  async bucketStatuses(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
+  async statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
     this.#server.failOn('read_fails');
     return refs.map((ref) => {
       const { sale } = this.#server.bucket(ref);

@@ -4,7 +4,7 @@ import type { Sale } from '../../../src/core/sale.js';
 import type {
   AskedBucket,
   BucketRef,
-  DecideVerdict,
+  ResolveVerdict,
   DeductVerdict,
   SetStateOutcome,
   StoredSale,
@@ -71,14 +71,14 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
     return { outcome: 'deducted' };
   }
 
-  async decide(ref: BatchRef): Promise<DecideVerdict> {
+  async resolve(ref: BatchRef): Promise<ResolveVerdict> {
     if (this.isBroken('decide_lost')) return 'outcome_unknown';
     this.calls.decide++;
     const verdict = this.#decide(ref);
     return this.isBroken('decide_reply_lost') ? 'outcome_unknown' : verdict;
   }
 
-  #decide(ref: BatchRef): DecideVerdict {
+  #decide(ref: BatchRef): ResolveVerdict {
     const bucket = this.bucket(ref);
     const marker = bucket.marker(ref.batchId, this.nowMs);
     if (marker) return marker.kind;

@@ -1,7 +1,7 @@
 import type { UnitTransfer } from '../../../src/core/unit-transfer.js';
 import type {
   TransferredIn,
-  BucketView,
+  BucketState,
   TransferredOut,
   TransferStore,
 } from '../../../src/core/ports/transfer-store.js';
@@ -16,7 +16,7 @@ export class MemoryTransfers implements TransferStore {
     this.#server = server;
   }
 
-  async readBucket(ref: BucketRef, buckets: number): Promise<BucketView | null> {
+  async read(ref: BucketRef, buckets: number): Promise<BucketState | null> {
     this.#server.failOn('read_fails');
     const bucket = this.#server.bucket(ref);
     const { sale, unitsLeft } = bucket;
@@ -49,7 +49,7 @@ export class MemoryTransfers implements TransferStore {
     return { outcome: 'received', unitsLeft: bucket.unitsLeft };
   }
 
-  async transferEnd(
+  async endTransfer(
     saleId: string,
     { from, to, seq }: UnitTransfer,
     epoch: number,

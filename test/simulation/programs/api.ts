@@ -102,7 +102,7 @@ function openDoors(life: Life, site: Site): Doors {
     { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 },
   );
   const units = new UnitFetcher(
-    through(life, 'redis', site.servers.transfers, ['readBucket', 'transferOut', 'transferIn', 'transferEnd']),
+    through(life, 'redis', site.servers.transfers, ['read', 'transferOut', 'transferIn', 'endTransfer']),
   );
   const flags = lazyFlags(() => {
     return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { store, units, clock, log });

@@ -67,10 +67,10 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
   const store = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
   const transfers = through(life, 'redis', site.servers.transfers, [
-    'readBucket',
+    'read',
     'transferOut',
     'transferIn',
-    'transferEnd',
+    'endTransfer',
   ]);
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);

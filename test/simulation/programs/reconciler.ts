@@ -60,12 +60,12 @@ export function reconcilers(life: Life, site: Site): Job[] {
   return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
 }
 
-function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'bucketStatuses'> {
+function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'statusOf'> {
   const read = new MemoryReconcileStore(store);
   return {
     ...through(life, 'redis', read, [
       ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
-      ...(['settledMarkers', 'removeMarkers', 'bucketStatuses'] as const),
+      ...(['settledMarkers', 'removeMarkers', 'statusOf'] as const),
     ]),
     requests: streamed(life, 'redis', 'requests', (ref) => read.requests(ref)),
   };

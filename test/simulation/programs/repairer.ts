@@ -34,7 +34,7 @@ function portsOf(life: Life, site: Site): RepairJobPorts {
   const read = new MemoryReconcileRepository(books, deadLetters);
   return {
     store: {
-      ...through(life, 'redis', repair, ['bucketStatuses', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
+      ...through(life, 'redis', repair, ['statusOf', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
       requestsWithUnits: streamed(life, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
       ...through(life, 'redis', site.store, ['setState']),
     },

@@ -236,7 +236,7 @@ describe('worker-loop', () => {
 
   it('a sale in repair does not hold up the settling of another', async () => {
     const [shut, open] = [await world.openSale(), await world.openSale()];
-    const settle = world.store.settle.bind(world.store);
+    const settle = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'settle').callsFake(async (settled) => {
       if (settled.some(({ batch }) => batch.saleId === shut.saleId)) throw mysqlDown('repair');
       return settle(settled);

@@ -63,7 +63,7 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
     await half.rollback();
   }
   await points.gate(gate).enter({} as never);
-  await points.checked(store).decide({} as never);
+  await points.checked(store).resolve({} as never);
   const transfers = points.transfers(movingUnits(done));
   await transfers.transferOut({} as never, 1, 1, 1);
   await transfers.transferIn('7', {} as never, 1);
@@ -76,7 +76,7 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
 /** Only steps that move units are passed. */
 function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferStore {
   return {
-    readBucket: async () => null,
+    read: async () => null,
     transferOut: async () => {
       done.push('lend');
       return said === 'moved' ? { outcome: 'transferred', seq: 1, units: 1 } : { outcome: 'empty' };
@@ -85,7 +85,7 @@ function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferS
       done.push('borrow');
       return { outcome: said === 'moved' ? 'received' : 'already_received', unitsLeft: 1 };
     },
-    transferEnd: async () => 'ended',
+    endTransfer: async () => 'ended',
   };
 }
 
@@ -98,7 +98,7 @@ async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
     await tx.execute('UPDATE sales …');
   });
   await points.repository(repository).write({} as never);
-  await points.store(settlement).settle([]);
+  await points.store(settlement).markRecorded([]);
   done.push('end');
 }
 

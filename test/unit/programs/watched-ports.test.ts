@@ -54,7 +54,7 @@ class Ports {
       redis: {
         precheck: () => store.precheck(any(1), any(2)),
         deduct: () => store.deduct(any(1)),
-        decide: () => store.decide(any(1)),
+        decide: () => store.resolve(any(1)),
         findRequest: () => store.findRequest(any(1), any(2), any(3)),
         readSale: () => store.readSale(any(1)),
       },

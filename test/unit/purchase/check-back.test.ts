@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import type { Log } from '../../../src/core/ports/log.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { DecideVerdict } from '../../../src/core/ports/stock-store.js';
+import type { ResolveVerdict } from '../../../src/core/ports/stock-store.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 
 const batch = batchOf({ saleId: '7', epoch: 3, bucket: 2 }, purchasesOf('u1', 'u2'));
 
 describe('check-back', () => {
-  const answers: Record<DecideVerdict, string> = {
+  const answers: Record<ResolveVerdict, string> = {
     deducted: 'commit',
     claimed: 'commit',
     unreplicated: 'commit',
@@ -17,20 +17,20 @@ describe('check-back', () => {
     no_answer: 'no_answer',
     outcome_unknown: 'no_answer',
   };
-  for (const [verdict, answer] of Object.entries(answers) as [DecideVerdict, string][]) {
+  for (const [verdict, answer] of Object.entries(answers) as [ResolveVerdict, string][]) {
     it(`${verdict} → ${answer} [T2, T3, T10]`, async () => {
-      const checkBack = createCheckBack({ store: { decide: async () => verdict }, log: silentLog });
+      const checkBack = createCheckBack({ store: { resolve: async () => verdict }, log: silentLog });
       expect(await checkBack(batch.body)).to.equal(answer);
     });
   }
 
   it('asks for the batch that the body names, of the epoch it was formed in', async () => {
     const asked: unknown[] = [];
-    const decide = async (ref: unknown): Promise<DecideVerdict> => {
+    const decide = async (ref: unknown): Promise<ResolveVerdict> => {
       asked.push(ref);
       return 'deducted';
     };
-    await createCheckBack({ store: { decide }, log: silentLog })(batch.body);
+    await createCheckBack({ store: { resolve }, log: silentLog })(batch.body);
     expect(asked).to.have.length(1);
     expect(asked[0]).to.include({ batchId: batch.batchId, saleId: '7', bucket: 2, epoch: 3 });
   });
@@ -46,7 +46,7 @@ describe('check-back', () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const decide = (): never => expect.fail('asked');
-      expect(await createCheckBack({ store: { decide }, log })(body)).to.equal('no_answer');
+      expect(await createCheckBack({ store: { resolve }, log })(body)).to.equal('no_answer');
       expect(errors).to.have.length(1);
     });
   }
@@ -55,7 +55,7 @@ describe('check-back', () => {
     const decide = async (): Promise<never> => {
       throw new Error('a bug');
     };
-    const checked = await createCheckBack({ store: { decide }, log: silentLog })(batch.body).catch(() => 'thrown');
+    const checked = await createCheckBack({ store: { resolve }, log: silentLog })(batch.body).catch(() => 'thrown');
     expect(checked).to.equal('thrown');
   });
 });

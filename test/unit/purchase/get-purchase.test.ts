@@ -101,7 +101,7 @@ describe('get-purchase', () => {
     it('pending: the ledger knows an order that the book has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
-      await store.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+      await store.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
@@ -114,7 +114,7 @@ describe('get-purchase', () => {
       const { batchId } = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batchOf(sale, purchasesOf('u1'), batchId));
       rows.push(rowOf());
-      await store.settle([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
+      await store.markRecorded([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
       const found = await create().get(query());
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });

@@ -24,7 +24,7 @@ interface Placed extends PlacedBatch {
 const storeOf = (store: MemoryStore): PlaceBatchPorts['store'] => ({
   precheck: (...args) => store.precheck(...args),
   deduct: (...args) => store.deduct(...args),
-  decide: (...args) => store.decide(...args),
+  resolve: (...args) => store.resolve(...args),
 });
 
 describe('place-batch', () => {
@@ -301,7 +301,7 @@ describe('place-batch', () => {
 
     it('a check-back that was faster: aborted, rolled back, and all go again [T7]', async () => {
       await openSale();
-      inTheGap = (batch) => store.decide(batch);
+      inTheGap = (batch) => store.resolve(batch);
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
       expect(events).to.deep.equal(['rollback']);
@@ -325,7 +325,7 @@ describe('place-batch', () => {
     }
 
     it('when Redis forgot the refusal before the rollback was confirmed, nobody hears it: it may be an order [R2, R4]', async () => {
-      for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.decide(batch))]) {
+      for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.resolve(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
         // the marker was lost, the sale rebuilt, and a check-back had the batch committed
@@ -341,7 +341,7 @@ describe('place-batch', () => {
 
     it('(aborted) without a confirmed rollback nobody goes again [T5]', async () => {
       await openSale();
-      inTheGap = (batch) => store.decide(batch);
+      inTheGap = (batch) => store.resolve(batch);
       broker.breakNext('rollback_lost');
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });

@@ -59,7 +59,7 @@ describe('keeper: collect-dead-letters', () => {
         },
       },
       store: {
-        settle: (of) => world.store.settle(of),
+        markRecorded: (of) => world.store.markRecorded(of),
         park: async (of) => {
           order.push('park');
           await world.store.park(of);
@@ -104,7 +104,7 @@ describe('keeper: collect-dead-letters', () => {
     ).to.equal('away');
     expect([await pending(), unfinished()]).to.deep.equal([1, 1]);
     world.clock.advance(30_000);
-    await create({ store: { park: away, settle: away } })
+    await create({ store: { park: away, markRecorded: away } })
       .runOnce()
       .catch(() => undefined);
     expect([await pending(), unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([1, 1, 1]);

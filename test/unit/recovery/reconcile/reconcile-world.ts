@@ -28,7 +28,7 @@ export class ReconcileWorld extends DeadLetterWorld {
     const slots = new MemoryWorkerSlots(this.clock);
     const minter = createOrderIdMinter({ slots, clock: this.clock, log: silentLog }, { owner: 'r', leaseMs: 60_000 });
     const both = {
-      settle: store.settle.bind(store),
+      settle: store.markRecorded.bind(store),
       release: store.release.bind(store),
       requests: read.requests.bind(read),
       entriesOf: read.entriesOf.bind(read),
@@ -38,7 +38,7 @@ export class ReconcileWorld extends DeadLetterWorld {
       adjust: read.adjust.bind(read),
       settledMarkers: read.settledMarkers.bind(read),
       removeMarkers: read.removeMarkers.bind(read),
-      bucketStatuses: read.bucketStatuses.bind(read),
+      bucketStatuses: read.statusOf.bind(read),
     };
     const inner = this.broker.redriveChannel();
     this.reconcile = new ReconcileAdmin(

@@ -27,7 +27,7 @@ describe('reconcile: units between two buckets', () => {
   const arrive = async (): Promise<void> => {
     const transfer = { from: 0, to: 1, seq: 1, units: 2 };
     await transfers.transferIn(sale.saleId, transfer, 1);
-    await transfers.transferEnd(sale.saleId, transfer, 1);
+    await transfers.endTransfer(sale.saleId, transfer, 1);
   };
 
   it('are no drift, on their way and when they have arrived [R12, C5]', async () => {

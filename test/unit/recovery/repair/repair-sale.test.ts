@@ -117,7 +117,7 @@ describe('repair-sale', () => {
       find: async (saleId: string) => {
         if (looks++ === 2) {
           await world.recorded(batch);
-          const settled = await world.store.settle([{ batch, orders: [] }]).catch((error: Error) => error);
+          const settled = await world.store.markRecorded([{ batch, orders: [] }]).catch((error: Error) => error);
           expect(settled).to.be.instanceOf(OperationalError);
           expect((await world.store.deduct(batch)).outcome).to.equal('already_deducted');
         }
@@ -173,7 +173,7 @@ describe('repair-sale', () => {
     const die = async (): Promise<never> => Promise.reject(died);
     const ports = world.ports();
     const deaths: RepairPorts[] = [
-      world.ports({ bucketStatuses: die }), // after the gate
+      world.ports({ statusOf: die }), // after the gate
       {
         ...ports,
         repository: { ...ports.repository, raiseEpoch: (...args) => ports.repository.raiseEpoch(...args).then(die) },

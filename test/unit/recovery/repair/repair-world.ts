@@ -33,7 +33,7 @@ export class RepairWorld extends DeadLetterWorld {
     const repair = new MemoryRepairRepository(this.books, this.deadLetters);
     return {
       store: {
-        bucketStatuses: (...args) => store.bucketStatuses(...args),
+        statusOf: (...args) => store.statusOf(...args),
         lock: (...args) => store.lock(...args),
         requestsWithUnits: (...args) => store.requestsWithUnits(...args),
         stage: (...args) => store.stage(...args),

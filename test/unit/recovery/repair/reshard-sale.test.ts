@@ -11,14 +11,14 @@ const BUCKETS = 4;
 class Death extends Error {}
 
 type Store = ReshardPorts['store'];
-type Standings = Awaited<ReturnType<Store['bucketStatuses']>>;
+type Standings = Awaited<ReturnType<Store['statusOf']>>;
 
 /** The same ledger, whose standings somebody else has a hand in. */
 const looking = (store: Store, look: (seen: Standings) => Promise<Standings>): Store =>
   new Proxy(store, {
     get(target, name: keyof Store): unknown {
-      if (name === 'bucketStatuses')
-        return async (...asked: Parameters<Store['bucketStatuses']>) => look(await target.bucketStatuses(...asked));
+      if (name === 'statusOf')
+        return async (...asked: Parameters<Store['statusOf']>) => look(await target.statusOf(...asked));
       return target[name].bind(target);
     },
   });

@@ -71,7 +71,7 @@ describe('keeper: finish-transfers', () => {
     await run();
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 4], 1]);
     world.books.putSale({ ...sale, buckets: 1 });
-    transfers.readBucket = () => Promise.reject(new Error('it was asked'));
+    transfers.read = () => Promise.reject(new Error('it was asked'));
     await run();
   });
 
@@ -83,11 +83,9 @@ describe('keeper: finish-transfers', () => {
     await lend(away);
     await lend(near);
     world.clock.advance(AFTER_MS);
-    const { readBucket } = transfers;
-    transfers.readBucket = (ref, buckets) =>
-      ref.saleId === away.saleId
-        ? Promise.reject(new Error('a master is away'))
-        : readBucket.call(transfers, ref, buckets);
+    const { read } = transfers;
+    transfers.read = (ref, buckets) =>
+      ref.saleId === away.saleId ? Promise.reject(new Error('a master is away')) : read.call(transfers, ref, buckets);
     expect(await run().catch(({ message }: Error) => message)).to.equal('a master is away');
     expect([openOf(away), openOf(near)]).to.deep.equal([1, 0]);
   });

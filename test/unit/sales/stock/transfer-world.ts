@@ -66,10 +66,10 @@ export class TransferWorld {
     };
     const { transfers } = this;
     return {
-      readBucket: (...args) => transfers.readBucket(...args),
+      read: (...args) => transfers.read(...args),
       transferOut: (...args) => step(() => transfers.transferOut(...args)),
       transferIn: (...args) => step(() => transfers.transferIn(...args)),
-      transferEnd: (...args) => step(() => transfers.transferEnd(...args)),
+      endTransfer: (...args) => step(() => transfers.endTransfer(...args)),
     };
   }
 }
