@@ -40,7 +40,7 @@ export const requestName = (
 export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
 /** Formed before the sale was rebuilt: its deduct may be lost. */
-export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
+export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
   epoch < (terms.get(saleId)?.epoch ?? 0);
 
 /**
@@ -69,7 +69,7 @@ export function draftRows(
   const winners = new Set<string>();
   for (const batch of batches) {
     const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
-    const late = isLate(batch, terms);
+    const late = isOfOlderEpoch(batch, terms);
     const settlements: LiveOrder[] = [];
     for (const purchase of batch.purchases) {
       const name = requestName(batch.saleId, purchase);

@@ -10,7 +10,7 @@ import { retryDelayMs } from '../core/back-off.js';
 import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
-  readonly store: Pick<BatchStore, 'settle' | 'park' | 'claim'>;
+  readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire'>;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: WorkerMetrics;
   readonly log: Log;

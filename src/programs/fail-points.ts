@@ -33,10 +33,10 @@ export const API_FAIL_POINTS = [
   'drop_half_reply',
   'drop_commit',
   'drop_rollback',
-  'check_before_decide',
-  'check_after_decide',
-  'after_lend',
-  'after_borrow',
+  'check_before_resolve',
+  'check_after_resolve',
+  'after_transfer_out',
+  'after_transfer_in',
   ...REBUILD_FAIL_POINTS,
 ] as const;
 export const WORKER_FAIL_POINTS = [
@@ -44,7 +44,7 @@ export const WORKER_FAIL_POINTS = [
   'worker_after_insert',
   'worker_before_commit',
   'worker_after_commit',
-  'worker_after_settle',
+  'worker_after_mark_recorded',
 ] as const;
 export const KEEPER_FAIL_POINTS = [
   'outbox_after_publish',
@@ -65,7 +65,7 @@ interface Armed<P extends string> {
   readonly loses: (point: P) => boolean;
 }
 
-type Decider = Pick<StockStore, 'decide'>;
+type Decider = Pick<StockStore, 'resolve'>;
 type Gate = Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
 
 const same = <T>(part: T): T => part;
@@ -95,8 +95,8 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
     }),
     checked: (store) => ({
       async resolve(batch) {
-        await pass('check_before_decide');
-        return passing(store.resolve(batch), 'check_after_decide', pass);
+        await pass('check_before_resolve');
+        return passing(store.resolve(batch), 'check_after_resolve', pass);
       },
     }),
     channel: (channel) => ({
@@ -115,12 +115,12 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
       ...store,
       async transferOut(...lend) {
         const lent = await store.transferOut(...lend);
-        if (lent.outcome === 'transferred') await pass('after_lend');
+        if (lent.outcome === 'lent') await pass('after_transfer_out');
         return lent;
       },
       async transferIn(...borrow) {
         const borrowed = await store.transferIn(...borrow);
-        if (borrowed.outcome === 'received') await pass('after_borrow');
+        if (borrowed.outcome === 'borrowed') await pass('after_transfer_in');
         return borrowed;
       },
     }),
@@ -168,7 +168,7 @@ export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints
     }),
     store: (store) => ({
       ...store,
-      markRecorded: (all) => passing(store.markRecorded(all), 'worker_after_settle', pass),
+      markRecorded: (all) => passing(store.markRecorded(all), 'worker_after_mark_recorded', pass),
     }),
     source: (source) => ({
       async receive(max) {

@@ -6,7 +6,7 @@ import { expireOrders } from '../orders/expire-orders.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { keepRunning } from '../core/job.js';
 import { redrive } from '../recovery/redrive.js';
-import { settleRecorded } from '../recovery/settle-recorded.js';
+import { markRecorded } from '../recovery/mark-recorded.js';
 import { watchOverdue, type OverdueDeadlines } from '../recovery/watch-overdue.js';
 import { watchPending } from '../recovery/pending-buckets.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
@@ -133,7 +133,7 @@ function planJobs(config: KeeperConfig, parts: JobParts): PlannedJob[] {
   return [
     {
       everyMs,
-      job: settleRecorded({ sales, store, repository, metrics }, { afterMs: SETTLE_AFTER_MS, max: BATCHES_PER_RUN }),
+      job: markRecorded({ sales, store, repository, metrics }, { afterMs: SETTLE_AFTER_MS, max: BATCHES_PER_RUN }),
     },
     { everyMs, job: redrive({ sales, store, channel: broker.redrives, clock, log, metrics }, { afterMs, max }) },
     { everyMs, job: watchPending({ sales, store, metrics }) },

@@ -1,7 +1,7 @@
 import type { RepairRepository, RepairStore } from '../core/ports/repair-stores.js';
 
 /** Places between two steps of a rebuild: of a repair by the keeper, or of a scatter that an api was asked for. */
-export const REBUILD_FAIL_POINTS = ['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'] as const;
+export const REBUILD_FAIL_POINTS = ['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const;
 
 type Pass = (point: (typeof REBUILD_FAIL_POINTS)[number]) => Promise<void>;
 
@@ -19,7 +19,7 @@ export const rebuildFailPoints = (pass: Pass): RebuildFailPoints => ({
     ...store,
     async lock(...shut) {
       const word = await store.lock(...shut);
-      await pass('repair_after_gate');
+      await pass('repair_after_lock');
       return word;
     },
     async swap(...reopen) {

@@ -5,7 +5,7 @@ import type { CheckBack } from '../core/ports/channels.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 
 export interface CheckBackPorts {
-  readonly store: Pick<StockStore, 'decide'>;
+  readonly store: Pick<StockStore, 'resolve'>;
   readonly log: Log;
 }
 

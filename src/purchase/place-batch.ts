@@ -8,7 +8,7 @@ import type { BatchVerdict } from '../core/ports/purchase-metrics.js';
 import type { AskedBucket, DeductVerdict, StockStore } from '../core/ports/stock-store.js';
 
 export interface PlaceBatchPorts {
-  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'decide'>;
+  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>;
   readonly channel: PurchaseChannel;
   readonly clock: Clock;
 }
@@ -26,7 +26,7 @@ export interface PlacedBatch {
   readonly isResharded?: boolean;
 }
 
-/** Pauses before each try of `decide` after a lost reply: at once, then time for a reconnect. */
+/** Pauses before each try of `resolve` after a lost reply: at once, then time for a reconnect. */
 const DECIDE_PAUSES_MS = [0, 100, 400];
 
 /**

@@ -7,7 +7,7 @@ import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface WatchOverduePorts extends PendingBucketsPorts {
-  readonly store: Pick<BatchStore, 'withPending' | 'latePending'>;
+  readonly store: Pick<BatchStore, 'withPending' | 'overduePending'>;
   readonly moves: OverdueOrders;
   readonly repository: OverdueRepository;
   readonly metrics: Pick<KeeperMetrics, 'overdue'>;

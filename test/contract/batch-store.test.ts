@@ -190,8 +190,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('`shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
         const batch = olderBatch('u1');
-        expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
-        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'unavailable' });
+        expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
         expect(await unitsLeft()).to.equal(10);
         expect(await world.stock.resolve(batch)).to.equal('outlived');
         await world.restart(at(sale));
@@ -340,7 +340,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await world.settlement.markRecorded([{ batch: settled, orders: [order('u1', '101')] }]);
         const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];
         await world.stock.resolve(aborted);
-        expect(await world.settlement.unpark(settled)).to.equal('recorded');
+        expect(await world.settlement.unpark(settled)).to.equal('settled');
         expect(await world.settlement.unpark(aborted)).to.equal('aborted');
         expect(await world.settlement.unpark(unknown)).to.equal('unknown');
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);

@@ -183,9 +183,9 @@ for (const [name, createSide] of STORES) {
       await side.store.markRecorded([{ batch: settled, orders: [] }]);
       await side.store.resolve(batchOf(sale, [], 'aborted-batch'));
       const all = [settled.batchId, pending.batchId, 'aborted-batch', 'no-batch'];
-      expect(await side.read.settledMarkers(ref(), all)).to.deep.equal([settled.batchId]);
+      expect(await side.read.recordedMarkers(ref(), all)).to.deep.equal([settled.batchId]);
       expect(await side.read.removeMarkers(ref(), [settled.batchId, 'no-batch'])).to.equal(1);
-      expect(await side.read.settledMarkers(ref(), all)).to.deep.equal([]);
+      expect(await side.read.recordedMarkers(ref(), all)).to.deep.equal([]);
       expect(await side.read.removeMarkers(ref(), [])).to.equal(0);
     });
   });

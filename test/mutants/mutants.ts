@@ -97,7 +97,7 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'src/purchase/place-batch.ts',
-        find: 'const decided = await store.decide(batch);',
+        find: 'const decided = await store.resolve(batch);',
         replace:
           "const again = await store.deduct(batch); if (again.outcome !== 'outcome_unknown') return again;" +
           ' const decided = again.outcome;',

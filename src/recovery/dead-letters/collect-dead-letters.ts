@@ -54,7 +54,7 @@ export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
   readonly source: DeliverySource;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
-  readonly store: Pick<BatchStore, 'park' | 'settle'>;
+  readonly store: Pick<BatchStore, 'park' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly log: Log;
   readonly metrics: KeeperMetrics;

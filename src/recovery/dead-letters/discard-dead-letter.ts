@@ -5,7 +5,7 @@ import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
 
 export interface DiscardPorts extends FailPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>;
-  readonly store: Pick<BatchStore, 'settle'>;
+  readonly store: Pick<BatchStore, 'markRecorded'>;
 }
 
 export interface DiscardOptions {

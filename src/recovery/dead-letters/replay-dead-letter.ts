@@ -188,7 +188,7 @@ async function unreadable(
 
 export interface ReplayPorts extends ReplayMessagePorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
-  readonly store: Pick<BatchStore, 'unpark' | 'settle'>;
+  readonly store: Pick<BatchStore, 'unpark' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly channel: RedriveChannel;
   readonly clock: Clock;

@@ -38,12 +38,12 @@ export async function staleMarkers(
   sale: Sale,
   ref: BucketRef,
   rows: readonly AgedOrder[],
-  { store }: { readonly store: Pick<ReconcileStore, 'settledMarkers'> },
+  { store }: { readonly store: Pick<ReconcileStore, 'recordedMarkers'> },
   { markerAgeMs }: { readonly markerAgeMs: number },
 ): Promise<string[]> {
   if (sale.state !== 'closed') return [];
   const old = rows.filter(({ ageMs }) => ageMs >= markerAgeMs).map(({ batchId }) => batchId);
-  return store.settledMarkers(ref, [...new Set(old)]);
+  return store.recordedMarkers(ref, [...new Set(old)]);
 }
 
 /**

@@ -12,7 +12,7 @@ import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { BucketRef } from '../../core/ports/stock-store.js';
 
 export interface RepairRequestPorts {
-  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch'> & Pick<BatchStore, 'settle' | 'release'>;
+  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch'> & Pick<BatchStore, 'markRecorded' | 'release'>;
   readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'parkedBatches'>;
   readonly channel: RedriveChannel;
   readonly fail: FailPorts;

@@ -97,7 +97,7 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
     return 'adjusted';
   }
 
-  async settledMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]> {
+  async recordedMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]> {
     const bucket = this.#store.bucket(ref);
     return batchIds.filter((batchId) => {
       const marker = bucket.marker(batchId, this.#now);

@@ -172,8 +172,8 @@ function stockStoreOf(life: Life, site: Site): StockStore {
     life,
     'redis',
     stock,
-    ['precheck', 'deduct', 'decide', 'findRequest', 'acceptedCount', 'readSale'],
-    { deduct: unknown, decide: () => 'outcome_unknown' },
+    ['precheck', 'deduct', 'resolve', 'findRequest', 'acceptedCount', 'readSale'],
+    { deduct: unknown, resolve: () => 'outcome_unknown' },
   );
   return {
     ...reached,

@@ -73,7 +73,7 @@ async function workOnDeadLetters(life: Life, site: Site, owner: string): Promise
   const { clock } = life;
   const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
   const deadLetters = through(life, 'mysql', site.deadLetters, ['find', 'beginReplay', 'close', 'keepParked']);
-  const store = through(life, 'redis', site.servers.settlement, ['unpark', 'settle']);
+  const store = through(life, 'redis', site.servers.settlement, ['unpark', 'markRecorded']);
   const repository = through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']);
   const channel = through(life, 'rocketmq', site.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });

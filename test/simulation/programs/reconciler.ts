@@ -33,7 +33,10 @@ export function reconcilers(life: Life, site: Site): Job[] {
   const owner = `reconcile-${site.rng.range(1, 1_000_000_000)}`;
   const admin = new ReconcileAdmin(
     {
-      store: { ...through(life, 'redis', site.servers.settlement, ['settle', 'release']), ...storeOf(life, site) },
+      store: {
+        ...through(life, 'redis', site.servers.settlement, ['markRecorded', 'release']),
+        ...storeOf(life, site),
+      },
       repository: repositoryOf(life, site),
       jobs: through(life, 'mysql', site.compensations, [
         ...(['add', 'list', 'find', 'byRequest', 'byBatch', 'counts', 'claim'] as const),
@@ -65,7 +68,7 @@ function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore
   return {
     ...through(life, 'redis', read, [
       ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
-      ...(['settledMarkers', 'removeMarkers', 'statusOf'] as const),
+      ...(['recordedMarkers', 'removeMarkers', 'statusOf'] as const),
     ]),
     requests: streamed(life, 'redis', 'requests', (ref) => read.requests(ref)),
   };

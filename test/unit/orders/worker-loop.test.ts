@@ -226,7 +226,7 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
-    const settle = sinon.stub(world.store, 'settle').rejects(mysqlDown('redis'));
+    const settle = sinon.stub(world.store, 'markRecorded').rejects(mysqlDown('redis'));
     await run(10 * MINUTE_MS);
     expect(settle.callCount).to.equal(ATTEMPTS_BEFORE_DEAD);
     expect(world.unfinished).to.equal(0);
@@ -237,7 +237,7 @@ describe('worker-loop', () => {
   it('a sale in repair does not hold up the settling of another', async () => {
     const [shut, open] = [await world.openSale(), await world.openSale()];
     const settle = world.store.markRecorded.bind(world.store);
-    sinon.stub(world.store, 'settle').callsFake(async (settled) => {
+    sinon.stub(world.store, 'markRecorded').callsFake(async (settled) => {
       if (settled.some(({ batch }) => batch.saleId === shut.saleId)) throw mysqlDown('repair');
       return settle(settled);
     });

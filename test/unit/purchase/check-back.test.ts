@@ -26,7 +26,7 @@ describe('check-back', () => {
 
   it('asks for the batch that the body names, of the epoch it was formed in', async () => {
     const asked: unknown[] = [];
-    const decide = async (ref: unknown): Promise<ResolveVerdict> => {
+    const resolve = async (ref: unknown): Promise<ResolveVerdict> => {
       asked.push(ref);
       return 'deducted';
     };
@@ -45,14 +45,14 @@ describe('check-back', () => {
     it(`a body that is ${what} is no answer, never a rollback; the ledger is not asked, the log is told [M7, T10]`, async () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
-      const decide = (): never => expect.fail('asked');
+      const resolve = (): never => expect.fail('asked');
       expect(await createCheckBack({ store: { resolve }, log })(body)).to.equal('no_answer');
       expect(errors).to.have.length(1);
     });
   }
 
   it('what the ledger throws is not turned into an answer [T10]', async () => {
-    const decide = async (): Promise<never> => {
+    const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };
     const checked = await createCheckBack({ store: { resolve }, log: silentLog })(batch.body).catch(() => 'thrown');

@@ -157,11 +157,11 @@ describe('repair-sale', () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
-    const swap: RepairPorts['store']['swap'] = (...args) => {
+    const reopen: RepairPorts['store']['swap'] = (...args) => {
       world.store.restart();
       return ports.store.swap(...args);
     };
-    expect(await world.repair(sale, world.ports({ swap }))).to.deep.equal({ outcome: 'superseded' });
+    expect(await world.repair(sale, world.ports({ swap: reopen }))).to.deep.equal({ outcome: 'superseded' });
     expect(world.bucketOf(sale).state).to.equal('repair');
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
   });
@@ -193,7 +193,7 @@ describe('repair-sale', () => {
   it('opens into the state that the owner has given meanwhile, also when he was between its last two steps', async () => {
     world.store.restart({ empty: true });
     const ports = world.ports();
-    const swap: RepairPorts['store']['swap'] = async (...args) => {
+    const reopen: RepairPorts['store']['swap'] = async (...args) => {
       const word = await ports.store.swap(...args);
       await world.books.move(sale.saleId, 'closed', 'ann'); // and he heard `repairing` before
       return word;
@@ -208,7 +208,7 @@ describe('repair-sale', () => {
       ...spying,
       store: {
         ...ports.store,
-        swap: async (ref, token, rebuilt) => (seen.push(rebuilt.state), swap(ref, token, rebuilt)),
+        swap: async (ref, token, rebuilt) => (seen.push(rebuilt.state), reopen(ref, token, rebuilt)),
       },
     });
     expect(result.outcome).to.equal('repaired');

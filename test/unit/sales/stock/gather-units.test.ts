@@ -78,26 +78,26 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   it('moving: units that move between every two looks are never counted as none', async () => {
     const world = await TransferWorld.of(0, 0, 1, 0);
     let at = 2;
-    const read: TransferStore['read'] = async (ref, buckets) => {
+    const survey: TransferStore['read'] = async (ref, buckets) => {
       const seen = await world.transfers.read(ref, buckets);
       if (ref.bucket !== 3) return seen;
       // Behind the look at the last bucket the unit goes to one that was looked at, and before the next look back.
       const to = at === 2 ? 0 : 2;
       const lent = await world.transfers.transferOut(world.home(at), to, 1, 1);
-      if (lent.outcome !== 'transferred') throw new Error(lent.outcome);
+      if (lent.outcome !== 'lent') throw new Error(lent.outcome);
       const transfer = { from: at, to, seq: lent.seq, units: lent.units };
       await world.transfers.transferIn(world.sale.saleId, transfer, 1);
       await world.transfers.endTransfer(world.sale.saleId, transfer, 1);
       at = to;
       return seen;
     };
-    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read })).to.equal('moving');
+    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read: survey })).to.equal('moving');
   });
 
   it('one look is not enough: a unit that moves past it would not be seen', async () => {
     const world = await TransferWorld.of(0, 0, 1);
     let looks = 0;
-    const read: TransferStore['read'] = async (ref, buckets) => {
+    const survey: TransferStore['read'] = async (ref, buckets) => {
       if (++looks === 3) {
         // Bucket 0 was seen empty; bucket 2 will be.
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
@@ -107,7 +107,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
       }
       return world.transfers.read(ref, buckets);
     };
-    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read })).to.equal(1);
+    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read: survey })).to.equal(1);
     expect(looks).to.be.greaterThan(6);
   });
 

@@ -45,7 +45,7 @@ describe('claim-late', () => {
   const timely = (...texts: string[]): Batch => batchOf(sale, purchasesOf(...texts));
   const record = (...batches: Batch[]): Promise<BatchResult[]> => {
     const store = {
-      claim: (batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired> => {
+      reacquire: (batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired> => {
         asked.push({ batch, epoch, recorded: [...recorded] });
         return answer(batch);
       },
