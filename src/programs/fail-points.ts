@@ -115,12 +115,12 @@ export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
       ...store,
       async transferOut(...lend) {
         const lent = await store.transferOut(...lend);
-        if (lent.outcome === 'lent') await pass('after_transfer_out');
+        if (lent.outcome === 'transferred') await pass('after_transfer_out');
         return lent;
       },
       async transferIn(...borrow) {
         const borrowed = await store.transferIn(...borrow);
-        if (borrowed.outcome === 'borrowed') await pass('after_transfer_in');
+        if (borrowed.outcome === 'received') await pass('after_transfer_in');
         return borrowed;
       },
     }),

@@ -20,18 +20,20 @@ import { asList } from './replies.js';
 /** A bounded reply, and far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
-type RecordedBatch = Parameters<BatchStore['markRecorded']>[0][number];
+type SettledBatch = Parameters<BatchStore['markRecorded']>[0][number];
 
 /** Batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
   return {
     async markRecorded(settled): Promise<void> {
-      const replies = await guarded('settle', () => Promise.all(settled.map((one) => markOne(run, one))));
-      refuseInRepair('settle', replies);
+      const replies = await asOperationalError('mark batches as recorded', () =>
+        Promise.all(settled.map((one) => markRecorded(run, one))),
+      );
+      throwIfInRepair('mark batches as recorded', replies);
     },
 
-    reacquire: (batch, epoch, recorded) => claimAtHome({ redis, run }, batch, epoch, recorded),
+    reacquire: (batch, epoch, recorded) => reacquireInHomeBuckets(connection, batch, epoch, recorded),
 
     async release(releases): Promise<('released' | 'nothing')[]> {
       const words = await asOperationalError('release', async () => {
@@ -83,20 +85,23 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
   };
 }
 
-/** The batch's own bucket knows whether the sale was scattered since; its requests are elsewhere then. @returns a word */
-async function markOne(run: RedisConnection['run'], { batch, orders }: RecordedBatch): Promise<unknown> {
-  const [word, , epoch, buckets] = asList(await markIn(run, batch, batch.bucket, orders));
-  if (word !== 'settled') return word;
+/**
+ * The batch's own bucket knows whether the sale was resharded since; then requests of the batch are in other buckets too.
+ * @returns the word of the script
+ */
+async function markRecorded(run: RedisConnection['run'], { batch, orders }: SettledBatch): Promise<unknown> {
+  const [word, , epoch, buckets] = asList(await markRecordedIn(run, batch, batch.bucket, orders));
+  if (word !== 'recorded') return word;
   const others = bucketsOfBatch(batch, { epoch: Number(epoch), buckets: Number(buckets) }).slice(1);
-  const replies = await Promise.all(others.map((bucket) => markIn(run, batch, bucket, orders)));
-  return replies.map((reply) => asList(reply)[0]).find((other) => other !== 'settled') ?? word;
+  const replies = await Promise.all(others.map((bucket) => markRecordedIn(run, batch, bucket, orders)));
+  return replies.map((reply) => asList(reply)[0]).find((other) => other !== 'recorded') ?? word;
 }
 
-function markIn(
+function markRecordedIn(
   run: RedisConnection['run'],
   { saleId, batchId }: Batch,
   bucket: number,
-  orders: RecordedBatch['orders'],
+  orders: SettledBatch['orders'],
 ): Promise<unknown> {
   const { requests, pending, tx, sale } = bucketKeys({ saleId, bucket });
   const pairs = orders.map((order) => [purchaseKey(order), order.orderId]);
@@ -110,8 +115,8 @@ async function reacquireInHomeBuckets(
   epoch: number,
   recorded: ReadonlySet<string>,
 ): Promise<Reacquired> {
-  const { buckets, ...terms } = await guarded('read a sale', () => readTerms(redis, batch));
-  if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'shut' }; // it may have others in that one
+  const { buckets, ...terms } = await asOperationalError('read a sale', () => readEpochAndBuckets(redis, batch));
+  if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'unavailable' }; // the sale may have another number of buckets in that epoch
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
   // Its own bucket first: from then on the batch is in `pending`, so that the re-drive finds it if this process dies.
   for (const bucket of new Set([batch.bucket, ...homeBucketsOf(batch, buckets)])) {
@@ -206,7 +211,7 @@ function throwIfInRepair(what: string, words: readonly unknown[]): void {
 
 const keysIn = (list: unknown): Set<string> => new Set(asList(list).map(String));
 
-function readClaim([word, lost, elsewhere]: readonly unknown[]): Reacquired {
+function parseReacquired([word, lost, elsewhere]: readonly unknown[]): Reacquired {
   switch (word) {
     case 'claimed':
       return { outcome: word, lost: keysIn(lost), elsewhere: keysIn(elsewhere) };

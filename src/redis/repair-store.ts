@@ -32,7 +32,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       return standings;
     },
 
-    async lock(ref, token, leaseMs, seenEpoch): Promise<'shut' | 'busy' | 'moved'> {
+    async lock(ref, token, leaseMs, seenEpoch): Promise<'locked' | 'busy' | 'moved'> {
       const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
       const args = [token, leaseMs, seenEpoch ?? ''];
       const word = await asOperationalError('locked', () => run('lock', [sale, stagedRequests, stagedBuyers], args));
@@ -67,7 +67,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       return markers.map(bodyOf).filter((body) => body !== null);
     },
 
-    async restoreMarker(batch, bucket, token, isPending): Promise<'remembered' | 'superseded'> {
+    async restoreMarker(batch, bucket, token, isPending): Promise<'restored' | 'superseded'> {
       const { tx, sale, pending } = bucketKeys({ saleId: batch.saleId, bucket });
       const keys = [tx + batch.batchId, sale, pending];
       const args = [token, batch.body, isPending ? batch.batchId : ''];
@@ -75,7 +75,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       return oneOf(['restored', 'superseded'], 'remember', word);
     },
 
-    async swap(ref, token, rebuilt): Promise<'reopened' | 'superseded'> {
+    async swap(ref, token, rebuilt): Promise<'swapped' | 'superseded'> {
       const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets } = rebuilt;
       const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets];
       const word = await asOperationalError('reopen', () => run('swap', reopenKeys(ref), args));

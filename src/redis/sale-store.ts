@@ -1,7 +1,7 @@
 import { Bug } from '../core/errors.js';
 import { unitsOfBucket } from '../core/sale.js';
 import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 
 /** How an owner loads and switches a sale in Redis. */

@@ -1,7 +1,7 @@
 import { Bug } from '../core/errors.js';
-import type { LentUnits } from '../core/unit-transfer.js';
+import type { OutgoingTransfer } from '../core/unit-transfer.js';
 import type { TransferredIn, BucketState, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { parseTransfer } from './moves.js';
 import { asList } from './replies.js';
@@ -13,20 +13,24 @@ export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): Tran
   return {
     async read(ref, buckets): Promise<BucketState | null> {
       const { stock, sale, moves } = bucketKeys(ref);
-      return readLook(asList(await guarded('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))));
+      return readLook(
+        asList(await asOperationalError('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))),
+      );
     },
 
     async transferOut(from, to, epoch, least): Promise<TransferredOut> {
       const { stock, sale, moves } = bucketKeys(from);
       return readLend(
-        asList(await guarded('lend', () => run('transfer-out', [stock, sale, moves], [to, epoch, least]))),
+        asList(await asOperationalError('lend', () => run('transfer-out', [stock, sale, moves], [to, epoch, least]))),
       );
     },
 
     async transferIn(saleId, { from, to, seq, units }, epoch): Promise<TransferredIn> {
       const { stock, sale, moves } = bucketKeys({ saleId, bucket: to });
       const args = [from, epoch, seq, units];
-      return readBorrow(asList(await guarded('borrow', () => run('transfer-in', [stock, sale, moves], args))));
+      return readBorrow(
+        asList(await asOperationalError('borrow', () => run('transfer-in', [stock, sale, moves], args))),
+      );
     },
 
     async endTransfer(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {

@@ -190,8 +190,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('`shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
         const batch = olderBatch('u1');
-        expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
-        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
+        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'unavailable' });
         expect(await unitsLeft()).to.equal(10);
         expect(await world.stock.resolve(batch)).to.equal('outlived');
         await world.restart(at(sale));

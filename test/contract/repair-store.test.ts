@@ -50,14 +50,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
     it('standing: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
       const standing = () => world.repair.statusOf([missing, at(sale)]);
-      const none = { state: null, epoch: 0, stamped: false };
-      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: true }]);
+      const none = { state: null, epoch: 0, sameServer: false };
+      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: true }]);
       await world.restart(at(sale));
       expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: false }]);
       await shut('one');
       expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, sameServer: false }]);
       await reopen('one', { state: 'paused', epoch: 4 });
-      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, stamped: true }]);
+      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, sameServer: true }]);
       expect(await world.repair.statusOf([])).to.deep.equal([]);
     });
 
@@ -74,7 +74,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.sales.setState(sale, 'paused')).to.equal('repairing');
         expect(
           await world.settlement.reacquire(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
-        ).to.deep.equal({ outcome: 'shut' });
+        ).to.deep.equal({ outcome: 'unavailable' });
         const order = { userId: 'u1', requestId: 'k1', orderId: '101' };
         const release = { ...at(sale), ...order, batchId: '', withUnits: true };
         for (const call of [
@@ -102,7 +102,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       it('a bucket that was repaired since its need was seen is left alone [R10]', async () => {
         expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
         expect((await read())?.state, 'nothing was changed').to.equal('open');
-        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('shut');
+        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('locked');
       });
 
       it('a lease that has run out, or was given by another server, is no lease [R10]', async () => {
@@ -209,8 +209,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
-        expect(await shut('one')).to.equal('shut');
-        expect(await world.repair.statusOf([at(sale)])).to.deep.equal([{ state: 'repair', epoch: 0, stamped: false }]);
+        expect(await shut('one')).to.equal('locked');
+        expect(await world.repair.statusOf([at(sale)])).to.deep.equal([
+          { state: 'repair', epoch: 0, sameServer: false },
+        ]);
         expect(await read(), 'not loaded').to.equal(null);
         expect(await world.sales.warm(sale)).to.equal('already_warm');
         expect(await wordsFor('u1')).to.deep.equal(['loading']);
@@ -283,7 +285,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       await world.stock.resolve(aborted);
       await shut('one');
       for (const batch of [lost, lost, aborted]) {
-        expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('remembered');
+        expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('restored');
       }
       expect(await world.stock.resolve(lost)).to.equal('deducted');
       expect(await world.stock.resolve(aborted)).to.equal('aborted');

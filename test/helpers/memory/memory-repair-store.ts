@@ -22,7 +22,7 @@ export class MemoryRepairStore implements RepairStore {
     });
   }
 
-  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'> {
+  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'locked' | 'busy' | 'moved'> {
     return this.#call(() => {
       const { runId, nowMs } = this.#server;
       const bucket = this.#server.bucket(ref);
@@ -67,7 +67,7 @@ export class MemoryRepairStore implements RepairStore {
     bucketIndex: number,
     token: string,
     isPending: boolean,
-  ): Promise<'remembered' | 'superseded'> {
+  ): Promise<'restored' | 'superseded'> {
     return this.#call(() => {
       const bucket = this.#server.bucket({ saleId: batch.saleId, bucket: bucketIndex });
       if (this.#renew(bucket, token) === null) return 'superseded';
@@ -79,7 +79,7 @@ export class MemoryRepairStore implements RepairStore {
     });
   }
 
-  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'> {
+  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'swapped' | 'superseded'> {
     return this.#call(() => {
       const bucket = this.#server.bucket(ref);
       const repair = this.#own(bucket, token);
