@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { tryLock } from '../deploy/local/stack/lock.js';
 import { openStack, type Stack } from '../deploy/local/stack/stack.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
-import { build } from './chaos/harness/built-main.js';
-import { prepareStack } from './chaos/chaos-stack.js';
+import { build } from './chaos/harness/commands.js';
+import { prepareStack } from './chaos/own-stacks.js';
 
 /**
  * `npm test`: every folder of test/, in the order of what it needs, on a stack of its own (other ports and another folder

@@ -4,9 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { steadyClock } from '../../src/programs/system-clock.js';
 import { loadConfig } from '../../src/core/config/load.js';
-import { limitsRules, type LimitsRules } from '../../src/admission/limits/limits-rules.js';
-import type { Caller } from '../../src/admission/caller.js';
-import { Limits } from '../../src/admission/limits/limits.js';
+import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
+import type { Caller } from '../../src/admission/layer.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
 import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';

@@ -1,7 +1,6 @@
 import { queueRules } from '../../src/admission/queue/queue-rules.js';
 import { TICK_MS, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
-import { readKeyring } from '../../src/admission/sign/keyring.js';
-import { SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
+import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
 
 /**
  * What a full waiting room costs: memory per ticket, and the time of a join, a look, a tick and the draw. Time in the

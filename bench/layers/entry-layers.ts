@@ -1,11 +1,8 @@
 import { steadyClock } from '../../src/programs/system-clock.js';
 import { Admission } from '../../src/admission/admission.js';
-import type { Layer } from '../../src/admission/layer.js';
-import { limitsRules, type LimitsRules } from '../../src/admission/limits/limits-rules.js';
-import { Limits } from '../../src/admission/limits/limits.js';
-import { listsRules, type ListsRules } from '../../src/admission/lists/lists-rules.js';
-import { Lists } from '../../src/admission/lists/lists.js';
-import type { Caller } from '../../src/admission/caller.js';
+import type { Layer, Caller } from '../../src/admission/layer.js';
+import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
+import { listsRules, type ListsRules, Lists } from '../../src/admission/lists/lists.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { noAdmissionMetrics } from '../../src/core/ports/admission-metrics.js';
 import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';

@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../src/programs/system-clock.js';
-import { QueuePasses } from '../../src/admission/queue/queue-passes.js';
+import { QueuePasses } from '../../src/admission/queue/waiting-rooms.js';
 import { queueRules, type QueueRules } from '../../src/admission/queue/queue-rules.js';
-import { CANONICAL_BYTES_MAX } from '../../src/admission/sign/canonical-request.js';
-import { readKeyring } from '../../src/admission/sign/keyring.js';
+import {
+  CANONICAL_BYTES_MAX,
+  RequestSignatures,
+  type SignatureHeaders,
+  signRequest,
+  signRules,
+  type SignRules,
+} from '../../src/admission/sign/request-signatures.js';
+import { readKeyring, SEALED_BYTES_MAX, Seals, type SealOf } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
-import { RequestSignatures, type SignatureHeaders } from '../../src/admission/sign/request-signatures.js';
-import { SEALED_BYTES_MAX, Seals, type SealOf } from '../../src/admission/sign/seals.js';
-import { signRequest } from '../../src/admission/sign/sign-request.js';
-import { signRules, type SignRules } from '../../src/admission/sign/sign-rules.js';
 import { noAdmissionMetrics as metrics } from '../../src/core/ports/admission-metrics.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';

@@ -1,9 +1,7 @@
 import { steadyClock } from '../../src/programs/system-clock.js';
-import { breakerRules, type BreakerRules } from '../../src/admission/breaker/breaker-rules.js';
+import { breakerRules, type BreakerRules, DEPENDENCIES } from '../../src/admission/breaker/breaker-rules.js';
 import { BOARD_TIMES, SharedBreakers } from '../../src/admission/breaker/shared-breakers.js';
-import { DEPENDENCIES } from '../../src/admission/dependencies.js';
-import { Degrade } from '../../src/admission/degrade/degrade.js';
-import { degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade-rules.js';
+import { Degrade, degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade.js';
 import type { BreakerStore } from '../../src/core/ports/admission-stores.js';
 import type { BreakerMetrics } from '../../src/core/ports/breaker-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';

@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { CANONICAL_BYTES_MAX } from '../../src/admission/sign/canonical-request.js';
-import { readKeyring } from '../../src/admission/sign/keyring.js';
-import { SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
-import { signRequest } from '../../src/admission/sign/sign-request.js';
+import { CANONICAL_BYTES_MAX, signRequest } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
 import { BenchError } from '../bench-error.js';
 import { readRecords, userIdOf, type BuyerSlice } from './buyers.js';
 import { PURCHASE_BODY } from './load.js';

@@ -1,8 +1,6 @@
 import type { AdmissionMetrics } from '../core/ports/admission-metrics.js';
-import type { Layer, Refused, Verdict } from './layer.js';
-import type { Mode } from './mode.js';
+import type { Layer, Refused, Verdict, Mode, Caller } from './layer.js';
 import type { CurrentRules } from './rules/current-rules.js';
-import type { Caller } from './caller.js';
 
 /** The door of the api: every layer in turn, cheap ones first. */
 export class Admission {

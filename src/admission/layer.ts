@@ -1,5 +1,22 @@
-import type { Mode } from './mode.js';
-import type { Caller } from './caller.js';
+import { z } from 'zod';
+import { isSaleId } from '../core/ids.js';
+
+/** `dry_run` counts what a layer would have refused, and refuses nothing. */
+export const mode = z.enum(['off', 'dry_run', 'on']);
+export type Mode = z.infer<typeof mode>;
+
+/** What buyers ask for, as the rules name it. Admin, probes and webhooks are not among them: no layer refuses those. */
+export const ENDPOINTS = ['purchase', 'status', 'sale', 'order'] as const;
+export type Endpoint = (typeof ENDPOINTS)[number];
+
+/** One request of a buyer, as far as the layers look at it. */
+export interface Caller {
+  readonly endpoint: Endpoint;
+  /** The IP address of the client as text, IPv4 never in IPv6 clothes; empty when its connection is gone. */
+  readonly address: string;
+  /** The header User-Agent; empty when there is none. */
+  readonly agent: string;
+}
 
 /** Names of the layers, as rules and metrics say them. */
 export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'queue';
@@ -29,3 +46,15 @@ export interface Layer {
   /** The token is valid, and this is whom it names. */
   buyer(caller: Caller, userId: string): Verdict;
 }
+
+/** More sales than ever sell at once; the list is read from its start for every request. */
+const SALES_MAX = 100;
+
+/** The sales that a layer is for. */
+export const saleScope = z.union([
+  z.literal('all'),
+  z.array(z.string().refine(isSaleId, 'must be a sale id')).max(SALES_MAX),
+]);
+export type SaleScope = z.infer<typeof saleScope>;
+
+export const covers = (scope: SaleScope, saleId: string): boolean => scope === 'all' || scope.includes(saleId);

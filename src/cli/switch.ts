@@ -2,8 +2,14 @@ import { Command } from 'commander';
 import { withRuleAdmin } from '../programs/rule-admin-session.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import { SwitchAdmin, type SwitchAnswer, type Unfit } from '../admission/degrade/switch-admin.js';
-import { readSwitchArguments, type SwitchChange, type SwitchRow } from '../admission/degrade/switches.js';
+import {
+  SwitchAdmin,
+  type SwitchAnswer,
+  type Unfit,
+  readSwitchArguments,
+  type SwitchChange,
+  type SwitchRow,
+} from '../admission/degrade/switches.js';
 import { switchedBody, switchesBody } from '../http/switch-bodies.js';
 import { createLog } from '../programs/log.js';
 import { CliError } from './cli-error.js';

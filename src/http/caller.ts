@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Endpoint } from '../admission/endpoint.js';
-import type { Caller } from '../admission/caller.js';
+import type { Endpoint, Caller } from '../admission/layer.js';
 import type { HttpServices } from './services.js';
 
 /** A request as the layers of the entry see it. */

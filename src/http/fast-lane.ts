@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OperationalError } from '../core/errors.js';
 import { isId, isSaleId } from '../core/ids.js';
-import type { Verdict } from '../admission/layer.js';
+import type { Verdict, Caller } from '../admission/layer.js';
 import type { SignatureHead } from '../admission/sign/request-signatures.js';
-import type { Caller } from '../admission/caller.js';
 import { collectBody, hasLongBody } from './body.js';
 import { Denied } from './denied.js';
 import { admissionAnswer } from './admission-answers.js';

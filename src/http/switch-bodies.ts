@@ -1,4 +1,4 @@
-import type { FoundSwitches, SwitchAnswer } from '../admission/degrade/switch-admin.js';
+import type { FoundSwitches, SwitchAnswer } from '../admission/degrade/switches.js';
 
 type Switched = Extract<SwitchAnswer, { outcome: 'switched' }>;
 

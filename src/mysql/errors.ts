@@ -132,22 +132,35 @@ export class MysqlError extends OperationalError {
   }
 }
 
-/** Finds what a driver error means. The message names the error, never the statement: it would hold user ids. */
+/**
+ * Finds what a driver error means. The message holds what the server says about an error of the table above, with every
+ * quoted value left out: no user id may reach a log. Of any other error it holds the name alone, since the server may
+ * quote the statement.
+ */
 export function toMysqlError(cause: unknown): MysqlError {
   if (cause instanceof MysqlError) return cause;
   const raw = (cause ?? {}) as { errno?: unknown; code?: unknown; fatal?: unknown; sqlMessage?: unknown };
-  const code = typeof raw.code === 'string' ? raw.code : `errno ${String(raw.errno)}`;
-  const kind = kindOf(raw.errno, code, raw.fatal === true);
+  const errno = typeof raw.errno === 'number' ? raw.errno : undefined;
+  const code = typeof raw.code === 'string' ? raw.code : undefined;
+  const known = errno === undefined ? undefined : SERVER_ERRORS[errno];
+  const kind = known ?? CLIENT_ERRORS[code ?? ''] ?? (raw.fatal === true ? 'connection_lost' : 'other');
   const key = kind === 'duplicate' ? duplicateKey(String(raw.sqlMessage)) : null;
-  const text = raw.sqlMessage === undefined ? String((cause as Error | null)?.message ?? cause) : code;
-  return new MysqlError(kind, `mysql: ${kind}: ${key === null ? text : `key ${key}`}`, key, cause);
+  let text = String((cause as Error | null)?.message ?? cause);
+  if (key !== null) text = `key ${key}`;
+  else if (raw.sqlMessage !== undefined) {
+    text = nameOf(errno, code);
+    if (known !== undefined) text += `: ${withoutValues(String(raw.sqlMessage))}`;
+  }
+  return new MysqlError(kind, `mysql: ${kind}: ${text}`, key, cause);
 }
 
-function kindOf(errno: unknown, code: string, fatal: boolean): MysqlErrorKind {
-  const known = (typeof errno === 'number' ? SERVER_ERRORS[errno] : undefined) ?? CLIENT_ERRORS[code];
-  if (known !== undefined) return known;
-  return fatal ? 'connection_lost' : 'other';
-}
+/** The driver names numbers after MySQL's list. From 4000 on MariaDB has a list of its own, so the number says more. */
+const nameOf = (errno: number | undefined, code: string | undefined): string =>
+  code === undefined || (errno ?? 0) >= 4000 ? `errno ${errno}` : code;
+
+/** Keeps the names of columns and tables, and replaces every other quoted text. */
+const withoutValues = (message: string): string =>
+  message.replace(/(\b(?:column|table|database) )?'[^']*'/gi, (quoted, before) => (before ? quoted : "'…'"));
 
 /** `… for key 'orders.PRIMARY'` (MySQL 8) or `… for key 'PRIMARY'` (MariaDB). The value before it may hold quotes. */
 function duplicateKey(message: string): string {

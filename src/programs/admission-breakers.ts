@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import { BOARD_TIMES, SharedBreakers } from '../admission/breaker/shared-breakers.js';
-import type { Body, ReadEndpoint } from '../admission/degrade/answers.js';
-import { Degrade } from '../admission/degrade/degrade.js';
-import { DegradeLayer } from '../admission/degrade/degrade-layer.js';
-import { DegradedReads } from '../admission/degrade/degraded-reads.js';
-import { FallbackCache } from '../admission/degrade/fallback-cache.js';
+import { type Body, type ReadEndpoint, DegradedReads, FallbackCache } from '../admission/degrade/degraded-reads.js';
+import { Degrade, DegradeLayer } from '../admission/degrade/degrade.js';
 import type { Layer } from '../admission/layer.js';
 import type { RuleSet } from '../admission/rules/rule-set.js';
 import type { HttpServices } from '../http/services.js';

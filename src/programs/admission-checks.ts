@@ -1,22 +1,20 @@
 import { randomInt } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import type { Config } from '../core/config/schema.js';
-import { QueuePasses } from '../admission/queue/queue-passes.js';
-import { TICK_MS, WaitingRooms } from '../admission/queue/waiting-rooms.js';
+import { QueuePasses, TICK_MS, WaitingRooms } from '../admission/queue/waiting-rooms.js';
 import type { RuleSet } from '../admission/rules/rule-set.js';
-import { CANONICAL_BYTES_MAX } from '../admission/sign/canonical-request.js';
-import { readKeyring, type Keyring } from '../admission/sign/keyring.js';
+import { CANONICAL_BYTES_MAX, RequestSignatures } from '../admission/sign/request-signatures.js';
+import { readKeyring, type Keyring, SEALED_BYTES_MAX, Seals } from '../admission/sign/seals.js';
 import { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
-import { RequestSignatures } from '../admission/sign/request-signatures.js';
-import { SEALED_BYTES_MAX, Seals } from '../admission/sign/seals.js';
 import type { HttpServices } from '../http/services.js';
 import { createQueueMetrics } from './admission-metrics.js';
 import type { AdmissionMetrics } from '../core/ports/admission-metrics.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createNonceStore } from '../redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
-// Other processes and clients read these times: the clock of the machine, which they share, and not a steady one.
 import { systemClock as clock } from './system-clock.js';
+
+// Other processes and clients read these times: the clock of the machine, which they share, and not a steady one.
 
 /** The keys of this process, by what they are for. */
 export interface AdmissionKeys {

@@ -1,8 +1,7 @@
 import type { Config } from '../core/config/schema.js';
-import { missingSecrets } from '../admission/rules/missing-secrets.js';
+import { missingSecrets, type Fitness } from '../admission/rules/rule-set.js';
 import { CurrentRules } from '../admission/rules/current-rules.js';
 import { RuleAdmin } from '../admission/rules/rule-admin.js';
-import type { Fitness } from '../admission/rules/rule-set.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createAdmissionMetrics } from './admission-metrics.js';

@@ -1,5 +1,5 @@
 import type { Config } from '../core/config/schema.js';
-import { SwitchAdmin } from '../admission/degrade/switch-admin.js';
+import { SwitchAdmin } from '../admission/degrade/switches.js';
 import { Admission } from '../admission/admission.js';
 import { Limits } from '../admission/limits/limits.js';
 import { Lists } from '../admission/lists/lists.js';

@@ -13,7 +13,7 @@ import { MemoryCompensationRepository } from '../helpers/memory/memory-compensat
 import type { Audited } from '../helpers/memory/memory-dead-letter-repository.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { freshSaleId } from '../helpers/sales.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 import { mysqlWorld, systemClock } from './repository-worlds.js';
 
 interface World {

@@ -6,7 +6,7 @@ import { createNotificationsRows } from '../../src/mysql/notifications-rows.js';
 import { createOrderStates } from '../../src/mysql/order-states.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
-import { draftSale } from '../chaos/harness/open-sale.js';
+import { draftSale } from '../chaos/harness/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('coupons and states of orders, in MySQL', () => {

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { steadyClock } from '../../src/programs/system-clock.js';
-import { limitsRules } from '../../src/admission/limits/limits-rules.js';
+import { limitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Refused } from '../../src/admission/layer.js';
-import { Limits } from '../../src/admission/limits/limits.js';
 import { noLimitMetrics } from '../../src/core/ports/limit-metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';

@@ -4,7 +4,7 @@ import { createOrderAudit } from '../../src/mysql/order-audit.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import type { AuditedRow } from '../../src/core/ports/audit.js';
-import { draftSale } from '../chaos/harness/open-sale.js';
+import { draftSale } from '../chaos/harness/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('book audit', () => {

@@ -6,7 +6,7 @@ import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { openMysqlPool, type MysqlPool, type Transaction } from '../../src/mysql/pool.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { silentLog, type Log } from '../../src/core/ports/log.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 import { mysqlWorld, systemClock } from './repository-worlds.js';
 import { DUE_MS, LATER_MS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';

@@ -16,7 +16,7 @@ import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js
 import { freshSaleId } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 interface NotificationsWorld {
   readonly news: PurchaseNotifications;

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSale } from '../chaos/harness/open-sale.js';
-import { cancelPlanted, plantOrder } from '../chaos/harness/planted-order.js';
-import { holdBatch, type RecordedBatch } from '../chaos/harness/recorded-batch.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { cancelPlanted, plantOrder } from '../chaos/harness/orders.js';
+import { holdBatch, type RecordedBatch } from '../chaos/harness/batches.js';
 import { RecoveryWatch } from '../chaos/harness/recovery-watch.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';

@@ -18,7 +18,7 @@ import { createStockStore } from '../../src/redis/stock-store.js';
 import { startRedisCluster, type RedisCluster } from '../helpers/redis-cluster.js';
 import { startWatchedRedis, type WatchedRedis } from '../helpers/redis-sentinel.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
-import { found, until } from '../chaos/harness/until.js';
+import { found, until } from '../chaos/harness/wait.js';
 
 const STOCK = 10_000;
 const at = ({ saleId }: Sale) => ({ saleId, bucket: 0 });

@@ -8,7 +8,7 @@ import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 const REPLICAS_MS = 300;
 /** Far more than two small servers need to agree. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createTraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { found } from '../chaos/harness/until.js';
+import { found } from '../chaos/harness/wait.js';
 import { freshBatch, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
 describe('trace broker', () => {

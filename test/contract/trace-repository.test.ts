@@ -4,7 +4,7 @@ import { createTraceRepository } from '../../src/mysql/trace-repository.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { draftSale } from '../chaos/harness/open-sale.js';
+import { draftSale } from '../chaos/harness/sales.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 
 /** A database of its own: the walk reads the whole table. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { readdirSync, readFileSync } from 'node:fs';
-import { idsOf } from '../chaos/row.js';
-import { ROWS } from '../chaos/rows/list.js';
+import { idsOf } from '../chaos/scenario.js';
+import { ROWS } from '../chaos/scenarios/list.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'newcomer', 'hostile'];

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { nameOf } from '../chaos/row.js';
-import { ROWS } from '../chaos/rows/list.js';
+import { nameOf } from '../chaos/scenario.js';
+import { ROWS } from '../chaos/scenarios/list.js';
 import { editedFiles, StaleMutant } from '../mutants/mutant-build.js';
 import { MUTANTS, type Mutant } from '../mutants/mutants.js';
 

@@ -1,4 +1,4 @@
-import { RunningCommand as Running, runCommand as run, type CommandEnd } from '../chaos/harness/command.js';
+import { RunningCommand as Running, runCommand as run, type CommandEnd } from '../chaos/harness/commands.js';
 import type { StackEnv } from './stack-env.js';
 
 export type { CommandEnd };

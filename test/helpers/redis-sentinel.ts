@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from './private-redis.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 const MASTER_NAME = 'stock';
 /** A sentinel takes a master that is silent for so long for dead. */

@@ -1,4 +1,4 @@
-import { openHands, type StackHands } from '../chaos/harness/stack-hands.js';
+import { openHands, type StackHands } from '../chaos/harness/stack-controls.js';
 import { stackEnv } from './stack-env.js';
 
 /** The servers of this test run, with the hands a test needs in them. */

@@ -1,5 +1,5 @@
 import { stopLoads } from '../chaos/harness/buyers.js';
-import { closeConnections } from '../chaos/harness/http-client.js';
+import { closeConnections } from '../chaos/harness/http.js';
 import { Programs } from '../chaos/harness/programs.js';
 import { openTestStack, type TestStack } from './stack.js';
 

@@ -6,15 +6,15 @@ import { createOrderStates } from '../../src/mysql/order-states.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/order-channels.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
-import { EventEar } from '../chaos/harness/event-ear.js';
-import { ask } from '../chaos/harness/http-client.js';
+import { EventEar } from '../chaos/harness/listeners.js';
+import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { recordBatch } from '../chaos/harness/recorded-batch.js';
+import { recordBatch } from '../chaos/harness/batches.js';
 
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 /** Long enough to see the orders unpaid, and paid in time. */
 const WINDOW_MS = 5_000;

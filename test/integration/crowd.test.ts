@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 

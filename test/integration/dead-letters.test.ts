@@ -11,12 +11,12 @@ import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { found, until } from '../chaos/harness/until.js';
+import { found, until } from '../chaos/harness/wait.js';
 
 const DEAD_LETTERS = 1000;
 /** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 /** T13: batches answered, exit in less than 10 s. */
 const DRAIN_MAX_MS = 10_000;

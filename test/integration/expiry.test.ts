@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { ask } from '../chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { expectAllBack, soldToUnpaid, statesOf } from '../chaos/harness/unpaid-orders.js';
-import { until } from '../chaos/harness/until.js';
+import { expectAllBack, soldToUnpaid, statesOf } from '../chaos/harness/batches.js';
+import { until } from '../chaos/harness/wait.js';
 
 const ORDERS = 10_000;
 const WINDOW_MS = 8000;

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
-import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
+import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 import type { HmacSha256 } from '../../src/core/hmac.js';
-import { CANONICAL_BYTES_MAX } from '../../src/admission/sign/canonical-request.js';
-import { readKeyring } from '../../src/admission/sign/keyring.js';
-import { signRequest } from '../../src/admission/sign/sign-request.js';
+import { CANONICAL_BYTES_MAX, signRequest } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring } from '../../src/admission/sign/seals.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';

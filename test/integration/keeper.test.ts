@@ -7,13 +7,13 @@ import { silentLog } from '../../src/core/ports/log.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { userIds } from '../chaos/harness/buyers.js';
-import { ask } from '../chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { OpLog } from '../chaos/harness/op-log.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 describe('the keeper mends what a death left behind', () => {
   let keeper: Program;

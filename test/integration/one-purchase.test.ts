@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
 import { Buyers } from '../chaos/harness/buyers.js';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
+import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 describe('one purchase, from click to order', () => {
   let api: Program;

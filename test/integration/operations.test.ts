@@ -2,12 +2,12 @@ import { expect } from 'chai';
 import { isDeepStrictEqual } from 'node:util';
 import { migrate } from '../../src/mysql/migrate.js';
 import { Buyers } from '../chaos/harness/buyers.js';
-import { ask } from '../chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 describe('what operators ask', () => {
   let all: Program[];

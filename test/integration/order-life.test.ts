@@ -3,12 +3,12 @@ import { createTokenSigner } from '../../src/http/token.js';
 import { signWebhook } from '../../src/http/webhook-signature.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand } from '../helpers/command.js';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
+import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 const WEBHOOK_SECRET = 'a-webhook-secret-of-more-than-32-bytes';
 const PAYMENT_ENV = { PAYMENT_PROVIDER: 'simulator', PAYMENT_WEBHOOK_SECRET: WEBHOOK_SECRET };

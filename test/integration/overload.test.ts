@@ -1,11 +1,10 @@
 import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Buyers } from '../chaos/harness/buyers.js';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
-import { readMetric } from '../chaos/harness/metrics.js';
-import { openSale } from '../chaos/harness/open-sale.js';
-import type { Program } from '../chaos/harness/programs.js';
-import { found, until } from '../chaos/harness/until.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
+import { type Program, readMetric } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { found, until } from '../chaos/harness/wait.js';
 import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { EventStreamClient } from '../helpers/event-stream-client.js';
-import { ask } from '../chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 /** Longer than any test: what comes sooner, news have brought. */
 const NO_LOOKS = { NOTIFICATIONS_LOOK_MAX_MS: '60000' };

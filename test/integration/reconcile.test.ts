@@ -7,14 +7,14 @@ import { bucketKeys } from '../../src/redis/keys.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale, type SaleParts } from '../chaos/harness/open-sale.js';
+import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { recordBatch } from '../chaos/harness/recorded-batch.js';
+import { recordBatch } from '../chaos/harness/batches.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 /** Ages are planted by hand; the re-drive waits for ever, so that a leak is left to reconcile. */
 const TIMES = {

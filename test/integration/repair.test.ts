@@ -6,13 +6,13 @@ import { createRepairStore } from '../../src/redis/repair-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask } from '../chaos/harness/http-client.js';
+import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { recordBatch } from '../chaos/harness/recorded-batch.js';
+import { recordBatch } from '../chaos/harness/batches.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 /** The keeper looks often, and waits briefly: no worker is there that it could wait for. */
 const TIMES = { REPAIR_EVERY_MS: '100', REPAIR_QUIET_MS: '400', KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { Buyers } from '../chaos/harness/buyers.js';
-import { ask, type Answer } from '../chaos/harness/http-client.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 describe('the desk of the seller, over HTTP', () => {
   let api: Program;

@@ -8,12 +8,12 @@ import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { ask } from '../chaos/harness/http-client.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { ask } from '../chaos/harness/http.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
-import { found } from '../chaos/harness/until.js';
+import { found } from '../chaos/harness/wait.js';
 
 interface Trace {
   readonly userId: string;

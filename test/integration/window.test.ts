@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { Buyers } from '../chaos/harness/buyers.js';
-import type { Answer } from '../chaos/harness/http-client.js';
+import type { Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { openSale } from '../chaos/harness/open-sale.js';
+import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/until.js';
+import { until } from '../chaos/harness/wait.js';
 
 /** SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back; start-up sees the true time. */
 const SKEWED_CLOCK = `data:text/javascript,${encodeURIComponent(`

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { found } from '../chaos/harness/until.js';
+import { found } from '../chaos/harness/wait.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { StockStore } from '../../src/core/ports/stock-store.js';

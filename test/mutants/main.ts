@@ -1,10 +1,10 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bootOwnStack } from '../chaos/chaos-stack.js';
-import { buildIfOlder } from '../chaos/harness/built-main.js';
-import { closeConnections } from '../chaos/harness/http-client.js';
-import { openHands } from '../chaos/harness/stack-hands.js';
+import { bootOwnStack } from '../chaos/own-stacks.js';
+import { buildIfOlder } from '../chaos/harness/commands.js';
+import { closeConnections } from '../chaos/harness/http.js';
+import { openHands } from '../chaos/harness/stack-controls.js';
 import { reportStackError } from '../../deploy/local/stack-failure.js';
 import { progressStyle, seconds, showProgress } from '../../deploy/local/stack-progress.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';

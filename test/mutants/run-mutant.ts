@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { Environment } from '../../src/core/config/load.js';
-import type { StackHands } from '../chaos/harness/stack-hands.js';
-import { nameOf, type Row, type RowResult } from '../chaos/row.js';
-import { ROWS } from '../chaos/rows/list.js';
-import { Matrix } from '../chaos/run-matrix.js';
+import type { StackHands } from '../chaos/harness/stack-controls.js';
+import { nameOf, type Row, type RowResult } from '../chaos/scenario.js';
+import { ROWS } from '../chaos/scenarios/list.js';
+import { Matrix } from '../chaos/run-suite.js';
 import { buildMutant } from './mutant-build.js';
 import type { Mutant } from './mutants.js';
 

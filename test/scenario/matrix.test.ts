@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { randomInt } from 'node:crypto';
-import { closeConnections } from '../chaos/harness/http-client.js';
-import { idsOf, nameOf, type Row, type RowFigures, type RowResult } from '../chaos/row.js';
-import { ROWS } from '../chaos/rows/list.js';
-import { Matrix, Turns } from '../chaos/run-matrix.js';
+import { closeConnections } from '../chaos/harness/http.js';
+import { idsOf, nameOf, type Row, type RowFigures, type RowResult } from '../chaos/scenario.js';
+import { ROWS } from '../chaos/scenarios/list.js';
+import { Matrix, Turns } from '../chaos/run-suite.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 
 const OPEN_TIMEOUT_MS = 180_000;

@@ -1,11 +1,45 @@
+import type { BreakerRules } from './breaker-rules.js';
 import { assertNever } from '../../core/errors.js';
 import type { BreakerState } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { BreakerRules } from './breaker-rules.js';
-import { CallWindow } from './call-window.js';
-import { LearnedRate } from './learned-rate.js';
-import { probeWaitMs } from './probe-wait.js';
-import { scoreOf } from './score.js';
+import { CallWindow, LearnedRate } from './call-window.js';
+
+/** What speaks for trouble, as it was measured. */
+export interface Signals {
+  /** In the window. */
+  readonly calls: number;
+  readonly perSecond: number;
+  /** What was learned; null while it says nothing yet. */
+  readonly usualPerSecond: number | null;
+  readonly failureShare: number;
+  readonly p95Ms: number;
+}
+
+/** All signals as one number: 0 is no trouble, and from `openAt` on the breaker opens. */
+export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, latencyMs }: BreakerRules): number {
+  if (signals.calls < callsMin) return 0;
+  const { perSecond, usualPerSecond, failureShare, p95Ms } = signals;
+  const crowd = usualPerSecond === null ? 0 : perSecond / Math.max(usualPerSecond, rate.floorPerSecond);
+  return (
+    weights.rate * along(rate.ramp, crowd) +
+    weights.failures * along(failures, failureShare) +
+    weights.latency * along(latencyMs, p95Ms)
+  );
+}
+
+/** 0 up to `from`, 1 from `to` on. */
+function along({ from, to }: { readonly from: number; readonly to: number }, value: number): number {
+  return Math.min(1, Math.max(0, (value - from) / (to - from)));
+}
+
+/**
+ * How long it stays open before it tries again.
+ * @param failedTrials in a row; the wait doubles with each, up to the cap
+ * @param random 0 to 1; makes the wait shorter, so the cap holds
+ */
+export function probeWaitMs(failedTrials: number, random: number, { firstMs, capMs, jitter }: BreakerRules['probe']) {
+  return Math.min(capMs, firstMs * 2 ** failedTrials) * (1 - jitter * random);
+}
 
 export interface BreakerParts {
   /** Read at each call. */

@@ -1,5 +1,9 @@
+import type { Dependency } from '../../core/errors.js';
 import { z } from 'zod';
-import { mode } from '../mode.js';
+import { mode } from '../layer.js';
+
+/** Each of them has a breaker. */
+export const DEPENDENCIES = ['redis', 'rocketmq', 'mysql'] as const satisfies readonly Dependency[];
 
 const share = z.number().min(0).max(1);
 

@@ -1,4 +1,30 @@
-import { bucketOf, BUCKETS, quantileMs } from './latency-histogram.js';
+/** The first bucket ends here, and each one ends a quarter of an octave above the one before. */
+const FIRST_EDGE_MS = 0.25;
+const PER_OCTAVE = 4;
+/** 0.25 ms to 65 s; what is slower counts in the last one. */
+const OCTAVES = 18;
+
+export const BUCKETS = OCTAVES * PER_OCTAVE + 1;
+/** A quantile is told too high by this factor at the most, never too low. */
+export const EDGE_FACTOR = 2 ** (1 / PER_OCTAVE);
+export const LAST_EDGE_MS = FIRST_EDGE_MS * 2 ** OCTAVES;
+
+export const bucketOf = (latencyMs: number): number => {
+  if (!(latencyMs > FIRST_EDGE_MS)) return 0;
+  return Math.min(BUCKETS - 1, Math.ceil(PER_OCTAVE * Math.log2(latencyMs / FIRST_EDGE_MS)));
+};
+
+/** @returns the upper edge of the bucket in which the quantile lies, ms; 0 without any call */
+export function quantileMs(counts: Uint32Array, calls: number, quantile: number): number {
+  if (calls === 0) return 0;
+  const rank = Math.ceil(quantile * calls);
+  let seen = 0;
+  for (let bucket = 0; bucket < BUCKETS; bucket++) {
+    seen += counts[bucket] as number;
+    if (seen >= rank) return FIRST_EDGE_MS * 2 ** (bucket / PER_OCTAVE);
+  }
+  return LAST_EDGE_MS;
+}
 
 /** A window is this many slots, and loses the oldest one when a new one begins. */
 export const SLOTS = 10;
@@ -84,3 +110,60 @@ export class CallWindow {
     slot.latencies.fill(0);
   }
 }
+
+const SECOND_MS = 1000;
+
+/**
+ * How many calls a second are usual: an average that forgets, over whole seconds. It is a true average from its first
+ * second on, since it is divided by the weight that it has gathered.
+ */
+export class LearnedRate {
+  #sum = 0;
+  #weight = 0;
+  #learnedMs = 0;
+  /** The second that is being counted; calls before it do not count. */
+  #second: number;
+  #count = 0;
+
+  constructor(nowMs: number) {
+    this.#second = nextSecond(nowMs);
+  }
+
+  /** One more call. */
+  count(nowMs: number, halfLifeMs: number): void {
+    this.#learn(nowMs, halfLifeMs);
+    if (Math.floor(nowMs / SECOND_MS) === this.#second) this.#count++;
+  }
+
+  /** Begins anew with the next whole second: what came or did not come meanwhile is not usual. */
+  resume(nowMs: number): void {
+    this.#second = nextSecond(nowMs);
+    this.#count = 0;
+  }
+
+  perSecond(nowMs: number, halfLifeMs: number): number {
+    this.#learn(nowMs, halfLifeMs);
+    return this.#weight === 0 ? 0 : this.#sum / this.#weight;
+  }
+
+  /** So much time it has learned from. */
+  get learnedMs(): number {
+    return this.#learnedMs;
+  }
+
+  #learn(nowMs: number, halfLifeMs: number): void {
+    const ended = Math.floor(nowMs / SECOND_MS) - this.#second;
+    if (ended <= 0) return;
+    const kept = 0.5 ** (SECOND_MS / halfLifeMs);
+    this.#sum = this.#sum * kept + this.#count * (1 - kept);
+    this.#weight = this.#weight * kept + (1 - kept);
+    const keptOfEmpty = kept ** (ended - 1); // the seconds after it were without a call
+    this.#sum *= keptOfEmpty;
+    this.#weight = 1 - (1 - this.#weight) * keptOfEmpty;
+    this.#learnedMs += ended * SECOND_MS;
+    this.#second += ended;
+    this.#count = 0;
+  }
+}
+
+const nextSecond = (nowMs: number): number => Math.floor(nowMs / SECOND_MS) + 1;

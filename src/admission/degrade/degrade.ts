@@ -1,10 +1,140 @@
+import { z } from 'zod';
+import { mode, type Endpoint, type Mode, type Layer, type Refused, type Caller } from '../layer.js';
 import type { Dependency } from '../../core/errors.js';
+import { DEPENDENCIES } from '../breaker/breaker-rules.js';
+import { hash32 } from '../../core/sale.js';
 import type { DegradeMetrics } from '../../core/ports/degrade-metrics.js';
-import type { Endpoint } from '../endpoint.js';
-import type { Mode } from '../mode.js';
-import type { DegradeRules } from './degrade-rules.js';
-import type { Level } from './level.js';
-import { rulingFor, type Ruling } from './ruling.js';
+
+/**
+ * How much of an answer is given.
+ * - L0  the full answer
+ * - L1  the answer of a while ago, marked as stale
+ * - L2  of that one the essential fields
+ * - L3  an answer of the right shape that says nothing
+ * - L4  refused at once
+ */
+export const LEVELS = ['L0', 'L1', 'L2', 'L3', 'L4'] as const;
+export type Level = (typeof LEVELS)[number];
+
+const RANKS: Readonly<Record<Level, number>> = { L0: 0, L1: 1, L2: 2, L3: 3, L4: 4 };
+
+/** Whether less is given at `one` than at `other`. */
+export const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other];
+
+const anyLevel = z.enum(LEVELS);
+/** A purchase is made or it is not; an old or an empty answer to it would be a lie. */
+const allOrNothing = z.enum(['L0', 'L4'], { error: 'a purchase knows L0 and L4 only' });
+
+/** Share of the users that a switch is for; who is in at 10 is in at 20 too. */
+const percent = z.number().min(0).max(100).default(100);
+const anySwitch = z.strictObject({ level: anyLevel.default('L0'), percent }).prefault({});
+
+/** What an operator has set. */
+const switches = z.strictObject({
+  purchase: z.strictObject({ level: allOrNothing.default('L0'), percent }).prefault({}),
+  status: anySwitch,
+  sale: anySwitch,
+  order: anySwitch,
+});
+
+interface Asked {
+  readonly purchase: 'L0' | 'L4';
+  readonly status: z.infer<typeof anyLevel>;
+  readonly sale: z.infer<typeof anyLevel>;
+  readonly order: z.infer<typeof anyLevel>;
+}
+
+const askedOf = ({ purchase, status, sale, order }: Asked) =>
+  z
+    .strictObject({
+      purchase: allOrNothing.default(purchase),
+      status: anyLevel.default(status),
+      sale: anyLevel.default(sale),
+      order: anyLevel.default(order),
+    })
+    .prefault({});
+
+/** What the breaker of a dependency asks for while it is open. MySQL is not on the way of a purchase, nor of a sale page. */
+const asked = z.strictObject({
+  redis: askedOf({ purchase: 'L4', status: 'L1', sale: 'L1', order: 'L0' }),
+  rocketmq: askedOf({ purchase: 'L4', status: 'L0', sale: 'L0', order: 'L0' }),
+  mysql: askedOf({ purchase: 'L0', status: 'L1', sale: 'L0', order: 'L1' }),
+});
+
+const cache = z
+  .strictObject({
+    /** How old an answer may be that is given at L1 and L2. */
+    ttlMs: z.int().min(100).max(3_600_000).default(60_000),
+    /** Each failure of the source makes it so much less. */
+    factor: z.number().gt(0).max(1).default(0.7),
+    /** But never less than this. */
+    ttlMinMs: z.int().min(0).max(3_600_000).default(5000),
+  })
+  .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'ttlMinMs must not be above ttlMs' });
+
+/** How much of an answer is given while there is too much to do. */
+export const degradeRules = z.strictObject({
+  mode: mode.default('off'),
+  switches: switches.prefault({}),
+  asked: asked.prefault({}),
+  cache: cache.prefault({}),
+});
+
+export type DegradeRules = z.infer<typeof degradeRules>;
+
+export interface Ruling {
+  readonly level: Level;
+  /** A breaker asks for it, so what is behind the answer must not be called. */
+  readonly sparesSource: boolean;
+}
+
+/** All that there are: a request makes none. */
+const rulingsOf = (sparesSource: boolean): Readonly<Record<Level, Ruling>> =>
+  Object.fromEntries(LEVELS.map((level) => [level, Object.freeze({ level, sparesSource })])) as Record<Level, Ruling>;
+const BY_SWITCH = rulingsOf(false);
+const BY_BREAKER = rulingsOf(true);
+
+/**
+ * The level of one request: what the operator has switched for this user, or what an open breaker asks for if that is
+ * less of an answer. Breakers are asked only where it matters, since a question may take a place of a trial.
+ * @param who the user, or the client address of somebody who is not signed in
+ */
+export function rulingFor(
+  { switches, asked }: Pick<DegradeRules, 'switches' | 'asked'>,
+  endpoint: Endpoint,
+  who: string,
+  refuses: (dependency: Dependency) => boolean,
+): Ruling {
+  let level = switchedFor(switches[endpoint], who);
+  let sparesSource = false;
+  for (const dependency of DEPENDENCIES) {
+    if (level === 'L4') break;
+    const wanted = asked[dependency][endpoint];
+    const matters = isBelow(wanted, level) || (wanted !== 'L0' && !sparesSource);
+    if (!matters || !refuses(dependency)) continue;
+    sparesSource = true;
+    if (isBelow(wanted, level)) level = wanted;
+  }
+  return sparesSource ? BY_BREAKER[level] : BY_SWITCH[level];
+}
+
+function switchedFor({ level, percent }: DegradeRules['switches'][Endpoint], who: string): Level {
+  if (level === 'L0' || percent >= 100) return level;
+  return percentileOf(who) < percent ? level : 'L0';
+}
+
+const TWO_TO_32 = 2 ** 32;
+
+/**
+ * Where somebody stands among all, from 0 to just below 100: the same at any time and in every process. The hash is
+ * stirred once more (the last steps of MurmurHash3), or who is chosen would hang together with who shares a bucket.
+ */
+export function percentileOf(who: string): number {
+  let hash = hash32(who);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (((hash ^ (hash >>> 16)) >>> 0) * 100) / TWO_TO_32;
+}
 
 export interface DegradeParts {
   /** Read at each call. */
@@ -62,3 +192,32 @@ export class Degrade {
  * between L0 and L4 it is done.
  */
 export const refusesChange = (ruling: Ruling | null): boolean => ruling?.level === 'L4';
+
+/** It passes by itself, so the word says when to come again. */
+const DEGRADED: Refused = { word: 'degraded', retryAfterMs: null };
+
+/**
+ * Refuses purchases, before anything of them has begun. What reads is not refused here, since it has poorer answers
+ * (`DegradedReads`); who pays or cancels is asked where that is told from a read.
+ */
+export class DegradeLayer implements Layer {
+  readonly name = 'degrade';
+  readonly #degrade: Pick<Degrade, 'mode' | 'levelOf'>;
+
+  constructor(degrade: Pick<Degrade, 'mode' | 'levelOf'>) {
+    this.#degrade = degrade;
+  }
+
+  get mode(): Mode {
+    return this.#degrade.mode;
+  }
+
+  /** Who it is decides whether a switch is for him. */
+  anonymous(): null {
+    return null;
+  }
+
+  buyer({ endpoint }: Caller, userId: string): Refused | null {
+    return endpoint === 'purchase' && this.#degrade.levelOf(endpoint, userId) === 'L4' ? DEGRADED : null;
+  }
+}

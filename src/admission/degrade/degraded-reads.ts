@@ -1,7 +1,114 @@
+import type { Endpoint } from '../layer.js';
+import type { Level, DegradeRules, Ruling } from './degrade.js';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../core/ports/clock.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
-import { emptyOf, essentialOf, marked, REFUSAL, type Body, type ReadEndpoint, type Served } from './answers.js';
-import type { FallbackCache } from './fallback-cache.js';
-import type { Ruling } from './ruling.js';
+
+/** Endpoints that read; a purchase has no poorer answer. */
+export type ReadEndpoint = Exclude<Endpoint, 'purchase'>;
+export type Body = Readonly<Record<string, unknown>>;
+
+/** What a page or a program cannot do without, by the names of the HTTP bodies. */
+const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
+  status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
+  sale: ['saleId', 'title', 'priceCents', 'state', 'opensAt', 'closesAt'],
+  order: ['orderId', 'saleId', 'state', 'amountCents', 'expiresAt'],
+};
+
+export function essentialOf(endpoint: ReadEndpoint, body: Body): Body {
+  return Object.fromEntries(ESSENTIAL[endpoint].filter((field) => field in body).map((field) => [field, body[field]]));
+}
+
+/** `unknown` is neither yes nor no: above all it is not "there is none", which a buyer would believe. */
+const NOTHING_KNOWN: Readonly<Record<ReadEndpoint, Body>> = {
+  status: { status: 'unknown' },
+  sale: { state: 'unknown', stock: 'unknown' },
+  order: { state: 'unknown' },
+};
+
+/** @param ids as they stand in the address */
+export const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHING_KNOWN[endpoint] });
+
+/** What L4 is: a page can do without its content; who waits for a purchase, its status or an order has to come again. */
+export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
+  purchase: 'degraded',
+  status: 'degraded',
+  sale: 'no_content',
+  order: 'degraded',
+};
+
+/** What is given to one request. */
+export type Served =
+  /** As without this layer; null: there is no such thing. */
+  | { readonly served: 'full'; readonly body: Body | null }
+  /** With `degraded` and, where it was read before, `ageMs`. */
+  | { readonly served: 'stale' | 'essential' | 'empty'; readonly body: Body }
+  | { readonly served: 'degraded' | 'no_content' };
+
+/** Says in the body that it is not the full answer, and how old it is. */
+export const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
+  ...body,
+  degraded,
+  ...(ageMs > 0 ? { ageMs: Math.ceil(ageMs) } : {}),
+});
+
+export interface Kept<T> {
+  readonly value: T;
+  readonly ageMs: number;
+}
+
+export interface FallbackCacheParts {
+  /** Read at each call. */
+  readonly rules: () => DegradeRules['cache'];
+  /** One that goes on evenly. */
+  readonly clock: Pick<Clock, 'nowMs'>;
+  /** Beyond it the least used answer goes. */
+  readonly entriesMax: number;
+}
+
+/**
+ * The last good answers of one source, for the time in which it gives none. The longer the source is out, the less its old
+ * answers are worth: each failure in a row makes their life shorter, and the first success gives it back.
+ */
+export class FallbackCache<T extends object> {
+  readonly #parts: FallbackCacheParts;
+  readonly #answers: LRUCache<string, { readonly value: T; readonly atMs: number }>;
+  #failures = 0;
+
+  constructor(parts: FallbackCacheParts) {
+    this.#parts = parts;
+    this.#answers = new LRUCache({ max: parts.entriesMax });
+  }
+
+  /** How old an answer may be now. */
+  get ttlMs(): number {
+    const { ttlMs, factor, ttlMinMs } = this.#parts.rules();
+    return Math.max(ttlMinMs, ttlMs * factor ** this.#failures);
+  }
+
+  /** The source has given this. */
+  put(key: string, value: T): void {
+    this.worked();
+    this.#answers.set(key, { value, atMs: this.#parts.clock.nowMs() });
+  }
+
+  /** The source has answered, and there is nothing to keep. */
+  worked(): void {
+    this.#failures = 0;
+  }
+
+  /** The source has failed. */
+  failed(): void {
+    this.#failures++;
+  }
+
+  get(key: string): Kept<T> | null {
+    const answer = this.#answers.get(key);
+    if (answer === undefined) return null;
+    const ageMs = Math.max(0, this.#parts.clock.nowMs() - answer.atMs);
+    return ageMs < this.ttlMs ? { value: answer.value, ageMs } : null;
+  }
+}
 
 export interface ReadRequest {
   /** Names the answer. Whose it is belongs into it where others may not see it: user id and purchase, not purchase. */

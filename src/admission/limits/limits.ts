@@ -1,19 +1,63 @@
-import type { LimitSet } from '../../core/limits.js';
+import { z } from 'zod';
+import { mode, type Endpoint, type Layer, type Refused, type Verdict, type Mode, type Caller } from '../layer.js';
+import type { LimitSet, BucketLimit, LimitVerdict, WindowLimit } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
 import type { Log } from '../../core/ports/log.js';
-import type { Endpoint } from '../endpoint.js';
-import type { Layer, Refused, Verdict } from '../layer.js';
-import type { Mode } from '../mode.js';
-import type { Caller } from '../caller.js';
-import { addressKey } from './address-key.js';
 import { LeakyBucket } from './leaky-bucket.js';
-import { StoreOrLocal } from './store-or-local.js';
-import type { LimitsRules } from './limits-rules.js';
+import { StoreOrLocal, TakeTogether } from './shared-limits.js';
 import { LocalLimitStore } from './local-limit-store.js';
-import { rateLimitHeaders } from './rate-limit-headers.js';
-import { TakeTogether } from './take-together.js';
+import ipaddr from 'ipaddr.js';
+
+/** A day; beyond it a count of visits is no protection any more. */
+const WINDOW_MAX_MS = 86_400_000;
+/** Whoever may come more often than that is limited in vain. */
+const WINDOW_LIMIT_MAX = 1_000_000;
+const RATE_MAX = 1_000_000;
+
+const bucket = z.strictObject({
+  ratePerSecond: z.int().min(1).max(RATE_MAX),
+  burst: z.int().min(1).max(RATE_MAX),
+});
+
+const window = z.strictObject({
+  limit: z.int().min(1).max(WINDOW_LIMIT_MAX),
+  /** A window has ten slices of whole ms. */
+  windowMs: z.int().min(100).max(WINDOW_MAX_MS).multipleOf(10),
+});
+
+const endpointLimits = z.strictObject({
+  global: bucket.nullable().default(null),
+  user: window.nullable().default(null),
+  ip: window.nullable().default(null),
+  /** Users, and addresses, of one generation; 100,000 take 7 to 13 MB of Redis, and there are two generations. */
+  subjectsMax: z.int().min(100).max(1_000_000).default(100_000),
+});
+
+const leaky = z.strictObject({
+  ratePerSecond: z.int().min(1).max(RATE_MAX),
+  /** Less than an api that is stopped has for what is under way. */
+  waitMaxMs: z.int().min(0).max(5000),
+});
+
+/** How fast, in all, by each user and from each address; and what reaches the batcher of one process. */
+export const limitsRules = z.strictObject({
+  mode: mode.default('off'),
+  purchase: endpointLimits.prefault({}),
+  status: endpointLimits.prefault({}),
+  sale: endpointLimits.prefault({}),
+  order: endpointLimits.prefault({}),
+  /** Smooths the purchases of each process; null: they go on as they come. */
+  leaky: leaky.nullable().default(null),
+  /** Redis has this long to answer; after it the process counts by itself. A healthy one needs a few ms. */
+  replyTimeoutMs: z.int().min(5).max(5000).default(100),
+  /** While Redis is away it is asked again this often. */
+  retryEveryMs: z.int().min(50).max(60_000).default(500),
+  /** Api processes that share the traffic while Redis is away; 0: not known, each then allows the whole. */
+  processes: z.int().min(0).max(1000).default(0),
+});
+export type LimitsRules = z.infer<typeof limitsRules>;
 
 export interface LimitsParts {
   /** Read at each call. */
@@ -113,3 +157,58 @@ export class Limits implements Layer {
 }
 
 const hasAny = ({ ip, user, global }: LimitSet): boolean => ip !== null || user !== null || global !== null;
+
+const GROUPS_OF_NETWORK = 4;
+
+/**
+ * What an address counts as: itself, or, for IPv6, its /64 network, since whoever has one address there has all of them.
+ * @param address as the server knows it, IPv4 or IPv6; an IPv4 address in IPv6 clothes counts as IPv4
+ */
+export function addressKey(address: string): string {
+  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address;
+  const parsed = ipaddr.IPv6.parse(address);
+  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
+  const network = parsed.parts.slice(0, GROUPS_OF_NETWORK).map((group) => group.toString(16));
+  return `${network.join(':')}::/64`;
+}
+
+const MS_PER_S = 1000;
+
+/** Whole seconds, rounded up: never sends a client back too soon, and never says 0 while there is something to wait for. */
+const seconds = (ms: number): number => Math.ceil(ms / MS_PER_S);
+
+/**
+ * `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. A bucket is told as what it holds when
+ * full, and how long an empty one takes to fill.
+ */
+export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
+  const ofWindow = (name: string, window: WindowLimit | null): string[] =>
+    window === null ? [] : [policy(name, window.limit, seconds(window.windowMs))];
+  const ofBucket = (name: string, bucket: BucketLimit | null): string[] =>
+    bucket === null ? [] : [policy(name, bucket.burst, Math.ceil(bucket.burst / bucket.ratePerSecond))];
+  return [...ofWindow('ip', ip), ...ofWindow('user', user), ...ofBucket('global', global)].join(', ');
+}
+
+const policy = (name: string, quota: number, windowS: number): string => `"${name}";q=${quota};w=${windowS}`;
+
+/**
+ * The headers of one answer as a flat list of names and values: the limit that counts most with what it has left (`r`)
+ * and in how many seconds there is more (`t`), after the fields of the IETF draft `RateLimit`. Empty where no limit counts
+ * the visit.
+ */
+export function rateLimitHeaders(limits: LimitSet, verdict: LimitVerdict): string[] {
+  const { outcome, limit, remaining, resetMs, retryAfterMs } = verdict;
+  if (limit === null) return [];
+  const refused = outcome === 'rate_limited';
+  const moreInS = seconds(refused ? retryAfterMs : resetMs);
+  return [...['RateLimit-Policy', policyOf(limits)], ...['RateLimit', `"${limit}";r=${remaining};t=${moreInS}`]];
+}
+
+/** Rules stay for long and answers are many. */
+const policies = new WeakMap<LimitSet, string>();
+
+function policyOf(limits: LimitSet): string {
+  let text = policies.get(limits);
+  if (text === undefined) policies.set(limits, (text = rateLimitPolicy(limits)));
+  return text;
+}

@@ -1,9 +1,83 @@
-import { Line } from './line.js';
-import { Pace } from './pace.js';
-import { CLASSES, type PriorityClass } from './priority.js';
-import type { QueueRules } from './queue-rules.js';
+import { type InLine, Line } from './line.js';
+import { type PriorityClass, CLASSES, type QueueRules } from './queue-rules.js';
 import { Timer, type TimingWheel } from './timing-wheel.js';
-import { Waiter } from './waiter.js';
+
+/** Where a waiter tells that his time has come. */
+interface Host {
+  timeOut(waiter: Waiter, nowMs: number): void;
+}
+
+/**
+ * One buyer in a waiting room, and the timer that ends his stay.
+ * - `waiting`: in the line; the timer looks whether he still asks
+ * - `admitted`: he may buy until the timer fires
+ * - `over`: he had his time; kept until the last ticket in his hands has ended, so that it does not bring him back
+ */
+export class Waiter extends Timer implements InLine {
+  readonly userId: string;
+  readonly priority: PriorityClass;
+  /** Unix ms, from the ticket. */
+  readonly joinedMs: number;
+  readonly order: number;
+  readonly #host: Host;
+  state: 'waiting' | 'admitted' | 'over' = 'waiting';
+  /** When he asked last, Unix ms. */
+  seenMs: number;
+  /** End of his pass, Unix ms; 0 while he waits. */
+  untilMs = 0;
+  block: object | null = null;
+
+  constructor(host: Host, place: Pick<Waiter, 'userId' | 'priority' | 'joinedMs' | 'order'>, nowMs: number) {
+    super();
+    this.#host = host;
+    this.userId = place.userId;
+    this.priority = place.priority;
+    this.joinedMs = place.joinedMs;
+    this.order = place.order;
+    this.seenMs = nowMs;
+  }
+
+  fire(nowMs: number): void {
+    this.#host.timeOut(this, nowMs);
+  }
+}
+
+/** Credit for so long a pause is kept: a line that was empty does not let a crowd in at once. In ms. */
+const CREDIT_MAX_MS = 1000;
+
+/**
+ * How many may go in now, so that over any time it is the rate: a part of a place is kept for the next time.
+ * The rate may change between two calls; it counts for the time since the call before.
+ */
+export class Pace {
+  #sinceMs: number;
+  #credit = 0;
+
+  constructor(nowMs: number) {
+    this.#sinceMs = nowMs;
+  }
+
+  /** Whole places that are free now. A clock that steps back frees none. */
+  free(perSecond: number, nowMs: number): number {
+    const passedMs = Math.max(0, nowMs - this.#sinceMs);
+    this.#sinceMs = Math.max(this.#sinceMs, nowMs);
+    const creditMax = 1 + (perSecond * CREDIT_MAX_MS) / 1000; // 1: the place in the making is not lost by waiting
+    this.#credit = Math.min(creditMax, this.#credit + (perSecond * passedMs) / 1000);
+    return Math.floor(this.#credit + ROUNDING);
+  }
+
+  take(places: number): void {
+    this.#credit -= places;
+  }
+
+  /** When the next place will be free, in ms from the last look; Infinity at a rate of 0. */
+  untilNextMs(perSecond: number): number {
+    return perSecond > 0 ? Math.max(0, ((1 - this.#credit) * 1000) / perSecond) : Infinity;
+  }
+}
+
+/** Ten times 0.1 is a little less than 1. */
+const ROUNDING = 1e-9;
 
 export interface RoomParts {
   readonly rules: () => QueueRules;

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { breakerRules } from '../breaker/breaker-rules.js';
-import { degradeRules } from '../degrade/degrade-rules.js';
-import { limitsRules } from '../limits/limits-rules.js';
-import { listsRules } from '../lists/lists-rules.js';
+import { degradeRules } from '../degrade/degrade.js';
+import { limitsRules } from '../limits/limits.js';
+import { listsRules } from '../lists/lists.js';
 import type { LayerName } from '../layer.js';
 import { queueRules } from '../queue/queue-rules.js';
-import { signRules } from '../sign/sign-rules.js';
+import { signRules } from '../sign/request-signatures.js';
 
 /** The rules of every layer. A layer that is not named is off. */
 const ruleSet = z.strictObject({
@@ -61,3 +61,26 @@ export const isAnyOn = (rules: RuleSet): boolean =>
 /** Keys come from whoever wrote the rules, so they are cut. */
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((part) => String(part).slice(0, WORD_MAX)).join('.') || 'rules';
+
+/** The keys that a process has secrets for, by their ids. */
+export interface KnownKeys {
+  readonly sign: { has(keyId: string): boolean };
+  readonly seal: { readonly size: number };
+}
+
+/** What rules need a secret for that this process does not have. A layer that is off needs none. */
+export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): readonly RuleReason[] {
+  const reasons: RuleReason[] = [];
+  if (sign.mode !== 'off') {
+    for (const [index, keyId] of sign.keys.entries()) {
+      if (known.sign.has(keyId)) continue;
+      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: ENTRY_SIGN_KEYS must have it' });
+    }
+  }
+  if (known.seal.size > 0) return reasons;
+  if (sign.tokens.mode !== 'off') reasons.push({ path: 'sign.tokens.mode', message: NO_SEAL });
+  if (queue.mode !== 'off') reasons.push({ path: 'queue.mode', message: NO_SEAL });
+  return reasons;
+}
+
+const NO_SEAL = 'must be off here: ENTRY_SEAL_KEYS is not set';

@@ -2,9 +2,9 @@ import { OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
 import type { PurchaseTokenStore, Spent } from '../../core/ports/admission-stores.js';
-import { covers } from '../sales.js';
+import { covers } from '../layer.js';
 import type { Seals, SealOf } from './seals.js';
-import type { TokenRules } from './sign-rules.js';
+import type { TokenRules } from './request-signatures.js';
 
 export interface PurchaseTokensParts {
   readonly rules: () => TokenRules;

@@ -1,13 +1,90 @@
-import { OperationalError } from '../../core/errors.js';
-import { sameText } from '../../core/hmac.js';
+import { z } from 'zod';
 import { isId } from '../../core/ids.js';
+import { mode, saleScope, covers } from '../layer.js';
+import { hash } from 'node:crypto';
+import { type HmacSha256, sameText } from '../../core/hmac.js';
+import { OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
 import type { NonceStore } from '../../core/ports/admission-stores.js';
-import { covers } from '../sales.js';
-import { canonicalText, PATH_LENGTH_MAX, type CanonicalRequest } from './canonical-request.js';
-import type { Keyring } from './keyring.js';
-import type { SignRules } from './sign-rules.js';
+import type { Keyring } from './seals.js';
+
+/** What to do with a buyer while the server that remembers does not answer. */
+const whenDown = z.enum(['refuse', 'allow']);
+
+/** One-time purchase tokens. */
+const tokenRules = z.strictObject({
+  mode: mode.default('off'),
+  sales: saleScope.default('all'),
+  /** Tokens are handed out from so long before the sale opens. */
+  leadMs: z.int().min(0).max(86_400_000).default(300_000),
+  /** A token is good for so long; whoever lets it end may fetch it again. */
+  lifeMs: z.int().min(1000).max(86_400_000).default(900_000),
+  /** Tokens handed out, as a multiple of the stock: most buyers have one, most scripts come too late. */
+  perUnit: z.number().min(1).max(1000).default(3),
+  down: whenDown.default('refuse'),
+});
+
+/** Signed requests, and purchase tokens. Everything is off unless said otherwise. */
+export const signRules = z
+  .strictObject({
+    mode: mode.default('off'),
+    sales: saleScope.default('all'),
+    /** Ids of the keys that are believed; their secrets are in the configuration. */
+    keys: z.array(z.string().refine(isId, 'must be a key id')).max(64).default([]),
+    /** How far the time of a request may be from ours, either way. */
+    windowMs: z.int().min(1000).max(3_600_000).default(300_000),
+    down: whenDown.default('refuse'),
+    tokens: tokenRules.prefault({}),
+  })
+  .refine(({ mode, keys }) => mode !== 'on' || keys.length > 0, {
+    error: 'must name a key: without one nobody can sign',
+    path: ['keys'],
+  });
+
+export type SignRules = z.infer<typeof signRules>;
+export type TokenRules = SignRules['tokens'];
+
+/** What a signature stands for. */
+export interface CanonicalRequest {
+  readonly method: string;
+  /** The target as it stands in the request line, query included. */
+  readonly path: string;
+  /** As it was sent. */
+  readonly body: string;
+  /** Unix time in seconds, as the header has it. */
+  readonly timestamp: string;
+  readonly nonce: string;
+}
+
+/** Longer addresses are not signed; none of this API comes near. */
+export const PATH_LENGTH_MAX = 1024;
+/** Scheme, method, hash, time stamp and nonce, with room. */
+export const CANONICAL_BYTES_MAX = PATH_LENGTH_MAX + 256;
+
+/**
+ * The text under a signature: six lines that end with a newline each but for the last. No part can hold a newline, so
+ * two requests never have the same text.
+ */
+export function canonicalText({ method, path, body, timestamp, nonce }: CanonicalRequest): string {
+  return `SECKILL-HMAC-SHA256\n${method}\n${path}\n${hash('sha256', body, 'hex')}\n${timestamp}\n${nonce}`;
+}
+
+/**
+ * The headers of a signed request, as a caller makes them.
+ * @throws RangeError for a request that cannot be signed: not ASCII, or too long
+ */
+export function signRequest(keyId: string, key: HmacSha256, request: CanonicalRequest): Record<string, string> {
+  const text = canonicalText(request);
+  const signature = key.sign(text, text.length);
+  if (signature === null) throw new RangeError('only a short ASCII address can be signed');
+  return {
+    'seckill-key-id': keyId,
+    'seckill-timestamp': request.timestamp,
+    'seckill-nonce': request.nonce,
+    'seckill-signature': signature,
+  };
+}
 
 export interface RequestSignaturesParts {
   readonly rules: () => SignRules;

@@ -1,4 +1,4 @@
-import { CLASSES } from '../../admission/queue/priority.js';
+import { CLASSES } from '../../admission/queue/queue-rules.js';
 import {
   BEARER,
   json,

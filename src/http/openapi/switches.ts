@@ -1,5 +1,5 @@
-import { ENDPOINTS } from '../../admission/endpoint.js';
-import { LEVELS } from '../../admission/degrade/level.js';
+import { ENDPOINTS } from '../../admission/layer.js';
+import { LEVELS } from '../../admission/degrade/degrade.js';
 import { ADMIN, BEARER, body, count, json, object, parameter, problems } from './parts.js';
 
 const percent = { type: 'number', minimum: 0, maximum: 100, default: 100 };

@@ -1,6 +1,5 @@
 import { assertNever } from '../../core/errors.js';
-import type { Body, ReadEndpoint, Served } from '../../admission/degrade/answers.js';
-import type { ReadRequest } from '../../admission/degrade/degraded-reads.js';
+import type { Body, ReadEndpoint, Served, ReadRequest } from '../../admission/degrade/degraded-reads.js';
 import type { ProblemCode } from '../problem.js';
 import type { HttpServices } from '../services.js';
 import type { Exchange } from './router.js';

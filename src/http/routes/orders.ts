@@ -1,6 +1,6 @@
 import { isOrderId } from '../../core/ids.js';
 import type { Order } from '../../core/order.js';
-import type { Body } from '../../admission/degrade/answers.js';
+import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { HttpServices } from '../services.js';
 import { answerRead } from './degraded-read.js';
 import { buyerOf, type Router } from './router.js';

@@ -1,5 +1,5 @@
 import { isId, isSaleId } from '../../core/ids.js';
-import type { Body } from '../../admission/degrade/answers.js';
+import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Lifecycle } from '../respond.js';
 import type { HttpServices } from '../services.js';
 import { answerRead } from './degraded-read.js';

@@ -1,7 +1,6 @@
 import type { Express, Request, Response } from 'express';
 import { isId } from '../../core/ids.js';
-import type { Endpoint } from '../../admission/endpoint.js';
-import type { Refused } from '../../admission/layer.js';
+import type { Endpoint, Refused } from '../../admission/layer.js';
 import type { HttpRoute } from '../../core/ports/http-metrics.js';
 import type { Principal } from '../auth.js';
 import { admissionParts } from '../admission-answers.js';

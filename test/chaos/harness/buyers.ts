@@ -1,9 +1,13 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { purchaseKey } from '../../../src/core/purchase.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { Move } from '../../invariants/check-history.js';
-import { ask, type Answer } from './http-client.js';
+import { expectEqual, expectTrue } from './expect.js';
+import { type Answer, ask } from './http.js';
 import { OpLog } from './op-log.js';
+import type { Program } from './programs.js';
 
 export interface PurchaseParts {
   readonly requestId?: string;
@@ -184,3 +188,50 @@ export class Buyers {
 
 export const userIds = (count: number, prefix = 'u'): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+
+/** Who asks again with the same key may be told 200 instead of 202: the first answer was lost or came too late. */
+export const isYes = (answer: Answer | null | undefined): boolean => (answer?.status ?? 500) < 300;
+
+/** `yes`, or the code of the refusal. */
+export const wordOf = (answer: Answer | null | undefined): string =>
+  isYes(answer) ? 'yes' : String(answer?.json.code ?? 'nothing');
+
+/** @throws AssertionError unless every answer is a yes for the same request */
+export function expectOneRequest(answers: readonly (Answer | null)[], requestId: string): void {
+  expectTrue(answers.every(isYes), 'every answer is 2xx');
+  expectEqual([...new Set(answers.map((answer) => answer?.json.requestId))], [requestId], 'requests in the answers');
+}
+
+export interface GoneBuyers {
+  readonly size: number;
+  /** They reset their connections without having heard anything. */
+  reset(): Promise<void>;
+}
+
+/** Buyers who have sent a purchase and wait for its answer, until they reset their connection. */
+export function goneBuyers(buyers: Buyers, api: Program, userIds: readonly string[]): GoneBuyers {
+  const { port, hostname } = new URL(api.url);
+  const body = '{"quantity":1}';
+  const sockets = userIds.map((userId): Socket => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    socket.on('error', () => undefined);
+    buyers.opLog.invoke('purchase', keyOf(userId));
+    socket.write(
+      `POST /v1/sales/${buyers.saleId}/purchases HTTP/1.1\r\nHost: a-test\r\nIdempotency-Key: k1\r\n` +
+        `Authorization: Bearer ${buyers.token(userId)}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    return socket;
+  });
+  return {
+    size: userIds.length,
+    async reset(): Promise<void> {
+      const closed = sockets.map((socket) => once(socket, 'close'));
+      for (const socket of sockets) socket.resetAndDestroy();
+      await Promise.all(closed);
+      for (const userId of userIds) buyers.opLog.hear(keyOf(userId), null);
+    },
+  };
+}
+
+const keyOf = (userId: string): string => purchaseKey({ userId, requestId: 'k1' });

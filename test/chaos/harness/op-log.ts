@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ClientHistory, Look, Move } from '../../invariants/check-history.js';
 import type { Heard } from '../../invariants/check-sale.js';
-import type { Answer } from './http-client.js';
+import type { Answer } from './http.js';
 
 /** One line of the file, without its time. */
 interface Note {

@@ -1,9 +1,11 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Environment } from '../../../src/core/config/load.js';
-import { BUILT_MAIN } from './built-main.js';
-import { until } from './until.js';
+import { BUILT_MAIN } from './commands.js';
+import { ask } from './http.js';
+import { RECONCILE_ENV } from './sales.js';
+import { until } from './wait.js';
 
 export type ProgramName = 'api' | 'worker' | 'keeper';
 
@@ -193,4 +195,106 @@ export class Programs {
 
 function envOf({ env = {}, failPoint, failPointDo = 'kill' }: ProgramOptions): Environment {
   return failPoint === undefined ? env : { ...env, FAILPOINT: failPoint, FAILPOINT_DO: failPointDo };
+}
+
+/** A module that Node loads before a program (`--import`); plain JavaScript, because the program runs from `dist`. */
+const preload = (file: string): URL => new URL(`../preload/${file}`, import.meta.url);
+
+/** Gives a program the pid and the network card of the others that load it; its log says which. */
+export const SAME_IDENTITY = preload('same-identity.mjs').href;
+
+/** Collects all garbage of a program before it says how large its heap is. */
+export const COLLECT_GARBAGE = preload('collect-garbage.mjs').href;
+
+/** Steps the clock of a program by so much at each SIGUSR2; with `atStart`, the program begins with it. */
+export function clockStep(ms: number, { atStart = false } = {}): string {
+  const url = preload('clock-step.mjs');
+  url.search = `ms=${ms}${atStart ? '&at=start' : ''}`;
+  return url.href;
+}
+
+/** Programs that outlive what a row breaks. */
+export interface Survivors {
+  readonly api: Program;
+  readonly workers: readonly Program[];
+  readonly keeper: Program;
+}
+
+/** Quick retries and no re-drive: what a row proves must not be healed by another way. */
+const WORKER_ENV = { WORKER_RETRY_FIRST_MS: '10' };
+const KEEPER_ENV = { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '600000' };
+
+/** Starts the shared programs when the first row asks, and keeps them until nobody needs them. */
+export class SharedPrograms {
+  readonly #env: Environment;
+  readonly #stackDir: string;
+  readonly #main: string | undefined;
+  #programs: Programs | null = null;
+  #starting: Promise<Survivors> | null = null;
+
+  /** @param main entry of another build than that of this checkout */
+  constructor(env: Environment, stackDir: string, main?: string) {
+    this.#env = env;
+    this.#stackDir = stackDir;
+    this.#main = main;
+  }
+
+  /** @throws when one of them has died: some row broke what it should not */
+  async survivors(): Promise<Survivors> {
+    this.#starting ??= this.#start();
+    const survivors = await this.#starting;
+    const dead = [survivors.api, ...survivors.workers, survivors.keeper].find(({ running }) => !running);
+    if (dead) throw new Error(`the shared ${dead.name} has died; its log is ${dead.logFile}`);
+    return survivors;
+  }
+
+  /** Ends them; the next `survivors` starts others. */
+  async close(): Promise<void> {
+    await this.#starting?.catch(() => undefined);
+    await this.#programs?.close();
+    this.#programs = null;
+    this.#starting = null;
+  }
+
+  logTails(): string {
+    return this.#programs?.logTails() ?? '';
+  }
+
+  async #start(): Promise<Survivors> {
+    const programs = new Programs(this.#env, this.#stackDir, this.#main);
+    this.#programs = programs;
+    return startSurvivors(programs);
+  }
+}
+
+export async function startSurvivors(programs: Programs): Promise<Survivors> {
+  const [api, keeper, ...workers] = await Promise.all([
+    programs.start('api', { env: RECONCILE_ENV }),
+    programs.start('keeper', { env: KEEPER_ENV }),
+    programs.start('worker', { env: WORKER_ENV }),
+    programs.start('worker', { env: WORKER_ENV }),
+  ]);
+  return { api, workers, keeper };
+}
+
+/**
+ * What a program counts, as its `/metrics` say it.
+ * @param name with labels where they matter: `seckill_batches_total{verdict="refused"}`; only those are compared
+ * @returns the sum of the samples that fit; 0 when there is none
+ */
+export async function readMetric(program: Program, name: string): Promise<number> {
+  const [, wanted = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(name) ?? [];
+  const { text } = await ask(`${program.probeUrl}/metrics`);
+  let sum = 0;
+  for (const [, sample, has = '', value] of text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)) {
+    const fits = sample === wanted && labels.split(',').every((label) => has.includes(label));
+    if (fits) sum += Number(value);
+  }
+  return sum;
+}
+
+/** The same, over several programs. */
+export async function sumMetric(programs: readonly Program[], name: string): Promise<number> {
+  const values = await Promise.all(programs.map((program) => readMetric(program, name)));
+  return values.reduce((sum, value) => sum + value, 0);
 }

@@ -3,8 +3,8 @@ import type { Sale } from '../../../src/core/sale.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { expectAtMost } from './expect.js';
-import type { StackHands } from './stack-hands.js';
-import { until } from './until.js';
+import type { StackHands } from './stack-controls.js';
+import { until } from './wait.js';
 
 /** Often enough for tenths of a second in the report, and a few cheap questions each time. */
 const EVERY_MS = 250;

@@ -1,7 +1,6 @@
-import type { Facts } from '../facts.js';
-import type { RowFigures, RowResult } from '../row.js';
-import { FAULT_KINDS } from './draw-faults.js';
-import type { FaultTold } from './fault-loop.js';
+import type { Facts } from '../report.js';
+import type { RowFigures, RowResult } from '../scenario.js';
+import { FAULT_KINDS, type FaultTold } from './faults.js';
 import { median, type Verdict } from './flatness.js';
 import type { Soak } from './soak.js';
 

@@ -1,18 +1,23 @@
-import type { Arena } from '../arena.js';
+import type { Arena } from '../context.js';
 import type { Buyers, Load } from '../harness/buyers.js';
-import type { Row } from '../row.js';
-import type { Breakable } from './break-things.js';
-import { Crowd, newTally, type CrowdTally, type Manners } from './crowd.js';
-import { breakEvery, JUDGED_FROM_MS, type FaultTold } from './fault-loop.js';
-import { finalCheck, REBUILT_MAX_MS } from './final-check.js';
+import { closeConnections } from '../harness/http.js';
+import type { Program } from '../harness/programs.js';
+import { standingOf } from '../harness/redis.js';
+import { until } from '../harness/wait.js';
+import type { Row } from '../scenario.js';
+import { type Breakable, breakEvery, type FaultTold, JUDGED_FROM_MS } from './faults.js';
 import { judgePrograms, judgeServers, type Verdict } from './flatness.js';
-import { Fleet } from './fleet.js';
-import { heldForNobody } from './held-connections.js';
-import { startHostileHand, type HostileTally } from './hostile-hand.js';
-import { Pulse } from './pulse.js';
-import { RushSales } from './rush-sales.js';
-import { Sampler } from './samples.js';
-import { SOAK_ENV } from './soak-env.js';
+import {
+  Crowd,
+  type CrowdTally,
+  type HostileTally,
+  type Manners,
+  newTally,
+  Pulse,
+  RushSales,
+  startHostileHand,
+} from './load.js';
+import { Fleet, openOf, Sampler } from './samples.js';
 
 export interface SoakOptions {
   readonly minutes: number;
@@ -134,4 +139,78 @@ export class Soak {
       ...[...this.crowd.wrong, ...this.hostile.wrong, ...ended],
     ];
   }
+}
+
+/** For the sweep that ends what nobody paid, after the last window has passed. */
+const SWEEP_MAX_MS = 60_000;
+/** They are looked for every 30 s, and each takes some seconds: enough for fifty after the last kill of Redis. */
+export const REBUILT_MAX_MS = 180_000;
+/** The last re-drive begins after 30 s and needs as long; the rest is a shared machine. */
+const REST_MAX_MS = 120_000;
+
+/**
+ * Load and faults are over: whoever does not know asks again, what nobody paid ends, every sale comes to rest and is
+ * held against all that its buyers heard.
+ * @param all one client for each sale
+ * @returns what is wrong, one sentence each
+ */
+export async function finalCheck(arena: Arena, all: readonly Buyers[]): Promise<string[]> {
+  for (const { saleId } of all)
+    await arena.until(`sale ${saleId} is rebuilt`, () => isWhole(arena, saleId), REBUILT_MAX_MS);
+  for (const buyers of all) await buyers.askAgain();
+  await arena.until('every order is paid or has ended', () => noneIsOpen(arena), PAYMENT_WINDOW_MS + SWEEP_MAX_MS, 500);
+  const wrong: string[] = [];
+  for (const { saleId, opLog } of all) {
+    try {
+      const { rows } = await arena.rest(saleId, REST_MAX_MS);
+      const yes = opLog.count('ok');
+      if (rows !== yes) wrong.push(`sale ${saleId}: ${yes} purchases heard yes, and ${rows} have a row`);
+    } catch (error) {
+      wrong.push((error as Error).message);
+    }
+  }
+  return wrong;
+}
+
+/** Closed sales are rebuilt too, one after the other, when buyers of open ones have long been served again. */
+async function isWhole({ stack }: Arena, saleId: string): Promise<boolean> {
+  const { state, stamped } = await standingOf(stack, saleId);
+  return stamped && state !== null && state !== 'repair';
+}
+
+async function noneIsOpen({ stack }: Arena): Promise<boolean> {
+  const sql = "SELECT COUNT(*) AS open FROM orders WHERE state = 'pending_payment'";
+  const [row] = await stack.mysql.query<{ open: string }>(sql);
+  return Number(row?.open) === 0;
+}
+
+/** Short, so that orders expire all the time; longer than an outage and a look for the order take together. */
+export const PAYMENT_WINDOW_MS = 60_000;
+
+/** What every program of a soak runs with, besides what the harness sets. */
+export const SOAK_ENV = {
+  PAYMENT_PROVIDER: 'simulator',
+  ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
+  JWT_CACHE_MAX: '1000', // full after a minute: 20,000 fill for a quarter of an hour, and look like a leak of 8 MiB
+  REDRIVE_AFTER_MS: '30000', // longer than a check-back takes; the end of a soak waits for it
+} as const;
+
+/** To close what its peer has closed takes an api no time; a machine under load some. */
+const HANG_UP_MAX_MS = 10_000;
+
+/** Every buyer hangs up. @returns a sentence for each api that keeps connections all the same */
+export async function heldForNobody(
+  apis: readonly Pick<Program, 'pid'>[],
+  withinMs = HANG_UP_MAX_MS,
+): Promise<string[]> {
+  closeConnections();
+  const told: string[] = [];
+  const leave = async ({ pid }: Pick<Program, 'pid'>): Promise<void> => {
+    const guests = (): number => openOf({ pid })?.guests ?? 0;
+    await until('nobody is connected', () => guests() === 0, withinMs).catch(() => {
+      told.push(`api ${pid} holds ${guests()} connections whose buyers have hung up`);
+    });
+  };
+  await Promise.all(apis.map(leave));
+  return told;
 }

@@ -1,8 +1,6 @@
 import { expect } from 'chai';
 import { Admission } from '../../../src/admission/admission.js';
-import type { Layer, Refused, Verdict } from '../../../src/admission/layer.js';
-import type { Mode } from '../../../src/admission/mode.js';
-import type { Caller } from '../../../src/admission/caller.js';
+import type { Layer, Refused, Verdict, Mode, Caller } from '../../../src/admission/layer.js';
 
 const CALLER: Caller = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
 const NO: Refused = { word: 'denied', retryAfterMs: null };

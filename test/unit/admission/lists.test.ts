@@ -2,10 +2,9 @@ import { BlockList, isIPv6 } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { readAddress, type Address } from '../../../src/core/ip-address.js';
-import { Lists } from '../../../src/admission/lists/lists.js';
-import { listsRules, type ListsRules } from '../../../src/admission/lists/lists-rules.js';
+import { Lists, listsRules, type ListsRules } from '../../../src/admission/lists/lists.js';
 import { NetworkSet } from '../../../src/admission/lists/network-set.js';
-import type { Caller } from '../../../src/admission/caller.js';
+import type { Caller } from '../../../src/admission/layer.js';
 
 const DENIED = { word: 'denied', retryAfterMs: null };
 

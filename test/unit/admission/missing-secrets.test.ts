@@ -1,8 +1,13 @@
 import { expect } from 'chai';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
-import { missingSecrets, type KnownKeys } from '../../../src/admission/rules/missing-secrets.js';
-import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
+import {
+  missingSecrets,
+  type KnownKeys,
+  isAnyOn,
+  parseRules,
+  type RuleSet,
+} from '../../../src/admission/rules/rule-set.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';

@@ -11,10 +11,8 @@ import { judgeGoals } from '../../../bench/report/goals.js';
 import { growthBy, parseMetrics } from '../../../bench/session/metrics.js';
 import { dressFor, everythingOn } from '../../../bench/session/everything-on.js';
 import { parseRules } from '../../../src/admission/rules/rule-set.js';
-import { readKeyring } from '../../../src/admission/sign/keyring.js';
-import { RequestSignatures } from '../../../src/admission/sign/request-signatures.js';
-import { SEALED_BYTES_MAX, Seals } from '../../../src/admission/sign/seals.js';
-import { signRules } from '../../../src/admission/sign/sign-rules.js';
+import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../../src/admission/sign/seals.js';
+import { RequestSignatures, signRules } from '../../../src/admission/sign/request-signatures.js';
 import { noAdmissionMetrics } from '../../../src/core/ports/admission-metrics.js';
 
 const KEYS = { sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` };

@@ -2,13 +2,12 @@ import { expect } from 'chai';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chooseRows } from '../../chaos/choose-rows.js';
-import type { StackHands } from '../../chaos/harness/stack-hands.js';
+import { chooseRows, nameOf, NO_FIGURES, type Row, type RowResult } from '../../chaos/scenario.js';
+import type { StackHands } from '../../chaos/harness/stack-controls.js';
 import { createRandom } from '../../chaos/random.js';
 import { cellsOf, HEADER, reportPage, summarize, totalLine } from '../../chaos/report.js';
-import { nameOf, NO_FIGURES, type Row, type RowResult } from '../../chaos/row.js';
-import { ROWS } from '../../chaos/rows/list.js';
-import { Matrix, Turns } from '../../chaos/run-matrix.js';
+import { ROWS } from '../../chaos/scenarios/list.js';
+import { Matrix, Turns } from '../../chaos/run-suite.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { NO_TRANSFERS } from '../../../src/core/unit-transfer.js';
 

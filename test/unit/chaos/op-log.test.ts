@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Answer } from '../../chaos/harness/http-client.js';
+import type { Answer } from '../../chaos/harness/http.js';
 import { OpLog } from '../../chaos/harness/op-log.js';
-import { joinLogs } from '../../chaos/join-logs.js';
+import { joinLogs } from '../../chaos/context-sales.js';
 
 const answer = (status: number, json: Record<string, unknown> = {}): Answer => ({
   ...{ status, json, headers: {}, text: JSON.stringify(json) },

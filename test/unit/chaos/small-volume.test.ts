@@ -9,7 +9,7 @@ import {
   mountVolume,
   unmountBelow,
   usedPart,
-} from '../../chaos/harness/small-volume.js';
+} from '../../chaos/harness/disks.js';
 
 describe('chaos: a small volume', () => {
   let dir: string;

@@ -1,15 +1,13 @@
-import { COLLECT_GARBAGE } from '../../chaos/harness/preload.js';
+import { COLLECT_GARBAGE, type Program } from '../../chaos/harness/programs.js';
 import { expect } from 'chai';
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import type { Program } from '../../chaos/harness/programs.js';
-import { until } from '../../chaos/harness/until.js';
+import { until } from '../../chaos/harness/wait.js';
 import { createRandom } from '../../chaos/random.js';
-import { NO_FIGURES, type RowResult } from '../../chaos/row.js';
-import { FAULT_KINDS, FaultBag, type Fault } from '../../chaos/soak/draw-faults.js';
-import { keeperMayDie } from '../../chaos/soak/fault-loop.js';
+import { NO_FIGURES, type RowResult } from '../../chaos/scenario.js';
+import { type Fault, FAULT_KINDS, FaultBag, keeperMayDie } from '../../chaos/soak/faults.js';
 import {
   compareThirds,
   judgePrograms,
@@ -19,10 +17,9 @@ import {
   type ProgramSample,
   type ServerSample,
 } from '../../chaos/soak/flatness.js';
-import { heldForNobody } from '../../chaos/soak/held-connections.js';
-import { Pulse } from '../../chaos/soak/pulse.js';
+import { heldForNobody, Soak } from '../../chaos/soak/soak.js';
+import { Pulse } from '../../chaos/soak/load.js';
 import { openOf, samplePrograms } from '../../chaos/soak/samples.js';
-import { Soak } from '../../chaos/soak/soak.js';
 import { soakLines, soakPage, soakSentence } from '../../chaos/soak/soak-report.js';
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { TcpProxy } from '../../chaos/harness/tcp-proxy.js';
-import { until } from '../../chaos/harness/until.js';
+import { until } from '../../chaos/harness/wait.js';
 
 describe('TCP proxy', () => {
   let echo: Server;

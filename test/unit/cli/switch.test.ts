@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { CliError } from '../../../src/cli/cli-error.js';
 import { set, show, switchCommand } from '../../../src/cli/switch.js';
-import { SwitchAdmin } from '../../../src/admission/degrade/switch-admin.js';
+import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';

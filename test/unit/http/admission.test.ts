@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { Verdict } from '../../../src/admission/layer.js';
-import type { Caller } from '../../../src/admission/caller.js';
+import type { Verdict, Caller } from '../../../src/admission/layer.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, startExpress, startServer, until, type Started } from './http-harness.js';
 

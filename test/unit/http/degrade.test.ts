@@ -2,13 +2,15 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
 import type { Order } from '../../../src/core/order.js';
-import { Degrade } from '../../../src/admission/degrade/degrade.js';
-import { DegradeLayer } from '../../../src/admission/degrade/degrade-layer.js';
-import { degradeRules, type DegradeRules } from '../../../src/admission/degrade/degrade-rules.js';
-import { DegradedReads } from '../../../src/admission/degrade/degraded-reads.js';
-import { FallbackCache } from '../../../src/admission/degrade/fallback-cache.js';
-import type { Level } from '../../../src/admission/degrade/level.js';
-import type { Endpoint } from '../../../src/admission/endpoint.js';
+import {
+  Degrade,
+  DegradeLayer,
+  degradeRules,
+  type DegradeRules,
+  type Level,
+} from '../../../src/admission/degrade/degrade.js';
+import { DegradedReads, FallbackCache } from '../../../src/admission/degrade/degraded-reads.js';
+import type { Endpoint } from '../../../src/admission/layer.js';
 import { Admission } from '../../../src/admission/admission.js';
 import type { GetSaleAnswer, SaleView } from '../../../src/sales/get-sale.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { CallWindow, SLOTS } from '../../../../src/admission/breaker/call-window.js';
-import { EDGE_FACTOR } from '../../../../src/admission/breaker/latency-histogram.js';
+import { CallWindow, SLOTS, EDGE_FACTOR } from '../../../../src/admission/breaker/call-window.js';
 
 const WINDOW_MS = 5000;
 const SLOT_MS = WINDOW_MS / SLOTS;

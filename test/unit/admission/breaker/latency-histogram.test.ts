@@ -6,7 +6,7 @@ import {
   EDGE_FACTOR,
   LAST_EDGE_MS,
   quantileMs,
-} from '../../../../src/admission/breaker/latency-histogram.js';
+} from '../../../../src/admission/breaker/call-window.js';
 
 const latency = fc.oneof(
   fc.double({ min: 0, max: 5, noNaN: true }),

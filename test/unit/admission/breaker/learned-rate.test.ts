@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { LearnedRate } from '../../../../src/admission/breaker/learned-rate.js';
+import { LearnedRate } from '../../../../src/admission/breaker/call-window.js';
 
 const HALF_LIFE_MS = 20_000;
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { hasRecovered, isOpenForAll, votesNeeded } from '../../../../src/admission/breaker/quorum.js';
+import { hasRecovered, isOpenForAll, votesNeeded } from '../../../../src/admission/breaker/shared-breakers.js';
 import { BREAKER_STATES, type BreakerState, type LiveVote } from '../../../../src/core/ports/admission-stores.js';
 
 const votesOf = (...states: readonly BreakerState[]): LiveVote[] =>

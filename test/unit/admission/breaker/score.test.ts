@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { probeWaitMs } from '../../../../src/admission/breaker/probe-wait.js';
-import { scoreOf, type Signals } from '../../../../src/admission/breaker/score.js';
+import { probeWaitMs, scoreOf, type Signals } from '../../../../src/admission/breaker/adaptive-breaker.js';
 import { rulesOf } from './rules-of.js';
 
 const rules = rulesOf();

@@ -1,9 +1,7 @@
 import { expect } from 'chai';
 import type { Dependency } from '../../../../src/core/errors.js';
-import { Degrade } from '../../../../src/admission/degrade/degrade.js';
-import { DegradeLayer } from '../../../../src/admission/degrade/degrade-layer.js';
-import type { DegradeRules } from '../../../../src/admission/degrade/degrade-rules.js';
-import { ENDPOINTS, type Endpoint } from '../../../../src/admission/endpoint.js';
+import { Degrade, DegradeLayer, type DegradeRules } from '../../../../src/admission/degrade/degrade.js';
+import { ENDPOINTS, type Endpoint } from '../../../../src/admission/layer.js';
 import { Admission } from '../../../../src/admission/admission.js';
 import { rulesOf } from './degrade-world.js';
 

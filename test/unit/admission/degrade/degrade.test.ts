@@ -2,12 +2,17 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Dependency } from '../../../../src/core/errors.js';
 import { homeBucket } from '../../../../src/core/sale.js';
-import { Degrade, refusesChange } from '../../../../src/admission/degrade/degrade.js';
-import { degradeRules, type DegradeRules } from '../../../../src/admission/degrade/degrade-rules.js';
-import { LEVELS, type Level } from '../../../../src/admission/degrade/level.js';
-import { percentileOf } from '../../../../src/admission/degrade/percentile.js';
-import { rulingFor } from '../../../../src/admission/degrade/ruling.js';
-import { ENDPOINTS } from '../../../../src/admission/endpoint.js';
+import {
+  Degrade,
+  refusesChange,
+  degradeRules,
+  type DegradeRules,
+  LEVELS,
+  type Level,
+  percentileOf,
+  rulingFor,
+} from '../../../../src/admission/degrade/degrade.js';
+import { ENDPOINTS } from '../../../../src/admission/layer.js';
 import { rulesOf } from './degrade-world.js';
 
 const ALL = ['redis', 'rocketmq', 'mysql'] as const;

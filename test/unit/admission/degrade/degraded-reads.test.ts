@@ -1,9 +1,13 @@
 import { expect } from 'chai';
 import { Bug, OperationalError } from '../../../../src/core/errors.js';
-import { REFUSAL, type Body, type Served } from '../../../../src/admission/degrade/answers.js';
-import { DegradedReads } from '../../../../src/admission/degrade/degraded-reads.js';
-import { FallbackCache } from '../../../../src/admission/degrade/fallback-cache.js';
-import type { Level } from '../../../../src/admission/degrade/level.js';
+import {
+  REFUSAL,
+  type Body,
+  type Served,
+  DegradedReads,
+  FallbackCache,
+} from '../../../../src/admission/degrade/degraded-reads.js';
+import type { Level } from '../../../../src/admission/degrade/degrade.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { rulesOf } from './degrade-world.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { FallbackCache } from '../../../../src/admission/degrade/fallback-cache.js';
+import { FallbackCache } from '../../../../src/admission/degrade/degraded-reads.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { rulesOf } from './degrade-world.js';
 

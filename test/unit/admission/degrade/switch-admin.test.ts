@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { SwitchAdmin } from '../../../../src/admission/degrade/switch-admin.js';
+import { SwitchAdmin } from '../../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import { MemoryRuleBoard, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';

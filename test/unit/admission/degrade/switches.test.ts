@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { LEVELS } from '../../../../src/admission/degrade/level.js';
+import { LEVELS } from '../../../../src/admission/degrade/degrade.js';
 import {
   readSwitchArguments,
   readSwitchChange,
@@ -8,7 +8,7 @@ import {
   withSwitch,
   type SwitchChange,
 } from '../../../../src/admission/degrade/switches.js';
-import { ENDPOINTS } from '../../../../src/admission/endpoint.js';
+import { ENDPOINTS } from '../../../../src/admission/layer.js';
 import { rulesOf } from './degrade-world.js';
 
 const fieldsOf = (input: unknown): string[] | null => {

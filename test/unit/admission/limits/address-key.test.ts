@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { addressKey } from '../../../../src/admission/limits/address-key.js';
+import { addressKey } from '../../../../src/admission/limits/limits.js';
 
 describe('address-key', () => {
   for (const [address, key] of [

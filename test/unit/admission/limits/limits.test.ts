@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
-import { limitsRules, type LimitsRules } from '../../../../src/admission/limits/limits-rules.js';
-import { Limits } from '../../../../src/admission/limits/limits.js';
+import { limitsRules, type LimitsRules, Limits } from '../../../../src/admission/limits/limits.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import type { LimitCall } from '../../../../src/core/ports/admission-stores.js';
 import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { LimitSet, LimitVerdict } from '../../../../src/core/limits.js';
-import { rateLimitHeaders, rateLimitPolicy } from '../../../../src/admission/limits/rate-limit-headers.js';
+import { rateLimitHeaders, rateLimitPolicy } from '../../../../src/admission/limits/limits.js';
 
 const LIMITS: LimitSet = {
   ip: { limit: 100, windowMs: 60_000 },

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { WINDOW_SLICES } from '../../../../src/core/limits.js';
-import { SlidingWindow } from '../../../../src/admission/limits/sliding-window.js';
+import { SlidingWindow } from '../../../../src/admission/limits/local-limit-store.js';
 
 const MANY = 1_000_000;
 const BEGIN_US = 1_800_000_000_000_000;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Bug, OperationalError } from '../../../../src/core/errors.js';
 import type { LimitSet } from '../../../../src/core/limits.js';
-import { StoreOrLocal, shareOf } from '../../../../src/admission/limits/store-or-local.js';
+import { StoreOrLocal, shareOf } from '../../../../src/admission/limits/shared-limits.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import type { LimitAnswers, LimitCall, LimitStore } from '../../../../src/core/ports/admission-stores.js';
 import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { LimitSet, LimitVerdict } from '../../../../src/core/limits.js';
-import { TakeTogether, type CallerJudge } from '../../../../src/admission/limits/take-together.js';
+import { TakeTogether, type CallerJudge } from '../../../../src/admission/limits/shared-limits.js';
 import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/core/ports/admission-stores.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 

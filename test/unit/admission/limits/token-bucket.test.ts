@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { TOKEN, type BucketLimit } from '../../../../src/core/limits.js';
-import { TokenBucket } from '../../../../src/admission/limits/token-bucket.js';
+import { TokenBucket } from '../../../../src/admission/limits/local-limit-store.js';
 
 const limit = fc.record({
   ratePerSecond: fc.integer({ min: 1, max: 100_000 }),

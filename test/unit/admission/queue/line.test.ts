@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Line, type InLine } from '../../../../src/admission/queue/line.js';
-import { Pace } from '../../../../src/admission/queue/pace.js';
+import { Pace } from '../../../../src/admission/queue/room.js';
 
 interface Waiter extends InLine {
   readonly name: number;

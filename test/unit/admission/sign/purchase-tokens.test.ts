@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { readKeyring } from '../../../../src/admission/sign/keyring.js';
+import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../../../src/admission/sign/seals.js';
 import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign/purchase-tokens.js';
-import { SEALED_BYTES_MAX, Seals } from '../../../../src/admission/sign/seals.js';
-import { signRules, type TokenRules } from '../../../../src/admission/sign/sign-rules.js';
+import { signRules, type TokenRules } from '../../../../src/admission/sign/request-signatures.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-purchase-token-store.js';
 

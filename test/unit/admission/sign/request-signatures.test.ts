@@ -1,11 +1,16 @@
 import { createHash, createHmac } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { CANONICAL_BYTES_MAX, canonicalText } from '../../../../src/admission/sign/canonical-request.js';
-import { readKeyring } from '../../../../src/admission/sign/keyring.js';
-import { RequestSignatures, type SignatureHead } from '../../../../src/admission/sign/request-signatures.js';
-import { signRequest } from '../../../../src/admission/sign/sign-request.js';
-import { signRules, type SignRules } from '../../../../src/admission/sign/sign-rules.js';
+import {
+  CANONICAL_BYTES_MAX,
+  canonicalText,
+  RequestSignatures,
+  type SignatureHead,
+  signRequest,
+  signRules,
+  type SignRules,
+} from '../../../../src/admission/sign/request-signatures.js';
+import { readKeyring } from '../../../../src/admission/sign/seals.js';
 import type { HmacSha256 } from '../../../../src/core/hmac.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryNonceStore } from '../../../helpers/memory/memory-nonce-store.js';

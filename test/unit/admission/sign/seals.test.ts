@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { readKeyring } from '../../../../src/admission/sign/keyring.js';
-import { SEALED_BYTES_MAX, Seals, type SealOf } from '../../../../src/admission/sign/seals.js';
+import { readKeyring, SEALED_BYTES_MAX, Seals, type SealOf } from '../../../../src/admission/sign/seals.js';
 
 const ring = (...ids: string[]): Seals =>
   new Seals(

@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
+import { StackError } from '../../../deploy/local/stack/stack-error.js';
+import type { Environment } from '../../../src/core/config/load.js';
+import { until } from './wait.js';
+
+const SOURCES = join(REPO_DIR, 'src');
+
+/** The command line as the programs run it: built, since from sources each would take a second longer to start. */
+export const BUILT_MAIN = join(REPO_DIR, 'dist/cli/main.js');
+
+/**
+ * Builds the programs unless the build is as new as the sources.
+ * @returns whether it had to
+ * @throws StackError when the sources do not compile
+ */
+export async function buildIfOlder(signal?: AbortSignal): Promise<boolean> {
+  const builtMs = existsSync(BUILT_MAIN) ? statSync(BUILT_MAIN).mtimeMs : 0;
+  if (!existsSync(SOURCES) || newestMs(SOURCES) <= builtMs) return false;
+  await build(signal);
+  return true;
+}
+
+/** @throws StackError when the sources do not compile */
+export async function build(signal?: AbortSignal): Promise<void> {
+  const tsc = join(REPO_DIR, 'node_modules/typescript/bin/tsc');
+  const args = [tsc, '-p', 'tsconfig.build.json'];
+  const child = spawn(process.execPath, args, { cwd: REPO_DIR, stdio: ['ignore', 'ignore', 'inherit'], signal });
+  const code = await new Promise<number | null>((resolve) => {
+    child.once('error', () => resolve(null)).once('exit', resolve);
+  });
+  signal?.throwIfAborted();
+  if (code !== 0) throw new StackError('The sources do not compile: see `npm run typecheck`.');
+}
+
+function newestMs(folder: string): number {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return Math.max(...names.map((name) => statSync(join(folder, name)).mtimeMs));
+}
+
+/** More than any command takes here; then it is killed. */
+const TIMEOUT_MS = 100_000;
+
+export interface CommandEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** stdout as JSON lines; the last line of a command that was killed may be half and is left out. */
+  readonly lines: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** `seckill <args>` as a process of its own. */
+export class RunningCommand {
+  readonly end: Promise<CommandEnd>;
+  readonly #child: ChildProcess;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(args: readonly string[], env: Environment, main = BUILT_MAIN) {
+    this.#child = spawn(process.execPath, [main, ...args], {
+      env: { ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#stdout += text));
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#stderr += text));
+    this.end = new Promise((resolve) => {
+      this.#child.once('close', (code, signal) => {
+        resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr, lines: jsonLines(this.#stdout) });
+      });
+    });
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Signals it once it has written so many lines, and waits for its end. */
+  async signalAfter(lines: number, signal: NodeJS.Signals): Promise<CommandEnd> {
+    await until(`${lines} lines`, () => this.#stdout.split('\n').length > lines, TIMEOUT_MS, 5);
+    this.#child.kill(signal);
+    return this.end;
+  }
+}
+
+export const runCommand = (args: readonly string[], env: Environment): Promise<CommandEnd> =>
+  new RunningCommand(args, env).end;
+
+function jsonLines(text: string): Record<string, unknown>[] {
+  return text.split('\n').flatMap((line) => {
+    try {
+      return line.startsWith('{') ? [JSON.parse(line) as Record<string, unknown>] : [];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -1,0 +1,119 @@
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve, sep } from 'node:path';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
+import type { Arena } from '../context.js';
+
+// A volume of its own for one folder, in memory, so that a row can fill a disk without harm to the machine.
+
+const FILLER = 'filler';
+const CHUNK = Buffer.alloc(1024 ** 2);
+
+/** Lays an empty volume over a folder; what was in it is hidden until `unmountBelow`. @throws where that is forbidden */
+export function mountVolume(dir: string, sizeBytes: number): void {
+  mkdirSync(dir, { recursive: true });
+  run('mount', ['-t', 'tmpfs', '-o', `size=${sizeBytes},mode=0700`, 'seckill-chaos', dir]);
+}
+
+/** Takes every volume away that lies on this folder or below it. A run that was killed may have left one. */
+export function unmountBelow(dir: string): void {
+  const whole = resolve(dir);
+  for (const point of mountPoints().reverse()) {
+    if (point === whole || point.startsWith(whole + sep)) run('umount', ['--lazy', point]);
+  }
+}
+
+/** A sentence why this process may not mount, or null. */
+export function mountRefusal(): string | null {
+  const dir = mkdtempSync(join(tmpdir(), 'seckill-mount-'));
+  try {
+    mountVolume(dir, CHUNK.length);
+    return null;
+  } catch {
+    return 'it needs a small volume, and only root may mount one (mount -t tmpfs)';
+  } finally {
+    unmountBelow(dir);
+    rmdirSync(dir);
+  }
+}
+
+/** Used part of a volume, 0 to 1. */
+export function usedPart(dir: string): number {
+  const { blocks, bfree } = statfsSync(dir);
+  return (blocks - bfree) / blocks;
+}
+
+/** Writes a file that leaves the volume filled to this part; 1: not one block is left. */
+export function fillVolume(dir: string, part: number): void {
+  const file = openSync(join(dir, FILLER), 'a');
+  try {
+    while (usedPart(dir) < part) writeSync(file, CHUNK);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error; // somebody else took the last block
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Takes that file away. */
+export const freeVolume = (dir: string): void => rmSync(join(dir, FILLER), { force: true });
+
+function mountPoints(): string[] {
+  const lines = readFileSync('/proc/self/mounts', 'utf8').trim().split('\n');
+  // blanks and the like stand there in octal
+  return lines.map((line) =>
+    (line.split(' ')[1] ?? '').replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8))),
+  );
+}
+
+/** @throws Error with what the command said */
+function run(command: string, args: readonly string[]): void {
+  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 10_000 });
+}
+
+/** What earlier rows left in MariaDB fits several times. */
+const VOLUME_BYTES = 1024 ** 3;
+
+/**
+ * Moves the data of a server onto a small volume, for a row that runs alone; when the row is over they move back. The server
+ * starts again with all it had.
+ * @returns the folder, which can be filled
+ */
+export async function moveToSmallVolume(arena: Arena, name: 'redis' | 'mariadb'): Promise<string> {
+  const { servers } = arena.stack;
+  const server = servers.server(name);
+  const dir = stackPaths(servers.dir).data(name);
+  const home = `${dir}-moved`;
+  await server.stop();
+  renameSync(dir, home);
+  arena.atEnd(async () => {
+    await server.stop(); // the runner makes every server run again
+    unmountBelow(dir);
+    rmSync(dir, { recursive: true, force: true });
+    renameSync(home, dir);
+  });
+  mountVolume(dir, VOLUME_BYTES);
+  cpSync(home, dir, { recursive: true });
+  arena.atEnd(async () => {
+    await server.stop();
+    freeVolume(dir);
+    rmSync(home, { recursive: true });
+    cpSync(dir, home, { recursive: true });
+  });
+  await server.start();
+  await server.waitReady();
+  return dir;
+}

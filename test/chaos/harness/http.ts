@@ -1,0 +1,102 @@
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The body as JSON; an empty object when it is none. */
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+export interface Ask {
+  readonly method?: 'GET' | 'POST' | 'PUT';
+  readonly token?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 10_000;
+const agent = new Agent({ keepAlive: true, maxSockets: 512 });
+
+/** One request. @throws when no whole answer came, however that happened */
+export function ask(url: string, options: Ask = {}): Promise<Answer> {
+  const { method = 'GET', token, headers = {}, body, timeoutMs = TIMEOUT_MS } = options;
+  const text = body === undefined ? '' : JSON.stringify(body);
+  return new Promise((resolve, reject) => {
+    const sent = request(url, {
+      method,
+      agent,
+      headers: {
+        ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+        ...(text === '' ? {} : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }),
+        ...headers,
+      },
+    });
+    const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    const fail = (error: Error): void => {
+      clearTimeout(timer);
+      reject(error);
+    };
+    sent.on('error', fail);
+    sent.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('error', fail);
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => {
+        clearTimeout(timer);
+        const whole = Buffer.concat(chunks).toString('utf8');
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text: whole, json: jsonOf(whole) });
+      });
+    });
+    sent.end(text);
+  });
+}
+
+/** Ends the connections that are kept alive, so that nothing keeps a test run open. */
+export const closeConnections = (): void => agent.destroy();
+
+function jsonOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+const RAW_TIMEOUT_MS = 15_000;
+
+/** A connection that no HTTP client of ours tidies up; errors on it are of no interest. */
+export function openSocket(url: string): Socket {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  socket.on('error', () => undefined);
+  return socket;
+}
+
+/**
+ * Sends bytes as they are.
+ * @returns the status of the first answer; null when the connection ended without one
+ */
+export function sendRaw(url: string, bytes: string | Buffer): Promise<number | null> {
+  return new Promise((resolve) => {
+    const socket = openSocket(url);
+    let heard = '';
+    const end = (): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      const status = /^HTTP\/1\.1 (\d{3})/.exec(heard)?.[1];
+      resolve(status === undefined ? null : Number(status));
+    };
+    const timer = setTimeout(end, RAW_TIMEOUT_MS);
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      heard += text;
+      if (heard.includes('\r\n\r\n')) end();
+    });
+    socket.on('close', end);
+    socket.write(bytes);
+  });
+}

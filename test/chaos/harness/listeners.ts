@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { StackEnv } from '../../../deploy/local/stack/env.js';
+import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import { TOPICS } from '../../../src/core/topics.js';
+import { createDeliverySource, type OpenDeliverySource } from '../../../src/rocketmq/delivery-source.js';
+
+/** Of its own, so that no program takes its messages; whoever boots the stack creates it. */
+export const EAR_GROUP = 'seckill-test-ear';
+const INVISIBLE_MS = 10_000;
+/** After a receive that failed: the test may have stopped the broker. */
+const PAUSE_MS = 200;
+
+/** Hears every order event, as one more group would. */
+export class EventEar {
+  readonly #source: OpenDeliverySource;
+  readonly #heard: OrderEvent[] = [];
+  readonly #messageIds = new Set<string>();
+  readonly #listening: Promise<void>;
+  #closed = false;
+
+  private constructor(source: OpenDeliverySource) {
+    this.#source = source;
+    this.#listening = this.#listen();
+  }
+
+  static async open(env: StackEnv): Promise<EventEar> {
+    const { ROCKETMQ_ENDPOINT: endpoint } = env;
+    const topic = { topic: TOPICS.orderEvent, group: EAR_GROUP, invisibleMs: INVISIBLE_MS, awaitMs: 1_000 };
+    return new EventEar(await createDeliverySource({ ...topic, endpoint, log: silentLog }));
+  }
+
+  /** Events of one sale as they were published: one that was published twice stands twice, a redelivery does not. */
+  eventsOf(saleId: string): OrderEvent[] {
+    return this.#heard.filter((event) => event.saleId === saleId);
+  }
+
+  /** Ids of the orders that heard this word, sorted. */
+  ordersOf(saleId: string, type: OrderEvent['type']): string[] {
+    const events = this.eventsOf(saleId).filter((event) => event.type === type);
+    return events.flatMap(({ orders }) => orders).sort();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#source.close();
+    await this.#listening;
+  }
+
+  async #listen(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        for (const delivery of await this.#source.receive(32)) {
+          const decoded = decodeOrderEvents(delivery.body);
+          if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
+          if (!this.#messageIds.has(delivery.messageId)) this.#heard.push(...decoded.events);
+          this.#messageIds.add(delivery.messageId);
+          await delivery.ack();
+        }
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      }
+    }
+  }
+}
+
+/** Hears every command that Redis takes. */
+export interface RedisEar {
+  /** Whether a command held this text. */
+  heard(text: string): boolean;
+  close(): void;
+}
+
+/**
+ * MONITOR on a bare connection: the client loses its place when commands arrive together with the OK.
+ * @throws the error of the socket, or what Redis says instead of OK
+ */
+export async function listenToRedis(url: string): Promise<RedisEar> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname).setEncoding('utf8');
+  await once(socket, 'connect');
+  socket.write('MONITOR\r\n');
+  let text = String((await once(socket, 'data'))[0]);
+  if (!text.startsWith('+OK')) throw new Error(`MONITOR: ${text}`);
+  socket.on('data', (more) => (text += String(more)));
+  return { heard: (some) => text.includes(some), close: () => void socket.destroy() };
+}

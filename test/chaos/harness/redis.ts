@@ -1,0 +1,162 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, readdirSync, readlinkSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import type { BucketStanding } from '../../../src/core/ports/repair-stores.js';
+import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
+import { createRepairStore } from '../../../src/redis/repair-store.js';
+import type { Arena } from '../context.js';
+import { expectAtLeast } from './expect.js';
+import type { StackHands } from './stack-controls.js';
+import { until } from './wait.js';
+
+/** Redis loses what it had confirmed. Only for rows that run alone. */
+
+/** A repair waits for the workers; then for its turn among the sales of rows that ran before. */
+const REPAIR_TIMEOUT_MS = 60_000;
+
+/** Where the log of Redis ends, in bytes, once all that it has confirmed is in the file. */
+export async function endOfLog({ redis: { redis }, servers }: StackHands): Promise<number> {
+  await until('the log is written', async () => /aof_buffer_length:0\r/.test(await redis.info('persistence')));
+  return statSync(logFile(servers.dir)).size;
+}
+
+/**
+ * Kills Redis and starts it again without what it wrote after `keepBytes` of its log.
+ * @returns how much is lost, in bytes
+ */
+export async function loseWritesAfter(stack: StackHands, keepBytes: number): Promise<number> {
+  const server = stack.servers.server('redis');
+  await server.stop({ signal: 'SIGKILL' });
+  const file = logFile(stack.servers.dir);
+  const lost = statSync(file).size - keepBytes;
+  expectAtLeast(lost, 1, 'bytes of the log after the cut'); // a log that was rewritten is shorter
+  truncateSync(file, keepBytes);
+  await server.start();
+  await server.waitReady();
+  await until('we are connected again', async () => (await stack.redis.redis.ping()) === 'PONG');
+  return lost;
+}
+
+/**
+ * Lets Redis lose what it wrote after `keepBytes` of its log, and notes the proof, as `arena.bite` does. The keepers of the
+ * row sleep meanwhile: they would repair before anybody has seen what is lost.
+ */
+export async function biteOfLostWrites(
+  arena: Arena,
+  keepBytes: number,
+  what: string,
+  proof: () => Promise<boolean>,
+): Promise<void> {
+  const keepers = arena.programs.running.filter(({ name }) => name === 'keeper');
+  for (const keeper of keepers) keeper.signal('SIGSTOP');
+  try {
+    await loseWritesAfter(arena.stack, keepBytes);
+    await arena.bite(what, proof);
+  } finally {
+    for (const keeper of keepers) keeper.signal('SIGCONT');
+  }
+}
+
+/** How the only bucket of a sale stands against the server that has it. */
+export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStanding> {
+  const [standing] = await createRepairStore(redis).standing([{ saleId, bucket: 0 }]);
+  return standing as BucketStanding;
+}
+
+/** Waits until a sale was rebuilt under a later epoch than this one. @returns its epoch */
+export async function repaired(stack: StackHands, saleId: string, afterEpoch = 1): Promise<number> {
+  let found = 0;
+  const isRebuilt = async (): Promise<boolean> => {
+    const { state, epoch, stamped } = await standingOf(stack, saleId);
+    found = epoch;
+    return state !== null && state !== 'repair' && stamped && epoch > afterEpoch;
+  };
+  await until(`sale ${saleId} is rebuilt`, isRebuilt, REPAIR_TIMEOUT_MS);
+  return found;
+}
+
+/** Redis 7 keeps its log in parts, Redis 6 in one file. */
+function logFile(stackDir: string): string {
+  const dir = stackPaths(stackDir).data('redis');
+  const files = readdirSync(dir, { recursive: true, encoding: 'utf8' });
+  const file = files.find((name) => name.endsWith('.incr.aof')) ?? files.find((name) => name.endsWith('.aof'));
+  if (file === undefined) throw new Error(`no log in ${dir}: ${files.join(', ')}`);
+  return join(dir, file);
+}
+
+const START_TIMEOUT_MS = 15_000;
+const SYNC_TIMEOUT_MS = 30_000;
+
+/** A second Redis beside the one of the stack, for rows that run alone; it is gone after its row. */
+export interface SpareRedis {
+  readonly host: string;
+  readonly port: number;
+  readonly redis: RedisConnection;
+  stop(): Promise<void>;
+}
+
+/** Starts one with the program and the settings of the Redis of the stack. */
+export async function startSpareRedis({ servers }: StackHands): Promise<SpareRedis> {
+  const binary = readlinkSync(`/proc/${servers.server('redis').pid()}/exe`);
+  const dir = join(servers.dir, 'data', 'redis-spare');
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  const [host, port] = ['127.0.0.1', await freePort()];
+  const where = ['--bind', host, '--port', String(port), '--dir', dir];
+  const keeps = ['--save', '', '--appendonly', 'yes', '--maxmemory-policy', 'noeviction'];
+  const server = spawn(binary, [...where, ...keeps], { stdio: 'ignore' });
+  const options = { url: `redis://${host}:${port}`, replyTimeoutMs: 2000, connectTimeoutMs: 2000 };
+  let redis: RedisConnection | undefined;
+  const connected = async (): Promise<boolean> => ((redis = await connectRedis(options, silentLog)), true);
+  try {
+    await until('the spare Redis answers', connected, START_TIMEOUT_MS);
+  } catch (error) {
+    await kill(server);
+    throw error;
+  }
+  const connection = redis as unknown as RedisConnection;
+  return {
+    ...{ host, port, redis: connection },
+    async stop() {
+      await connection.close();
+      await kill(server);
+    },
+  };
+}
+
+/** Makes a server the replica of another one, and waits until it has all that the other one had. */
+export async function replicate({ masters }: RedisConnection, host: string, port: number): Promise<void> {
+  const [server] = masters();
+  await server?.replicaof(host, port);
+  const isInStep = async (): Promise<boolean> => {
+    const told = (await server?.info('replication')) ?? '';
+    return /master_link_status:up/.test(told) && /master_sync_in_progress:0/.test(told);
+  };
+  await until('the replica is in step', isInStep, SYNC_TIMEOUT_MS);
+}
+
+/** Makes a replica a server of its own again. */
+export async function promote({ masters }: RedisConnection): Promise<void> {
+  await masters()[0]?.replicaof('NO', 'ONE');
+}
+
+async function kill(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
+  server.kill('SIGKILL');
+  await ended;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,79 @@
+import type { StackEnv } from '../../../deploy/local/stack/env.js';
+import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
+import { openStack, type Stack } from '../../../deploy/local/stack/stack.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import { createOrderAudit } from '../../../src/mysql/order-audit.js';
+import { type MysqlPool, openMysqlPool } from '../../../src/mysql/pool.js';
+import { createSaleRepository } from '../../../src/mysql/sale-repository.js';
+import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
+import { bucketKeys } from '../../../src/redis/keys.js';
+import { createSaleSnapshotCache } from '../../../src/redis/sale-snapshot-cache.js';
+import { createSaleStore } from '../../../src/redis/sale-store.js';
+import { SaleAdmin } from '../../../src/sales/sale-admin.js';
+import type { CheckPorts } from '../../invariants/check-sale.js';
+import { createBucketAudit } from '../../invariants/redis-snapshot.js';
+
+const SNAPSHOT_CACHE_MS = 5000;
+/** Nothing is proved by how fast the hands are, and a machine that boots a broker leaves them little. */
+const REPLY_TIMEOUT_MS = 10_000;
+
+/** The servers of a run, with the hands that a fault needs in them. */
+export interface StackHands {
+  /** To stop, kill and start single servers. */
+  readonly servers: Stack;
+  readonly env: StackEnv;
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly admin: SaleAdmin;
+  readonly audit: CheckPorts;
+  close(): Promise<void>;
+}
+
+/** Makes every server of the folder run and answer again, whatever was stopped or killed. @throws StackError */
+export async function mendServers(servers: Stack): Promise<void> {
+  for (const name of SERVER_NAMES) servers.server(name).kill('SIGCONT');
+  await servers.up({ topics: false });
+}
+
+/**
+ * Opens a stack that was started before. What was stopped and left stopped runs again afterwards.
+ * @param dir folder of the instance
+ */
+export async function openHands(dir: string, env: StackEnv): Promise<StackHands> {
+  const servers = openStack({ dir });
+  await mendServers(servers);
+  const timeouts = { replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 2000 };
+  const redis = await connectRedis({ url: env.REDIS_URL, ...timeouts }, silentLog);
+  const mysql = openMysqlPool({ url: env.MYSQL_URL, poolMax: 4, queryTimeoutMs: REPLY_TIMEOUT_MS });
+  return {
+    ...{ servers, env, redis, mysql },
+    admin: new SaleAdmin({
+      repository: createSaleRepository(mysql),
+      store: createSaleStore(redis),
+      cache: createSaleSnapshotCache(redis, { ttlMs: SNAPSHOT_CACHE_MS }),
+    }),
+    audit: { store: createBucketAudit(redis), repository: createOrderAudit(mysql) },
+    async close(): Promise<void> {
+      await redis.close();
+      await mysql.close();
+    },
+  };
+}
+
+/** Batch id → `deducted`, `aborted` or `claimed`. */
+export type Markers = ReadonlyMap<string, string>;
+
+/** The markers of every batch of a sale that Redis knows. */
+export async function markersOf({ redis: { redis } }: Pick<StackHands, 'redis'>, saleId: string): Promise<Markers> {
+  const { tx } = bucketKeys({ saleId, bucket: 0 });
+  const markers = new Map<string, string>();
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', `${tx}*`, 'COUNT', 1000);
+    cursor = next;
+    for (const key of keys) {
+      markers.set(key.slice(tx.length), /^[a-z]+/.exec((await redis.get(key)) ?? '')?.[0] ?? 'gone');
+    }
+  } while (cursor !== '0');
+  return markers;
+}
