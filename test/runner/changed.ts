@@ -91,7 +91,7 @@ export function dependents(
 
 function chainOf(file: string, because: ReadonlyMap<string, string | null>): string[] {
   const chain: string[] = [];
-  for (let at: string | null | undefined = file; at != null && because.has(at); at = because.get(at)) chain.push(at);
+  for (let at = because.has(file) ? file : null; at !== null; at = because.get(at) ?? null) chain.push(at);
   return chain;
 }
 
