@@ -167,8 +167,9 @@ export class World implements Site {
     if (restarts?.after === call && !this.faults.healed && this.past.restarts < restarts.times) {
       if (this.rng.chance(RESTART_RATE)) this.#restart(restarts.kind);
     }
-    if (['lend', 'borrow', 'confirm'].includes(call)) this.count(`${call}: ${wordOf(value)}`);
-    if (call === 'deduct' || call === 'decide') this.count(`${call}: ${wordOf(value)}`);
+    if (call === 'transferOut' || call === 'transferIn' || call === 'endTransfer')
+      this.count(`${call}: ${wordOf(value)}`);
+    if (call === 'deduct' || call === 'resolve') this.count(`${call}: ${wordOf(value)}`);
     if (call === 'commit' || call === 'publish') this.#notifications();
   }
 
