@@ -7,9 +7,10 @@ import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
-import { createRegistry, createWorkerMetrics } from './metrics.js';
+import { createRegistry } from './metrics.js';
+import { createWorkerMetrics } from '../orders/metrics.js';
+import { MysqlOutage } from '../orders/mysql-outage.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
-import { OutageBreaker } from '../orders/outage-breaker.js';
 import { WorkerLoop } from '../orders/worker-loop.js';
 import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
@@ -23,15 +24,15 @@ import { systemClock as clock } from './system-clock.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
-/** The two ways in: what the broker committed, and what the keeper published again. */
-const WAYS_IN = [
+/** Batches that the broker committed, and batches that the keeper published again. */
+const CONSUMED = [
   { topic: TOPICS.purchase, group: GROUPS.writer },
   { topic: TOPICS.redrive, group: GROUPS.redriveWriter },
 ] as const;
 const PROBE_EVERY_MS = 1000;
 
 /**
- * The worker: batches from the broker, orders into MySQL, news to the ledger.
+ * The worker: receives batches, writes orders to MySQL, marks the batches as recorded in Redis.
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
@@ -48,22 +49,23 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   await minter.renew();
   const stopRenewing = keepLease(minter, leaseMs, log);
 
-  const breaker = new OutageBreaker(
-    // A small write: a server with a full disk, or one that is read-only, still answers SELECT 1.
-    { probe: () => minter.renew(), clock, metrics, log },
-    { probeEveryMs: PROBE_EVERY_MS },
-  );
+  const outage = new MysqlOutage({ probe: () => minter.renew(), clock, metrics, log }, { probeEveryMs: PROBE_EVERY_MS });
   const { endpoint, receiveWaitMs } = config.rocketmq;
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const connection = { ...brokerConnection(config.rocketmq, log), awaitMs: receiveWaitMs };
-  const sources = await Promise.all(WAYS_IN.map((way) => createDeliverySource({ ...way, ...connection, invisibleMs })));
+  const sources = await Promise.all(CONSUMED.map((way) => createDeliverySource({ ...way, ...connection, invisibleMs })));
   const shared = {
     repository: points.repository(createOrderRepository(points.pool(mysql))),
     deadLetters: createDeadLetterRepository(mysql),
     store: points.store(createBatchStore(redis)),
-    ...{ minter, breaker, clock, metrics, log, onBug: fail },
+    minter,
+    outage,
+    clock,
+    metrics,
+    log,
+    onBug: fail,
   };
-  const consumers = WAYS_IN.map((way, index) => {
+  const consumers = CONSUMED.map((way, index) => {
     const source = points.source(sources[index] as (typeof sources)[number]);
     const { paymentWindowMs } = config.order;
     return new WorkerLoop(
@@ -88,7 +90,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       await Promise.all(consumers.map((consumer) => consumer.stop()));
       await closed;
       stopRenewing();
-      breaker.shutdown();
+      outage.shutdown();
       await minter.close();
       await probe.close();
       await redis.close();

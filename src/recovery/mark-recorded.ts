@@ -1,17 +1,17 @@
 import { decodeBatch } from '../core/batch.js';
 import { OperationalError } from '../core/errors.js';
 import { isLive } from '../core/order.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 import type { Job } from '../core/job.js';
+import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface SettleRecordedPorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'stalePending' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
-  readonly metrics: KeeperMetrics;
+  readonly metrics: Pick<RecoveryMetrics, 'markedLate'>;
 }
 
 export interface SettleRecordedOptions {
@@ -53,6 +53,6 @@ async function markRecordedIn(
     const own = rows.filter((row) => row.batchId === batch.batchId);
     if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
     await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
-    metrics.settledLate(1);
+    metrics.markedLate(1);
   }
 }
