@@ -146,10 +146,17 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
  * The rows are there, only Redis does not know. The message comes again and finds them; on its last attempt it is acked
  * instead of becoming a dead letter: the batch is still in `pending`, so the keeper marks it later.
  */
-async function notMarked({ delivery, batch }: BatchDelivery, error: OperationalError, ports: HandlePorts): Promise<void> {
+async function notMarked(
+  { delivery, batch }: BatchDelivery,
+  error: OperationalError,
+  ports: HandlePorts,
+): Promise<void> {
   const { batchId } = batch;
   ports.metrics.delivered('not_marked', batch.purchases.length);
-  ports.log.warn({ batchId, attempt: delivery.attempt, error: error.message }, 'recorded in MySQL, but not marked in Redis');
+  ports.log.warn(
+    { batchId, attempt: delivery.attempt, error: error.message },
+    'recorded in MySQL, but not marked in Redis',
+  );
   if (delivery.attempt > WRITER_RETRIES_MAX) await delivery.ack();
   else await delivery.retryAfter(retryDelayMs(delivery.attempt));
 }

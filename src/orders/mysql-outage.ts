@@ -3,26 +3,28 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { WorkerMetrics } from './metrics.js';
 
+export interface MysqlOutagePorts {
+  /** Resolves when MySQL works. Best a small write: a full disk or a read-only server still answers SELECT 1. */
+  readonly probe: () => Promise<void>;
+  readonly clock: Clock;
+  readonly metrics: Pick<WorkerMetrics, 'mysqlOutage'>;
+  readonly log: Log;
+}
+
 /**
  * Whether MySQL is out, for all loops of a worker. One failed write begins an outage; if it was none, that costs the
  * pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first that works ends it.
  */
 export class MysqlOutage {
-  readonly #ports: {
-    /** Resolves when MySQL works. Best a small write: a full disk or a read-only server still answers SELECT 1. */
-    readonly probe: () => Promise<void>;
-    readonly clock: Clock;
-    readonly metrics: Pick<WorkerMetrics, 'mysqlOutage'>;
-    readonly log: Log;
-  };
+  readonly #ports: MysqlOutagePorts;
   readonly #probeEveryMs: number;
   readonly #shutdown = new AbortController();
   /** Aborted when the outage ends; null: there is none. */
   #outage: AbortController | null = null;
 
-  constructor(ports: MysqlOutage['#ports'], options: { readonly probeEveryMs: number }) {
+  constructor(ports: MysqlOutagePorts, { probeEveryMs }: { readonly probeEveryMs: number }) {
     this.#ports = ports;
-    this.#probeEveryMs = options.probeEveryMs;
+    this.#probeEveryMs = probeEveryMs;
     ports.metrics.mysqlOutage(false);
   }
 

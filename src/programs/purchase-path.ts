@@ -21,10 +21,10 @@ import type { ChannelHealth } from '../rocketmq/channel-health.js';
 import { HotSales } from '../sales/hot-sales.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
-import { brokerConnection } from './broker-connection.js';
 import type { ApiFailPoints } from './fail-points.js';
+import { brokerConnection } from './servers.js';
 import { steadyClock, systemClock as clock } from './system-clock.js';
-import type { WatchedPorts } from './watched-ports.js';
+import type { WithBreakers } from './with-breakers.js';
 
 /** Sale cards kept in memory. */
 const SALES_IN_MEMORY = 1000;
@@ -35,7 +35,7 @@ export interface PathParts {
   readonly redis: RedisConnection;
   readonly sales: SaleRepository;
   readonly cache: SaleSnapshotCache;
-  readonly watched: WatchedPorts;
+  readonly watched: WithBreakers;
   readonly points: ApiFailPoints;
   readonly registry: Registry;
   readonly log: Log;

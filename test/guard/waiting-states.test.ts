@@ -10,14 +10,11 @@ import {
   createAdmissionMetrics,
   createLimitMetrics,
 } from '../../src/programs/admission-metrics.js';
-import {
-  createChannelMetrics,
-  createHttpMetrics,
-  createKeeperMetrics,
-  createPurchaseMetrics,
-  createReconcileMetrics,
-  createWorkerMetrics,
-} from '../../src/programs/metrics.js';
+import { createChannelMetrics, createHttpMetrics, createPurchaseMetrics } from '../../src/programs/metrics.js';
+
+import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
+import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
+import { createJobMetrics } from '../../src/programs/telemetry.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -28,8 +25,9 @@ async function published(): Promise<Set<string>> {
   createChannelMetrics(registry);
   createHttpMetrics(registry);
   createWorkerMetrics(registry);
-  createKeeperMetrics(registry);
-  createReconcileMetrics(registry);
+  createJobMetrics(registry);
+  createOrderJobMetrics(registry);
+  createRecoveryMetrics(registry);
   createAdmissionMetrics(registry);
   createLimitMetrics(registry);
   createBreakerMetrics(registry);

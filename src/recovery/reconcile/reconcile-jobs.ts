@@ -14,7 +14,10 @@ export class SalesNotCompared extends Error {
 
 /** Compares the books of every recent sale; `apply` makes jobs of what it finds, which `compensateJob` works off. */
 export function reconcileJob(
-  { admin, metrics }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: Pick<RecoveryMetrics, 'reconciled'> },
+  {
+    admin,
+    metrics,
+  }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: Pick<RecoveryMetrics, 'reconciled'> },
   { apply }: { readonly apply: boolean },
 ): Job {
   return {
@@ -32,10 +35,7 @@ const RUNS_PER_STEP = 100;
 const STEPS_MAX = 20;
 
 /** Removes the records of runs that are old. */
-export function tidyRuns(
-  admin: Pick<ReconcileAdmin, 'removeOldRuns'>,
-  { keepMs }: { readonly keepMs: number },
-): Job {
+export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOldRuns'>, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-runs',
     async runOnce(): Promise<void> {

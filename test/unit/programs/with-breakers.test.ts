@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { watchedPorts } from '../../../src/programs/watched-ports.js';
+import { withBreakers } from '../../../src/programs/with-breakers.js';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
 import { breakerRules, type BreakerRules } from '../../../src/admission/breaker/breaker-rules.js';
 import { BOARD_TIMES, SharedBreakers } from '../../../src/admission/breaker/shared-breakers.js';
@@ -29,7 +29,7 @@ class Ports {
     },
     { processId: 'p', ...BOARD_TIMES },
   );
-  readonly watched = watchedPorts(this.breakers);
+  readonly watched = withBreakers(this.breakers);
 
   port<T extends object>(...methods: readonly (keyof T & string)[]): T {
     const entries = methods.map((method) => [

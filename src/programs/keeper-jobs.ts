@@ -1,0 +1,225 @@
+import type { Config } from '../core/config/schema.js';
+import type { Job } from '../core/job.js';
+import type { Log } from '../core/ports/log.js';
+import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
+import { createCouponRepository } from '../mysql/coupon-repository.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createNotificationsRows } from '../mysql/notifications-rows.js';
+import { createOrderRepository } from '../mysql/order-repository.js';
+import { createOrderStates } from '../mysql/order-states.js';
+import { createOrderTransitions } from '../mysql/order-transitions.js';
+import { createOutbox } from '../mysql/outbox.js';
+import { createOverdueRepository } from '../mysql/overdue-repository.js';
+import type { MysqlPool } from '../mysql/pool.js';
+import { createRefundRepository } from '../mysql/refund-repository.js';
+import { createSaleRepository } from '../mysql/sale-repository.js';
+import { consumeMessages } from '../orders/consume-messages.js';
+import { expireByMessage, expireBySweep } from '../orders/expire-orders.js';
+import { issueCoupons } from '../orders/issue-coupons.js';
+import type { OrderJobMetrics } from '../orders/metrics.js';
+import { notifyBuyers } from '../orders/notify-buyers.js';
+import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits } from '../orders/outbox-handlers.js';
+import { payRefunds } from '../orders/pay-refunds.js';
+import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
+import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
+import { markRecorded } from '../recovery/mark-recorded.js';
+import type { RecoveryMetrics } from '../recovery/metrics.js';
+import { watchPending } from '../recovery/pending-buckets.js';
+import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
+import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/reconcile-jobs.js';
+import { redrive } from '../recovery/redrive.js';
+import { alignGates } from '../recovery/repair/align-gates.js';
+import { repairClosedSales, repairSales, watchShut } from '../recovery/repair/repair-jobs.js';
+import { watchOverdue } from '../recovery/watch-overdue.js';
+import { createBatchStore } from '../redis/batch-store.js';
+import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
+import { createTransferStore } from '../redis/transfer-store.js';
+import { finishTransfers } from '../sales/stock/finish-transfers.js';
+import type { KeeperFailPoints } from './fail-points.js';
+import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
+import { rebuildStores } from './operator.js';
+import { systemClock as clock } from './system-clock.js';
+
+/** A job and the pause between two runs of it, ms. */
+export type PlannedJob = readonly [everyMs: number, job: Job];
+
+/** A worker that lives marks a batch within milliseconds; this is one that died. */
+const MARK_AFTER_MS = 5_000;
+/** Batches marked per bucket in one run. */
+const MARKED_PER_RUN = 100;
+/** A transfer between two buckets takes milliseconds; this is one whose process died. */
+const TRANSFER_AFTER_MS = 3_000;
+const TRANSFER_OVERDUE_MS = 60_000;
+/** Orders that one sweep ends at most; the next sweep is seconds away. */
+const EXPIRED_PER_RUN = 20_000;
+/** A failed receive is tried again after this; a good one waits for messages by itself. */
+const RECEIVE_EVERY_MS = 200;
+/** Rows of the outbox leased together. Each is a message or two, or a script, and all are handled at once. */
+const ROWS_PER_LEASE = 64;
+/** Refunds leased together; each is a call of the provider. */
+const REFUNDS_PER_LEASE = 16;
+/** Longer than any call of a provider. */
+const REFUND_LEASE_MS = 60_000;
+/** Removing old rows is not urgent. */
+const TIDY_EVERY_MS = 60_000;
+
+/** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
+export function planJobs(
+  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile'>,
+  {
+    redis,
+    mysql,
+    broker,
+    points,
+    provider,
+    reconcile,
+    metrics,
+    log,
+  }: {
+    readonly redis: RedisConnection;
+    readonly mysql: MysqlPool;
+    readonly broker: KeeperBroker;
+    readonly points: KeeperFailPoints;
+    /** Null: refunds wait for a person, and become overdue. */
+    readonly provider: PaymentProvider | null;
+    readonly reconcile: ReconcileAdmin;
+    readonly metrics: OrderJobMetrics & RecoveryMetrics;
+    readonly log: Log;
+  },
+): PlannedJob[] {
+  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs } = config.keeper;
+  const sales = createSaleRepository(mysql);
+  const store = createBatchStore(redis);
+  const repository = createOrderRepository(mysql);
+  const moves = points.moves(createOrderTransitions(mysql, { clock, log }));
+  const deadLetters = createDeadLetterRepository(mysql);
+  const outbox = createOutbox(mysql);
+  const published = { outbox: points.published(outbox), log, metrics };
+  const released = { outbox: points.released(outbox), log, metrics };
+  const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
+  const consumer = { ready: () => mysql.probe(), deadLetters, clock, log, metrics };
+  const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
+  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
+  const rebuild = rebuildStores(redis, mysql, points);
+  const repair = { ...rebuild, clock, metrics, log };
+  const sender = createPurchaseNotificationsSender(redis);
+
+  const jobs: PlannedJob[] = [
+    // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.
+    [
+      everyMs,
+      markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
+    ],
+    [
+      everyMs,
+      redrive(
+        { sales, store, channel: broker.redrives, clock, log, metrics },
+        { afterMs: config.keeper.redriveAfterMs, max: config.keeper.redriveMax },
+      ),
+    ],
+    [everyMs, watchPending({ sales, store, metrics })],
+
+    // Messages that the broker gave up on are parked in `dead_letters`.
+    ...broker.deadLetters.map(({ group, topic, source }): PlannedJob => {
+      const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
+      return [RECEIVE_EVERY_MS, collect];
+    }),
+
+    // Units that stopped between two buckets arrive.
+    [
+      everyMs,
+      finishTransfers(
+        { sales, store: createTransferStore(redis), metrics },
+        { afterMs: TRANSFER_AFTER_MS, overdueMs: TRANSFER_OVERDUE_MS },
+      ),
+    ],
+
+    // The outbox: events, payment deadlines, and units that go back.
+    [
+      outboxEveryMs,
+      relayOutbox(
+        { ...published, handle: publishRecorded(broker), group: groupRecorded },
+        { kind: 'batch_recorded', ...rows },
+      ),
+    ],
+    [
+      outboxEveryMs,
+      relayOutbox({ ...published, handle: publishMoved(broker), group: groupMoved }, { kind: 'orders_moved', ...rows }),
+    ],
+    [outboxEveryMs, relayOutbox({ ...released, handle: releaseUnits(store, metrics) }, { kind: 'release', ...rows })],
+    [everyMs, watchOutbox(outbox, metrics)],
+    [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
+
+    // Unpaid orders expire: by their deadline message, else by the sweep.
+    [
+      RECEIVE_EVERY_MS,
+      consumeMessages(
+        {
+          ...consumer,
+          source: broker.expirer,
+          handle: expireByMessage({ moves, orders: createOrderStates(mysql), metrics }),
+        },
+        groupOf(GROUPS.expirer),
+      ),
+    ],
+    [expireSweepEveryMs, expireBySweep({ moves, metrics }, { max: EXPIRED_PER_RUN })],
+
+    // Order events: a coupon for each paid order, notifications for buyers who wait.
+    [
+      RECEIVE_EVERY_MS,
+      consumeMessages(
+        { ...consumer, source: broker.coupon, handle: issueCoupons(createCouponRepository(mysql), metrics) },
+        groupOf(GROUPS.coupon),
+      ),
+    ],
+    [
+      RECEIVE_EVERY_MS,
+      consumeMessages(
+        {
+          ...consumer,
+          ready: bothStores,
+          source: broker.notifier,
+          handle: notifyBuyers({ orders: createNotificationsRows(mysql), sender, metrics }),
+        },
+        groupOf(GROUPS.notifier),
+      ),
+    ],
+
+    // Sales that Redis may have lost data of are rebuilt from MySQL; sales whose state differs are aligned.
+    [config.repair.everyMs, repairSales(repair, config.repair)],
+    [everyMs, repairClosedSales(repair, config.repair)],
+    [everyMs, alignGates(rebuild)],
+    [everyMs, watchShut({ ...rebuild, clock, metrics }, { afterMs: config.overdue.shutMs })],
+
+    // Compensations run even where the keeper does not compare: a person may have ordered them.
+    [everyMs, compensateJob({ admin: reconcile, metrics })],
+    [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
+
+    // What waits beyond its deadline is counted.
+    [
+      everyMs,
+      watchOverdue(
+        { sales, store, moves, repository: createOverdueRepository(mysql), metrics },
+        {
+          batch_pending: config.keeper.redriveAfterMs,
+          outbox: config.overdue.outboxMs,
+          dead_letter: config.overdue.deadLetterMs,
+          refund: config.overdue.refundMs,
+          compensation: config.overdue.compensationMs,
+          sale_over: config.overdue.saleMs,
+        },
+      ),
+    ],
+  ];
+  if (config.reconcile.everyMs > 0) {
+    const compare = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
+    jobs.push([config.reconcile.everyMs, compare]);
+  }
+  if (provider !== null) {
+    const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
+    jobs.push([everyMs, payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
+  }
+  return jobs;
+}
