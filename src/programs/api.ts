@@ -13,16 +13,15 @@ import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
+import { createStatusMetrics } from '../purchase/metrics.js';
 import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
 import { createSaleSnapshotCache } from '../redis/sale-snapshot-cache.js';
 import { createSaleStore } from '../redis/sale-store.js';
 import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
-import { openGuard } from './admission-breakers.js';
-import { openAdmissionRules } from './admission-rules.js';
 import { apiFailPoints } from './fail-points.js';
-import { createHttpMetrics, createNotificationsMetrics } from './metrics.js';
+import { createHttpMetrics } from './metrics.js';
 import { Operator } from './operator.js';
 import { openPurchasePath } from './purchase-path.js';
 import type { Running } from './run-program.js';
@@ -48,32 +47,31 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   await mysql.probe();
 
   const common = { redis, registry, log, fail };
-  const rules = await openAdmissionRules(config.entry, { ...common, mysql });
-  const guard = await openGuard({ ...common, rules: () => rules.repository.rules });
-  const { watched } = guard;
+  const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
+  const admission = await openAdmission(config, { ...common, mysql, isSoldOut });
+  const { watched } = admission;
   const sales = watched.sales(createSaleRepository(mysql));
   const orders = watched.orders(createOrderRepository(mysql));
   const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
   const { store, snapshots, units } = path;
-  const admission = openAdmission(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
   const provider = paymentProviderOf(config.payment, log);
 
   // Buyers who wait for their purchase: by long poll or by stream, on the same notifications.
   const notifications = openPurchaseNotifications(config.redis, log);
-  const { lookMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.news;
+  const { lookMaxMs: pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.news;
   const waiting = {
     snapshots,
     store,
     repository: orders,
-    news: notifications,
+    notifications,
     clock,
     random: Math.random,
-    metrics: createNotificationsMetrics(registry, () => followPurchase.following),
+    metrics: createStatusMetrics(registry, () => followPurchase.following),
   };
   const followPurchase: FollowPurchase = new FollowPurchase(waiting, {
-    lookMaxMs,
+    pollMaxMs,
     followersMax: streamsMax,
     followersPerBuyerMax: streamsPerBuyerMax,
   });
@@ -86,7 +84,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       ...admission.services,
       snapshots,
       gate: points.gate(new PurchaseGate({ ...path, smooth: admission.smooth })),
-      getPurchase: new GetPurchase(waiting, { lookMaxMs }),
+      getPurchase: new GetPurchase(waiting, pollMaxMs),
       followPurchase,
       streamTimes,
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),

@@ -5,9 +5,7 @@ import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
-import { createNotificationsRows } from '../mysql/notifications-rows.js';
-import { createOrderRepository } from '../mysql/order-repository.js';
-import { createOrderStates } from '../mysql/order-states.js';
+import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
@@ -181,7 +179,7 @@ export function planJobs(
           ...consumer,
           ready: bothStores,
           source: broker.notifier,
-          handle: notifyBuyers({ orders: createNotificationsRows(mysql), sender, metrics }),
+          handle: notifyBuyers({ orders: createOrderStates(mysql), sender, metrics }),
         },
         groupOf(GROUPS.notifier),
       ),

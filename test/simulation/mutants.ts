@@ -78,9 +78,9 @@ export const MUTANTS: readonly Mutant[] = [
     rules: () => ({
       place:
         (place): Place =>
-        async (ref, purchases, trace, reply) =>
-          place(ref, purchases, trace, (index, outcome) =>
-            reply(index, outcome.outcome === 'outcome_unknown' ? { outcome: 'sold_out' } : outcome),
+        (bucket, purchases, trace, deliver) =>
+          place(bucket, purchases, trace, (index, result) =>
+            deliver(index, result.outcome === 'outcome_unknown' ? { outcome: 'sold_out' } : result),
           ),
     }),
   },
@@ -90,9 +90,9 @@ export const MUTANTS: readonly Mutant[] = [
     rules: () => ({
       place:
         (place): Place =>
-        async (ref, purchases, trace, reply) => {
-          purchases.forEach((_, index) => reply(index, { outcome: 'accepted' }));
-          return place(ref, purchases, trace, () => undefined);
+        (bucket, purchases, trace, deliver) => {
+          purchases.forEach((_, index) => deliver(index, { outcome: 'accepted' }));
+          return place(bucket, purchases, trace, () => undefined);
         },
     }),
   },
@@ -102,10 +102,11 @@ export const MUTANTS: readonly Mutant[] = [
     rules: () => ({
       place:
         (place): Place =>
-        async (ref, purchases, trace, reply) => {
-          const placed = await place(ref, purchases, trace, reply);
-          return { ...placed, again: placed.again.flatMap((index) => [index, index]) };
-        },
+        (bucket, purchases, trace, deliver) =>
+          place(bucket, purchases, trace, (index, result) => {
+            deliver(index, result);
+            if (result.outcome === 'again') deliver(index, result);
+          }),
     }),
   },
   {

@@ -78,7 +78,7 @@ export interface StockStore {
    * Looks at a batch-to-be without changing anything, so that a refusal costs no half message. Purchases count in
    * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
    * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`, which speaks of this
-   * bucket only: where the sale has others, it is no word for a buyer yet (src/purchase/place-among-buckets.ts).
+   * bucket only: where the sale has others, it is no word for a buyer yet (src/purchase/place-batch.ts).
    * @throws OperationalError redis; nothing was changed
    * Source: lua/precheck-4.lua; protocol rule 4
    */

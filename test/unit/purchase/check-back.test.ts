@@ -19,7 +19,7 @@ describe('check-back', () => {
   };
   for (const [verdict, answer] of Object.entries(answers) as [ResolveVerdict, string][]) {
     it(`${verdict} → ${answer} [T2, T3, T10]`, async () => {
-      const checkBack = createCheckBack({ store: { resolve: async () => verdict }, log: silentLog });
+      const checkBack = createCheckBack({ resolve: async () => verdict }, silentLog);
       expect(await checkBack(batch.body)).to.equal(answer);
     });
   }
@@ -30,7 +30,7 @@ describe('check-back', () => {
       asked.push(ref);
       return 'deducted';
     };
-    await createCheckBack({ store: { resolve }, log: silentLog })(batch.body);
+    await createCheckBack({ resolve }, silentLog)(batch.body);
     expect(asked).to.have.length(1);
     expect(asked[0]).to.include({ batchId: batch.batchId, saleId: '7', bucket: 2, epoch: 3 });
   });
@@ -46,7 +46,7 @@ describe('check-back', () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const resolve = (): never => expect.fail('asked');
-      expect(await createCheckBack({ store: { resolve }, log })(body)).to.equal('no_answer');
+      expect(await createCheckBack({ resolve }, log)(body)).to.equal('no_answer');
       expect(errors).to.have.length(1);
     });
   }
@@ -55,7 +55,7 @@ describe('check-back', () => {
     const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };
-    const checked = await createCheckBack({ store: { resolve }, log: silentLog })(batch.body).catch(() => 'thrown');
+    const checked = await createCheckBack({ resolve }, silentLog)(batch.body).catch(() => 'thrown');
     expect(checked).to.equal('thrown');
   });
 });

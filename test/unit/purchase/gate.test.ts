@@ -41,10 +41,10 @@ describe('gate', () => {
     const batcher = new Batcher(
       { sizeMax: 8, inFlightMax: 2, gatherMs: 0, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
       {
-        place: async (ref, purchases, trace, reply) => {
+        place: async (ref, purchases, trace, deliver) => {
           placed.push({ ref, purchases, trace });
-          purchases.forEach((_, index) => reply(index, { outcome: 'accepted' }));
-          return { verdict: 'accepted', again: [], unitsLeft: 1 };
+          purchases.forEach((_, index) => deliver(index, { outcome: 'accepted' }));
+          return 'accepted';
         },
         clock,
         metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
