@@ -1,10 +1,10 @@
 import { decodeOrderEvents } from '../core/order-event.js';
-import type { NotificationsRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
+import type { OrderNotificationRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 export interface NotifyBuyersPorts {
-  readonly orders: NotificationsRows;
+  readonly orders: OrderNotificationRows;
   readonly sender: PurchaseNotificationsSender;
   readonly metrics: Pick<OrderJobMetrics, 'notificationsSent'>;
 }
