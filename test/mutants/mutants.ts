@@ -476,9 +476,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/orders/relay-outbox.ts',
-        find: '        if (rows.length > 0) await relay(rows, ports);',
+        find: '        if (rows.length > 0) await relay(rows, kind, ports);',
         replace:
-          '        await outbox.markDone(rows.map(({ outboxId }) => outboxId));\n        if (rows.length > 0) await relay(rows, ports);',
+          '        await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n        if (rows.length > 0) await relay(rows, kind, ports);',
       },
     ],
     simulation: true,

@@ -82,18 +82,11 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
-<<<<<<< HEAD
-    markRecorded({ sales, store, repository, metrics }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
-    redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
-=======
     markRecorded(
       { sales, store, repository, metrics },
       { afterMs: shape.settleAfterMs, maxPerBucket: BATCHES_PER_RUN },
     ),
-    ...(site.rules.redrives
-      ? [redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 })]
-      : []),
->>>>>>> main
+    redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
     expireBySweep({ moves, metrics }, { max: 1_000 }),
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
