@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { withAuditLog } from '../programs/audit-session.js';
 import { loadConfig } from '../core/config/load.js';
-import { auditBody } from '../http/audit-body.js';
+import { auditBody } from '../http/routes/audit.js';
 import type { AuditFilter, StoredAuditEntry } from '../core/ports/audit-log.js';
 import { parseTime, parseWhole } from './options.js';
 import { printable } from './printable.js';

@@ -1,5 +1,5 @@
 import { decodeBatch } from '../core/batch.js';
-import { summaryBody } from '../http/dead-letter-bodies.js';
+import { summaryBody } from '../http/routes/dead-letters.js';
 import { printable } from './printable.js';
 import type { DeadLetterSummary, StoredDeadLetter } from '../core/ports/dead-letter-repository.js';
 

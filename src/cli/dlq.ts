@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { withDeadLetterAdmin } from '../programs/dead-letter-admin.js';
 import { loadConfig } from '../core/config/load.js';
-import { deadLetterBody, summaryBody } from '../http/dead-letter-bodies.js';
+import { deadLetterBody, summaryBody } from '../http/routes/dead-letters.js';
 import { createLog } from '../programs/log.js';
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
 import {

@@ -3,7 +3,7 @@ import { withReconcileAdmin } from '../programs/reconcile-admin.js';
 import { loadConfig } from '../core/config/load.js';
 import { isSaleId } from '../core/ids.js';
 import { COMPENSATED_KINDS, type CompensatedKind } from '../core/sale-finding.js';
-import { jobBody, runBody, saleResultBody } from '../http/reconcile-bodies.js';
+import { jobBody, runBody, saleResultBody } from '../http/routes/reconcile.js';
 import { createLog } from '../programs/log.js';
 import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';

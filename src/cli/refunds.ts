@@ -3,7 +3,7 @@ import { withRefundRepository } from '../programs/refund-session.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
-import { refundBody } from '../http/refund-body.js';
+import { refundBody } from '../http/routes/refunds.js';
 import {
   REFUND_STATES,
   type RefundRepository,

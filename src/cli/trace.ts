@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { withTrace } from '../programs/trace-session.js';
 import { loadConfig } from '../core/config/load.js';
 import { isId, isSaleId } from '../core/ids.js';
-import { traceBody } from '../http/trace-body.js';
+import { traceBody } from '../http/routes/traces.js';
 import { createLog } from '../programs/log.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';

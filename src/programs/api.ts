@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { createAuthenticator, type Authenticator } from '../http/auth.js';
+import { createHttpMetrics } from '../http/metrics.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
@@ -10,7 +11,7 @@ import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
-import { createHttpMetrics, createNotificationsMetrics, createRegistry } from './metrics.js';
+import { createNotificationsMetrics, createRegistry } from './metrics.js';
 import { cancelOrder } from '../orders/cancel.js';
 import { getOrder } from '../orders/get-order.js';
 import { payOrder } from '../orders/pay.js';

@@ -1,6 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
-import type { HttpMetrics } from '../core/ports/http-metrics.js';
 import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
 import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import { FINDING_KINDS } from '../core/sale-finding.js';
@@ -87,29 +86,6 @@ export function createChannelMetrics(registry: Registry): ChannelMetrics {
     halfSent: (outcome, elapsedMs) => sends.labels(outcome).observe(elapsedMs / 1000),
     checkedBack: (answer) => checks.labels(answer).inc(),
     endFailed: (verb) => failed.labels(verb).inc(),
-  };
-}
-
-/** The api: answers by route and word. */
-export function createHttpMetrics(registry: Registry): HttpMetrics {
-  const registers = [registry];
-  const answers = new Counter({
-    name: 'seckill_http_answers_total',
-    help: 'Answers by route and word.',
-    labelNames: ['route', 'code'],
-    registers,
-  });
-  const dropped = new Counter({
-    name: 'seckill_http_connections_dropped_total',
-    help: 'Connections closed because too many were open.',
-    registers,
-  });
-  return {
-    answered: (route, code) => {
-      const counter = answers.labels(route, code);
-      return () => counter.inc();
-    },
-    connectionDropped: () => dropped.inc(),
   };
 }
 

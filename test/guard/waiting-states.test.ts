@@ -12,12 +12,12 @@ import {
 } from '../../src/programs/admission-metrics.js';
 import {
   createChannelMetrics,
-  createHttpMetrics,
   createKeeperMetrics,
   createPurchaseMetrics,
   createReconcileMetrics,
   createWorkerMetrics,
 } from '../../src/programs/metrics.js';
+import { createHttpMetrics } from '../../src/http/metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 

@@ -135,8 +135,6 @@ describe('orders and payments over HTTP', () => {
       told = [];
       outcome = 'paid';
     });
-    const wrong = (field: string): string =>
-      `Wrong: ${field}. Needed: paymentId and orderId as texts, amountCents as a whole number.`;
     const listen = (tell?: () => Promise<PayOutcome>, overrides: Partial<HttpServices> = {}): Promise<string> =>
       serve({
         ...overrides,
@@ -216,12 +214,12 @@ describe('orders and payments over HTTP', () => {
       expect(errors.map(([fields]) => fields)).to.deep.equal([
         { ...payment, outcome: 'not_found' },
         { ...payment, outcome: 'payment_conflict' },
-        { ...payment, paymentId: 'a b', outcome: 'unreadable', detail: wrong('paymentId') },
+        { ...payment, paymentId: 'a b', outcome: 'unreadable', detail: 'paymentId must be a payment id.' },
         {
           ...{ orderId: undefined, paymentId: undefined, amountCents: undefined, outcome: 'unreadable' },
           detail: 'The body must be an object with a type.',
         },
-        { outcome: 'unreadable', detail: 'The body is not JSON.' },
+        { outcome: 'unreadable', detail: 'The body is not JSON: it ends too early, at line 1, column 2.' },
       ]);
       expect(new Set(errors.map(([, message]) => message))).to.have.all.keys(
         'money was taken that cannot be booked: ask the provider',
