@@ -178,19 +178,18 @@ class Schemas {
 
   of(schema: z.ZodType, io: 'input' | 'output'): Json {
     const made = z.toJSONSchema(schema, { io, target: 'draft-2020-12', unrepresentable: 'any', override: tidied });
-    const { $schema: _dialect, $defs = {}, id, ...rest } = made as Json & { readonly $defs?: Record<string, Json> };
-    for (const [name, definition] of Object.entries($defs)) this.#add(name, definition);
-    const root = withComponents(rest);
-    if (typeof id !== 'string') return root;
-    this.#add(id, root);
+    const { $defs = {}, ...root } = withComponents(made as Json) as { readonly $defs?: Record<string, Json> } & Json;
+    for (const [name, definition] of Object.entries($defs)) this.components[name] = without(definition, 'id');
+    const { id } = root;
+    const schemaAlone = without(root, 'id', '$schema');
+    if (typeof id !== 'string') return schemaAlone;
+    this.components[id] = schemaAlone;
     return { $ref: `#/components/schemas/${id}` };
   }
-
-  #add(name: string, definition: Json): void {
-    const { id: _id, ...rest } = definition;
-    this.components[name] = withComponents(rest);
-  }
 }
+
+const without = (schema: Json, ...keys: string[]): Json =>
+  Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)));
 
 /** Points at components instead of at definitions beside the schema. */
 const withComponents = (schema: Json): Json =>

@@ -2,43 +2,41 @@ import type { FieldError } from '../core/field-errors.js';
 import type { Refusal } from '../core/outcome.js';
 
 /** Problems that no purchase meets: they concern the request itself, its sender, or other routes. */
-const HTTP_CODES = [
-  'bad_request',
-  'unauthorized',
-  'role_needed',
-  'denied',
-  'queue_pass_needed',
-  'purchase_token_needed',
-  'route_not_found',
-  'order_not_found',
-  'purchase_not_found',
-  'dead_letter_not_found',
-  'job_not_found',
-  'refund_not_found',
-  'method_not_allowed',
-  'request_timeout',
-  'wrong_state',
-  'not_warmed',
-  'not_replayable',
-  'reconcile_running',
-  'version_conflict',
-  'rules_not_found',
-  'payload_too_large',
-  'unsupported_media_type',
-  'headers_too_large',
-  'internal',
-  'repairing',
-  'payment_declined',
-  'refund_due',
-  'payment_conflict',
-  'payment_not_configured',
-  'bad_signature',
-  'ticket_not_found',
-  'tokens_gone',
-  'degraded',
-  'rules_unfit',
-] as const;
-type HttpCode = (typeof HTTP_CODES)[number];
+type HttpCode =
+  | 'bad_request'
+  | 'unauthorized'
+  | 'role_needed'
+  | 'denied'
+  | 'queue_pass_needed'
+  | 'purchase_token_needed'
+  | 'route_not_found'
+  | 'order_not_found'
+  | 'purchase_not_found'
+  | 'dead_letter_not_found'
+  | 'job_not_found'
+  | 'refund_not_found'
+  | 'method_not_allowed'
+  | 'request_timeout'
+  | 'wrong_state'
+  | 'not_warmed'
+  | 'not_replayable'
+  | 'reconcile_running'
+  | 'version_conflict'
+  | 'rules_not_found'
+  | 'payload_too_large'
+  | 'unsupported_media_type'
+  | 'headers_too_large'
+  | 'internal'
+  | 'repairing'
+  | 'payment_declined'
+  | 'refund_due'
+  | 'payment_conflict'
+  | 'payment_not_configured'
+  | 'bad_signature'
+  | 'ticket_not_found'
+  | 'tokens_gone'
+  | 'degraded'
+  | 'rules_unfit';
 
 /** Every word that may stand in the `code` of an answer that is not a success. */
 export type ProblemCode = Refusal | 'outcome_unknown' | HttpCode;

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { fieldErrors, fieldSentences, plainError, type FieldError } from '../core/field-errors.js';
 import { isId } from '../core/ids.js';
 import { parseJson } from '../core/parse-json.js';

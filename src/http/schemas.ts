@@ -49,7 +49,7 @@ const ROWS_DEFAULT = 50;
 export const limit = queryWhole(1, ROWS_MAX).default(ROWS_DEFAULT);
 
 /** Digits in a query; a number for the handler and in the document. */
-export function queryWhole(min: number, max: number) {
+function queryWhole(min: number, max: number) {
   const error = must(`a whole number from ${min} to ${max}`);
   return z
     .string({ error })

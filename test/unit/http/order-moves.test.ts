@@ -198,7 +198,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('money that cannot be booked is an error in the log, with what it says; nothing else is', async () => {
+    it('money that cannot be recorded is an error in the log, with what it says; nothing else is', async () => {
       const errors: [object, string][] = [];
       const log = { ...silentLog, error: (fields: object, message: string) => void errors.push([fields, message]) };
       const url = await listen(undefined, { log });
@@ -222,7 +222,7 @@ describe('orders and payments over HTTP', () => {
         { outcome: 'unreadable', detail: 'The body is not JSON: it ends too early, at line 1, column 2.' },
       ]);
       expect(new Set(errors.map(([, message]) => message))).to.have.all.keys(
-        'money was taken that cannot be booked: ask the provider',
+        'money was taken that cannot be recorded: ask the provider',
       );
     });
 
