@@ -9,8 +9,8 @@ import { Lists, listsRules } from '../../src/admission/lists/lists.js';
 import { NetworkSet } from '../../src/admission/lists/network-set.js';
 import { QueuePasses, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
 import { queueRules } from '../../src/admission/queue/queue-rules.js';
-import { CANONICAL_BYTES_MAX, RequestSignatures, signRules } from '../../src/admission/sign/request-signatures.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
+import { RequestSignatures, signRules } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
 import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
 import { createAuthenticator } from '../../src/http/auth.js';
@@ -19,7 +19,7 @@ import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
-import { createRegistry } from '../../src/programs/metrics.js';
+import { createRegistry } from '../../src/programs/telemetry.js';
 import { cancelOrder } from '../../src/orders/cancel.js';
 import { getOrder } from '../../src/orders/get-order.js';
 import { payOrder } from '../../src/orders/pay.js';
@@ -41,7 +41,7 @@ import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
 import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
@@ -74,7 +74,7 @@ const LISTS = listsRules.parse({
 /** Everything that buyers may be asked for is looked at, and nobody is refused. */
 const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
 const QUEUE = queueRules.parse({ mode: 'dry_run' });
-const ENTRY_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
+const ADMISSION_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
 const DEGRADE = degradeRules.parse({ mode: 'on' });
 const LIMITS = { memoryTtlMs: 20, memoryMax: 100, lockMs: 1000 };
 
@@ -128,26 +128,32 @@ export class HostileWorld extends ReconcileWorld {
     const moves = this.#seen(this.moves);
     const cache = this.#seen(this.cache);
     const snapshots = new SaleSnapshots({ repository: books, cache, clock }, LIMITS);
-    const units = { count: async () => null }; // these sales have one bucket each
+    // these sales have one bucket each
+    const units = { count: async () => null };
+    const noOtherBuckets = { fetch: async () => ({ outcome: 'unsure' }) as const };
     const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { store, units, clock, log: this.log });
     const channel = this.#recording(store);
-    const waiting = { snapshots, store, repository: books, news: this.news, clock, random: Math.random };
+    const waiting = { snapshots, store, repository: books, notifications: this.news, clock, random: Math.random };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
+    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, steadyClock: clock };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
-        place: (ref, purchases, trace, reply) => placeBatch(ref, purchases, trace, reply, { store, channel, clock }),
+        place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
         clock,
         metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
         onError: (error) => this.#wrong('batcher', error),
       },
     );
-    const rules = new RuleAdmin({ store: new MemoryRuleRepository(), board: new MemoryRuleBoard(), log: this.log });
+    const rules = new RuleAdmin({
+      repository: new MemoryRuleRepository(),
+      broadcast: new MemoryRuleBroadcast(),
+      log: this.log,
+    });
     // Looked at for every request, which gets the full answer all the same.
     const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, metrics: { degraded: () => undefined } });
-    const answers = (): FallbackCache<Body> =>
-      new FallbackCache({ rules: () => DEGRADE.cache, clock, entriesMax: 1000 });
+    const answers = (): FallbackCache<Body> => new FallbackCache({ rules: () => DEGRADE.cache, clock, max: 1000 });
     const reads = {
       status: new DegradedReads('status', answers()),
       sale: new DegradedReads('sale', answers()),
@@ -156,16 +162,16 @@ export class HostileWorld extends ReconcileWorld {
     return {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       // Every address is looked at, and whom a header names is believed; nobody is refused.
-      entry: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { metrics: { refused: () => undefined } }),
+      entry: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
       ...{ degrade, reads },
       reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#front(snapshots, flags),
       gate: new PurchaseGate({ snapshots, flags, batcher }),
-      getPurchase: new GetPurchase({ ...waiting, metrics }, { lookMaxMs: 1000 }),
+      getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },
-        { followersMax: 1000, followersPerBuyerMax: 50, lookMaxMs: 1000 },
+        { followersMax: 1000, followersPerBuyerMax: 50, pollMaxMs: 1000 },
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: 20, max: 100 }),
@@ -194,8 +200,8 @@ export class HostileWorld extends ReconcileWorld {
     snapshots: SaleSnapshots,
     flags: SoldOutFlags,
   ): Pick<HttpServices, 'signatures' | 'passes' | 'tokens' | 'rooms' | 'snapshots' | 'clock'> {
-    const seals = new Seals(readKeyring(ENTRY_KEY, SEALED_BYTES_MAX));
-    const keys = readKeyring(ENTRY_KEY, CANONICAL_BYTES_MAX);
+    const seals = new Seals(readKeyring(ADMISSION_KEY));
+    const keys = readKeyring(ADMISSION_KEY);
     const metrics = { refused: () => undefined };
     const [nonces, store] = [new MemoryNonceStore(clock), new MemoryPurchaseTokenStore(clock)];
     const isSoldOut = (saleId: string): boolean => flags.isSoldOut({ saleId, buckets: 1 });
@@ -210,7 +216,7 @@ export class HostileWorld extends ReconcileWorld {
 
   /** A batch is in the books as soon as it is committed, so that buyers who wait are not kept. */
   #recording(store: ReconcileWorld['store']): PurchaseChannel {
-    const channel = this.broker.purchaseChannel(createCheckBack({ store, log: this.log }));
+    const channel = this.broker.purchaseChannel(createCheckBack(store, this.log));
     const recorded = (batch: Batch): Promise<void> =>
       this.work(batch).catch((error: unknown) => void this.#wrong('worker', error));
     return {

@@ -3,7 +3,7 @@ import { assertNever } from '../../core/errors.js';
 import { must } from '../../core/field-errors.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Following } from '../../purchase/follow-purchase.js';
-import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/purchase-step.js';
+import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
 import { noContent, problem, type Lifecycle } from '../answer.js';
 import { EventStream } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';

@@ -82,7 +82,7 @@ export const fetchPurchaseToken = defineRoute({
     const sale = await saleOf(params.saleId, services);
     if ('status' in sale) return sale;
     if (sale.state === 'closed') return problem('closed');
-    const answer = await services.tokens.hand(sale, userId);
+    const answer = await services.tokens.issue(sale, userId);
     switch (answer.outcome) {
       case 'handed':
         return json(200, answer.outcome, { token: answer.token, endsAt: isoTime(answer.untilMs) });

@@ -75,7 +75,7 @@ export async function holdBatch(stack: StackHands, saleId: string, size: number)
     },
     settle(): Promise<void> {
       const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
-      return createBatchStore(stack.redis).settle([{ batch, orders: settled }]);
+      return createBatchStore(stack.redis).markRecorded([{ batch, orders: settled }]);
     },
   };
 }
@@ -145,7 +145,7 @@ export async function soldToUnpaid(
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs };
     expectEqual((await repository.write(plan)).outcome, 'written', 'write');
     const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ userId, requestId, orderId }));
-    await settlement.settle([{ batch, orders: settled }]);
+    await settlement.markRecorded([{ batch, orders: settled }]);
   }
   const [row] = await stack.mysql.query<{ due: Date }>('SELECT MAX(expires_at) AS due FROM orders WHERE sale_id = ?', [
     saleId,

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { BucketStanding } from '../../../src/core/ports/repair-stores.js';
+import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import type { Arena } from '../context.js';
@@ -61,9 +61,9 @@ export async function biteOfLostWrites(
 }
 
 /** How the only bucket of a sale stands against the server that has it. */
-export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStanding> {
-  const [standing] = await createRepairStore(redis).standing([{ saleId, bucket: 0 }]);
-  return standing as BucketStanding;
+export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStatus> {
+  const [standing] = await createRepairStore(redis).statusOf([{ saleId, bucket: 0 }]);
+  return standing as BucketStatus;
 }
 
 /** Waits until a sale was rebuilt under a later epoch than this one. @returns its epoch */

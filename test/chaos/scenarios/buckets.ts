@@ -15,7 +15,7 @@ const ROUNDS = 10;
 const LATE_BUYERS = 200;
 const DEATHS_MIN = 3;
 /** Steps of a transfer that a process may die behind. */
-const POINTS = ['after_lend', 'after_borrow'] as const;
+const POINTS = ['after_transfer_out', 'after_transfer_in'] as const;
 
 /** Most of them belong to one bucket, so that its units are soon gone. */
 function crowd(count: number): string[] {
@@ -77,7 +77,7 @@ const PARALLEL = 32;
 const TRIES = 100;
 /** Where the api dies that scatters it, and into how many buckets. */
 const DEATHS = [
-  { buckets: 2, point: 'repair_after_gate' },
+  { buckets: 2, point: 'repair_after_lock' },
   { buckets: 4, point: 'repair_after_epoch' },
   { buckets: 8, point: 'repair_after_stock:1' },
   { buckets: 16, point: 'repair_after_stock:12' },

@@ -57,7 +57,7 @@ const DEATHS: Row = {
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
-    for (const point of arena.random.shuffled(['check_before_decide', 'check_after_decide'])) {
+    for (const point of arena.random.shuffled(['check_before_resolve', 'check_after_resolve'])) {
       const asked = await arena.start('api', { failPoint: point });
       await arena.diedAt(asked, point, CHECK_BACK_MS);
       expectEqual(await settledIn(arena, saleId), false, `an answer after ${point}`);
@@ -77,7 +77,7 @@ const THROWS: Row = {
     const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
     await arena.start('keeper', { env: NO_REDRIVE });
     const buyers = await leaveOneOpen(arena, saleId);
-    const point = arena.random.pick(['check_before_decide', 'check_after_decide']);
+    const point = arena.random.pick(['check_before_resolve', 'check_after_resolve']);
     const asked = await arena.start('api', { failPoint: point, failPointDo: 'throw' });
     await arena.reached(asked, point, CHECK_BACK_MS);
     arena.faultEnded();

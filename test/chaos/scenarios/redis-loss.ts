@@ -275,8 +275,8 @@ function emptied(variant: string, what: string, lose: (arena: Arena, saleId: str
       await arena.bite('nothing of the sale is in Redis', () => state === null || state === 'repair');
       const refusedBefore = opLog.count('fail');
       const ref = { saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' };
-      const { decide } = createStockStore(stack.redis, silentLog);
-      expectEqual(await decide(ref), 'no_answer', 'what becomes of a batch');
+      const { resolve } = createStockStore(stack.redis, silentLog);
+      expectEqual(await resolve(ref), 'no_answer', 'what becomes of a batch');
       expectEqual((await stack.admin.warm(saleId, OPERATOR)).outcome, 'wrong_state', 'warm, of a sale that sells');
       await arena.bite('buyers were refused', () => opLog.count('fail') > refusedBefore + 20);
       arena.faultEnded();

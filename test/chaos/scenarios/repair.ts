@@ -37,7 +37,7 @@ async function expectSameBooks(arena: Arena, { saleId, buyers }: Sold, before: o
   expectFields(await arena.rest(saleId), { rows: rows + 3, liveRows: rows + 3, failedRows: 0 }, 'it sells again');
 }
 
-const DEATHS: readonly Row[] = (['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'] as const).map(
+const DEATHS: readonly Row[] = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const).map(
   (point) => ({
     ...{ id: 'R10', variant: point },
     title: `a keeper dies at ${point}: the sale stays shut, the next repair ends with the same numbers`,
@@ -65,7 +65,7 @@ const DEATHS: readonly Row[] = (['repair_after_gate', 'repair_after_epoch', 'rep
       arena.faultEnded();
       await arena.start('keeper', { env: REPAIR });
       const epoch = await repaired(stack, saleId);
-      expectEqual(epoch, point === 'repair_after_gate' ? 2 : 3, 'the epoch: never one that was in use');
+      expectEqual(epoch, point === 'repair_after_lock' ? 2 : 3, 'the epoch: never one that was in use');
       await expectSameBooks(arena, sold, before);
     },
   }),

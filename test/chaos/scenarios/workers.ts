@@ -18,14 +18,14 @@ const BUYERS = userIds(5);
  * One after the other, so that each worker gets the batch of its own sale; the last one receives a message that is left.
  */
 const POINTS = [
-  'worker_after_settle',
+  'worker_after_mark_recorded',
   'worker_after_commit',
   'worker_before_commit',
   'worker_after_insert',
   'worker_after_receive',
 ] as const;
 /** Points behind the COMMIT. */
-const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_settle'];
+const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_mark_recorded'];
 /** Each death leaves messages that come again, and may be what kills the next worker. */
 const WORKERS_MAX = 12;
 
@@ -97,7 +97,7 @@ async function killAt(arena: Arena, api: Program, passed: Passed, point: string)
 async function expectRecordedOnce(arena: Arena, { point, saleId, rows, pending }: Death): Promise<void> {
   if (LEAVES_ROWS.includes(point)) expectAtLeast(rows, 1, `rows after ${point}`);
   else expectEqual(rows, 0, `rows after ${point}: no half-recorded batch`);
-  if (point !== 'worker_after_settle') expectAtLeast(pending, 1, `batches not settled after ${point}`);
+  if (point !== 'worker_after_mark_recorded') expectAtLeast(pending, 1, `batches not settled after ${point}`);
   const count = BUYERS.length;
   const figures = await arena.rest(saleId);
   expectFields(figures, { rows: count, sold: count, unitsLeft: STOCK - count, failedRows: 0 }, point);

@@ -1,0 +1,112 @@
+import { expect } from 'chai';
+import type { Sale } from '../../../src/core/sale.js';
+import type { Job } from '../../../src/core/job.js';
+import { markRecorded } from '../../../src/recovery/mark-recorded.js';
+import { batchOf } from '../../helpers/sales.js';
+import { sureEntry } from '../../helpers/sure-entry.js';
+import { KeeperWorld } from '../orders/keeper-world.js';
+
+const AFTER_MS = 5000;
+
+describe('keeper: mark-recorded', () => {
+  let world: KeeperWorld;
+  let job: Job;
+  let sale: Sale;
+
+  beforeEach(async () => {
+    world = new KeeperWorld();
+    const { books, store, metrics } = world;
+    job = markRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, max: 10 });
+    sale = await world.openSale();
+  });
+
+  const at = (): { saleId: string; bucket: number } => ({ saleId: sale.saleId, bucket: 0 });
+  const entryOf = (userId: string) => sureEntry(world.store.findRequest(at(), userId, 'k1'));
+  const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
+
+  it('settles what the book has and the ledger still holds: a worker died between the two [M9]', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2*2']);
+    const [first, second] = await world.recorded(batch);
+    world.clock.advance(AFTER_MS);
+    await job.runOnce();
+    expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: first, quantity: 1 });
+    expect(await entryOf('u2')).to.deep.equal({ state: 'ordered', orderId: second, quantity: 2 });
+    expect([await pending(), world.counts.settledLate]).to.deep.equal([0, 1]);
+  });
+
+  it('leaves a young batch to its worker, and one without rows to the re-drive', async () => {
+    await world.deducted(sale, ['u1']);
+    world.clock.advance(AFTER_MS - 1);
+    const young = await world.deducted(sale, ['u2']);
+    await world.recorded(young);
+    world.clock.advance(1);
+    await job.runOnce();
+    expect([await pending(), world.counts.settledLate]).to.deep.equal([2, 0]);
+  });
+
+  it('settles only when every row is its own: a row of another batch is the worker’s to judge', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2']);
+    await world.recorded(batchOf(sale, batch.purchases.slice(0, 1), 'earlier-batch'));
+    await world.recorded(batchOf(sale, batch.purchases.slice(1), batch.batchId));
+    world.clock.advance(AFTER_MS);
+    await job.runOnce();
+    expect((await entryOf('u2'))?.state).to.equal('held');
+    expect([await pending(), world.counts.settledLate]).to.deep.equal([1, 0]);
+  });
+
+  it('settles only when every row is there', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2']);
+    await world.recorded(batchOf(sale, batch.purchases.slice(0, 1), batch.batchId));
+    world.clock.advance(AFTER_MS);
+    await job.runOnce();
+    expect([await pending(), (await entryOf('u1'))?.state]).to.deep.equal([1, 'held']);
+  });
+
+  it('a row that has ended is not made an order: its request stays held until it is released [C6]', async () => {
+    const batch = await world.deducted(sale, ['u1', 'u2', 'u3']);
+    const [, second] = await world.recorded(batch, ['u3']);
+    world.books.endOrder(second as string, 'cancelled');
+    world.clock.advance(AFTER_MS);
+    await job.runOnce();
+    const states = await Promise.all(['u1', 'u2', 'u3'].map(async (user) => (await entryOf(user))?.state));
+    expect(states).to.deep.equal(['ordered', 'held', 'held']);
+    expect(await pending()).to.equal(0);
+  });
+
+  it('passes over a batch whose body is gone; the re-drive reports it', async () => {
+    const lost = await world.deducted(sale, ['u1']);
+    const good = await world.deducted(sale, ['u2']);
+    await world.recorded(good);
+    world.store.bucket(at()).markers.delete(lost.batchId);
+    world.clock.advance(AFTER_MS);
+    await job.runOnce();
+    expect((await entryOf('u2'))?.state).to.equal('ordered');
+  });
+
+  it('two keepers at once do what one does', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    const [orderId] = await world.recorded(batch);
+    world.clock.advance(AFTER_MS);
+    await Promise.all([job.runOnce(), job.runOnce()]);
+    expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId, quantity: 1 });
+  });
+
+  it('a sale that is being rebuilt fails the run, and does not hold up the others [R10]', async () => {
+    const other = await world.openSale();
+    for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
+    world.clock.advance(AFTER_MS);
+    world.store.breakNext('settle_fails');
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(world.counts.settledLate).to.equal(1);
+  });
+
+  it('a book that is away fails the run; the next one settles [D1]', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    await world.recorded(batch);
+    world.clock.advance(AFTER_MS);
+    world.books.breakNext('read_fails');
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    await job.runOnce();
+    expect(await pending()).to.equal(0);
+  });
+});
