@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
+import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
 import { createHttpServer, type HttpServerOptions } from '../../../src/http/server.js';
 import type { HttpServices } from '../../../src/http/services.js';
@@ -30,6 +31,9 @@ export class FakeServices {
   early: 'sold_out' | null = null;
   enter: (request: PurchaseRequest) => Promise<PurchaseOutcome> = () => Promise.resolve({ outcome: 'accepted' });
   status: PurchaseStatus = { status: 'pending' };
+  statusFault: Error | null = null;
+  /** What memory has of the sale. */
+  snapshot: SaleSnapshot | undefined;
   readonly services: HttpServices;
 
   constructor(overrides: Partial<HttpServices> = {}) {
@@ -43,7 +47,7 @@ export class FakeServices {
       signatures: { begin: () => null, finish: refuse },
       ...{ passes: { check: () => null }, tokens: { check: () => null, issue: refuse } },
       rooms: { join: refuse, look: refuse, end: refuse },
-      snapshots: { get: refuse, peek: () => undefined },
+      snapshots: { get: refuse, peek: () => this.snapshot },
       clock: { nowMs: () => Date.now() },
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
@@ -57,7 +61,7 @@ export class FakeServices {
           return this.enter(request);
         },
       },
-      getPurchase: { get: () => Promise.resolve(this.status) },
+      getPurchase: { get: async () => (this.statusFault === null ? this.status : Promise.reject(this.statusFault)) },
       followPurchase: { open: refuse },
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import { REFUSALS, type PurchaseOutcome } from '../../../src/core/outcome.js';
 import { PROBLEMS } from '../../../src/http/problem.js';
+import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, RawClient, rawPurchase, startServer, until } from './http-harness.js';
 import type { Started } from './http-harness.js';
 
@@ -82,11 +83,45 @@ describe('POST purchases', () => {
     expect(second.headers.get('location')).to.equal(first.headers.get('location'));
   });
 
-  it('when an ordered request is asked again, then 200 with the order', async () => {
+  it('when an ordered request is asked again, then 200 with the order and its state, as a payment has left it', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
+    fake.status = { status: 'ordered', orderId: '99', orderState: 'paid' };
     const { status, body } = await ask();
-    expect([status, body]).to.deep.equal([200, { requestId: 'k1', status: 'ordered', orderId: '99' }]);
+    expect([status, body]).to.deep.equal([
+      200,
+      { requestId: 'k1', status: 'ordered', orderId: '99', orderState: 'paid' },
+    ]);
+  });
+
+  it('when an ordered request is asked again while MySQL is out or knows no row, then 200 without the state', async () => {
+    const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
+    fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
+    const known = { requestId: 'k1', status: 'ordered', orderId: '99' };
+    for (const status of ['not_found', 'pending'] as const) {
+      fake.status = { status };
+      expect((await ask()).body).to.deep.equal(known);
+    }
+    fake.statusFault = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
+    expect((await ask()).body).to.deep.equal(known);
+  });
+
+  it('when the sale opens in an hour, then Retry-After says so, spread over some seconds', async () => {
+    const opensInMs = 3_600_000;
+    fake.snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', opensAtMs: Date.now() + opensInMs }) };
+    fake.enter = () => Promise.resolve({ outcome: 'not_open' });
+    const waits = new Set<number>();
+    for (let i = 0; i < 20; i++) {
+      const { status, headers, body } = await ask();
+      expect([status, body.code, body.requestId]).to.deep.equal([409, 'not_open', 'k1']);
+      const seconds = Number(headers.get('retry-after'));
+      expect(seconds).to.be.within(3597, 3603);
+      expect(body.retryAfterMs).to.equal(seconds * 1000);
+      waits.add(seconds);
+    }
+    expect(waits.size, 'not all come back in one second').to.be.above(1);
+    fake.snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', opensAtMs: Date.now() - 1 }) };
+    expect((await ask()).headers.get('retry-after'), 'it waits for its operator').to.equal('1');
   });
 
   it('when a released request is asked again, then 200 with how it ended, or 503 while the book does not know', async () => {
