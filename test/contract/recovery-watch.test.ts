@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openSale } from '../chaos/harness/sales.js';
-import { cancelPlanted, plantOrder } from '../chaos/harness/orders.js';
+import { cancelPlanted, plantOrder } from '../chaos/harness/sale-state.js';
 import { holdBatch, type RecordedBatch } from '../chaos/harness/batches.js';
 import { RecoveryWatch } from '../chaos/harness/recovery-watch.js';
 import { until } from '../chaos/harness/wait.js';
