@@ -25,7 +25,7 @@ export async function deductLimit({ books }: Session, size: number, options: Thr
   await forget(redis.redis);
   const admin = createSaleStore(redis);
   await admin.warm(sale);
-  await admin.gate(sale, 'open');
+  await admin.setState(sale, 'open');
   const store = createStockStore(redis, silentLog);
   const perSecond = await throughput(options, async (place) => {
     const { outcome } = await store.deduct(freshBatch(SALE_ID, place, size));

@@ -1,10 +1,10 @@
-import { withSaleAdmin } from '../../src/programs/sale-admin-session.js';
+import { withOperator } from '../../src/programs/operator.js';
 import { systemClock as clock } from '../../src/programs/system-clock.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { createOrderAudit } from '../../src/mysql/order-audit.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { createLog } from '../../src/programs/log.js';
+import { createLog } from '../../src/programs/telemetry.js';
 import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createBucketAudit } from '../../test/invariants/redis-snapshot.js';
@@ -52,7 +52,8 @@ export class Books {
       buckets,
       ...window,
     };
-    return withSaleAdmin(config, createLog('bench', 'error'), async (admin) => {
+    return withOperator(config, createLog('bench', 'error'), async (operator) => {
+      const admin = await operator.sales();
       const { saleId } = await admin.create(sale, 'bench');
       await admin.warm(saleId, 'bench');
       const opened = await admin.open(saleId, 'bench');

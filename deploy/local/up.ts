@@ -1,11 +1,11 @@
 import { Command } from 'commander';
 import { randomBytes } from 'node:crypto';
-import { withSaleAdmin } from '../../src/programs/sale-admin-session.js';
+import { withOperator } from '../../src/programs/operator.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { signToken } from '../../src/http/token.js';
 import { migrate } from '../../src/mysql/migrate.js';
-import { createLog } from '../../src/programs/log.js';
+import { createLog } from '../../src/programs/telemetry.js';
 import type { SaleAdmin } from '../../src/sales/sale-admin.js';
 import type { StackStep } from './stack/progress.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
@@ -111,7 +111,7 @@ function startStack(flags: UpFlags, signal: AbortSignal): Promise<{ stack: Stack
 async function prepare(env: Environment): Promise<Sale> {
   const config = loadConfig(['mysql', 'redis', 'gate'], env);
   await migrate(config.mysql);
-  return withSaleAdmin(config, createLog('up', 'warn'), demoSale);
+  return withOperator(config, createLog('up', 'warn'), async (operator) => demoSale(await operator.sales()));
 }
 
 /** The open demo sale that still has units, or a new one. */

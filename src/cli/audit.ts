@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import { withAuditLog } from '../programs/audit-session.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
+import { createLog } from '../programs/telemetry.js';
 import { auditBody } from '../http/audit-body.js';
 import type { AuditFilter, StoredAuditEntry } from '../core/ports/audit-log.js';
 import { parseTime, parseWhole } from './options.js';
@@ -52,7 +53,9 @@ async function list({ json, limit, since, before, subject, actor, action }: List
   };
   const page = { max: limit, ...(before === undefined ? {} : { beforeId: String(before) }) };
   const config = loadConfig(['mysql'], process.env);
-  const entries = await withAuditLog(config.mysql, (log) => log.list(filter, page));
+  const entries = await withOperator(config, createLog('audit', 'error'), (operator) =>
+    operator.audit().list(filter, page),
+  );
   if (!json) console.log(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
   for (const entry of entries) console.log(json ? JSON.stringify(auditBody(entry)) : lineOf(entry));
 }

@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
-import { withDeadLetterAdmin } from '../programs/dead-letter-admin.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { deadLetterBody, summaryBody } from '../http/dead-letter-bodies.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
 import {
   DEAD_LETTER_STATES,
@@ -115,7 +115,7 @@ function addWork(command: Command): Command {
 
 async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'log'], process.env);
-  await withDeadLetterAdmin(config, createLog('dlq', 'error'), task);
+  await withOperator(config, createLog('dlq', 'error'), async (operator) => task(await operator.deadLetters()));
 }
 
 async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flags }: ListFlags): Promise<void> {

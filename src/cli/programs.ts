@@ -5,7 +5,7 @@ import { startKeeper } from '../programs/keeper.js';
 import { startWorker } from '../programs/worker.js';
 import { loadConfig, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS } from '../core/config/schema.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 
 export function apiCommand(): Command {
   return new Command('api')

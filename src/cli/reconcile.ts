@@ -1,10 +1,10 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withReconcileAdmin } from '../programs/reconcile-admin.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { isSaleId } from '../core/ids.js';
 import { COMPENSATED_KINDS, type CompensatedKind } from '../core/sale-finding.js';
 import { jobBody, runBody, saleResultBody } from '../http/reconcile-bodies.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../recovery/reconcile/sale-report.js';
@@ -101,7 +101,7 @@ function parseJobId(text: string): string {
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'reconcile', 'log'], process.env);
-  await withReconcileAdmin(config, createLog('reconcile', 'error'), task);
+  await withOperator(config, createLog('reconcile', 'error'), async (operator) => task(await operator.reconcile()));
 }
 
 async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait, json }: RunFlags): Promise<void> {

@@ -1,8 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withRefundRepository } from '../programs/refund-session.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
+import { createLog } from '../programs/telemetry.js';
 import { refundBody } from '../http/refund-body.js';
 import {
   REFUND_STATES,
@@ -63,7 +64,8 @@ function parsePaymentId(text: string): string {
 }
 
 async function run(task: (repository: RefundRepository) => Promise<void>): Promise<void> {
-  await withRefundRepository(loadConfig(['mysql'], process.env).mysql, task);
+  const config = loadConfig(['mysql'], process.env);
+  await withOperator(config, createLog('refunds', 'error'), (operator) => task(operator.refunds()));
 }
 
 async function list(repository: RefundRepository, { state, after, limit, json }: ListFlags): Promise<void> {

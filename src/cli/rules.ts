@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
-import { withRuleAdmin } from '../programs/rule-admin-session.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { parseRules, type RuleReason } from '../admission/rules/rule-set.js';
 import { checkedRulesBody, ruleChangeBody } from '../http/rule-bodies.js';
 import { readRulesDocument, type RulesDocument } from '../http/routes/rules-document.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { parseWhole } from './options.js';
@@ -64,7 +64,7 @@ export function rulesCommand(): Command {
 
 async function run(task: (admin: RuleAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'log'], process.env);
-  await withRuleAdmin(config, createLog('rules', 'error'), task);
+  await withOperator(config, createLog('rules', 'error'), async (operator) => task(await operator.rules()));
 }
 
 async function show(admin: RuleAdmin, version: number | undefined, { json }: Flags): Promise<void> {

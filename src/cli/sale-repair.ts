@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { repairOnce } from '../programs/repair.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairStep } from '../recovery/repair/repair-sale.js';
 import { CliError } from './cli-error.js';
@@ -37,8 +37,10 @@ async function repair(saleId: string, { force = false, json = false }: RepairFla
   const config = loadConfig(['mysql', 'redis', 'repair', 'log'], process.env);
   const onStep = (step: RepairStep): void =>
     json ? console.log(JSON.stringify({ saleId, ...step })) : console.error(sentenceOf(step));
-  const order = { saleId, force, actor: operatorName(), onStep };
-  const end = await repairOnce(config, createLog('sale', 'warn'), order);
+  const order = { actor: operatorName(), onStep };
+  const end = await withOperator(config, createLog('sale', 'warn'), (operator) =>
+    operator.repair(saleId, order, { force }),
+  );
   const done = endOf(saleId, end);
   console.log(json ? JSON.stringify({ saleId, ...end }) : done);
 }

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { reshardOnce } from '../programs/repair.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { RESHARD_SENTENCES, type ReshardedSale } from '../core/resharded.js';
 import { BUCKETS_MAX } from '../core/unit-transfer.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { parseWhole } from './options.js';
@@ -34,7 +34,9 @@ export function saleReshardCommand(): Command {
 
 async function reshard(saleId: string, { buckets, json = false }: ReshardFlags): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'repair', 'gate', 'log'], process.env);
-  const end = await reshardOnce(config, createLog('sale', 'warn'), { saleId, buckets, actor: operatorName() });
+  const end = await withOperator(config, createLog('sale', 'warn'), (operator) =>
+    operator.reshard(saleId, { buckets, actor: operatorName() }),
+  );
   if (end.outcome !== 'resharded') throw new CliError(RESHARD_SENTENCES[end.outcome]);
   console.log(json ? JSON.stringify({ saleId, ...end }) : sentenceOf(saleId, end));
 }

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { withSaleAdmin } from '../programs/sale-admin-session.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import type { Sale } from '../core/sale.js';
 import { BUCKETS_MAX } from '../core/unit-transfer.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import type { SaleAdminAnswer, SaleAdmin } from '../sales/sale-admin.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
@@ -68,7 +68,7 @@ export function saleCommand(): Command {
 
 async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
-  const sale = await withSaleAdmin(config, createLog('sale', 'warn'), work);
+  const sale = await withOperator(config, createLog('sale', 'warn'), async (operator) => work(await operator.sales()));
   if (json) console.log(JSON.stringify(sale));
   else printSale(sale);
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { withRuleAdmin } from '../programs/rule-admin-session.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import {
@@ -11,7 +11,7 @@ import {
   type SwitchRow,
 } from '../admission/degrade/switches.js';
 import { switchedBody, switchesBody } from '../http/switch-bodies.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './dlq-options.js';
 import { printable } from './printable.js';
@@ -70,7 +70,9 @@ async function act(
 
 async function run(task: (admin: SwitchAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'log'], process.env);
-  await withRuleAdmin(config, createLog('switch', 'error'), (rules) => task(new SwitchAdmin(rules)));
+  await withOperator(config, createLog('switch', 'error'), async (operator) =>
+    task(new SwitchAdmin(await operator.rules())),
+  );
 }
 
 /** @throws CliError when the rules cannot be read */

@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { withTrace } from '../programs/trace-session.js';
+import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { isId, isSaleId } from '../core/ids.js';
 import { traceBody } from '../http/trace-body.js';
-import { createLog } from '../programs/log.js';
+import { createLog } from '../programs/telemetry.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
@@ -49,7 +49,9 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
     ...(sale === undefined ? {} : { saleId: sale }),
     ...(user === undefined ? {} : { userId: user }),
   };
-  const answer = await withTrace(config, { broker, log: createLog('trace', 'error') }, (one) => one.trace(query));
+  const answer = await withOperator(config, createLog('trace', 'error'), async (operator) =>
+    (await operator.trace(broker)).trace(query),
+  );
   if (answer.outcome === 'not_found') throw new CliError(answer.why);
   for (const one of answer.traces) {
     if (json) console.log(JSON.stringify(traceBody(one)));

@@ -1,3 +1,4 @@
+import type { FieldError } from '../core/field-errors.js';
 import type { Refusal } from '../core/outcome.js';
 
 /** Problems that no use case knows: they concern the request itself, its sender, or the desk of a sale. */
@@ -105,12 +106,6 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   rules_unfit: row(409, 'Rules unfit', 'The newest rules cannot be read here; publish others first.'),
   tokens_gone: row(409, 'No tokens left', 'As many buyers have a token for this sale as may have one.'),
 };
-
-/** One thing that is wrong with one field of a body. */
-export interface FieldError {
-  readonly field: string;
-  readonly message: string;
-}
 
 /** The body of every answer that is not a success: RFC 9457, with `code` as the word a program reads. */
 export interface Problem {

@@ -2,7 +2,7 @@ import type { Batch } from '../core/batch.js';
 import { isLive, type FailureReason, type Order } from '../core/order.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { SaleTerms } from '../core/ports/order-repository.js';
-import type { Release, Settlement } from '../core/ports/batch-store.js';
+import type { Release, LiveOrder } from '../core/ports/batch-store.js';
 
 /** What a look-up found in the book. */
 export interface Known {
@@ -26,7 +26,7 @@ interface DraftRow {
 export interface Draft {
   readonly rows: readonly DraftRow[];
   /** Live rows that were there before; a purchase is settled to the row it has, whatever batch wrote it. */
-  readonly found: ReadonlyMap<Batch, readonly Settlement[]>;
+  readonly found: ReadonlyMap<Batch, readonly LiveOrder[]>;
   /** Requests whose row has ended, and that the batch may hold units for all the same. Safe to repeat. */
   readonly releases: readonly Release[];
   /** Batches with a purchase that another one holds, and has not recorded yet: they come again. */
@@ -40,7 +40,7 @@ export const requestName = (
 export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
 /** Formed before the sale was rebuilt: its deduct may be lost. */
-export const isLate = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
+export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
   epoch < (terms.get(saleId)?.epoch ?? 0);
 
 /**
@@ -64,13 +64,13 @@ export function draftRows(
     return { rows, found: new Map(), releases: [], waiting: new Set() };
   }
   const releases: Release[] = [];
-  const found = new Map<Batch, Settlement[]>();
+  const found = new Map<Batch, LiveOrder[]>();
   const waiting = new Set<Batch>();
   const winners = new Set<string>();
   for (const batch of batches) {
     const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
-    const late = isLate(batch, terms);
-    const settlements: Settlement[] = [];
+    const late = isOfOlderEpoch(batch, terms);
+    const settlements: LiveOrder[] = [];
     for (const purchase of batch.purchases) {
       const name = requestName(batch.saleId, purchase);
       const row = known.rows.get(name);

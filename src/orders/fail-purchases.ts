@@ -2,7 +2,7 @@ import type { Batch } from '../core/batch.js';
 import type { FailureReason, Order } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { NewOrder, OrderRepository, WritePlan } from '../core/ports/order-repository.js';
-import type { Settlement } from '../core/ports/batch-store.js';
+import type { LiveOrder } from '../core/ports/batch-store.js';
 import { draftRows, requestName } from './draft-rows.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 
@@ -18,7 +18,7 @@ export interface FailedPurchases {
   /** Purchases that had a row before. */
   readonly kept: number;
   /** The live orders among those. */
-  readonly live: readonly Settlement[];
+  readonly live: readonly LiveOrder[];
 }
 
 const ATTEMPTS_MAX = 8;

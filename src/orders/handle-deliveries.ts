@@ -4,13 +4,13 @@ import { WRITER_RETRIES_MAX } from '../core/topics.js';
 import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-letter-repository.js';
 import type { Delivery } from '../core/ports/delivery-source.js';
 import type { Log } from '../core/ports/log.js';
-import type { Settlement, BatchStore } from '../core/ports/batch-store.js';
+import type { LiveOrder, BatchStore } from '../core/ports/batch-store.js';
 import type { RetryReason, WorkerMetrics } from '../core/ports/worker-metrics.js';
 import { retryDelayMs } from '../core/back-off.js';
 import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
-  readonly store: Pick<BatchStore, 'settle' | 'park' | 'claim'>;
+  readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire'>;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
@@ -37,7 +37,7 @@ export interface Postponed {
 }
 
 interface Recorded extends Held {
-  readonly orders: readonly Settlement[];
+  readonly orders: readonly LiveOrder[];
 }
 
 /** Reads the bodies. What is no batch is parked and acked here: it would never become one. Never rejects with a fault. */
@@ -117,7 +117,7 @@ async function settleAndAck(recorded: readonly Recorded[], ports: HandlePorts): 
   if (recorded.length === 0) return;
   const startedMs = ports.clock.nowMs();
   try {
-    await ports.store.settle(recorded);
+    await ports.store.markRecorded(recorded);
     ports.metrics.settled(ports.clock.nowMs() - startedMs);
     await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
   } catch (error) {

@@ -2,10 +2,10 @@ import type { Batch } from '../core/batch.js';
 import { assert, assertNever, OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { NewOrder, OrderRepository, SaleTerms, WriteOutcome } from '../core/ports/order-repository.js';
-import type { Settlement } from '../core/ports/batch-store.js';
+import type { LiveOrder } from '../core/ports/batch-store.js';
 import type { RetryReason } from '../core/ports/worker-metrics.js';
-import { claimLate, type ClaimPorts } from './claim-late.js';
-import { draftRows, isLate, requestName, type Draft, type Known } from './draft-rows.js';
+import { reacquireUnits, type ReacquirePorts } from './reacquire-units.js';
+import { draftRows, isOfOlderEpoch, requestName, type Draft, type Known } from './draft-rows.js';
 import { lookUp } from './look-up.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 
@@ -13,7 +13,7 @@ export interface RecordPorts {
   readonly repository: OrderRepository;
   readonly minter: Pick<OrderIdMinter, 'mint'>;
   readonly clock: Clock;
-  readonly store: ClaimPorts['store'];
+  readonly store: ReacquirePorts['store'];
 }
 
 export interface RecordOptions {
@@ -33,7 +33,7 @@ export type BatchResult =
   | {
       readonly outcome: 'recorded' | 'refused' | 'already_recorded';
       /** The live orders of its purchases, for the ledger. */
-      readonly orders: readonly Settlement[];
+      readonly orders: readonly LiveOrder[];
     }
   | { readonly outcome: 'retry'; readonly reason: RetryReason; readonly error: OperationalError | null }
   | { readonly outcome: 'unknown_sale' };
@@ -193,9 +193,9 @@ async function prepare(
   ports: RecordPorts,
 ): Promise<Ready | 'twins'> {
   const mine = batches.filter(({ saleId }) => terms.has(saleId));
-  if (!mine.some((batch) => isLate(batch, terms))) return { terms, mine, known: null, kept: NONE_KEPT };
+  if (!mine.some((batch) => isOfOlderEpoch(batch, terms))) return { terms, mine, known: null, kept: NONE_KEPT };
   if (wavesWithoutTwins(batches).length > 1) return 'twins'; // from a look-up on, no request may be there twice
-  const { known, kept } = await claimLate(mine, terms, ports);
+  const { known, kept } = await reacquireUnits(mine, terms, ports);
   return { terms, mine: mine.filter((batch) => !kept.has(batch)), known, kept };
 }
 
@@ -212,9 +212,9 @@ function resultsOf(
   orderIds: readonly string[],
   failed: ReadonlySet<string>,
 ): BatchResult[] {
-  const tallies = new Map<Batch, { readonly orders: Settlement[]; failed: boolean }>();
+  const tallies = new Map<Batch, { readonly orders: LiveOrder[]; failed: boolean }>();
   let current: Batch | null = null; // rows of a batch stand together
-  let tally = { orders: [] as Settlement[], failed: false };
+  let tally = { orders: [] as LiveOrder[], failed: false };
   draft.rows.forEach(({ batch, purchase, failure }, index) => {
     if (batch !== current) tallies.set((current = batch), (tally = { orders: [], failed: false }));
     const orderId = orderIds[index] as string;

@@ -11,7 +11,7 @@ import type { Log } from '../core/ports/log.js';
 import { createBreakerStore } from '../redis/breaker-store.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { steadyClock } from './system-clock.js';
-import { watchedPorts, type WatchedPorts } from './watched-ports.js';
+import { withBreakers, type WithBreakers } from './with-breakers.js';
 
 /** Old answers kept of each endpoint; with half a kB each that is some MB, whoever asks. */
 const ANSWERS_MAX = 5000;
@@ -30,7 +30,7 @@ export interface GuardParts {
 export interface OpenGuard {
   readonly layer: Layer;
   readonly services: Pick<HttpServices, 'degrade' | 'reads'>;
-  readonly watched: WatchedPorts;
+  readonly watched: WithBreakers;
   /** Takes the vote of this process back. Never rejects. */
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function openGuard({ rules, redis, registry, log, fail }: GuardPart
   return {
     layer: new DegradeLayer(degrade),
     services: { degrade, reads: degradedReads(() => rules().degrade.cache) },
-    watched: watchedPorts(breakers),
+    watched: withBreakers(breakers),
     async close(): Promise<void> {
       stop.abort();
       await looking;

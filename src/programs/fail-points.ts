@@ -1,6 +1,6 @@
 import { ConfigError } from '../core/config/load.js';
 import type { Section } from '../core/config/schema.js';
-import type { MysqlPool, SqlValue, Transaction } from '../mysql/pool.js';
+import type { MysqlPool, Transaction } from '../mysql/pool.js';
 import type { DeliverySource } from '../core/ports/delivery-source.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository, WriteOutcome } from '../core/ports/order-repository.js';
@@ -8,21 +8,17 @@ import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { Outbox } from '../core/ports/outbox.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
+import type { RepairRepository, RepairStore } from '../core/ports/repair-stores.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { TransferStore } from '../core/ports/transfer-store.js';
 import type { PurchaseGate } from '../purchase/gate.js';
-import {
-  NO_REBUILD_POINTS,
-  REBUILD_FAIL_POINTS,
-  rebuildFailPoints,
-  type RebuildFailPoints,
-} from './rebuild-fail-points.js';
 
 /**
  * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` acts at the n-th pass. They are put
  * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped. A point named
  * `drop_…` stops nobody: the call is not made, or its reply is lost.
  */
+const REBUILD_FAIL_POINTS = ['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const;
 export const API_FAIL_POINTS = [
   'after_precheck',
   'after_half',
@@ -33,10 +29,10 @@ export const API_FAIL_POINTS = [
   'drop_half_reply',
   'drop_commit',
   'drop_rollback',
-  'check_before_decide',
-  'check_after_decide',
-  'after_lend',
-  'after_borrow',
+  'check_before_resolve',
+  'check_after_resolve',
+  'after_transfer_out',
+  'after_transfer_in',
   ...REBUILD_FAIL_POINTS,
 ] as const;
 export const WORKER_FAIL_POINTS = [
@@ -44,7 +40,7 @@ export const WORKER_FAIL_POINTS = [
   'worker_after_insert',
   'worker_before_commit',
   'worker_after_commit',
-  'worker_after_settle',
+  'worker_after_mark_recorded',
 ] as const;
 export const KEEPER_FAIL_POINTS = [
   'outbox_after_publish',
@@ -55,224 +51,206 @@ export const KEEPER_FAIL_POINTS = [
 ] as const;
 
 type Settings = Section<'failPoint'>;
-type Pass<P extends string> = (point: P) => Promise<void>;
+type RebuildPoint = (typeof REBUILD_FAIL_POINTS)[number];
+type ApiPoint = (typeof API_FAIL_POINTS)[number];
+type KeeperPoint = (typeof KEEPER_FAIL_POINTS)[number];
 
-/** One point that will act. */
-interface Armed<P extends string> {
-  /** To be awaited where the program may stop. */
-  readonly pass: Pass<P>;
-  /** Whether this call, or its reply, is lost. */
-  readonly loses: (point: P) => boolean;
-}
-
-type Decider = Pick<StockStore, 'decide'>;
-type Gate = Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
-
-const same = <T>(part: T): T => part;
-const forever = new Promise<never>(() => undefined);
-
-export interface ApiFailPoints extends RebuildFailPoints {
-  store(store: StockStore): StockStore;
-  /** What a check-back asks. */
-  checked(store: Decider): Decider;
-  channel(channel: PurchaseChannel): PurchaseChannel;
-  gate(gate: Gate): Gate;
-  /** Units that move between buckets. */
-  transfers(store: TransferStore): TransferStore;
-}
+/** Around what rebuilds a sale, in Redis and in MySQL: a repair of the keeper, or a reshard that an api was asked for. */
+const rebuildPoints = (at: FailPoints<RebuildPoint>) => ({
+  rebuilt: <S extends Pick<RepairStore, 'lock' | 'swap'>>(store: S): S =>
+    at.before(at.after(store, 'lock', 'repair_after_lock'), 'swap', 'repair_after_stock'),
+  raised: <R extends Pick<RepairRepository, 'raiseEpoch'>>(repository: R): R =>
+    at.after(repository, 'raiseEpoch', 'repair_after_epoch'),
+});
+export type RebuildFailPoints = ReturnType<typeof rebuildPoints>;
 
 /** @throws ConfigError for a point that the api does not have */
-export function apiFailPoints(settings: Settings, log: Log): ApiFailPoints {
-  const armed = arm(API_FAIL_POINTS, settings, log);
-  if (armed === null)
-    return { store: same, checked: same, channel: same, gate: same, transfers: same, ...NO_REBUILD_POINTS };
-  const { pass, loses } = armed;
+export function apiFailPoints(settings: Settings, log: Log) {
+  const at = new FailPoints(API_FAIL_POINTS, settings, log);
   return {
-    store: (store) => ({
-      ...store,
-      precheck: (ref, purchases) => passing(store.precheck(ref, purchases), 'after_precheck', pass),
-      deduct: (batch) => passing(store.deduct(batch), 'after_deduct', pass),
-    }),
-    checked: (store) => ({
-      async decide(batch) {
-        await pass('check_before_decide');
-        return passing(store.decide(batch), 'check_after_decide', pass);
-      },
-    }),
-    channel: (channel) => ({
-      async sendHalf(batch) {
-        const half = await passing(channel.sendHalf(batch), 'after_half', pass);
+    store: (store: StockStore): StockStore =>
+      at.after(at.after(store, 'precheck', 'after_precheck'), 'deduct', 'after_deduct'),
+    /** Of the store that a check-back asks. */
+    checked: (store: Pick<StockStore, 'resolve'>): Pick<StockStore, 'resolve'> =>
+      at.after(at.before(store, 'resolve', 'check_before_resolve'), 'resolve', 'check_after_resolve'),
+    channel: (channel: PurchaseChannel): PurchaseChannel =>
+      at.around(channel, 'sendHalf', async (send, batch) => {
+        const half = await send(batch);
+        await at.pass('after_half');
         if (typeof half === 'string') return half;
-        return loses('drop_half_reply') ? 'outcome_unknown' : halfWith(half, armed);
-      },
-    }),
-    gate: (gate) => ({
-      refuseEarly: (...request) => gate.refuseEarly(...request),
-      enter: (request) => passing(gate.enter(request), 'before_answer', pass),
-    }),
-    ...rebuildFailPoints(pass),
-    transfers: (store) => ({
-      ...store,
-      async lend(...lend) {
-        const lent = await store.lend(...lend);
-        if (lent.outcome === 'lent') await pass('after_lend');
-        return lent;
-      },
-      async borrow(...borrow) {
-        const borrowed = await store.borrow(...borrow);
-        if (borrowed.outcome === 'borrowed') await pass('after_borrow');
-        return borrowed;
-      },
-    }),
+        return at.loses('drop_half_reply') ? 'outcome_unknown' : halfWithPoints(half, at);
+      }),
+    gate: (gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>): Pick<PurchaseGate, 'refuseEarly' | 'enter'> =>
+      at.after(gate, 'enter', 'before_answer'),
+    /** Units that move between buckets; a transfer that found none is no step. */
+    transfers: (store: TransferStore): TransferStore =>
+      at.after(
+        at.after(store, 'transferOut', 'after_transfer_out', ({ outcome }) => outcome === 'lent'),
+        'transferIn',
+        'after_transfer_in',
+        ({ outcome }) => outcome === 'borrowed',
+      ),
+    ...rebuildPoints(at),
   };
 }
+export type ApiFailPoints = ReturnType<typeof apiFailPoints>;
 
-function halfWith(half: HalfMessage, { pass, loses }: Armed<(typeof API_FAIL_POINTS)[number]>): HalfMessage {
+function halfWithPoints(half: HalfMessage, at: FailPoints<ApiPoint>): HalfMessage {
   return {
     async commit() {
-      if (!loses('drop_commit')) await passing(half.commit(), 'after_commit', pass);
+      if (at.loses('drop_commit')) return;
+      await half.commit();
+      await at.pass('after_commit');
     },
     async rollback() {
-      if (loses('drop_rollback')) return false;
+      if (at.loses('drop_rollback')) return false;
       const confirmed = await half.rollback();
-      if (confirmed) await pass('before_resubmit');
+      if (confirmed) await at.pass('before_resubmit');
       return confirmed;
     },
   };
 }
 
-export interface WorkerFailPoints {
-  pool(pool: MysqlPool): MysqlPool;
-  repository(repository: OrderRepository): OrderRepository;
-  store(store: BatchStore): BatchStore;
-  source(source: DeliverySource): DeliverySource;
-}
+/** A plan that was not written, for a row that was there already, is no step. */
+const isWritten = ({ outcome }: WriteOutcome): boolean => outcome === 'written';
 
 /** @throws ConfigError for a point that the worker does not have */
-export function workerFailPoints(settings: Settings, log: Log): WorkerFailPoints {
-  const armed = arm(WORKER_FAIL_POINTS, settings, log);
-  if (armed === null) return { pool: same, repository: same, store: same, source: same };
-  const { pass } = armed;
-  return {
-    pool: (pool) => ({
-      query: <Row>(sql: string, values?: readonly SqlValue[]) => pool.query<Row>(sql, values),
-      execute: (sql, values) => pool.execute(sql, values),
-      probe: () => pool.probe(),
-      close: () => pool.close(),
-      transaction: (work) =>
-        pool.transaction((tx) => passing(work(afterInsert(tx, pass)), 'worker_before_commit', pass)),
-    }),
-    repository: (repository) => ({
-      ...repository,
-      write: (plan) => committed(repository.write(plan), 'worker_after_commit', pass),
-    }),
-    store: (store) => ({ ...store, settle: (all) => passing(store.settle(all), 'worker_after_settle', pass) }),
-    source: (source) => ({
-      async receive(max) {
-        const deliveries = await source.receive(max);
-        if (deliveries.length > 0) await pass('worker_after_receive');
-        return deliveries;
-      },
-    }),
-  };
-}
-
-function afterInsert(tx: Transaction, pass: Pass<(typeof WORKER_FAIL_POINTS)[number]>): Transaction {
-  return {
-    ...tx,
-    async execute(sql, values) {
-      const written = await tx.execute(sql, values);
-      if (sql.startsWith('INSERT INTO orders')) await pass('worker_after_insert');
+export function workerFailPoints(settings: Settings, log: Log) {
+  const at = new FailPoints(WORKER_FAIL_POINTS, settings, log);
+  const inTransaction = (tx: Transaction): Transaction =>
+    at.around(tx, 'execute', async (execute, sql, values) => {
+      const written = await execute(sql, values);
+      if (sql.startsWith('INSERT INTO orders')) await at.pass('worker_after_insert');
       return written;
-    },
+    });
+  return {
+    pool: (pool: MysqlPool): MysqlPool =>
+      at.around(pool, 'transaction', (transaction, work) =>
+        transaction(async (tx) => {
+          const worked = await work(inTransaction(tx));
+          await at.pass('worker_before_commit');
+          return worked;
+        }),
+      ),
+    repository: (repository: OrderRepository): OrderRepository =>
+      at.after(repository, 'write', 'worker_after_commit', isWritten),
+    store: (store: BatchStore): BatchStore => at.after(store, 'markRecorded', 'worker_after_mark_recorded'),
+    source: (source: DeliverySource): DeliverySource =>
+      at.after(source, 'receive', 'worker_after_receive', (deliveries) => deliveries.length > 0),
   };
 }
 
-export interface KeeperFailPoints extends RebuildFailPoints {
-  /** The outbox of rows that are published. */
-  published(outbox: Outbox): Outbox;
-  /** The outbox of rows whose units go back. */
-  released(outbox: Outbox): Outbox;
-  moves<M extends Pick<OrderTransitions, 'expire' | 'expireDue'>>(moves: M): M;
-  /** The book that a purchase is given up in. */
-  compensated(repository: OrderRepository): OrderRepository;
-}
+type Sweep = Pick<OrderTransitions, 'expire' | 'expireDue'>;
 
 /** @throws ConfigError for a point that the keeper does not have */
-export function keeperFailPoints(settings: Settings, log: Log): KeeperFailPoints {
-  const armed = arm(KEEPER_FAIL_POINTS, settings, log);
-  if (armed === null) {
-    return { ...{ published: same, released: same, moves: same, compensated: same }, ...NO_REBUILD_POINTS };
+export function keeperFailPoints(settings: Settings, log: Log) {
+  const at = new FailPoints(KEEPER_FAIL_POINTS, settings, log);
+  const beforeDone = (outbox: Outbox, point: KeeperPoint): Outbox =>
+    at.around(outbox, 'markDone', async (markDone, outboxIds) => {
+      if (outboxIds.length > 0) await at.pass(point);
+      await markDone(outboxIds);
+    });
+  return {
+    /** The outbox of rows that are published. */
+    published: (outbox: Outbox): Outbox => beforeDone(outbox, 'outbox_after_publish'),
+    /** The outbox of rows whose units go back. */
+    released: (outbox: Outbox): Outbox => beforeDone(outbox, 'release_before_done'),
+    moves: <M extends Sweep>(moves: M): M => {
+      const hasEnded = (orders: number): boolean => orders > 0;
+      const withSweep = at.after<Sweep, 'expireDue'>(moves, 'expireDue', 'expire_after_commit', hasEnded);
+      return at.after<Sweep, 'expire'>(withSweep, 'expire', 'expire_after_commit', hasEnded) as M;
+    },
+    /** The repository that a purchase is given up in. */
+    compensated: (repository: OrderRepository): OrderRepository =>
+      at.after(repository, 'write', 'compensate_after_row', isWritten),
+    ...rebuildPoints(at),
+  };
+}
+export type KeeperFailPoints = ReturnType<typeof keeperFailPoints>;
+
+type Method = (...args: never[]) => Promise<unknown>;
+type MethodOf<T, K extends keyof T> = Extract<T[K], Method>;
+type AnswerOf<T, K extends keyof T> = Awaited<ReturnType<MethodOf<T, K>>>;
+
+/** The points of one program, of which one or none will act. When none will, a part stays the very object it was. */
+class FailPoints<P extends string> {
+  readonly #armed: string | null;
+  readonly #act: Settings['act'];
+  readonly #log: Log;
+  #passesLeft: number;
+
+  /** @throws ConfigError for a point that is not one of `points` */
+  constructor(points: readonly P[], { point: text, act }: Settings, log: Log) {
+    const [, name, count = '1'] = /^(\w+)(?::([1-9]\d*))?$/.exec(text) ?? [];
+    const armed = points.find((point) => point === name) ?? null;
+    if (text !== '' && armed === null) {
+      throw new ConfigError([`FAILPOINT must be <name>[:n] with a name of ${points.join(', ')}`]);
+    }
+    this.#armed = armed;
+    this.#act = act;
+    this.#log = log;
+    this.#passesLeft = Number(count);
   }
-  const { pass } = armed;
-  const beforeDone = (outbox: Outbox, point: (typeof KEEPER_FAIL_POINTS)[number]): Outbox => ({
-    ...outbox,
-    async markDone(outboxIds) {
-      if (outboxIds.length > 0) await pass(point);
-      await outbox.markDone(outboxIds);
-    },
-  });
-  return {
-    published: (outbox) => beforeDone(outbox, 'outbox_after_publish'),
-    released: (outbox) => beforeDone(outbox, 'release_before_done'),
-    compensated: (repository) => ({
-      ...repository,
-      write: (plan) => committed(repository.write(plan), 'compensate_after_row', pass),
-    }),
-    ...rebuildFailPoints(pass),
-    moves: (moves) => ({
-      ...moves,
-      async expire(orderIds) {
-        const ended = await moves.expire(orderIds);
-        if (ended > 0) await pass('expire_after_commit');
-        return ended;
+
+  /** To be awaited where the program may stop. */
+  async pass(point: P): Promise<void> {
+    if (!this.#isDue(point)) return;
+    this.#log.warn({ failPoint: point, act: this.#act }, 'fail point reached');
+    if (this.#act === 'throw') throw new Error(`fail point ${point}`);
+    if (this.#act === 'kill') process.kill(process.pid, 'SIGKILL');
+    await new Promise<never>(() => undefined);
+  }
+
+  /** Whether this call, or its reply, is lost. */
+  loses(point: P): boolean {
+    if (!this.#isDue(point)) return false;
+    this.#log.warn({ failPoint: point, act: 'drop' }, 'fail point reached');
+    return true;
+  }
+
+  /** Passes `point` before each call of one method. */
+  before<T extends object, K extends keyof T>(part: T, name: K, point: P): T {
+    const instead = async (call: Method, ...args: never[]): Promise<unknown> => {
+      await this.pass(point);
+      return call(...args);
+    };
+    return this.around(part, name, instead as never);
+  }
+
+  /** Passes `point` after each call of one method whose answer says that something was done. */
+  after<T extends object, K extends keyof T>(
+    part: T,
+    name: K,
+    point: P,
+    isStep: (answer: AnswerOf<T, K>) => boolean = () => true,
+  ): T {
+    const instead = async (call: Method, ...args: never[]): Promise<unknown> => {
+      const answer = await call(...args);
+      if (isStep(answer as AnswerOf<T, K>)) await this.pass(point);
+      return answer;
+    };
+    return this.around(part, name, instead as never);
+  }
+
+  /** The part with `instead` in place of one method, which it is given. */
+  around<T extends object, K extends keyof T>(
+    part: T,
+    name: K,
+    instead: (call: MethodOf<T, K>, ...args: Parameters<MethodOf<T, K>>) => ReturnType<MethodOf<T, K>>,
+  ): T {
+    if (this.#armed === null) return part;
+    const call = (part[name] as Method).bind(part) as MethodOf<T, K>;
+    const wrapped = (...args: Parameters<MethodOf<T, K>>) => instead(call, ...args);
+    return new Proxy(part, {
+      get(target, property) {
+        if (property === name) return wrapped;
+        const value: unknown = Reflect.get(target, property, target);
+        return typeof value === 'function' ? value.bind(target) : value; // a class may have private fields
       },
-      async expireDue(max) {
-        const ended = await moves.expireDue(max);
-        if (ended > 0) await pass('expire_after_commit');
-        return ended;
-      },
-    }),
-  };
-}
+    });
+  }
 
-async function passing<T, P extends string>(call: Promise<T>, point: P, pass: Pass<P>): Promise<T> {
-  const value = await call;
-  await pass(point);
-  return value;
-}
-
-/** A plan that was not written, for a row that was there already, is no step. */
-async function committed<P extends string>(
-  write: Promise<WriteOutcome>,
-  point: P,
-  pass: Pass<P>,
-): Promise<WriteOutcome> {
-  const written = await write;
-  if (written.outcome === 'written') await pass(point);
-  return written;
-}
-
-/** Null when nothing is to fail. */
-function arm<P extends string>(points: readonly P[], { point: text, act }: Settings, log: Log): Armed<P> | null {
-  if (text === '') return null;
-  const [, name, count = '1'] = /^(\w+)(?::([1-9]\d*))?$/.exec(text) ?? [];
-  const armed = points.find((point) => point === name);
-  if (armed === undefined) throw new ConfigError([`FAILPOINT must be <name>[:n] with a name of ${points.join(', ')}`]);
-  let left = Number(count);
-  const isDue = (point: P): boolean => point === armed && --left === 0;
-  return {
-    async pass(point) {
-      if (!isDue(point)) return;
-      log.warn({ failPoint: point, act }, 'fail point reached');
-      if (act === 'throw') throw new Error(`fail point ${point}`);
-      if (act === 'kill') process.kill(process.pid, 'SIGKILL');
-      await forever;
-    },
-    loses(point) {
-      if (!isDue(point)) return false;
-      log.warn({ failPoint: point, act: 'drop' }, 'fail point reached');
-      return true;
-    },
-  };
+  #isDue(point: P): boolean {
+    return point === this.#armed && --this.#passesLeft === 0;
+  }
 }

@@ -1,65 +1,15 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
 import type { HttpMetrics } from '../core/ports/http-metrics.js';
-import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
 import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import { FINDING_KINDS } from '../core/sale-finding.js';
 import { JOB_STATES } from '../core/ports/compensation-repository.js';
-import type { BatchVerdict, PurchaseMetrics } from '../core/ports/purchase-metrics.js';
 import type { ReconcileMetrics } from '../core/ports/reconcile-metrics.js';
 import type { RepairMetrics } from '../core/ports/repair-metrics.js';
 import type { BreakerState, WorkerMetrics } from '../core/ports/worker-metrics.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-
-/** One registry per process, with what Node itself can tell: memory, handles, event loop. */
-export function createRegistry(program: string): Registry {
-  const registry = new Registry();
-  registry.setDefaultLabels({ program });
-  collectDefaultMetrics({ register: registry });
-  return registry;
-}
-
-/** The api: group commit. */
-export function createPurchaseMetrics(
-  registry: Registry,
-  queue: () => { readonly waiting: number; readonly inFlight: number },
-): PurchaseMetrics {
-  const registers = [registry];
-  const verdicts = new Counter({
-    ...{ name: 'seckill_batches_total', help: 'Batches by how they ended.', labelNames: ['verdict'], registers },
-  });
-  const sizes = new Histogram({
-    ...{ name: 'seckill_batch_size', help: 'Purchases per batch.', buckets: SIZES, registers },
-  });
-  const took = new Histogram({
-    name: 'seckill_batch_seconds',
-    help: 'From precheck to the commit or rollback of a batch.',
-    buckets: SECONDS,
-    registers,
-  });
-  const waited = new Histogram({
-    name: 'seckill_queue_wait_seconds',
-    help: 'How long the oldest purchase of a batch had waited for it.',
-    buckets: SECONDS,
-    registers,
-  });
-  gauge(registry, 'seckill_queue_purchases', 'Purchases waiting for a batch.', () => queue().waiting);
-  gauge(registry, 'seckill_batches_in_flight', 'Batches under way.', () => queue().inFlight);
-  const byVerdict = new Map<BatchVerdict, Counter.Internal>();
-  return {
-    batchPlaced(verdict, size, tookMs) {
-      let counter = byVerdict.get(verdict);
-      if (!counter) byVerdict.set(verdict, (counter = verdicts.labels(verdict)));
-      counter.inc();
-      sizes.observe(size);
-      took.observe(tookMs / 1000);
-    },
-    queueWaited: (waitedMs) => waited.observe(waitedMs / 1000),
-  };
-}
 
 /** The api: the way to the broker. */
 export function createChannelMetrics(registry: Registry): ChannelMetrics {
@@ -111,18 +61,6 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     },
     connectionDropped: () => dropped.inc(),
   };
-}
-
-/** The api: buyers who wait. */
-export function createNotificationsMetrics(registry: Registry, streams: () => number): NotificationsMetrics {
-  const found = new Counter({
-    name: 'seckill_awaited_changes_total',
-    help: 'Changes that a buyer waited for, by what told of them: news, or a look where none had come.',
-    labelNames: ['found_by'],
-    registers: [registry],
-  });
-  gauge(registry, 'seckill_event_streams', 'Streams of events that are open.', streams);
-  return { changeFound: (by) => found.labels(by).inc() };
 }
 
 const BREAKER_LEVELS: Record<BreakerState, number> = { closed: 0, half_open: 1, open: 2 };
@@ -332,15 +270,4 @@ export function createRepairMetrics(registry: Registry): RepairMetrics {
       shut.labels('closed').set(closed);
     },
   };
-}
-
-function gauge(registry: Registry, name: string, help: string, read: () => number): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.set(read());
-    },
-  });
 }

@@ -2,15 +2,15 @@ import type { Registry } from 'prom-client';
 import type { Config } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
 import { showHotSales } from './hot-sales-metrics.js';
-import { createChannelMetrics, createPurchaseMetrics } from './metrics.js';
+import { createChannelMetrics } from './metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { SaleSnapshotCache } from '../core/ports/sale-snapshot-cache.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
-import { placeAmongBuckets, type AmongBucketsPorts } from '../purchase/place-among-buckets.js';
-import { placeBatch } from '../purchase/place-batch.js';
+import { createPurchaseMetrics } from '../purchase/metrics.js';
+import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../redis/replica-barrier.js';
@@ -21,29 +21,29 @@ import type { ChannelHealth } from '../rocketmq/channel-health.js';
 import { HotSales } from '../sales/hot-sales.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
-import { brokerConnection } from './broker-connection.js';
 import type { ApiFailPoints } from './fail-points.js';
+import { brokerConnection } from './servers.js';
 import { steadyClock, systemClock as clock } from './system-clock.js';
-import type { WatchedPorts } from './watched-ports.js';
+import type { WithBreakers } from './with-breakers.js';
 
-/** Sale cards kept in memory. */
+/** Sale snapshots kept in memory. */
 const SALES_IN_MEMORY = 1000;
-/** How long one process may hold the right to load a sale card. */
+/** How long one process may hold the right to load a sale snapshot. */
 const SNAPSHOT_LOCK_MS = 3000;
 
 export interface PathParts {
   readonly redis: RedisConnection;
   readonly sales: SaleRepository;
   readonly cache: SaleSnapshotCache;
-  readonly watched: WatchedPorts;
+  readonly watched: WithBreakers;
   readonly points: ApiFailPoints;
   readonly registry: Registry;
   readonly log: Log;
-  /** Told of what nobody foresaw. */
+  /** Called with errors that are bugs. */
   readonly fail: (error: unknown) => void;
 }
 
-/** The main path of an api behind its gate: cards, flags, batches, and the producer that the broker asks. */
+/** The main path of an api behind its gate: snapshots, sold-out flags, batches, and the producer that the broker asks. */
 export interface PurchasePath {
   readonly store: StockStore;
   readonly snapshots: SaleSnapshots;
@@ -66,7 +66,7 @@ export async function openPurchasePath(
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
     ...brokerConnection(config.rocketmq, log),
-    checkBack: createCheckBack({ store: points.checked(store), log }),
+    checkBack: createCheckBack(points.checked(store), log),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(
@@ -79,11 +79,32 @@ export async function openPurchasePath(
     { store, units, clock: steadyClock, log },
   );
   const barrier = await openBarrier(config.redis, log);
-  const half = watched.channel(points.channel(channel));
-  const place = { store: behindBarrier(store, barrier), channel: half, units, clock };
+  const placePorts: PlaceBatchPorts = {
+    store: behindBarrier(store, barrier),
+    channel: watched.channel(points.channel(channel)),
+    units,
+    flags,
+    snapshots,
+    clock,
+    steadyClock,
+  };
+  const batcher: Batcher = new Batcher(config.batch, {
+    place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
+    clock: steadyClock,
+    metrics: createPurchaseMetrics(registry, () => batcher),
+    onError: (error) => {
+      if (error instanceof OperationalError) return 'unavailable';
+      fail(error);
+      return 'outcome_unknown';
+    },
+  });
   return {
-    ...{ store, snapshots, units, flags, health: channel.health },
-    batcher: createBatcher(config.batch, { place, flags, snapshots, registry, fail }),
+    store,
+    snapshots,
+    units,
+    flags,
+    batcher,
+    health: channel.health,
     hot: hotSales(config.gate, registry),
     isSoldOut(saleId): boolean {
       const snapshot = snapshots.peek(saleId);
@@ -104,37 +125,4 @@ function hotSales({ hotSalePerSecond: perSecond }: Config<'gate'>['gate'], regis
 async function openBarrier(redis: Config<'redis'>['redis'], log: Log): Promise<ReplicaBarrier | null> {
   const { waitReplicas: replicas, waitReplicasMs: timeoutMs } = redis;
   return replicas === 0 ? null : openReplicaBarrier(redis, { replicas, timeoutMs }, log);
-}
-
-interface BatcherParts {
-  readonly place: AmongBucketsPorts;
-  readonly flags: SoldOutFlags;
-  readonly snapshots: SaleSnapshots;
-  readonly registry: Registry;
-  readonly fail: (error: unknown) => void;
-}
-
-/** The batcher, which shows every batch to the sold-out flags, and forgets a card that a batch has found to be old. */
-function createBatcher(
-  options: Config<'batch'>['batch'],
-  { place, flags, snapshots, registry, fail }: BatcherParts,
-): Batcher {
-  const batcher: Batcher = new Batcher(options, {
-    place: async (ref, purchases, trace, reply) => {
-      const askedMs = steadyClock.nowMs();
-      const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
-      const placed = await placeIn(ref, purchases, trace, reply, place);
-      flags.observe(ref, placed.unitsLeft, askedMs);
-      if (placed.isResharded) await snapshots.forget(ref.saleId);
-      return placed;
-    },
-    clock: steadyClock,
-    metrics: createPurchaseMetrics(registry, () => batcher),
-    onError: (error) => {
-      if (error instanceof OperationalError) return 'unavailable';
-      fail(error);
-      return 'outcome_unknown';
-    },
-  });
-  return batcher;
 }

@@ -7,19 +7,18 @@ import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
-import { createRegistry, createWorkerMetrics } from './metrics.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
 import { OutageBreaker } from '../orders/outage-breaker.js';
 import { WorkerLoop } from '../orders/worker-loop.js';
 import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
-import { brokerConnection } from './broker-connection.js';
 import { workerFailPoints } from './fail-points.js';
-import { openRedis } from './open-redis.js';
-import { createReadiness } from './readiness.js';
+import { createWorkerMetrics } from './metrics.js';
 import type { Running } from './run-program.js';
+import { brokerConnection, createReadiness, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
+import { createRegistry } from './telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
@@ -31,7 +30,7 @@ const WAYS_IN = [
 const PROBE_EVERY_MS = 1000;
 
 /**
- * The worker: batches from the broker, orders into MySQL, news to the ledger.
+ * The worker: receives batches from the broker, writes their orders to MySQL, and records them in Redis.
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
@@ -55,26 +54,33 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   );
   const { endpoint, receiveWaitMs } = config.rocketmq;
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
+  const { paymentWindowMs } = config.order;
   const connection = { ...brokerConnection(config.rocketmq, log), awaitMs: receiveWaitMs };
-  const sources = await Promise.all(WAYS_IN.map((way) => createDeliverySource({ ...way, ...connection, invisibleMs })));
   const shared = {
     repository: points.repository(createOrderRepository(points.pool(mysql))),
     deadLetters: createDeadLetterRepository(mysql),
     store: points.store(createBatchStore(redis)),
-    ...{ minter, breaker, clock, metrics, log, onBug: fail },
+    minter,
+    breaker,
+    clock,
+    metrics,
+    log,
+    onBug: fail,
   };
-  const consumers = WAYS_IN.map((way, index) => {
-    const source = points.source(sources[index] as (typeof sources)[number]);
-    const { paymentWindowMs } = config.order;
-    return new WorkerLoop(
-      { ...shared, source },
-      { ...way, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
-    );
-  });
-  for (const consumer of consumers) consumer.start();
+  const consumers = await Promise.all(
+    WAYS_IN.map(async (way) => {
+      const source = await createDeliverySource({ ...way, ...connection, invisibleMs });
+      const loop = new WorkerLoop(
+        { ...shared, source: points.source(source) },
+        { ...way, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
+      );
+      return { source, loop };
+    }),
+  );
+  for (const { loop } of consumers) loop.start();
   const probe = await startProbeServer(
     {
-      ready: createReadiness({ redis, mysql, endpoint, health: sources[0]?.health }),
+      ready: createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health }),
       metrics: () => registry.metrics(),
     },
     config.metrics,
@@ -84,8 +90,8 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.metrics.host}:${probe.port}/metrics`,
     facts: { metricsPort: probe.port },
     async stop(): Promise<void> {
-      const closed = Promise.all(sources.map((source) => source.close())); // open receives end by themselves
-      await Promise.all(consumers.map((consumer) => consumer.stop()));
+      const closed = Promise.all(consumers.map(({ source }) => source.close())); // open receives end by themselves
+      await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
       stopRenewing();
       breaker.shutdown();
@@ -97,7 +103,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   };
 }
 
-/** Who holds a lease: the host for a person who looks, and chance, since a pid comes again. */
+/** Names the holder of a lease: the host, for a person who looks, and a random part, since a pid comes again. */
 function ownerName(): string {
   const host = hostname().replace(/[^A-Za-z0-9_-]/g, '-');
   return `${host.slice(0, 40)}-${randomBytes(8).toString('hex')}`;

@@ -1,16 +1,16 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { PurchaseMetrics } from '../core/ports/purchase-metrics.js';
 import type { HomeBucket } from '../core/ports/stock-store.js';
-import type { PlacedBatch, Reply } from './place-batch.js';
+import type { BatchVerdict, PurchaseMetrics } from './metrics.js';
+import type { Deliver } from './place-batch.js';
 
 export interface BatcherOptions {
   /** Purchases in one batch, at most. */
   readonly sizeMax: number;
-  /** Batches of one sale and bucket on their way at the same time, at most. */
+  /** Batches of one sale and bucket under way at the same time, at most. */
   readonly inFlightMax: number;
-  /** A small batch of one sale and bucket leaves this long after another one at the soonest; 0: when it likes. */
+  /** A small batch of one sale and bucket leaves this long after another one at the soonest; 0: at once. */
   readonly gatherMs: number;
   /** Purchases waiting in this process, all sales together; one more is `overloaded`. */
   readonly queueMax: number;
@@ -20,69 +20,97 @@ export interface BatcherOptions {
   readonly roundsMax: number;
 }
 
-/** Takes purchases of one bucket to their last word; see place-batch.ts. */
-export type Place = (ref: HomeBucket, purchases: Purchase[], trace: string, reply: Reply) => Promise<PlacedBatch>;
+/** Takes purchases of one bucket to their results; see `placeBatch`. */
+export type Place = (
+  bucket: HomeBucket,
+  purchases: readonly Purchase[],
+  trace: string,
+  deliver: Deliver,
+) => Promise<BatchVerdict>;
 
 export interface BatcherPorts {
   readonly place: Place;
+  /** Monotonic. */
   readonly clock: Clock;
   readonly metrics: PurchaseMetrics;
-  /** Hears of what `place` threw. A dependency that is down is answered `unavailable`; a bug is not ours to hide. */
+  /** Judges what `place` threw: a dependency that is down is answered `unavailable`; a bug must not be hidden. */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }
 
-/** One purchase on its way, with everyone who waits for its answer. */
+/** One purchase of this process, with everyone who waits for its answer. */
 interface Ticket {
   readonly purchase: Purchase;
   readonly key: string;
   readonly trace: string;
   readonly enteredMs: number;
-  /** More than one when the buyer pressed again meanwhile: equal requests, equal answers. */
+  /** More than one when the buyer sent the same request again: equal requests, equal answers. */
   readonly waiters: Waiter[];
-  /** Its batch has left. */
-  left: boolean;
-  /** Who pressed again after that; null: nobody. */
-  late: Waiter[] | null;
+  isUnderWay: boolean;
+  /** Equal requests that came while it was under way; null: none. */
+  later: Waiter[] | null;
+  /** Batches that it has been in. */
   rounds: number;
 }
 
 type Waiter = (outcome: PurchaseOutcome) => void;
 
 /**
- * What the ledger says of the moment in which it is asked. Who pressed later may have been let in meanwhile, by another
- * process, and heard it: he is told only what was looked up after he pressed.
+ * Answers that hold only for the moment of the look-up. Whoever asked after that may have been accepted meanwhile, by
+ * another process, and know it: their request is looked up again.
  */
-const SAID_OF_THEN: ReadonlySet<PurchaseOutcome['outcome']> = new Set([
-  ...(['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const),
+const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<PurchaseOutcome['outcome']>([
+  'sold_out',
+  'limit_reached',
+  'not_open',
+  'closed',
+  'paused',
 ]);
 
-/** The queue of one bucket. An idle lane is forgotten. */
+/** The queue of one bucket. */
 interface Lane {
-  readonly ref: HomeBucket;
+  readonly bucket: HomeBucket;
   readonly queue: Ticket[];
-  /** Tickets waiting or on their way, by key: a key stands once in a batch (protocol rule 4). */
+  /** Tickets queued or under way, by key: a key stands once in a batch (protocol rule 4). */
   readonly tickets: Map<string, Ticket>;
+  /** Batches under way. */
   inFlight: number;
-  woken: boolean;
-  /** Somebody looks after those who wait too long. */
-  watched: boolean;
-  /** A batch has just left: a small one has to wait. */
-  resting: boolean;
+  /** A batch leaves at the end of this turn of the event loop. */
+  isLeaving: boolean;
+  /** A batch left less than `gatherMs` ago; a timer ends this. */
+  isGathering: boolean;
+  /** A timer answers tickets that wait too long. */
+  isExpiring: boolean;
 }
 
-/** The part of a full batch that is no small one. */
+/** A queue of this share of a full batch is a crowd, which need not gather. */
 const CROWD_SHARE = 1 / 4;
 
 /**
  * Group commit: purchases that arrive while batches are under way join the next one. A lone buyer gets a batch of one at
  * once and a crowd gets full ones. In between, a few at a time, a batch costs broker, worker and MySQL nearly as much as
- * a full one: small batches keep a distance, in which the next one gathers who comes.
+ * a full one: small batches keep a distance, in which more purchases gather for the next one.
+ *
+ * **A ticket** is one purchase of this process. It is
+ * - *queued*: in the queue of its lane. An equal request shares the ticket and its answer.
+ * - *under way*: in a batch that has left. An equal request shares its answer too, unless that holds only for the moment of a
+ *   look-up made before; then a new ticket is queued for it.
+ * - *answered*: no longer in the lane. The first answer is the last one.
+ *
+ * From under way it may go back to the front of the queue, with nothing taken for it, at most `roundsMax` times.
+ *
+ * **A lane** is the queue of one bucket. With purchases in its queue it is
+ * - *full*: every slot is taken by a batch under way. The end of a batch ends this; meanwhile a timer answers the tickets
+ *   that have waited too long, because slots may hang for as long as a server does.
+ * - *gathering*: a slot is free, but another batch has just left and the queue is no crowd. A timer ends this, or a crowd.
+ * - *leaving*: a batch leaves at the end of this turn of the event loop, with every request that the turn has read.
+ *
+ * With an empty queue, no batch under way and no distance to keep it is *idle*, and is forgotten.
  */
 export class Batcher {
   readonly #options: BatcherOptions;
   readonly #ports: BatcherPorts;
   readonly #lanes = new Map<string, Lane>();
-  /** As many do not wait for more. */
+  /** Purchases in a queue from which on it is a crowd. */
   readonly #crowd: number;
   #waiting = 0;
 
@@ -102,7 +130,7 @@ export class Batcher {
     return this.#lanes.size;
   }
 
-  /** Batches on their way in this process. */
+  /** Batches under way in this process. */
   get inFlight(): number {
     let sum = 0;
     for (const lane of this.#lanes.values()) sum += lane.inFlight;
@@ -110,77 +138,94 @@ export class Batcher {
   }
 
   /** One purchase to its answer. Never rejects. */
-  submit(ref: HomeBucket, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
+  submit(bucket: HomeBucket, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);
-    const twin = this.#lanes.get(nameOf(ref))?.tickets.get(key);
-    if (twin) {
-      if (twin.purchase.quantity !== purchase.quantity) return Promise.resolve({ outcome: 'request_conflict' });
-      return new Promise((resolve) => (twin.left ? (twin.late ??= []) : twin.waiters).push(resolve));
+    const equal = this.#lanes.get(nameOf(bucket))?.tickets.get(key);
+    if (equal) {
+      if (equal.purchase.quantity !== purchase.quantity) return Promise.resolve({ outcome: 'request_conflict' });
+      return new Promise((resolve) => (equal.isUnderWay ? (equal.later ??= []) : equal.waiters).push(resolve));
     }
     if (this.#waiting >= this.#options.queueMax) return Promise.resolve({ outcome: 'overloaded' });
-    const lane = this.#lane(ref);
-    return new Promise((resolve) => this.#enter(lane, { purchase, key, trace, waiters: [resolve] }));
+    const lane = this.#lane(bucket);
+    return new Promise((resolve) => this.#enqueue(lane, purchase, key, trace, [resolve]));
   }
 
-  #enter(lane: Lane, asked: Pick<Ticket, 'purchase' | 'key' | 'trace' | 'waiters'>): void {
-    const ticket: Ticket = { ...asked, enteredMs: this.#ports.clock.nowMs(), left: false, late: null, rounds: 0 };
-    lane.tickets.set(ticket.key, ticket);
-    lane.queue.push(ticket);
-    this.#waiting++;
-    this.#wake(lane);
-  }
-
-  #lane(ref: HomeBucket): Lane {
-    const name = nameOf(ref);
+  #lane(bucket: HomeBucket): Lane {
+    const name = nameOf(bucket);
     let lane = this.#lanes.get(name);
     if (!lane) {
       lane = {
-        ref,
+        bucket,
         queue: [],
         tickets: new Map(),
         inFlight: 0,
-        woken: false,
-        watched: false,
-        resting: false,
+        isLeaving: false,
+        isGathering: false,
+        isExpiring: false,
       };
       this.#lanes.set(name, lane);
     }
     return lane;
   }
 
-  /** Lets the batch leave after the requests that this turn of the event loop has read; it adds no wait. */
-  #wake(lane: Lane): void {
-    if (lane.woken) return;
-    if (!this.#mayLeave(lane)) return this.#watch(lane);
-    lane.woken = true;
+  #enqueue(lane: Lane, purchase: Purchase, key: string, trace: string, waiters: Waiter[]): void {
+    const enteredMs = this.#ports.clock.nowMs();
+    const ticket: Ticket = { purchase, key, trace, enteredMs, waiters, isUnderWay: false, later: null, rounds: 0 };
+    lane.tickets.set(key, ticket);
+    lane.queue.push(ticket);
+    this.#waiting++;
+    if (this.#mayLeave(lane)) this.#leaveAfterThisTurn(lane);
+    else this.#expireWhileFull(lane);
+  }
+
+  #isFull(lane: Lane): boolean {
+    return lane.inFlight >= this.#options.inFlightMax;
+  }
+
+  #mayLeave(lane: Lane): boolean {
+    return !this.#isFull(lane) && (!lane.isGathering || lane.queue.length >= this.#crowd);
+  }
+
+  /** Adds no wait: the batch takes the requests that this turn of the event loop has read. */
+  #leaveAfterThisTurn(lane: Lane): void {
+    if (lane.isLeaving) return;
+    lane.isLeaving = true;
     setImmediate(() => {
-      lane.woken = false;
-      this.#fillSlots(lane);
+      lane.isLeaving = false;
+      this.#leave(lane);
     });
   }
 
-  #mayLeave({ inFlight, queue, resting }: Lane): boolean {
-    return inFlight < this.#options.inFlightMax && (!resting || queue.length >= this.#crowd);
+  /** Lets as many batches leave as may, and says what the lane waits for then. Called whenever that may have changed. */
+  #leave(lane: Lane): void {
+    while (lane.queue.length > 0 && this.#mayLeave(lane)) {
+      const tickets = this.#takeBatch(lane);
+      if (tickets.length > 0) void this.#place(lane, tickets);
+    }
+    if (lane.queue.length > 0) this.#expireWhileFull(lane);
+    // A batch whose purchases are all answered may still be committing: its slot counts until then.
+    const isIdle = lane.tickets.size === 0 && lane.inFlight === 0 && !lane.isLeaving && !lane.isGathering;
+    if (isIdle) this.#lanes.delete(nameOf(lane.bucket));
   }
 
-  /** Keeps the next small batch at a distance. Told by a timer: the clock of a machine may step. */
-  #rest(lane: Lane): void {
-    if (lane.resting || this.#crowd <= 1) return;
-    lane.resting = true;
+  /** Keeps the next small batch at a distance. By a timer, because the clock of a machine may step. */
+  #gather(lane: Lane): void {
+    if (lane.isGathering || this.#crowd <= 1) return;
+    lane.isGathering = true;
     void this.#ports.clock.sleep(this.#options.gatherMs).then(() => {
-      lane.resting = false;
-      this.#fillSlots(lane);
+      lane.isGathering = false;
+      this.#leave(lane);
     });
   }
 
-  /** While every slot hangs, nobody is taken: who waits too long must hear it on time all the same. A rest ends by itself. */
-  #watch(lane: Lane): void {
-    if (lane.watched || lane.inFlight < this.#options.inFlightMax) return;
-    lane.watched = true;
-    void this.#dropLate(lane);
+  /** While every slot hangs nothing else answers tickets that wait too long. */
+  #expireWhileFull(lane: Lane): void {
+    if (lane.isExpiring || !this.#isFull(lane)) return;
+    lane.isExpiring = true;
+    void this.#expire(lane);
   }
 
-  async #dropLate(lane: Lane): Promise<void> {
+  async #expire(lane: Lane): Promise<void> {
     const { clock } = this.#ports;
     for (let oldest = lane.queue[0]; oldest !== undefined; oldest = lane.queue[0]) {
       const restMs = oldest.enteredMs + this.#options.waitMaxMs - clock.nowMs();
@@ -192,90 +237,80 @@ export class Batcher {
       this.#waiting--;
       this.#answer(lane, oldest, { outcome: 'overloaded' });
     }
-    lane.watched = false;
+    lane.isExpiring = false;
   }
 
-  #fillSlots(lane: Lane): void {
-    while (lane.queue.length > 0 && this.#mayLeave(lane)) this.#leave(lane);
-    if (lane.queue.length > 0) this.#watch(lane);
-    // An answered batch may still be committing: its slot counts until then.
-    const idle = lane.tickets.size === 0 && lane.inFlight === 0 && !lane.woken && !lane.resting;
-    if (idle) this.#lanes.delete(nameOf(lane.ref));
-  }
-
-  #leave(lane: Lane): void {
-    const tickets = this.#take(lane);
-    if (tickets.length > 0) void this.#carry(lane, tickets);
-  }
-
-  #take(lane: Lane): Ticket[] {
+  /** The tickets of the next batch, without those that have waited too long: they are answered. */
+  #takeBatch(lane: Lane): Ticket[] {
     const { sizeMax, waitMaxMs } = this.#options;
     const nowMs = this.#ports.clock.nowMs();
     const taken = lane.queue.splice(0, sizeMax);
     this.#waiting -= taken.length;
     const [oldest] = taken;
     if (oldest) this.#ports.metrics.queueWaited(nowMs - oldest.enteredMs);
+    let tooLate = 0;
     for (const ticket of taken) {
-      ticket.left = true;
-      if (ticket.late === null) continue;
-      ticket.waiters.push(...ticket.late); // it goes again, after they pressed
-      ticket.late = null;
-    }
-    const fresh = taken.filter((ticket) => nowMs - ticket.enteredMs <= waitMaxMs);
-    if (fresh.length < taken.length) {
-      for (const ticket of taken) {
-        if (nowMs - ticket.enteredMs > waitMaxMs) this.#answer(lane, ticket, { outcome: 'overloaded' });
+      ticket.isUnderWay = true;
+      if (nowMs - ticket.enteredMs > waitMaxMs) {
+        tooLate++;
+        this.#answer(lane, ticket, { outcome: 'overloaded' });
       }
     }
-    return fresh;
+    return tooLate === 0 ? taken : taken.filter((ticket) => nowMs - ticket.enteredMs <= waitMaxMs);
   }
 
-  async #carry(lane: Lane, tickets: Ticket[]): Promise<void> {
+  async #place(lane: Lane, tickets: readonly Ticket[]): Promise<void> {
     const { place, clock, metrics, onError } = this.#ports;
     lane.inFlight++;
     const startedMs = clock.nowMs();
-    this.#rest(lane);
+    this.#gather(lane);
     const purchases = tickets.map((ticket) => ticket.purchase);
-    const reply: Reply = (index, outcome) => this.#answer(lane, tickets[index] as Ticket, outcome);
+    const again: number[] = [];
+    const deliver: Deliver = (index, result) => {
+      if (result.outcome === 'again') again.push(index);
+      else this.#answer(lane, tickets[index] as Ticket, result);
+    };
     try {
-      const placed = await place(lane.ref, purchases, tickets[0]?.trace ?? '', reply);
-      metrics.batchPlaced(placed.verdict, tickets.length, clock.nowMs() - startedMs);
-      this.#goAgain(
-        lane,
-        placed.again.map((index) => tickets[index] as Ticket),
-      );
+      const verdict = await place(lane.bucket, purchases, tickets[0]?.trace ?? '', deliver);
+      metrics.batchPlaced(verdict, tickets.length, clock.nowMs() - startedMs);
+      if (again.length > 0) this.#goAgain(lane, tickets, again);
     } catch (error) {
       const outcome = onError(error);
       metrics.batchPlaced(outcome, tickets.length, clock.nowMs() - startedMs);
       for (const ticket of tickets) this.#answer(lane, ticket, { outcome });
     }
     lane.inFlight--;
-    this.#fillSlots(lane);
+    this.#leave(lane);
   }
 
-  /** Survivors of a refused batch go first into the next one, a bounded number of times. */
-  #goAgain(lane: Lane, tickets: readonly Ticket[]): void {
-    const again = tickets.filter((ticket) => ++ticket.rounds < this.#options.roundsMax);
-    if (again.length < tickets.length) {
-      for (const ticket of tickets) {
-        if (ticket.rounds >= this.#options.roundsMax) this.#answer(lane, ticket, { outcome: 'overloaded' });
+  /** To the front of the queue, in the order in which they came, a bounded number of times. */
+  #goAgain(lane: Lane, tickets: readonly Ticket[], indexes: number[]): void {
+    const again: Ticket[] = [];
+    for (const index of indexes.sort((a, b) => a - b)) {
+      const ticket = tickets[index] as Ticket;
+      if (++ticket.rounds >= this.#options.roundsMax) {
+        this.#answer(lane, ticket, { outcome: 'overloaded' });
+        continue;
       }
+      ticket.isUnderWay = false;
+      if (ticket.later !== null) ticket.waiters.push(...ticket.later);
+      ticket.later = null;
+      again.push(ticket);
     }
     lane.queue.unshift(...again);
     this.#waiting += again.length;
   }
 
-  /** The first answer of a ticket is its last. */
   #answer(lane: Lane, ticket: Ticket, outcome: PurchaseOutcome): void {
-    if (lane.tickets.get(ticket.key) !== ticket) return;
+    if (lane.tickets.get(ticket.key) !== ticket) return; // it was answered before
     lane.tickets.delete(ticket.key);
     for (const waiter of ticket.waiters) waiter(outcome);
-    const { purchase, key, trace, late } = ticket;
-    if (late === null) return;
-    if (SAID_OF_THEN.has(outcome.outcome)) this.#enter(lane, { purchase, key, trace, waiters: late });
-    else for (const waiter of late) waiter(outcome);
+    const { purchase, key, trace, later } = ticket;
+    if (later === null) return;
+    if (HOLDS_FOR_A_MOMENT.has(outcome.outcome)) this.#enqueue(lane, purchase, key, trace, later);
+    else for (const waiter of later) waiter(outcome);
   }
 }
 
-/** Who knows another number of buckets may be in another bucket: their purchases do not go together. */
-const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}/${ref.buckets}`;
+/** Processes may know different numbers of buckets for a sale; purchases that were sorted by different numbers do not mix. */
+const nameOf = (bucket: HomeBucket): string => `${bucket.saleId}:${bucket.bucket}/${bucket.buckets}`;

@@ -1,32 +1,67 @@
 import { OperationalError } from '../core/errors.js';
-import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
+import type { OrderState } from '../core/order.js';
+import type { PurchaseStatus } from '../core/outcome.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
-import { isEnd, isNotifications, stepOf, type PurchaseStep, type StepWord } from './purchase-step.js';
+import type { StatusMetrics } from './metrics.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
+/**
+ * The steps of a purchase, each later than those before it but for the last four, which are ends:
+ * `pending` → `ordered` → `paid` | `cancelled` | `expired`, or `failed`.
+ */
+export const STEP_RANKS = { pending: 0, ordered: 1, paid: 2, cancelled: 2, expired: 2, failed: 2 } as const;
+export type StepWord = keyof typeof STEP_RANKS;
+
+/** How far a purchase has come. */
+export interface PurchaseStep {
+  readonly word: StepWord;
+  readonly status: PurchaseStatus;
+}
+
+const ORDER_WORDS: Record<OrderState, StepWord> = {
+  pending_payment: 'ordered',
+  paid: 'paid',
+  cancelled: 'cancelled',
+  expired: 'expired',
+  failed: 'failed',
+};
+
+/** @returns null for a purchase that was not found */
+export function stepOf(status: PurchaseStatus): PurchaseStep | null {
+  if (status.status === 'not_found') return null;
+  return { word: status.status === 'ordered' ? ORDER_WORDS[status.orderState] : status.status, status };
+}
+
+export const isStepWord = (text: unknown): text is StepWord =>
+  typeof text === 'string' && Object.hasOwn(STEP_RANKS, text);
+const isEnd = (word: StepWord): boolean => STEP_RANKS[word] === STEP_RANKS.paid;
+/** No step is sent twice, and none is taken back. `seen`: the last one sent; null: none. */
+const isNewStep = (word: StepWord, seen: StepWord | null): boolean =>
+  seen === null || STEP_RANKS[word] > STEP_RANKS[seen];
+
 export interface FollowPurchasePorts extends ReadPurchasePorts, WatchPorts {
-  readonly metrics: NotificationsMetrics;
+  readonly metrics: StatusMetrics;
 }
 
 export interface FollowPurchaseOptions {
   /** Purchases followed at once; one more is `overloaded`. */
   readonly followersMax: number;
-  /** The same for the purchases of one buyer, so that nobody takes the places of the others. */
+  /** The same for the purchases of one buyer, so that one buyer cannot take all places. */
   readonly followersPerBuyerMax: number;
-  /** Each is looked at this often at least, ms, also when no news come. */
-  readonly lookMaxMs: number;
+  /** Each is read this often at least, ms, also without a notification. */
+  readonly pollMaxMs: number;
 }
 
 /** The user id is from the token: nobody can follow another buyer's purchase. */
 export interface FollowQuery extends PurchaseRef {
-  /** The last step that the follower was told before; null: none. */
+  /** The last step that the follower has seen; null: none. */
   readonly seen: StepWord | null;
   /** Aborts when the follower has gone. */
   readonly signal: AbortSignal;
 }
 
-/** Steps as they are made, none twice, none that was seen. Whoever does not read them to their end must `close`. */
+/** The steps of a purchase as they happen, none twice, none that was seen. A caller that stops before their end must `close`. */
 export interface Following {
   readonly outcome: 'following';
   /** Ends behind the last step of the purchase, or when the signal aborts. */
@@ -40,11 +75,11 @@ export interface Following {
  */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
-/** Follows purchases from step to step, by the news and by a look now and then. */
+/** Follows purchases from step to step, by notifications and by reading the stores now and then. */
 export class FollowPurchase {
   readonly #ports: FollowPurchasePorts;
   readonly #options: FollowPurchaseOptions;
-  /** Followers by buyer; who has none is not in it. */
+  /** Followers by buyer; buyers without any are not in it. */
   readonly #byBuyer = new Map<string, number>();
   #following = 0;
 
@@ -58,7 +93,7 @@ export class FollowPurchase {
   }
 
   /**
-   * Looks how it stands, whatever was told before, so that nothing is missed between two followings.
+   * Reads the purchase, whatever was seen before, so that nothing is missed between two connections.
    * @throws OperationalError redis or mysql
    */
   async open(query: FollowQuery): Promise<FollowAnswer> {
@@ -67,8 +102,9 @@ export class FollowPurchase {
     try {
       const first = stepOf(await readPurchase(query, null, this.#ports));
       const ended = query.seen !== null && isEnd(query.seen);
-      if (first !== null && !ended)
+      if (first !== null && !ended) {
         return { outcome: 'following', steps: () => this.#steps(first, query, close), close };
+      }
       close();
       return { outcome: first === null ? 'not_found' : 'ended' };
     } catch (error) {
@@ -77,7 +113,7 @@ export class FollowPurchase {
     }
   }
 
-  /** Takes a place. @returns gives it back, once; null when there is none */
+  /** Takes a place. @returns frees it, once; null when there is none */
   #enter(userId: string): (() => void) | null {
     const { followersMax, followersPerBuyerMax } = this.#options;
     const own = this.#byBuyer.get(userId) ?? 0;
@@ -96,12 +132,12 @@ export class FollowPurchase {
   }
 
   async *#steps(first: PurchaseStep, query: FollowQuery, close: () => void): AsyncGenerator<PurchaseStep> {
-    const watch = new PurchaseWatch(query, this.#ports, this.#options.lookMaxMs);
+    const watch = new PurchaseWatch(query, this.#ports, this.#options.pollMaxMs);
     try {
       let { seen } = query;
       let step: PurchaseStep | null = first;
       while (!query.signal.aborted) {
-        if (step !== null && isNotifications(step.word, seen)) {
+        if (step !== null && isNewStep(step.word, seen)) {
           seen = step.word;
           yield step;
           if (isEnd(seen)) return;
@@ -114,19 +150,20 @@ export class FollowPurchase {
     }
   }
 
-  /** Null when there is nothing to say: also while Redis or MySQL is out, since the follower can wait. */
+  /** Null when there is nothing new: also while Redis or MySQL is down, since the follower can wait. */
   async #next(watch: PurchaseWatch, query: FollowQuery, seen: StepWord | null): Promise<PurchaseStep | null> {
-    const told = await watch.next(Infinity, query.signal);
+    const notified = await watch.next(Infinity, query.signal);
     if (query.signal.aborted) return null;
     try {
-      const step = stepOf(await readPurchase(query, told, this.#ports));
-      if (told !== null && step?.word === 'pending') watch.lookSoon(); // MySQL has it, Redis follows within milliseconds
-      if (step !== null && isNotifications(step.word, seen))
-        this.#ports.metrics.changeFound(told === null ? 'look' : 'news');
+      const step = stepOf(await readPurchase(query, notified, this.#ports));
+      if (notified !== null && step?.word === 'pending') watch.readSoon(); // MySQL has the order, Redis follows within milliseconds
+      if (step !== null && isNewStep(step.word, seen)) {
+        this.#ports.metrics.changeFound(notified === null ? 'read' : 'notification');
+      }
       return step;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      if (told !== null) watch.lookSoon(); // what was told is lost
+      if (notified !== null) watch.readSoon(); // the notification is lost
       return null;
     }
   }

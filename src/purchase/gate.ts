@@ -11,9 +11,9 @@ export interface GateParts {
   readonly snapshots: SaleSnapshots;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
-  /** Counts which sales are pressed for most. Left out: nobody counts. */
+  /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
   readonly hot?: Pick<HotSales, 'saw'>;
-  /** What reaches the batcher comes at an even rate: null: go on; a promise: go on when it resolves. Left out: as it comes. */
+  /** Evens out the rate at which purchases reach the batcher. Null: go on; a promise: go on when it resolves. */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
 
@@ -27,7 +27,7 @@ export interface PurchaseRequest {
   readonly trace: string;
 }
 
-/** The entrance of the main path: knows the sale, refuses what is hopeless, and hands the rest to the batcher. */
+/** The start of the main path: finds the sale, refuses from memory what is sold out, and submits the rest to the batcher. */
 export class PurchaseGate {
   readonly #parts: GateParts;
 
@@ -36,8 +36,8 @@ export class PurchaseGate {
   }
 
   /**
-   * Refuses from memory, before the body is read. Null means: ask `enter`.
-   * A buyer who has already won is never refused here: he hears how his purchase stands.
+   * Refuses from memory, before the body is read. Null: call `enter`.
+   * A purchase that was accepted before is never refused here: its repeat is answered with its present state.
    */
   refuseEarly(saleId: string, userId: string, requestId: string): 'sold_out' | null {
     this.#parts.hot?.saw(saleId);

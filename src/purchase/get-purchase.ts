@@ -1,38 +1,34 @@
 import type { PurchaseStatus } from '../core/outcome.js';
-import type { NotificationsMetrics } from '../core/ports/notifications-metrics.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
+import type { StatusMetrics } from './metrics.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
 export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
-  readonly metrics: NotificationsMetrics;
-}
-
-export interface GetPurchaseOptions {
-  /** Who waits looks this often at least, ms, also when no news come. */
-  readonly lookMaxMs: number;
+  readonly metrics: StatusMetrics;
 }
 
 /** The user id is from the token: nobody can ask for another buyer's purchase. */
 export interface PurchaseQuery extends PurchaseRef {
   /** How long to wait while the status is still `pending`; 0 answers at once. */
   readonly waitMs: number;
-  /** Aborts when the asker has gone. */
+  /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;
 }
 
-/** Long polls that may wait at the same time; one more is answered at once. Each costs one Redis read per look. */
+/** Long polls that may wait at the same time; one more is answered at once. Each costs one read of Redis per poll. */
 const WAITERS_MAX = 2000;
 
-/** Says how a purchase stands, at once or as soon as it is more than `pending`. */
+/** The status of a purchase, at once or as soon as it is more than `pending`. */
 export class GetPurchase {
   readonly #ports: GetPurchasePorts;
-  readonly #options: GetPurchaseOptions;
+  readonly #pollMaxMs: number;
   #waiting = 0;
 
-  constructor(ports: GetPurchasePorts, options: GetPurchaseOptions) {
+  /** @param pollMaxMs a waiting caller's purchase is read this often at least, ms, also without a notification */
+  constructor(ports: GetPurchasePorts, pollMaxMs: number) {
     this.#ports = ports;
-    this.#options = options;
+    this.#pollMaxMs = pollMaxMs;
   }
 
   /** @throws OperationalError redis or mysql */
@@ -42,7 +38,7 @@ export class GetPurchase {
     const status = await readPurchase(query, null, this.#ports);
     if (status.status !== 'pending' || query.waitMs === 0 || this.#waiting >= WAITERS_MAX) return status;
     this.#waiting++;
-    const watch = new PurchaseWatch(query, this.#ports, this.#options.lookMaxMs);
+    const watch = new PurchaseWatch(query, this.#ports, this.#pollMaxMs);
     try {
       return await this.#wait(query, watch, deadlineMs);
     } finally {
@@ -56,13 +52,13 @@ export class GetPurchase {
     for (;;) {
       const leftMs = deadlineMs - clock.nowMs();
       if (leftMs <= 0 || query.signal.aborted) return { status: 'pending' };
-      const told = await watch.next(leftMs, query.signal);
-      const status = await readPurchase(query, told, this.#ports);
+      const notified = await watch.next(leftMs, query.signal);
+      const status = await readPurchase(query, notified, this.#ports);
       if (status.status === 'pending') {
-        if (told !== null) watch.lookSoon(); // MySQL has it, Redis follows within milliseconds
+        if (notified !== null) watch.readSoon(); // MySQL has the order, Redis follows within milliseconds
         continue;
       }
-      metrics.changeFound(told === null ? 'look' : 'news');
+      metrics.changeFound(notified === null ? 'read' : 'notification');
       return status;
     }
   }

@@ -1,142 +1,240 @@
 import { newBatchId, sealBatch, type Batch } from '../core/batch.js';
-import { assertNever } from '../core/errors.js';
+import { assertNever, OperationalError } from '../core/errors.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
-import type { BatchVerdict } from '../core/ports/purchase-metrics.js';
-import type { AskedBucket, DeductVerdict, StockStore } from '../core/ports/stock-store.js';
+import type { DeductVerdict, HomeBucket, StockStore } from '../core/ports/stock-store.js';
+import type { SaleSnapshots } from '../sales/sale-snapshots.js';
+import type { Gathered, UnitFetcher, WantedUnits } from '../sales/stock/gather-units.js';
+import type { BatchVerdict } from './metrics.js';
+import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface PlaceBatchPorts {
-  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'decide'>;
+  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>;
   readonly channel: PurchaseChannel;
+  /** Fetches units from other buckets of the sale. */
+  readonly units: Pick<UnitFetcher, 'fetch'>;
+  readonly flags: Pick<SoldOutFlags, 'observe'>;
+  readonly snapshots: Pick<SaleSnapshots, 'forget'>;
+  /** Wall clock: the batch carries its time of creation. */
   readonly clock: Clock;
+  /** Monotonic clock of the sold-out flags. */
+  readonly steadyClock: Clock;
 }
 
-/** Tells the buyer of purchase `index` how it ended. Called at most once per purchase, as soon as it is known. */
-export type Reply = (index: number, outcome: PurchaseOutcome) => void;
+/** Nothing was taken for this purchase, and it may go into the next batch, whose precheck knows more. */
+export const AGAIN = { outcome: 'again' } as const;
+/** How a purchase leaves its batch: with the answer for its buyer, or to go again. */
+export type PlaceResult = PurchaseOutcome | typeof AGAIN;
+/** Takes the result of the purchase at `index`: one per purchase, each as soon as it is known. */
+export type Deliver = (index: number, result: PlaceResult) => void;
 
-export interface PlacedBatch {
-  readonly verdict: BatchVerdict;
-  /** Indexes that got no answer: nothing was taken for them, and they may go into another batch. */
-  readonly again: readonly number[];
-  /** Units left as precheck saw them; null when it could not know. */
-  readonly unitsLeft: number | null;
-  /** The sale has another number of buckets than its card says; absent: it has not, or nobody knows. */
-  readonly isResharded?: boolean;
-}
+const ACCEPTED: PlaceResult = { outcome: 'accepted' };
+const UNKNOWN: PlaceResult = { outcome: 'outcome_unknown' };
 
-/** Pauses before each try of `decide` after a lost reply: at once, then time for a reconnect. */
-const DECIDE_PAUSES_MS = [0, 100, 400];
+/** Pauses before each try of `resolve` after a lost reply: at once, then time for a reconnect. */
+const RESOLVE_PAUSES_MS = [0, 100, 400];
 
 /**
- * Takes purchases of one sale and bucket from precheck to their last word: half message, deduct, commit or rollback.
- * @throws OperationalError when precheck finds no ledger; nobody was answered and nothing was taken
+ * The main path: takes the purchases of one bucket to their results.
+ *
+ * 1. precheck answers repeated keys and refuses what is hopeless, before anything is sent
+ * 2. the survivors become a batch: half message, deduct, commit or rollback (`holdUnits`)
+ * 3. a purchase whose bucket has too few units fetches some from the other buckets of the sale
+ * 4. what was learned of the sale goes to the sold-out flags and the snapshots
+ *
+ * @returns how the batch ended, for the metrics, once it is committed or rolled back; every result was delivered before
+ * @throws OperationalError when precheck does not reach Redis; nothing was delivered and nothing was taken
  * Source: protocol rules 1 to 4
  */
 export async function placeBatch(
-  ref: AskedBucket,
+  bucket: HomeBucket,
   purchases: readonly Purchase[],
   trace: string,
-  reply: Reply,
+  deliver: Deliver,
   ports: PlaceBatchPorts,
-): Promise<PlacedBatch> {
-  const { epoch, unitsLeft, buckets, answers } = await ports.store.precheck(ref, purchases);
-  const survivors: number[] = [];
-  answers.forEach((answer, index) => (answer === null ? survivors.push(index) : reply(index, answer)));
-  const end = (verdict: BatchVerdict, again: readonly number[] = []): PlacedBatch => ({ verdict, again, unitsLeft });
-  if (survivors.length === 0) return { ...end('all_answered_by_precheck'), ...reshardedSince(ref, buckets) };
+): Promise<BatchVerdict> {
+  const askedAtMs = ports.steadyClock.nowMs();
+  const precheck = await ports.store.precheck(bucket, purchases);
 
-  const createdAtMs = ports.clock.nowMs();
-  const batch = formBatch({ ...ref, epoch, trace, createdAtMs }, purchases, survivors);
-  const replyToAll = (outcome: PurchaseOutcome): void => survivors.forEach((index) => reply(index, outcome));
-  const unknown = (): PlacedBatch => {
-    replyToAll({ outcome: 'outcome_unknown' });
-    return end('outcome_unknown');
+  const survivors: number[] = [];
+  /** Purchases for which this bucket has too few units, though another one may have enough. */
+  const emptied: number[] = [];
+  const isOneOfMany = bucket.buckets > 1;
+  const answer = (index: number, result: PlaceResult): void => {
+    if (isOneOfMany && result.outcome === 'sold_out') emptied.push(index);
+    else deliver(index, result);
   };
-  const half = await ports.channel.sendHalf(batch);
-  if (half === 'unavailable' || half === 'outcome_unknown') {
-    replyToAll({ outcome: half });
-    return end(half);
+  precheck.answers.forEach((refusal, index) => (refusal === null ? survivors.push(index) : answer(index, refusal)));
+
+  let verdict: BatchVerdict = 'all_answered_by_precheck';
+  if (survivors.length > 0) {
+    const batch = formBatch(bucket, precheck.epoch, trace, ports.clock.nowMs(), purchases, survivors);
+    verdict = await holdUnits(batch, (place, result) => answer(survivors[place] as number, result), ports);
+  } else if (isResharded(bucket, precheck.buckets)) {
+    await ports.snapshots.forget(bucket.saleId);
   }
 
+  // Zero units in one bucket of many say nothing of the sale.
+  let unitsLeft = isOneOfMany && precheck.unitsLeft === 0 ? null : precheck.unitsLeft;
+  if (emptied.length > 0) {
+    const fetched = await fetchFromOtherBuckets(bucket, purchases, emptied, deliver, ports.units);
+    unitsLeft = fetched.unitsLeft ?? unitsLeft;
+    if (fetched.goAgain && verdict === 'all_answered_by_precheck') verdict = 'bucket_empty';
+  }
+  ports.flags.observe(bucket, unitsLeft, askedAtMs);
+  return verdict;
+}
+
+/** Half message, deduct, commit or rollback: the transaction of one batch. */
+async function holdUnits(batch: Batch, deliver: Deliver, ports: PlaceBatchPorts): Promise<BatchVerdict> {
+  const deliverAll = (result: PlaceResult): void => batch.purchases.forEach((_, place) => deliver(place, result));
+
+  const half = await ports.channel.sendHalf(batch);
+  if (half === 'unavailable' || half === 'outcome_unknown') {
+    deliverAll({ outcome: half });
+    return half;
+  }
   const verdict = await deduct(batch, ports);
   switch (verdict.outcome) {
     case 'deducted':
     case 'already_deducted':
-      replyToAll({ outcome: 'accepted' }); // the units are held, whatever the commit says
+      deliverAll(ACCEPTED); // the units are held, whatever becomes of the commit
       await half.commit();
-      return end('accepted');
+      return 'accepted';
     case 'refused': {
-      if (!(await isUndone(batch, half, ports))) return unknown();
-      const again: number[] = [];
-      verdict.answers.forEach((answer, place) => {
-        const index = survivors[place] as number;
-        if (answer === null) again.push(index);
-        else reply(index, answer);
-      });
-      return end('refused', again);
+      const isSure = await rollBack(half, batch, ports);
+      batch.purchases.forEach((_, place) => deliver(place, isSure ? (verdict.answers[place] ?? AGAIN) : UNKNOWN));
+      return isSure ? 'refused' : 'outcome_unknown';
     }
-    case 'aborted':
-      if (!(await isUndone(batch, half, ports))) return unknown();
-      return end('aborted', survivors); // the next precheck tells each buyer why
+    case 'aborted': {
+      const isSure = await rollBack(half, batch, ports);
+      deliverAll(isSure ? AGAIN : UNKNOWN); // the next precheck knows why each buyer gets nothing
+      return isSure ? 'aborted' : 'outcome_unknown';
+    }
     case 'stale_epoch':
     case 'not_warmed':
-      // No marker says so: a check-back that came first has had the batch committed.
-      replyToAll({ outcome: 'outcome_unknown' });
+      // There is no marker: a check-back that came first may have had the batch committed.
+      deliverAll(UNKNOWN);
       await half.rollback();
-      return end('outcome_unknown');
+      return 'outcome_unknown';
     case 'claimed': // orders will come, but one of them may have lost its unit: no 202
     case 'unreplicated': // the broker will remember the batch, but until then a fail-over could forget it: no 202
-      replyToAll({ outcome: 'outcome_unknown' });
+      deliverAll(UNKNOWN);
       await half.commit();
-      return end('outcome_unknown');
-    case 'outcome_unknown': // neither commit nor rollback: the broker asks later and decide answers
-      return unknown();
+      return 'outcome_unknown';
+    case 'outcome_unknown': // neither commit nor rollback: the broker asks later, and the marker answers
+      deliverAll(UNKNOWN);
+      return 'outcome_unknown';
     default:
       return assertNever(verdict);
   }
 }
 
-/**
- * Empty, so that it adds nothing, for a sale that has as many buckets as its card says. Buckets only become more: fewer are
- * those of a bucket that a scatter has not come to yet, and the card is right.
- */
-function reshardedSince(ref: AskedBucket, buckets: number | null): { readonly isResharded?: true } {
-  return ref.buckets === undefined || buckets === null || buckets <= ref.buckets ? {} : { isResharded: true };
-}
-
 function formBatch(
-  head: Omit<Batch, 'batchId' | 'purchases' | 'body'>,
+  { saleId, bucket }: HomeBucket,
+  epoch: number,
+  trace: string,
+  createdAtMs: number,
   purchases: readonly Purchase[],
   survivors: readonly number[],
 ): Batch {
-  const all = survivors.length === purchases.length;
   return sealBatch({
-    ...head,
     batchId: newBatchId(),
-    purchases: all ? purchases : survivors.map((index) => purchases[index] as Purchase),
+    saleId,
+    bucket,
+    epoch,
+    createdAtMs,
+    trace,
+    purchases:
+      survivors.length === purchases.length ? purchases : survivors.map((index) => purchases[index] as Purchase),
   });
 }
 
-/** The deduct; when its reply is lost, the marker says what became of it. */
+/** Deducts once; when the reply is lost, the marker says what became of it. */
 async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
   const verdict = await store.deduct(batch);
   if (verdict.outcome !== 'outcome_unknown') return verdict;
-  for (const pauseMs of DECIDE_PAUSES_MS) {
+  for (const pauseMs of RESOLVE_PAUSES_MS) {
     if (pauseMs > 0) await clock.sleep(pauseMs);
-    const decided = await store.decide(batch);
-    if (decided === 'no_answer' || decided === 'outlived') break; // the broker will ask, when it is known what was lost
-    if (decided !== 'outcome_unknown') return { outcome: decided };
+    const resolved = await store.resolve(batch);
+    if (resolved === 'no_answer' || resolved === 'outlived') break; // the broker asks once it is known what was lost
+    if (resolved !== 'outcome_unknown') return { outcome: resolved };
   }
   return { outcome: 'outcome_unknown' };
 }
 
 /**
- * Nobody hears a no, or tries again, before the broker has confirmed the rollback, and the marker says `aborted` still: if
- * Redis lost it meanwhile, a check-back may have had the batch committed, and the broker confirms a late rollback all the
- * same (protocol rule 3).
+ * Drops the half message of a batch that took nothing. Only after that may a buyer be refused, or go again: the broker has
+ * confirmed the rollback, and the marker still says `aborted`. If Redis lost the marker meanwhile, a check-back may have had
+ * the batch committed, and the broker confirms a late rollback all the same (protocol rule 3).
+ * @returns whether no order can come of the batch
  */
-async function isUndone(batch: Batch, half: HalfMessage, { store }: PlaceBatchPorts): Promise<boolean> {
-  return (await half.rollback()) && (await store.decide(batch)) === 'aborted';
+async function rollBack(half: HalfMessage, batch: Batch, { store }: PlaceBatchPorts): Promise<boolean> {
+  return (await half.rollback()) && (await store.resolve(batch)) === 'aborted';
+}
+
+/**
+ * Answers purchases of a sale with several buckets whose own bucket has too few units. Units are fetched from the other
+ * buckets, and the purchases go again; `sold_out` is the answer only where all buckets together have too few.
+ * @param emptied indexes of those purchases; each gets its result
+ * @returns units left in all buckets, null where they were not counted; and whether some purchase goes again
+ */
+async function fetchFromOtherBuckets(
+  home: HomeBucket,
+  purchases: readonly Purchase[],
+  emptied: readonly number[],
+  deliver: Deliver,
+  units: Pick<UnitFetcher, 'fetch'>,
+): Promise<{ readonly unitsLeft: number | null; readonly goAgain: boolean }> {
+  const deliverAll = (result: PlaceResult): void => emptied.forEach((index) => deliver(index, result));
+  const quantityOf = (index: number): number => (purchases[index] as Purchase).quantity;
+  const quantities = emptied.map(quantityOf);
+  const wanted = { least: Math.min(...quantities), all: quantities.reduce((sum, quantity) => sum + quantity, 0) };
+
+  const gathered = await fetchUnits(units, home, wanted);
+  switch (gathered.outcome) {
+    case 'gathered':
+      deliverAll(AGAIN);
+      return { unitsLeft: null, goAgain: true };
+    case 'counted': {
+      const { unitsLeft } = gathered;
+      for (const index of emptied) deliver(index, quantityOf(index) > unitsLeft ? { outcome: 'sold_out' } : AGAIN);
+      return { unitsLeft, goAgain: wanted.least <= unitsLeft };
+    }
+    case 'unsure':
+      deliverAll({ outcome: 'loading' });
+      return { unitsLeft: null, goAgain: false };
+    case 'moving':
+      deliverAll({ outcome: 'overloaded' });
+      return { unitsLeft: null, goAgain: false };
+    case 'unavailable':
+      deliverAll({ outcome: 'unavailable' });
+      return { unitsLeft: null, goAgain: false };
+    default:
+      return assertNever(gathered);
+  }
+}
+
+/** Purchases that were answered keep their answers when Redis goes away now. */
+async function fetchUnits(
+  units: Pick<UnitFetcher, 'fetch'>,
+  home: HomeBucket,
+  wanted: WantedUnits,
+): Promise<Gathered | { readonly outcome: 'unavailable' }> {
+  try {
+    return await units.fetch(home, wanted);
+  } catch (error) {
+    if (error instanceof OperationalError) return { outcome: 'unavailable' };
+    throw error;
+  }
+}
+
+/**
+ * Whether the sale has more buckets than the caller's snapshot says. Buckets only become more: where there are fewer, a
+ * reshard has not reached this bucket yet, and the snapshot is right.
+ */
+function isResharded(bucket: HomeBucket, buckets: number | null): boolean {
+  return buckets !== null && buckets > bucket.buckets;
 }

@@ -5,75 +5,77 @@ import type { PurchaseNotifications, PurchaseRef } from '../core/ports/purchase-
 import { statusOf } from './read-purchase.js';
 
 export interface WatchPorts {
-  readonly news: PurchaseNotifications;
+  readonly notifications: PurchaseNotifications;
   readonly clock: Clock;
-  /** From 0 up to 1: keeps those who wait from looking in the same millisecond. */
+  /** From 0 up to 1: spreads the reads of many waiting callers. */
   readonly random: () => number;
 }
 
-/** Most orders are written within milliseconds, before the news of them have gone all the way round. */
-const FIRST_LOOK_MS = 50;
-const LOOK_GROWTH = 3;
-/** A pause is shorter by up to this share: who came in one burst does not go on looking in one. */
-const LOOK_SPREAD = 0.2;
-/** After a broken way thousands have to look; Redis, just back, gets them one after the other. */
-const LOOK_AFTER_BREAK_MS = 1000;
+/** Most orders are written within milliseconds. */
+const FIRST_PAUSE_MS = 50;
+const PAUSE_GROWTH = 3;
+/** A pause is shorter by up to this share, so that callers who came in one burst do not poll in one. */
+const PAUSE_SPREAD = 0.2;
+/** After a broken connection thousands have to read; Redis, just back, gets their reads spread over this time. */
+const READ_AFTER_RECONNECT_MS = 1000;
 
-/** Says when one purchase should be looked at: when there is news, and now and then without. */
+/** Decides when to read the status of one purchase: on a notification, and now and then without one. */
 export class PurchaseWatch {
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #lookMaxMs: number;
-  readonly #unlisten: () => void;
-  #pauseMs = FIRST_LOOK_MS;
-  /** What was told since the last look. */
-  #told: OrderNotifications | null = null;
-  /** When to look because something may have been missed, on the clock. */
-  #lookAtMs = Infinity;
+  readonly #pollMaxMs: number;
+  readonly #unsubscribe: () => void;
+  #pauseMs = FIRST_PAUSE_MS;
+  /** The notification that came since the last read. */
+  #notified: OrderNotifications | null = null;
+  /** When to read because a notification may have been missed, on the clock. */
+  #readAtMs = Infinity;
   #sleeping: AbortController | null = null;
 
-  /** @param lookMaxMs the longest pause without news, ms; the first ones are short and grow to it */
-  constructor(purchase: PurchaseRef, { news, clock, random }: WatchPorts, lookMaxMs: number) {
+  /** @param pollMaxMs the longest pause without a notification, ms; the first ones are short and grow to it */
+  constructor(purchase: PurchaseRef, { notifications, clock, random }: WatchPorts, pollMaxMs: number) {
     this.#clock = clock;
     this.#random = random;
-    this.#lookMaxMs = lookMaxMs;
-    this.#unlisten = news.listen(purchase, (told) => {
-      // A late copy of an early step must not drown a later one.
-      if (told !== null) this.#told = this.#told === null || told.state !== 'pending_payment' ? told : this.#told;
-      else this.#lookAtMs = Math.min(this.#lookAtMs, clock.nowMs() + random() * LOOK_AFTER_BREAK_MS);
+    this.#pollMaxMs = pollMaxMs;
+    this.#unsubscribe = notifications.listen(purchase, (notification) => {
+      if (notification === null) {
+        this.#readAtMs = Math.min(this.#readAtMs, clock.nowMs() + random() * READ_AFTER_RECONNECT_MS);
+      } else if (this.#notified === null || notification.state !== 'pending_payment') {
+        this.#notified = notification; // a late copy of an early step does not replace a later step
+      }
       this.#sleeping?.abort();
     });
   }
 
   /**
-   * Waits until it is time to look, at most `maxMs`, or until `signal` aborts. Never rejects.
-   * @returns how the order stands where the news said so, else null
+   * Waits until it is time to read, at most `maxMs`, or until `signal` aborts. Never rejects.
+   * @returns the status of the order where a notification said it, else null
    */
   async next(maxMs: number, signal: AbortSignal): Promise<PurchaseStatus | null> {
-    const pauseMs = this.#pauseMs * (1 - LOOK_SPREAD * this.#random());
+    const pauseMs = this.#pauseMs * (1 - PAUSE_SPREAD * this.#random());
     const endMs = this.#clock.nowMs() + Math.min(pauseMs, maxMs);
-    while (this.#told === null && !signal.aborted) {
-      const waitMs = Math.min(endMs, this.#lookAtMs) - this.#clock.nowMs();
+    while (this.#notified === null && !signal.aborted) {
+      const waitMs = Math.min(endMs, this.#readAtMs) - this.#clock.nowMs();
       if (waitMs <= 0) break;
       await this.#sleep(waitMs, signal);
     }
-    if (this.#clock.nowMs() >= endMs) this.#pauseMs = Math.min(this.#pauseMs * LOOK_GROWTH, this.#lookMaxMs);
-    const told = this.#told;
-    this.#told = null;
-    this.#lookAtMs = Infinity;
-    return told === null ? null : statusOf(told);
+    if (this.#clock.nowMs() >= endMs) this.#pauseMs = Math.min(this.#pauseMs * PAUSE_GROWTH, this.#pollMaxMs);
+    const notified = this.#notified;
+    this.#notified = null;
+    this.#readAtMs = Infinity;
+    return notified === null ? null : statusOf(notified);
   }
 
-  /** The next look comes as soon as the first one: something is about to change. */
-  lookSoon(): void {
-    this.#pauseMs = FIRST_LOOK_MS;
+  /** Makes the next pause as short as the first one: the status is about to change. */
+  readSoon(): void {
+    this.#pauseMs = FIRST_PAUSE_MS;
   }
 
   close(): void {
-    this.#unlisten();
+    this.#unsubscribe();
   }
 
-  /** May end early: whoever hears something ends it. */
+  /** Ends early on a notification. */
   async #sleep(ms: number, signal: AbortSignal): Promise<void> {
     const sleeping = new AbortController();
     const wake = (): void => sleeping.abort();

@@ -5,9 +5,9 @@ import type { HomeBucket, StockStore } from '../core/ports/stock-store.js';
 import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
-  /** How long a seen zero is believed; released units are offered again this late at the most. */
+  /** How long a flag holds after zero units were seen; released units are offered again this late at most. */
   readonly lifeMs: number;
-  /** Keys kept per bucket; a sale that let more in is refused by Redis instead, which is slower but as right. */
+  /** Keys kept per bucket; buyers of a sale with more are refused by Redis instead, which is slower and as right. */
   readonly keysMax: number;
 }
 
@@ -20,25 +20,27 @@ export interface SoldOutFlagsPorts {
 }
 
 interface Flag {
-  /** Every key that was ever let in: these are asked in Redis, so a winner who asks again never hears `sold_out`. */
+  /** Every key that was ever accepted: these are asked in Redis, so a repeat of an accepted purchase is never `sold_out`. */
   keys: Set<string>;
-  /** Of the sale when they were read; a rebuilt ledger may have let others in, and as many. */
+  /** Of the sale when the keys were read: a rebuilt sale may have accepted others, and as many. */
   epoch: number;
+  /** Until then the flag refuses. */
   untilMs: number;
-  /** So long nothing is known to be left; who has won meanwhile may not be known yet. */
+  /** Until then no units are known to be left, though the accepted keys may not be known yet. */
   emptyUntilMs: number;
-  busy: boolean;
+  /** It is being armed or renewed. */
+  isBusy: boolean;
 }
 
-/** No key of a purchase. */
-const NOBODY = '';
-/** Buckets whose flag is kept; beyond it the least used one goes. */
+/** No purchase has this key. */
+const NO_KEY = '';
+/** Buckets whose flag is kept; beyond that the least recently used one is dropped. */
 const FLAGS_MAX = 1000;
 
 /**
- * Answers most of a sold-out sale from memory. The flag is armed only after precheck has seen zero units left and
- * this process knows who has won; it is believed for `lifeMs`. While it refuses buyers it is seen again in good time,
- * in the background: if it had to end first, all who wait for it would go to Redis together, twice a second.
+ * Answers most of a sold-out sale from memory. A flag is armed after precheck has seen zero units left and this process has
+ * read which keys were accepted; it holds for `lifeMs`. While it refuses buyers it is renewed in the background before it
+ * ends: else all buyers would go to Redis together each time that it ends.
  */
 export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
@@ -50,25 +52,26 @@ export class SoldOutFlags {
     this.#ports = ports;
   }
 
-  /** True: nothing is left and this key never won. */
+  /** True: no units are left and this key was never accepted. */
   refuses(ref: HomeBucket, key: string): boolean {
     const flag = this.#flags.get(nameOf(ref));
     if (flag === undefined) return false;
     const restMs = flag.untilMs - this.#ports.clock.nowMs();
     if (restMs <= 0) return false;
-    if (restMs <= this.#options.lifeMs / 2 && !flag.busy)
+    if (restMs <= this.#options.lifeMs / 2 && !flag.isBusy) {
       void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.nowMs());
+    }
     return !flag.keys.has(key);
   }
 
   /**
-   * Whether nothing is left in any bucket, from the first zero that was seen, also while or where nobody knows the
-   * winners. Who keeps asking hears of units that come back.
+   * Whether no units are left in any bucket, from the first time that zero was seen, also where the accepted keys are not
+   * known. It ends when the flag ends, so units that come back are noticed by whoever asks then.
    */
   isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
       const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
-      if (this.refuses(ref, NOBODY)) return true;
+      if (this.refuses(ref, NO_KEY)) return true;
       const flag = this.#flags.get(nameOf(ref));
       if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.nowMs()) return true;
     }
@@ -76,9 +79,9 @@ export class SoldOutFlags {
   }
 
   /**
-   * What precheck has seen, or of a sale with several buckets what all of them together have. Null says nothing: a bucket
-   * that is not loaded is not sold out.
-   * @param seenMs when precheck was asked: its answer may have been long on its way; default now
+   * Notes the units that precheck has seen; for a sale with several buckets, those of all buckets together. Null says
+   * nothing: a bucket that is not loaded is not sold out.
+   * @param seenMs when precheck was sent: its answer may have taken long; default now
    */
   observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
     if (unitsLeft === null) return;
@@ -88,14 +91,14 @@ export class SoldOutFlags {
       if (flag) forget(flag);
       return;
     }
-    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, emptyUntilMs: 0, busy: false };
+    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, emptyUntilMs: 0, isBusy: false };
     armed.emptyUntilMs = seenMs + this.#options.lifeMs;
-    if (armed.busy || armed.untilMs > this.#ports.clock.nowMs()) return;
+    if (armed.isBusy || armed.untilMs > this.#ports.clock.nowMs()) return;
     this.#flags.set(name, armed);
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
 
-  /** The look of one purchase for all. What is not plainly sold out gets no longer life: precheck finds the word. */
+  /** One read of Redis for all buyers. A sale that is not plainly sold out is not renewed: precheck finds the right refusal. */
   readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.store.readSale(ref);
     if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
@@ -129,18 +132,18 @@ export class SoldOutFlags {
     look: (ref: HomeBucket, flag: Flag, seenMs: number) => Promise<void>,
     seenMs: number,
   ): Promise<void> {
-    flag.busy = true;
+    flag.isBusy = true;
     try {
       await look(ref, flag, seenMs);
     } catch (err) {
       this.#ports.log.warn({ err, saleId: ref.saleId }, 'the sold-out flag could not be armed; Redis refuses instead');
     } finally {
-      flag.busy = false;
+      flag.isBusy = false;
     }
   }
 }
 
-/** Units are there. */
+/** Units are there again. */
 function forget(flag: Flag): void {
   flag.untilMs = 0;
   flag.emptyUntilMs = 0;

@@ -7,7 +7,7 @@ import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface WatchOverduePorts extends PendingBucketsPorts {
-  readonly store: Pick<BatchStore, 'withPending' | 'latePending'>;
+  readonly store: Pick<BatchStore, 'withPending' | 'overduePending'>;
   readonly moves: OverdueOrders;
   readonly repository: OverdueRepository;
   readonly metrics: Pick<KeeperMetrics, 'overdue'>;
@@ -53,7 +53,7 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
 async function lateBatches(ports: WatchOverduePorts, afterMs: number): Promise<Overdue> {
   let [count, oldestMs] = [0, 0];
   for (const ref of await pendingBuckets(ports)) {
-    const late = await ports.store.latePending(ref, afterMs);
+    const late = await ports.store.overduePending(ref, afterMs);
     count += late.batches;
     oldestMs = Math.max(oldestMs, late.oldestMs);
   }

@@ -6,7 +6,7 @@ import { homeBucket } from '../core/sale.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 import {
   UNPARK_WORDS,
-  type Claimed,
+  type Reacquired,
   type PendingBatch,
   type Release,
   type BatchStore,
@@ -20,17 +20,17 @@ import { asList } from './replies.js';
 /** A bounded reply, and far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
-type SettledBatch = Parameters<BatchStore['settle']>[0][number];
+type RecordedBatch = Parameters<BatchStore['markRecorded']>[0][number];
 
 /** The ledger after the deduct. */
 export function createBatchStore({ redis, run }: RedisConnection): BatchStore {
   return {
-    async settle(settled): Promise<void> {
-      const replies = await guarded('settle', () => Promise.all(settled.map((one) => settleOne(run, one))));
+    async markRecorded(settled): Promise<void> {
+      const replies = await guarded('settle', () => Promise.all(settled.map((one) => markOne(run, one))));
       refuseInRepair('settle', replies);
     },
 
-    claim: (batch, epoch, recorded) => claimAtHome({ redis, run }, batch, epoch, recorded),
+    reacquire: (batch, epoch, recorded) => claimAtHome({ redis, run }, batch, epoch, recorded),
 
     async release(releases): Promise<('released' | 'nothing')[]> {
       const words = await guarded('release', async () => {
@@ -57,7 +57,7 @@ export function createBatchStore({ redis, run }: RedisConnection): BatchStore {
       return { batches, oldestMs: oldest[1] === undefined ? 0 : Math.max(0, nowMs - Number(oldest[1])) };
     },
 
-    async latePending(ref, afterMs): Promise<{ batches: number; oldestMs: number }> {
+    async overduePending(ref, afterMs): Promise<{ batches: number; oldestMs: number }> {
       const { pending } = bucketKeys(ref);
       return guarded('count late batches', async () => {
         const dueMs = (await serverNowMs(redis, pending)) - afterMs;
@@ -83,19 +83,19 @@ export function createBatchStore({ redis, run }: RedisConnection): BatchStore {
 }
 
 /** The batch's own bucket knows whether the sale was scattered since; its requests are elsewhere then. @returns a word */
-async function settleOne(run: RedisConnection['run'], { batch, orders }: SettledBatch): Promise<unknown> {
-  const [word, , epoch, buckets] = asList(await settleIn(run, batch, batch.bucket, orders));
+async function markOne(run: RedisConnection['run'], { batch, orders }: RecordedBatch): Promise<unknown> {
+  const [word, , epoch, buckets] = asList(await markIn(run, batch, batch.bucket, orders));
   if (word !== 'settled') return word;
   const others = bucketsOfBatch(batch, { epoch: Number(epoch), buckets: Number(buckets) }).slice(1);
-  const replies = await Promise.all(others.map((bucket) => settleIn(run, batch, bucket, orders)));
+  const replies = await Promise.all(others.map((bucket) => markIn(run, batch, bucket, orders)));
   return replies.map((reply) => asList(reply)[0]).find((other) => other !== 'settled') ?? word;
 }
 
-function settleIn(
+function markIn(
   run: RedisConnection['run'],
   { saleId, batchId }: Batch,
   bucket: number,
-  orders: SettledBatch['orders'],
+  orders: RecordedBatch['orders'],
 ): Promise<unknown> {
   const { requests, pending, tx, sale } = bucketKeys({ saleId, bucket });
   const pairs = orders.map((order) => [purchaseKey(order), order.orderId]);
@@ -110,7 +110,7 @@ async function claimAtHome(
   batch: Batch,
   epoch: number,
   recorded: ReadonlySet<string>,
-): Promise<Claimed> {
+): Promise<Reacquired> {
   const { buckets, ...terms } = await guarded('read a sale', () => readTerms(redis, batch));
   if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'shut' }; // it may have others in that one
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
@@ -132,7 +132,7 @@ async function claimIn(
   bucket: number,
   epoch: number,
   skipped: ReadonlySet<string>,
-): Promise<Claimed> {
+): Promise<Reacquired> {
   const { stock, sale, buyers, requests, tx, pending } = bucketKeys({ saleId: batch.saleId, bucket });
   const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
   const args = [batch.body, epoch, JSON.stringify([...skipped])];
@@ -204,7 +204,7 @@ function refuseInRepair(what: string, words: readonly unknown[]): void {
 
 const keysIn = (list: unknown): Set<string> => new Set(asList(list).map(String));
 
-function readClaim([word, lost, elsewhere]: readonly unknown[]): Claimed {
+function readClaim([word, lost, elsewhere]: readonly unknown[]): Reacquired {
   switch (word) {
     case 'claimed':
       return { outcome: word, lost: keysIn(lost), elsewhere: keysIn(elsewhere) };

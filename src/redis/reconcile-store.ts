@@ -43,7 +43,7 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
       return word;
     },
 
-    async settledMarkers(ref, batchIds): Promise<string[]> {
+    async recordedMarkers(ref, batchIds): Promise<string[]> {
       if (batchIds.length === 0) return [];
       const { tx, pending } = bucketKeys(ref);
       const [markers, scores] = await guarded('read markers', () =>

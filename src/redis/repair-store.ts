@@ -1,7 +1,7 @@
 import { Bug } from '../core/errors.js';
 import { formatRequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
-import type { BucketStanding, RepairStore } from '../core/ports/repair-stores.js';
+import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
@@ -20,8 +20,8 @@ const BODIES_PER_CALL = 100;
 /** Rebuilds buckets. */
 export function createRepairStore({ redis, run }: RedisConnection): RepairStore {
   return {
-    async standing(refs): Promise<BucketStanding[]> {
-      const standings: BucketStanding[] = [];
+    async statusOf(refs): Promise<BucketStatus[]> {
+      const standings: BucketStatus[] = [];
       for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
         const slice = refs.slice(start, start + REFS_PER_PIPELINE);
         const found = await guarded('look at buckets', () => Promise.all(slice.map((ref) => readStanding(run, ref))));
@@ -30,7 +30,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       return standings;
     },
 
-    async shut(ref, token, leaseMs, seenEpoch): Promise<'shut' | 'busy' | 'moved'> {
+    async lock(ref, token, leaseMs, seenEpoch): Promise<'shut' | 'busy' | 'moved'> {
       const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
       const args = [token, leaseMs, seenEpoch ?? ''];
       const word = await guarded('shut', () => run('lock', [sale, stagedRequests, stagedBuyers], args));
@@ -65,7 +65,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       return markers.map(bodyOf).filter((body) => body !== null);
     },
 
-    async remember(batch, bucket, token, isPending): Promise<'remembered' | 'superseded'> {
+    async restoreMarker(batch, bucket, token, isPending): Promise<'remembered' | 'superseded'> {
       const { tx, sale, pending } = bucketKeys({ saleId: batch.saleId, bucket });
       const keys = [tx + batch.batchId, sale, pending];
       const args = [token, batch.body, isPending ? batch.batchId : ''];
@@ -73,7 +73,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       return oneOf(['remembered', 'superseded'], 'remember', word);
     },
 
-    async reopen(ref, token, rebuilt): Promise<'reopened' | 'superseded'> {
+    async swap(ref, token, rebuilt): Promise<'reopened' | 'superseded'> {
       const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets } = rebuilt;
       const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets];
       const word = await guarded('reopen', () => run('swap', reopenKeys(ref), args));

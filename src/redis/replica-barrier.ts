@@ -58,7 +58,7 @@ async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }:
  * The ledger of buyers: nobody hears of a deduct that a fail-over could still undo, nor of one of his earlier tries. What
  * the check-back asks needs no barrier: a commit makes the broker remember the batch, whatever Redis forgets.
  */
-export function behindBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'decide'>>(
+export function behindBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>>(
   store: L,
   barrier: ReplicaBarrier | null,
 ): L {
@@ -77,8 +77,8 @@ export function behindBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' |
       const taken = verdict.outcome === 'deducted' || verdict.outcome === 'already_deducted';
       return taken && !(await barrier.pass()) ? { outcome: 'unreplicated' } : verdict;
     },
-    async decide(ref) {
-      const verdict = await store.decide(ref);
+    async resolve(ref) {
+      const verdict = await store.resolve(ref);
       return verdict === 'deducted' && !(await barrier.pass()) ? 'unreplicated' : verdict;
     },
   };

@@ -1,6 +1,6 @@
 import { Bug } from '../core/errors.js';
 import { unitsOfBucket } from '../core/sale.js';
-import type { GateOutcome, SaleStore } from '../core/ports/stock-store.js';
+import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 
@@ -20,7 +20,7 @@ export function createSaleStore({ run }: RedisConnection): SaleStore {
       return outcome;
     },
 
-    async gate(sale, state): Promise<GateOutcome> {
+    async setState(sale, state): Promise<SetStateOutcome> {
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
         const word = await guarded('gate', () => run('set-state', [keys.sale], [state]));

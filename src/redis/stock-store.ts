@@ -3,11 +3,11 @@ import { Bug } from '../core/errors.js';
 import { parseRequestEntry } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Log } from '../core/ports/log.js';
-import type { BucketStanding } from '../core/ports/repair-stores.js';
+import type { BucketStatus } from '../core/ports/repair-stores.js';
 import type {
   AskedBucket,
   BucketRef,
-  DecideVerdict,
+  ResolveVerdict,
   DeductVerdict,
   StoredSale,
   PrecheckVerdict,
@@ -61,7 +61,7 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
       }
     },
 
-    async decide(ref): Promise<DecideVerdict> {
+    async resolve(ref): Promise<ResolveVerdict> {
       const keys = keysOf(ref);
       try {
         return readDecide(await run('resolve', [keys.tx + ref.batchId, keys.sale], decideArgs(ref)));
@@ -109,7 +109,7 @@ function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
   }
 }
 
-function readDecide(word: unknown): DecideVerdict {
+function readDecide(word: unknown): ResolveVerdict {
   switch (word) {
     case 'deducted':
     case 'aborted':
@@ -135,7 +135,7 @@ async function readSale(
   redis: RedisClient,
   keys: BucketKeys,
   asked: AskedBucket,
-  standing: () => Promise<BucketStanding>,
+  standing: () => Promise<BucketStatus>,
 ): Promise<StoredSale | null> {
   const window = redis.hmget(keys.sale, 'opens_at', 'closes_at', 'buckets');
   const [{ state, epoch, stamped }, [opensAt, closesAt, buckets], stock, nowMs] = await Promise.all([

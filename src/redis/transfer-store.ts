@@ -1,6 +1,6 @@
 import { Bug } from '../core/errors.js';
 import type { LentUnits } from '../core/unit-transfer.js';
-import type { Borrowed, BucketLook, Lent, TransferStore } from '../core/ports/transfer-store.js';
+import type { TransferredIn, BucketState, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
 import { guarded, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { readLent } from './moves.js';
@@ -11,25 +11,25 @@ const CONFIRM_WORDS = ['shut', 'already_confirmed', 'confirmed'] as const;
 /** Moves units between buckets. */
 export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): TransferStore {
   return {
-    async survey(ref, buckets): Promise<BucketLook | null> {
+    async read(ref, buckets): Promise<BucketState | null> {
       const { stock, sale, moves } = bucketKeys(ref);
       return readLook(asList(await guarded('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))));
     },
 
-    async lend(from, to, epoch, least): Promise<Lent> {
+    async transferOut(from, to, epoch, least): Promise<TransferredOut> {
       const { stock, sale, moves } = bucketKeys(from);
       return readLend(
         asList(await guarded('lend', () => run('transfer-out', [stock, sale, moves], [to, epoch, least]))),
       );
     },
 
-    async borrow(saleId, { from, to, seq, units }, epoch): Promise<Borrowed> {
+    async transferIn(saleId, { from, to, seq, units }, epoch): Promise<TransferredIn> {
       const { stock, sale, moves } = bucketKeys({ saleId, bucket: to });
       const args = [from, epoch, seq, units];
       return readBorrow(asList(await guarded('borrow', () => run('transfer-in', [stock, sale, moves], args))));
     },
 
-    async confirm(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
+    async endTransfer(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
       const { sale, moves } = bucketKeys({ saleId, bucket: from });
       const said = await guarded('confirm', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
       const word = CONFIRM_WORDS.find((known) => known === said);
@@ -40,7 +40,7 @@ export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): Tran
 }
 
 /** A bucket knows itself only by its place in the list, which is how it is asked for. */
-function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketLook | null {
+function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketState | null {
   if (certain !== 1) return null;
   const lent: LentUnits[] = [];
   const borrowed = new Map<number, number>();
@@ -52,7 +52,7 @@ function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown
   return { epoch: Number(epoch), unitsLeft: Number(unitsLeft), lent, borrowed };
 }
 
-function readLend([word, seq, units]: readonly unknown[]): Lent {
+function readLend([word, seq, units]: readonly unknown[]): TransferredOut {
   switch (word) {
     case 'lent':
       return { outcome: word, seq: Number(seq), units: Number(units) };
@@ -64,7 +64,7 @@ function readLend([word, seq, units]: readonly unknown[]): Lent {
   }
 }
 
-function readBorrow([word, unitsLeft]: readonly unknown[]): Borrowed {
+function readBorrow([word, unitsLeft]: readonly unknown[]): TransferredIn {
   switch (word) {
     case 'borrowed':
     case 'already_borrowed':

@@ -40,7 +40,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     describe('settle', () => {
       it('(P4 C0 DB_OK) turns what the batch holds into orders and takes it out of `pending`', async () => {
         const batch = await deducted('u1*2', 'u2');
-        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
         expect(await entryOf('u2')).to.deep.equal({ state: 'ordered', orderId: '102', quantity: 1 });
         expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
@@ -49,16 +49,16 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('(P4 C1 IDEMPOTENT) settling twice changes nothing more, with other order ids neither', async () => {
         const batch = await deducted('u1');
-        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
-        await world.settlement.settle([{ batch, orders: [order('u1', '999')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '999')] }]);
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 1 });
       });
 
       it('a purchase that ended `failed` is absent and stays held until release closes it', async () => {
         const batch = await deducted('u1', 'u2');
-        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         expect((await entryOf('u2'))?.state).to.equal('held');
-        await world.settlement.settle([{ batch, orders: [] }]);
+        await world.settlement.markRecorded([{ batch, orders: [] }]);
         expect((await entryOf('u2'))?.state).to.equal('held');
       });
 
@@ -66,7 +66,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const batch = await deducted('u1');
         const other = await deducted('u2');
         await world.settlement.release([releaseOf('u1', '101', { batchId: batch.batchId })]);
-        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u2', '102'), order('u3', '1')] }]);
+        await world.settlement.markRecorded([
+          { batch, orders: [order('u1', '101'), order('u2', '102'), order('u3', '1')] },
+        ]);
         expect((await entryOf('u1'))?.state).to.equal('released');
         expect(await entryOf('u2')).to.deep.equal({ state: 'held', batchId: other.batchId, quantity: 1 });
         expect(await entryOf('u3')).to.equal(null);
@@ -76,15 +78,15 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const batch = await deducted('u1');
         const [pending] = await world.settlement.stalePending(at(sale), 0, 10);
         expect(pending?.body).to.equal(batch.body);
-        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
-        expect(await world.stock.decide(batch)).to.equal('deducted');
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.stock.resolve(batch)).to.equal('deducted');
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'already_deducted' });
       });
 
       it('takes many batches at once, and none', async () => {
         const batches = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
-        await world.settlement.settle([]);
-        await world.settlement.settle(
+        await world.settlement.markRecorded([]);
+        await world.settlement.markRecorded(
           batches.map((batch, index) => ({ batch, orders: [order(`u${index + 1}`, `10${index}`)] })),
         );
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
@@ -94,7 +96,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     describe('claim', () => {
       const olderBatch = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
-      const claim = (batch: Batch, ...recorded: string[]) => world.settlement.claim(batch, 2, new Set(recorded));
+      const claim = (batch: Batch, ...recorded: string[]) => world.settlement.reacquire(batch, 2, new Set(recorded));
       const claimed = (...lost: string[]) => ({ outcome: 'claimed', lost: new Set(lost), elsewhere: new Set() });
       beforeEach(async () => {
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
@@ -106,14 +108,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
         expect(await entryOf('u2'), 'it has a row').to.equal(null);
         expect(await unitsLeft()).to.equal(4);
-        expect(await world.stock.decide(batch)).to.equal('claimed');
+        expect(await world.stock.resolve(batch)).to.equal('claimed');
         expect(await world.stock.deduct(batch), 'a copy that comes late').to.deep.equal({ outcome: 'claimed' });
         const [pending] = await world.settlement.stalePending(at(sale), 0, 10);
         expect(pending).to.include({ batchId: batch.batchId, body: batch.body });
-        await world.settlement.settle([{ batch, orders: [order('u1', '101'), order('u3', '103')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101'), order('u3', '103')] }]);
         expect((await entryOf('u3'))?.state).to.equal('ordered');
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
-        expect(await world.stock.decide(batch)).to.equal('claimed');
+        expect(await world.stock.resolve(batch)).to.equal('claimed');
       });
 
       it('names what finds no units and what is above the limit; both count inside the batch [R3]', async () => {
@@ -137,7 +139,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await claim(late), 'again').to.deep.equal(said);
         expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: holder.batchId, quantity: 1 });
         expect(await unitsLeft()).to.equal(6);
-        await world.settlement.settle([{ batch: late, orders: [order('u1', '101'), order('u3', '103')] }]);
+        await world.settlement.markRecorded([{ batch: late, orders: [order('u1', '101'), order('u3', '103')] }]);
         expect((await entryOf('u1'))?.state, 'not its own').to.equal('held');
       });
 
@@ -147,7 +149,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await claim(batch)).to.deep.equal(claimed('u3/k1'));
         const late = olderBatch('u5*4');
         expect(await claim(late)).to.deep.equal(claimed('u5/k1'));
-        expect(await world.stock.decide(late)).to.equal('claimed');
+        expect(await world.stock.resolve(late)).to.equal('claimed');
         expect(await unitsLeft()).to.equal(2);
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(2);
       });
@@ -171,27 +173,27 @@ for (const [name, createWorld] of STORE_WORLDS) {
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
         const batch = { ...kept, saleId: sale.saleId };
         await world.stock.deduct(batchOf(sale, purchasesOf('u1*2'), batch.batchId));
-        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
-        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal(claimed());
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal(claimed());
         expect((await entryOf('u1'))?.state).to.equal('ordered');
-        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.resolve(batch)).to.equal('deducted');
         expect((await world.settlement.pendingSummary(at(sale))).batches, 'it is settled').to.equal(0);
         expect(await unitsLeft()).to.equal(8);
       });
 
       it('works whether the sale sells or not', async () => {
         for (const state of ['paused', 'closed'] as const) {
-          await world.sales.gate(sale, state);
+          await world.sales.setState(sale, state);
           expect(await claim(olderBatch(`${state}*2`)), state).to.deep.equal(claimed());
         }
       });
 
       it('`shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
         const batch = olderBatch('u1');
-        expect(await world.settlement.claim(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
-        expect(await world.settlement.claim(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
         expect(await unitsLeft()).to.equal(10);
-        expect(await world.stock.decide(batch)).to.equal('outlived');
+        expect(await world.stock.resolve(batch)).to.equal('outlived');
         await world.restart(at(sale));
         expect(await claim(batch)).to.deep.equal({ outcome: 'shut' });
         const nowhere = batchOf(saleOf(), purchasesOf('u1'));
@@ -202,7 +204,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     it('on another server what is in MySQL is still settled and released: a rebuild counts it anyway [R1]', async () => {
       const [one, two] = [await deducted('u1'), await deducted('u2')];
       await world.restart(at(sale));
-      await world.settlement.settle([{ batch: one, orders: [order('u1', '101')] }]);
+      await world.settlement.markRecorded([{ batch: one, orders: [order('u1', '101')] }]);
       const release = releaseOf('u2', '102', { batchId: two.batchId });
       expect(await world.settlement.release([release, release])).to.deep.equal(['released', 'nothing']);
       expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(1);
@@ -211,7 +213,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     describe('release', () => {
       it('gives the units of an ended order back once, however often it is asked [C3]', async () => {
         const batch = await deducted('u1*3');
-        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         const release = releaseOf('u1', '101');
         expect(await world.settlement.release([release, release])).to.deep.equal(['released', 'nothing']);
         expect(await world.settlement.release([release])).to.deep.equal(['nothing']);
@@ -239,7 +241,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('does nothing for a foreign order, a foreign batch, or a request that was never let in', async () => {
         const batch = await deducted('u1', 'u2');
-        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         const releases = [
           releaseOf('u1', '999'),
           releaseOf('u2', '102', { batchId: 'another-batch' }),
@@ -284,7 +286,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.settlement.withPending([])).to.deep.equal([]);
         const batch = await deducted('u1');
         expect(await world.settlement.withPending(refs)).to.deep.equal([{ saleId: sale.saleId, bucket: 0 }]);
-        await world.settlement.settle([{ batch, orders: [order('u1', '101')] }]);
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         expect(await world.settlement.withPending(refs)).to.deep.equal([]);
       });
 
@@ -299,14 +301,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('says how many wait for too long, and for how much', async () => {
-        expect(await world.settlement.latePending(at(sale), 0)).to.deep.equal({ batches: 0, oldestMs: 0 });
+        expect(await world.settlement.overduePending(at(sale), 0)).to.deep.equal({ batches: 0, oldestMs: 0 });
         await deducted('u1');
         await world.elapse(300);
         await deducted('u2');
-        const { batches, oldestMs } = await world.settlement.latePending(at(sale), 200);
+        const { batches, oldestMs } = await world.settlement.overduePending(at(sale), 200);
         expect(batches).to.equal(1);
         expect(oldestMs).to.be.within(99, 60_000);
-        expect(await world.settlement.latePending(at(sale), 600_000)).to.deep.equal({ batches: 0, oldestMs: 0 });
+        expect(await world.settlement.overduePending(at(sale), 600_000)).to.deep.equal({ batches: 0, oldestMs: 0 });
       });
 
       it('a parked batch leaves `pending` and keeps its units; parking it again does no harm [M8]', async () => {
@@ -316,7 +318,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);
         expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
         expect(await unitsLeft()).to.equal(8);
-        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.resolve(batch)).to.equal('deducted');
       });
     });
 
@@ -324,7 +326,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       it('a parked batch comes back, young and with its body, whatever the sale has become [M8]', async () => {
         const batch = await deducted('u1*2');
         await world.settlement.park(batch);
-        await world.sales.gate(sale, 'closed');
+        await world.sales.setState(sale, 'closed');
         expect(await world.settlement.unpark(batch)).to.equal('unparked');
         expect(await world.settlement.unpark(batch)).to.equal('already_pending');
         const [pending, ...others] = await world.settlement.stalePending(at(sale), 0, 10);
@@ -335,9 +337,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('not once it is settled, not when it was never deducted, not when nobody knows', async () => {
         const settled = await deducted('u1');
-        await world.settlement.settle([{ batch: settled, orders: [order('u1', '101')] }]);
+        await world.settlement.markRecorded([{ batch: settled, orders: [order('u1', '101')] }]);
         const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];
-        await world.stock.decide(aborted);
+        await world.stock.resolve(aborted);
         expect(await world.settlement.unpark(settled)).to.equal('settled');
         expect(await world.settlement.unpark(aborted)).to.equal('aborted');
         expect(await world.settlement.unpark(unknown)).to.equal('unknown');

@@ -81,7 +81,7 @@ for (const [name, createSide] of STORES) {
     beforeEach(async () => {
       sale = saleOf({ stock: 100, limitPerBuyer: 10 });
       await side.store.warm(sale);
-      await side.store.gate(sale, 'open');
+      await side.store.setState(sale, 'open');
     });
     after(() => side?.close());
     const ref = () => ({ saleId: sale.saleId, bucket: 0 });
@@ -112,10 +112,10 @@ for (const [name, createSide] of STORES) {
       const pending = await side.read.batch(ref(), batch.batchId);
       expect(pending.pendingMs).to.be.within(0, 60_000);
       expect(pending).to.include({ marker: 'deducted', body: batch.body });
-      await side.store.settle([{ batch, orders: [] }]);
+      await side.store.markRecorded([{ batch, orders: [] }]);
       const settled = { pendingMs: null, marker: 'deducted', body: null };
       expect(await side.read.batch(ref(), batch.batchId)).to.deep.equal(settled);
-      await side.store.decide(batchOf(sale, [], 'aborted-batch'));
+      await side.store.resolve(batchOf(sale, [], 'aborted-batch'));
       expect(await side.read.batch(ref(), 'aborted-batch')).to.include({ marker: 'aborted', body: null });
       const unknown = { pendingMs: null, marker: null, body: null };
       expect(await side.read.batch(ref(), 'no-batch')).to.deep.equal(unknown);
@@ -123,7 +123,7 @@ for (const [name, createSide] of STORES) {
 
     it('says of many batches which are in pending, for how long, and whether a re-drive can serve them', async () => {
       const [whole, bare, settled] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
-      await side.store.settle([{ batch: settled, orders: [] }]);
+      await side.store.markRecorded([{ batch: settled, orders: [] }]);
       await side.bare(bare);
       const found = await side.read.pendingAmong(ref(), [
         ...[whole, bare, settled].map(({ batchId }) => batchId),
@@ -142,9 +142,9 @@ for (const [name, createSide] of STORES) {
       const split = { ...saleOf({ stock: 30, buckets: 3 }), epoch: 1 };
       const bucket = (index: number) => ({ saleId: split.saleId, bucket: index });
       await side.store.warm(split);
-      for (const to of [2, 0]) await transfers.lend(bucket(1), to, 1, 1);
-      await transfers.borrow(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
-      await transfers.confirm(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
+      for (const to of [2, 0]) await transfers.transferOut(bucket(1), to, 1, 1);
+      await transfers.transferIn(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
+      await transfers.endTransfer(split.saleId, { from: 1, to: 2, seq: 1, units: 5 }, 1);
       const lender = await side.read.units(bucket(1), 0);
       expect(lender?.unitsLeft).to.equal(2);
       expect(
@@ -169,7 +169,7 @@ for (const [name, createSide] of STORES) {
     it('adjusts only what is as it was read, in a sale that lets nobody in [C5]', async () => {
       const adjust = (read: number, wanted: number, epoch = 1) => side.read.adjust(ref(), { read, wanted, epoch });
       expect(await adjust(100, 102)).to.equal('selling');
-      await side.store.gate(sale, 'paused');
+      await side.store.setState(sale, 'paused');
       expect(await adjust(99, 102)).to.equal('moved');
       expect(await adjust(100, 102, 2), 'read in another epoch').to.equal('moved');
       expect(await adjust(100, 102)).to.equal('adjusted');
@@ -180,12 +180,12 @@ for (const [name, createSide] of STORES) {
 
     it('names and removes markers of settled batches only [C7]', async () => {
       const [settled, pending] = [await deducted('u1'), await deducted('u2')];
-      await side.store.settle([{ batch: settled, orders: [] }]);
-      await side.store.decide(batchOf(sale, [], 'aborted-batch'));
+      await side.store.markRecorded([{ batch: settled, orders: [] }]);
+      await side.store.resolve(batchOf(sale, [], 'aborted-batch'));
       const all = [settled.batchId, pending.batchId, 'aborted-batch', 'no-batch'];
-      expect(await side.read.settledMarkers(ref(), all)).to.deep.equal([settled.batchId]);
+      expect(await side.read.recordedMarkers(ref(), all)).to.deep.equal([settled.batchId]);
       expect(await side.read.removeMarkers(ref(), [settled.batchId, 'no-batch'])).to.equal(1);
-      expect(await side.read.settledMarkers(ref(), all)).to.deep.equal([]);
+      expect(await side.read.recordedMarkers(ref(), all)).to.deep.equal([]);
       expect(await side.read.removeMarkers(ref(), [])).to.equal(0);
     });
   });

@@ -28,7 +28,7 @@ async function openSale(connection: RedisConnection): Promise<Sale> {
   const sale = saleOf({ stock: STOCK, limitPerBuyer: STOCK });
   const sales = createSaleStore(connection);
   await sales.warm(sale);
-  await sales.gate(sale, 'open');
+  await sales.setState(sale, 'open');
   return sale;
 }
 
@@ -39,7 +39,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const store = createRepairStore(connection);
   const ref = at(sale);
   const token = 'a-test';
-  expect(await store.shut(ref, token, 30_000)).to.equal('shut');
+  expect(await store.lock(ref, token, 30_000)).to.equal('shut');
   let held = 0;
   for await (const entries of createReconcileStore(connection).requests(ref)) {
     for (const [, { quantity }] of entries) held += quantity;
@@ -49,7 +49,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = repaired;
   const terms = { epoch, state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
   const rebuilt = { ...terms, unitsLeft: STOCK - held };
-  expect(await store.reopen(ref, token, rebuilt)).to.equal('reopened');
+  expect(await store.swap(ref, token, rebuilt)).to.equal('reopened');
   return repaired;
 }
 
@@ -115,7 +115,7 @@ describe('contract: a Redis cluster', function () {
       // all keys are there, the slot is not: only ASK leads to them
       const { batch } = traffic.deducted[0] as { batch: Batch };
       const orders = batch.purchases.map((purchase) => ({ ...purchase, orderId: '1' }));
-      await createBatchStore(connection).settle([{ batch, orders }]);
+      await createBatchStore(connection).markRecorded([{ batch, orders }]);
       const [first] = orders.map(purchaseKey);
       const [entry] = await createReconcileStore(connection).entriesOf(at(sale), [first ?? '']);
       expect(entry?.state, 'settled behind an ASK').to.equal('ordered');
@@ -158,7 +158,7 @@ describe('contract: a Redis cluster', function () {
     expect(await verdict).to.deep.equal({ outcome: 'outcome_unknown' });
     await until('it ran', async () => (await scriptsRun(server)) > before);
     expect((await scriptsRun(server)) - before, 'it ran once').to.equal(1);
-    expect(await found('its fate', () => store.decide(batch).then(definite))).to.equal('deducted');
+    expect(await found('its fate', () => store.resolve(batch).then(definite))).to.equal('deducted');
     expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
   });
 
@@ -233,7 +233,7 @@ class Traffic {
     this.unknown = this.#undecided.length;
     for (const batch of this.#undecided.splice(0)) {
       const verdict = await found('the fate of a batch', async () => {
-        return definite(await this.#store.decide(batch));
+        return definite(await this.#store.resolve(batch));
       });
       if (verdict === 'deducted') this.deducted.push({ batch });
       else if (verdict === 'outlived') this.undone.push(batch);
@@ -276,11 +276,11 @@ describe('contract: a Redis that sentinels watch', function () {
     try {
       expect(await scriptsRun(fresh), 'nothing was sent again').to.equal(0);
       await until('it knows the scripts', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
-      expect(await store.decide(early)).to.equal('deducted');
-      expect(await store.decide(lost), 'nobody knows what the other one had').to.equal('no_answer');
+      expect(await store.resolve(early)).to.equal('deducted');
+      expect(await store.resolve(lost), 'nobody knows what the other one had').to.equal('no_answer');
       expect(await store.deduct(batchOf(sale, purchasesOf('u3')))).to.deep.equal({ outcome: 'stale_epoch' });
       const repaired = await repair(connection, sale);
-      expect(await store.decide(lost), 'it may have been deducted there').to.equal('outlived');
+      expect(await store.resolve(lost), 'it may have been deducted there').to.equal('outlived');
       await until(
         'it takes writes',
         async () => (await store.deduct(batchOf(repaired, purchasesOf('u3')))).outcome === 'deducted',

@@ -31,13 +31,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
       return batch;
     };
-    const shut = (token: string) => world.repair.shut(at(sale), token, LEASE_MS);
+    const shut = (token: string) => world.repair.lock(at(sale), token, LEASE_MS);
     const stage = (token: string, ...entries: StoredRequest[]) => world.repair.stage(at(sale), token, entries);
     const reopen = (token: string, parts: Partial<RebuiltBucket> = {}) => {
       const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
       const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
       const rebuilt = { unitsLeft: 7, epoch: 2, ...terms };
-      return world.repair.reopen(at(sale), token, { ...rebuilt, ...parts });
+      return world.repair.swap(at(sale), token, { ...rebuilt, ...parts });
     };
     const entryOf = (userId: string) => sureEntry(world.stock.findRequest(at(sale), userId, 'k1'));
     const held = (batchId: string, quantity = 1): RequestEntry => ({ state: 'held', batchId, quantity });
@@ -49,7 +49,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     it('standing: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
-      const standing = () => world.repair.standing([missing, at(sale)]);
+      const standing = () => world.repair.statusOf([missing, at(sale)]);
       const none = { state: null, epoch: 0, stamped: false };
       expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: true }]);
       await world.restart(at(sale));
@@ -58,7 +58,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, stamped: false }]);
       await reopen('one', { state: 'paused', epoch: 4 });
       expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, stamped: true }]);
-      expect(await world.repair.standing([])).to.deep.equal([]);
+      expect(await world.repair.statusOf([])).to.deep.equal([]);
     });
 
     describe('shut', () => {
@@ -68,17 +68,17 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await shut('one')).to.equal('shut');
         expect(await wordsFor('u1*2', 'u2')).to.deep.equal(['loading', 'loading']);
         expect(await world.stock.deduct(unknown)).to.deep.equal({ outcome: 'stale_epoch' });
-        expect(await world.stock.decide(unknown)).to.equal('no_answer');
-        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.resolve(unknown)).to.equal('no_answer');
+        expect(await world.stock.resolve(batch)).to.equal('deducted');
         expect(await world.stock.findRequest(at(sale), 'u1', 'k1')).to.equal('unsure');
-        expect(await world.sales.gate(sale, 'paused')).to.equal('repairing');
+        expect(await world.sales.setState(sale, 'paused')).to.equal('repairing');
         expect(
-          await world.settlement.claim(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
+          await world.settlement.reacquire(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
         ).to.deep.equal({ outcome: 'shut' });
         const order = { userId: 'u1', requestId: 'k1', orderId: '101' };
         const release = { ...at(sale), ...order, batchId: '', withUnits: true };
         for (const call of [
-          () => world.settlement.settle([{ batch, orders: [order] }]),
+          () => world.settlement.markRecorded([{ batch, orders: [order] }]),
           () => world.settlement.release([release]),
         ]) {
           const error: unknown = await call().then(
@@ -100,9 +100,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('a bucket that was repaired since its need was seen is left alone [R10]', async () => {
-        expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
+        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
         expect((await read())?.state, 'nothing was changed').to.equal('open');
-        expect(await world.repair.shut(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('shut');
+        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('shut');
       });
 
       it('a lease that has run out, or was given by another server, is no lease [R10]', async () => {
@@ -115,7 +115,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('a lease ends by itself [R10]', async () => {
-        await world.repair.shut(at(sale), 'one', 1);
+        await world.repair.lock(at(sale), 'one', 1);
         await world.elapse(5);
         expect(await shut('two')).to.equal('shut');
       });
@@ -124,7 +124,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const renewals = [
           () => stage('one', ['u1/k1', held('b')]),
           () => stage('one'),
-          () => world.repair.remember(batchOf(sale, purchasesOf('u1')), 0, 'one', false),
+          () => world.repair.restoreMarker(batchOf(sale, purchasesOf('u1')), 0, 'one', false),
         ];
         for (const renew of renewals) {
           await shut('one');
@@ -142,7 +142,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       ]);
       const settled = await deducted('u5');
       const order = { userId: 'u5', requestId: 'k1', orderId: '105' };
-      await world.settlement.settle([{ batch: settled, orders: [order] }]);
+      await world.settlement.markRecorded([{ batch: settled, orders: [order] }]);
       await shut('one');
       const found = new Map<string, RequestEntry>();
       for await (const page of world.repair.requestsWithUnits(at(sale)))
@@ -194,7 +194,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.settlement.stalePending(at(sale), 0, 10)).map(({ body }) => body)).to.deep.equal([
           batch.body,
         ]);
-        await world.settlement.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+        await world.settlement.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
         expect((await entryOf('u1'))?.state).to.equal('ordered');
       });
 
@@ -202,15 +202,15 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const [known, unknown] = [await deducted('u1'), batchOf(sale, purchasesOf('u2'))];
         await shut('one');
         await reopen('one');
-        expect(await world.stock.decide(known)).to.equal('deducted');
-        expect(await world.stock.decide(unknown)).to.equal('outlived');
+        expect(await world.stock.resolve(known)).to.equal('deducted');
+        expect(await world.stock.resolve(unknown)).to.equal('outlived');
         expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
       });
 
       it('a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
         expect(await shut('one')).to.equal('shut');
-        expect(await world.repair.standing([at(sale)])).to.deep.equal([{ state: 'repair', epoch: 0, stamped: false }]);
+        expect(await world.repair.statusOf([at(sale)])).to.deep.equal([{ state: 'repair', epoch: 0, stamped: false }]);
         expect(await read(), 'not loaded').to.equal(null);
         expect(await world.sales.warm(sale)).to.equal('already_warm');
         expect(await wordsFor('u1')).to.deep.equal(['loading']);
@@ -240,7 +240,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     describe('a late command of an older repair does nothing [R6]', () => {
       const lateCommands = async (token: string): Promise<string[]> => [
         await stage(token, ['late/k1', held('late')]),
-        await world.repair.remember(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
+        await world.repair.restoreMarker(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
         await reopen(token, { unitsLeft: 99, epoch: 99 }),
       ];
       const superseded = ['superseded', 'superseded', 'superseded'];
@@ -272,19 +272,21 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await lateCommands('one')).to.deep.equal(superseded);
         expect(await lateCommands('never')).to.deep.equal(superseded);
         expect(await read()).to.include({ state: 'open', epoch: 2, unitsLeft: 7 });
-        expect(await world.stock.decide({ ...at(sale), batchId: `late-${sale.saleId}`, epoch: 2 })).to.equal('aborted');
+        expect(await world.stock.resolve({ ...at(sale), batchId: `late-${sale.saleId}`, epoch: 2 })).to.equal(
+          'aborted',
+        );
       });
     });
 
     it('remember: gives a batch its marker back with what a replay sends, and leaves one that stands [R6]', async () => {
       const [lost, aborted] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
-      await world.stock.decide(aborted);
+      await world.stock.resolve(aborted);
       await shut('one');
       for (const batch of [lost, lost, aborted]) {
-        expect(await world.repair.remember(batch, 0, 'one', false)).to.equal('remembered');
+        expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('remembered');
       }
-      expect(await world.stock.decide(lost)).to.equal('deducted');
-      expect(await world.stock.decide(aborted)).to.equal('aborted');
+      expect(await world.stock.resolve(lost)).to.equal('deducted');
+      expect(await world.stock.resolve(aborted)).to.equal('aborted');
       await reopen('one');
       expect(await world.settlement.unpark(lost)).to.equal('unparked');
       const [pending] = await world.settlement.stalePending(at(sale), 0, 10);

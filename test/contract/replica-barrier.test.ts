@@ -18,7 +18,7 @@ async function openSale(connection: RedisConnection): Promise<Sale> {
   const sale = saleOf({ stock: 10, limitPerBuyer: 2 }, Date.now());
   const sales = createSaleStore(connection);
   await sales.warm(sale);
-  await sales.gate(sale, 'open');
+  await sales.setState(sale, 'open');
   return sale;
 }
 
@@ -74,10 +74,10 @@ describe('replica barrier', () => {
     expect(await store.deduct(first)).to.deep.equal({ outcome: 'deducted' });
     replica.signal('SIGSTOP');
     expect(await store.deduct(second)).to.deep.equal({ outcome: 'unreplicated' });
-    expect(await store.decide(second)).to.equal('unreplicated');
+    expect(await store.resolve(second)).to.equal('unreplicated');
     replica.signal('SIGCONT');
     await until('the replica has caught up', () => barrier.pass(), SYNC_MS);
-    expect(await store.decide(second)).to.equal('deducted');
+    expect(await store.resolve(second)).to.equal('deducted');
     expect(await store.deduct(second)).to.deep.equal({ outcome: 'already_deducted' });
   });
 
@@ -87,7 +87,7 @@ describe('replica barrier', () => {
     const recorded = batchOf(sale, purchasesOf('ann'));
     expect(await store.deduct(recorded)).to.deep.equal({ outcome: 'deducted' });
     const orders = [{ userId: 'ann', requestId: 'k1', orderId: '101' }];
-    await createBatchStore(connection).settle([{ batch: recorded, orders }]);
+    await createBatchStore(connection).markRecorded([{ batch: recorded, orders }]);
     replica.signal('SIGSTOP');
     const batch = batchOf(sale, purchasesOf('bob'));
     expect(await store.deduct(batch)).to.deep.equal({ outcome: 'unreplicated' });

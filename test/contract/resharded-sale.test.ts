@@ -48,21 +48,21 @@ for (const [name, open] of STORE_WORLDS) {
     const reshard = async (...pending: Batch[]): Promise<void> => {
       const books = new RebuiltRequests(sale);
       const refs = bucketRefsOf(sale);
-      for (const ref of refs) expect(await world.repair.shut(ref, 'one', 60_000)).to.equal('shut');
+      for (const ref of refs) expect(await world.repair.lock(ref, 'one', 60_000)).to.equal('shut');
       for await (const requests of world.repair.requestsWithUnits(at(before))) books.addUnrecorded(requests);
       const entries = books.takeUnstaged();
       for (const ref of refs) await world.repair.stage(ref, 'one', entries[ref.bucket] ?? []);
       expect(await world.repair.pendingBodies(at(before))).to.have.members(pending.map(({ body }) => body));
       for (const batch of pending) {
         for (const bucket of books.homesOfHeld(batch)) {
-          if (bucket !== 0) expect(await world.repair.remember(batch, bucket, 'one', true)).to.equal('remembered');
+          if (bucket !== 0) expect(await world.repair.restoreMarker(batch, bucket, 'one', true)).to.equal('remembered');
         }
       }
       for (const ref of refs) {
         const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
         const terms = { state: 'open', epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
         const rebuilt = { ...terms, unitsLeft: books.unitsLeft[ref.bucket] ?? 0 };
-        expect(await world.repair.reopen(ref, 'one', rebuilt)).to.equal('reopened');
+        expect(await world.repair.swap(ref, 'one', rebuilt)).to.equal('reopened');
       }
     };
 
@@ -73,7 +73,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(verdict).to.deep.equal({ epoch: 2, unitsLeft: null, buckets: 4, answers: [{ outcome: 'loading' }] });
       expect(await world.stock.findRequest(old, MOVES, 'k1')).to.equal('unsure');
       expect(await world.stock.readSale(old)).to.equal(null);
-      expect(await world.transfers.survey(at(before), 1)).to.equal(null);
+      expect(await world.transfers.read(at(before), 1)).to.equal(null);
       const fresh = await world.stock.precheck(home(MOVES), purchasesOf(MOVES));
       expect(fresh).to.deep.equal({ epoch: 2, unitsLeft: 2, buckets: 4, answers: [null] });
     });
@@ -93,7 +93,7 @@ for (const [name, open] of STORE_WORLDS) {
       const batch = await deducted(STAYS, MOVES);
       await reshard(batch);
       expect(await pendingIn()).to.have.members([0, HOME]);
-      await world.settlement.settle([{ batch, orders: [order(STAYS, '11'), order(MOVES, '12')] }]);
+      await world.settlement.markRecorded([{ batch, orders: [order(STAYS, '11'), order(MOVES, '12')] }]);
       expect(await pendingIn()).to.deep.equal([]);
       expect(await entryOf(STAYS)).to.deep.equal({ state: 'ordered', orderId: '11', quantity: 1 });
       expect(await entryOf(MOVES)).to.deep.equal({ state: 'ordered', orderId: '12', quantity: 1 });
@@ -115,24 +115,28 @@ for (const [name, open] of STORE_WORLDS) {
       await reshard();
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       for (const time of ['first', 'again']) {
-        const said = await world.settlement.claim(late, 2, new Set());
+        const said = await world.settlement.reacquire(late, 2, new Set());
         expect(said, time).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() });
         expect(await unitsLeft(), time).to.equal(4);
       }
       const entry = { state: 'held', batchId: late.batchId, quantity: 2 };
       expect([await entryOf(STAYS), await entryOf(MOVES)]).to.deep.equal([entry, entry]);
       expect(await pendingIn()).to.have.members([0, HOME]);
-      expect(await world.stock.decide(late)).to.equal('claimed');
+      expect(await world.stock.resolve(late)).to.equal('claimed');
     });
 
     it('a claim names the keys that are lost in any bucket, and waits for the epoch of MySQL', async () => {
       await reshard();
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
-      expect(await world.settlement.claim(late, 3, new Set())).to.deep.equal({ outcome: 'shut' });
+      expect(await world.settlement.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'shut' });
       expect(await unitsLeft()).to.equal(8);
       const lost = new Set([`${MOVES}/k1`]); // he may have two
       const elsewhere = new Set();
-      expect(await world.settlement.claim(late, 2, new Set())).to.deep.equal({ outcome: 'claimed', lost, elsewhere });
+      expect(await world.settlement.reacquire(late, 2, new Set())).to.deep.equal({
+        outcome: 'claimed',
+        lost,
+        elsewhere,
+      });
       expect(await unitsLeft()).to.equal(6);
     });
 
@@ -141,7 +145,7 @@ for (const [name, open] of STORE_WORLDS) {
       await reshard(holder);
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       const elsewhere = new Set([`${STAYS}/k1`, `${MOVES}/k1`]);
-      const said = await world.settlement.claim(late, 2, new Set());
+      const said = await world.settlement.reacquire(late, 2, new Set());
       expect(said).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere });
     });
 

@@ -43,19 +43,19 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const sale = await freshSale({ buckets: 3 });
       await world.sales.warm(sale);
       for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed'] as const) {
-        expect(await world.sales.gate(sale, state)).to.equal('gated');
+        expect(await world.sales.setState(sale, state)).to.equal('gated');
         const states = await Promise.all([0, 1, 2].map(async (bucket) => (await read(sale, bucket))?.state));
         expect(states).to.deep.equal([state, state, state]);
       }
-      expect(await world.sales.gate(sale, 'open'), 'over for good').to.equal('closed');
+      expect(await world.sales.setState(sale, 'open'), 'over for good').to.equal('closed');
       expect((await read(sale, 0))?.state).to.equal('closed');
     });
 
     it('gate says `not_warmed` when a bucket is not loaded', async () => {
       const sale = await freshSale();
-      expect(await world.sales.gate(sale, 'open')).to.equal('not_warmed');
+      expect(await world.sales.setState(sale, 'open')).to.equal('not_warmed');
       await world.sales.warm(sale);
-      expect(await world.sales.gate({ ...sale, buckets: 2 }, 'open')).to.equal('not_warmed');
+      expect(await world.sales.setState({ ...sale, buckets: 2 }, 'open')).to.equal('not_warmed');
     });
   });
 }

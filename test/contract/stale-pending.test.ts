@@ -20,7 +20,7 @@ describe('stale pending batches, read while a worker settles', () => {
   it('a batch that is settled between the two reads is not reported as one without a body', async () => {
     const sale = saleOf();
     await createSaleStore(connection).warm(sale);
-    await createSaleStore(connection).gate(sale, 'open');
+    await createSaleStore(connection).setState(sale, 'open');
     const [settled, damaged, waiting] = ['a', 'b', 'c'].map((user) => batchOf(sale, purchasesOf(user)));
     if (!settled || !damaged || !waiting) throw new Error('three batches are needed');
     for (const batch of [settled, damaged, waiting]) await createStockStore(connection, silentLog).deduct(batch);
@@ -30,7 +30,7 @@ describe('stale pending batches, read while a worker settles', () => {
     const store = createBatchStore(connection);
     const readMarkers = redis.mget.bind(redis) as (...keys: unknown[]) => Promise<(string | null)[]>;
     const settleFirst = sinon.fake(async (...keys: unknown[]) => {
-      await store.settle([{ batch: settled, orders: [] }]);
+      await store.markRecorded([{ batch: settled, orders: [] }]);
       return readMarkers(...keys);
     });
     sinon.replace(redis, 'mget', settleFirst as never);

@@ -80,7 +80,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
           ['open', null],
           ['closed', 'closed'],
         ] as const) {
-          await world.sales.gate(sale, state);
+          await world.sales.setState(sale, state);
           const { answers, unitsLeft } = await world.stock.precheck(at(sale), purchasesOf('u1'));
           expect(wordsOf(answers), state).to.deep.equal([word]);
           expect(unitsLeft, 'known only of a sale that sells').to.equal(word === null ? 10 : null);
@@ -153,7 +153,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const batch = batchOf(sale, purchasesOf('u1', 'u2'));
         await world.stock.deduct(batch);
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
-        expect(await world.stock.decide(batch)).to.equal('aborted');
+        expect(await world.stock.resolve(batch)).to.equal('aborted');
       });
 
       it('a batch of another epoch is `stale_epoch`, of a sale that is not loaded `not_warmed`', async () => {
@@ -175,7 +175,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
           ['warm', 'not_open'],
           ['closed', 'closed'],
         ] as const) {
-          await world.sales.gate(sale, state);
+          await world.sales.setState(sale, state);
           const verdict = await deduct(sale, 'u1', 'u2');
           expect(wordsOf(verdict.outcome === 'refused' ? verdict.answers : []), state).to.deep.equal([word, word]);
         }
@@ -187,14 +187,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
-        expect(await world.stock.decide(batch)).to.equal('deducted');
-        expect(await world.stock.decide(batch)).to.equal('deducted');
+        expect(await world.stock.resolve(batch)).to.equal('deducted');
+        expect(await world.stock.resolve(batch)).to.equal('deducted');
       });
 
       it('aborts a batch nobody knows, and a late deduct is refused [T2, T7]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
-        expect(await world.stock.decide(batch)).to.equal('aborted');
+        expect(await world.stock.resolve(batch)).to.equal('aborted');
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
         expect(await unitsLeft(sale)).to.equal(10);
       });
@@ -202,21 +202,21 @@ for (const [name, createWorld] of STORE_WORLDS) {
       it('gives no answer where it may not write: sale missing or of an earlier epoch', async () => {
         const sale = await openSale(world, { epoch: 2 });
         const later = batchOf({ ...sale, epoch: 3 }, purchasesOf('u1'));
-        expect(await world.stock.decide(later)).to.equal('no_answer');
-        expect(await world.stock.decide(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
+        expect(await world.stock.resolve(later)).to.equal('no_answer');
+        expect(await world.stock.resolve(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
       });
 
       it('`outlived`: the sale was rebuilt since, so the marker may be lost; none is written [R4]', async () => {
         const sale = await openSale(world, { epoch: 2 });
         const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
-        expect(await world.stock.decide(older)).to.equal('outlived');
-        expect(await world.stock.decide(older)).to.equal('outlived');
+        expect(await world.stock.resolve(older)).to.equal('outlived');
+        expect(await world.stock.resolve(older)).to.equal('outlived');
       });
 
       it('needs nothing but the reference of a batch', async () => {
         const sale = await openSale(world);
         const ref = { batchId: newBatchId(), saleId: sale.saleId, bucket: 0, epoch: 1 };
-        expect(await world.stock.decide(ref)).to.equal('aborted');
+        expect(await world.stock.resolve(ref)).to.equal('aborted');
       });
     });
 
@@ -239,10 +239,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
       it('deduct takes nothing and decide writes nothing, but markers count', async () => {
         const batch = batchOf(sale, purchasesOf('u2'));
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'stale_epoch' });
-        expect(await world.stock.decide(batch)).to.equal('no_answer');
-        expect(await world.stock.decide({ ...batch, epoch: 0 }), 'an older one neither').to.equal('no_answer');
+        expect(await world.stock.resolve(batch)).to.equal('no_answer');
+        expect(await world.stock.resolve({ ...batch, epoch: 0 }), 'an older one neither').to.equal('no_answer');
         expect(await world.stock.deduct(held)).to.deep.equal({ outcome: 'already_deducted' });
-        expect(await world.stock.decide(held)).to.equal('deducted');
+        expect(await world.stock.resolve(held)).to.equal('deducted');
         expect(await unitsLeft(sale)).to.equal(4);
       });
 
@@ -254,8 +254,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('the gate moves, so that a sale that is closed stays so', async () => {
-        expect(await world.sales.gate(sale, 'closed')).to.equal('gated');
-        expect(await world.sales.gate(sale, 'open')).to.equal('closed');
+        expect(await world.sales.setState(sale, 'closed')).to.equal('gated');
+        expect(await world.sales.setState(sale, 'open')).to.equal('closed');
         expect(wordsOf((await world.stock.precheck(at(sale), purchasesOf('u2'))).answers)).to.deep.equal(['loading']);
       });
     });

@@ -107,7 +107,7 @@ for (const [name, createWorld] of [
     const openSale = async () => {
       const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the memory's clock stands at some other time
       await store.warm(sale);
-      await store.gate(sale, 'open');
+      await store.setState(sale, 'open');
       return { sale, at: { saleId: sale.saleId, bucket: 0 } };
     };
     const faultOf = async (call: Promise<unknown>): Promise<unknown> =>
@@ -125,7 +125,7 @@ for (const [name, createWorld] of [
       const batch = batchOf(sale, purchasesOf('u1*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
       expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
-      expect(await store.decide(batch)).to.equal('deducted');
+      expect(await store.resolve(batch)).to.equal('deducted');
       expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
     });
 
@@ -134,15 +134,15 @@ for (const [name, createWorld] of [
       const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
       expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
-      expect(await store.decide(batch)).to.equal('aborted');
+      expect(await store.resolve(batch)).to.equal('aborted');
       expect((await store.readSale(at))?.unitsLeft).to.equal(5);
     });
 
     it('a lost reply of decide is `outcome_unknown`, never a word [T10]', async () => {
       const { sale } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
-      expect(await world.losingReply('decide_reply_lost', () => store.decide(batch))).to.equal('outcome_unknown');
-      expect(await store.decide(batch)).to.equal('aborted');
+      expect(await world.losingReply('decide_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
+      expect(await store.resolve(batch)).to.equal('aborted');
     });
 
     it('while the server is away deduct and decide are unknown at once, nothing is queued behind our back [R8]', async () => {
@@ -152,9 +152,9 @@ for (const [name, createWorld] of [
       const verdict = await world.cutOff('deduct_lost', () => store.deduct(batch));
       expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
       expect(performance.now() - startedMs).to.be.below(2000);
-      expect(await world.cutOff('decide_lost', () => store.decide(batch))).to.equal('outcome_unknown');
+      expect(await world.cutOff('decide_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
       expect((await store.readSale(at))?.unitsLeft, 'no deduct was sent later').to.equal(5);
-      expect(await store.decide(batch)).to.equal('aborted');
+      expect(await store.resolve(batch)).to.equal('aborted');
     });
 
     it('precheck, reads, settle and release throw what may be tried again [R8]', async () => {
@@ -166,7 +166,7 @@ for (const [name, createWorld] of [
       expectFault(await faultOf(world.cutOff('read_fails', () => store.readSale(at))));
       expectFault(await faultOf(world.cutOff('read_fails', () => store.findRequest(at, 'u1', 'k1'))));
       expectFault(await faultOf(world.cutOff('read_fails', () => store.stalePending(at, 0, 1))));
-      expectFault(await faultOf(world.cutOff('settle_fails', () => store.settle([{ batch, orders: [] }]))));
+      expectFault(await faultOf(world.cutOff('settle_fails', () => store.markRecorded([{ batch, orders: [] }]))));
       expectFault(await faultOf(world.cutOff('release_fails', () => store.release([release]))));
       expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
     });
@@ -176,9 +176,9 @@ for (const [name, createWorld] of [
       const batch = batchOf(sale, purchasesOf('u1*2'));
       await store.deduct(batch);
       const orders = [{ userId: 'u1', requestId: 'k1', orderId: '101' }];
-      expectFault(await faultOf(world.losingReply('settle_reply_lost', () => store.settle([{ batch, orders }]))));
+      expectFault(await faultOf(world.losingReply('settle_reply_lost', () => store.markRecorded([{ batch, orders }]))));
       expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
-      await store.settle([{ batch, orders }]);
+      await store.markRecorded([{ batch, orders }]);
 
       const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
       expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
@@ -201,18 +201,18 @@ describe('contract: a half-open connection to redis', () => {
       const [stock, sales] = [createStockStore(connection, silentLog), createSaleStore(connection)];
       const sale = saleOf();
       await sales.warm(sale);
-      await sales.gate(sale, 'open');
+      await sales.setState(sale, 'open');
       const [connections, startedMs] = [proxy.connections, performance.now()];
       proxy.freeze();
 
       const batch = batchOf(sale, purchasesOf('u1'));
       expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'outcome_unknown' });
-      const decided = await waitUntil(async () => (await stock.decide(batch)) !== 'outcome_unknown', {
+      const decided = await waitUntil(async () => (await stock.resolve(batch)) !== 'outcome_unknown', {
         timeoutMs: 5000,
         everyMs: 10,
       });
       expect(decided, 'served again').to.equal(true);
-      expect(await stock.decide(batch), 'the deduct was not sent again on the new connection').to.equal('aborted');
+      expect(await stock.resolve(batch), 'the deduct was not sent again on the new connection').to.equal('aborted');
       expect(proxy.connections, 'over a new connection').to.be.greaterThan(connections);
       expect(performance.now() - startedMs).to.be.below(10 * REPLY_TIMEOUT_MS + 1000);
     } finally {

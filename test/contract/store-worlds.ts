@@ -97,6 +97,6 @@ export const STORE_WORLDS = [
 export async function openSale(world: StoreWorld, parts: Partial<Sale> = {}): Promise<Sale> {
   const sale = saleOf(parts, await world.nowMs());
   await world.sales.warm(sale);
-  await world.sales.gate(sale, 'open');
+  await world.sales.setState(sale, 'open');
   return sale;
 }

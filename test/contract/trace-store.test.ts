@@ -21,7 +21,7 @@ describe('trace ledger', () => {
     const sale = saleOf({ stock });
     const admin = createSaleStore(redis);
     await admin.warm(sale);
-    await admin.gate(sale, 'open');
+    await admin.setState(sale, 'open');
     return { sale, ref: { saleId: sale.saleId, bucket: 0 } };
   };
 
@@ -48,11 +48,11 @@ describe('trace ledger', () => {
     await settlement.park(batch);
     const parked = { marker: 'deducted', body: batch.body, pendingSinceMs: null };
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal(parked);
-    await settlement.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '42' }] }]);
+    await settlement.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '42' }] }]);
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal({ ...parked, body: null });
 
     const other = batchOf(sale, purchasesOf('u9'), newBatchId());
-    expect(await stock.decide(other)).to.equal('aborted');
+    expect(await stock.resolve(other)).to.equal('aborted');
     expect((await trace.readBatch(ref, other.batchId)).marker).to.equal('aborted');
 
     await redis.redis.hset(bucketKeys(ref).sale, 'run_id', 'another');

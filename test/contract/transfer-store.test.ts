@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
 import { openTransfers, unitsInTransit, type UnitTransfer } from '../../src/core/unit-transfer.js';
-import type { BucketLook } from '../../src/core/ports/transfer-store.js';
+import type { BucketState } from '../../src/core/ports/transfer-store.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 
@@ -18,14 +18,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
     after(() => world?.close());
 
     const refOf = ({ saleId }: Sale, bucket: number) => ({ saleId, bucket });
-    const looksAt = async (sale: Sale): Promise<BucketLook[]> => {
+    const looksAt = async (sale: Sale): Promise<BucketState[]> => {
       const all = Array.from({ length: sale.buckets }, (_, bucket) => bucket);
-      const looks = await Promise.all(all.map((bucket) => world.transfers.survey(refOf(sale, bucket), sale.buckets)));
-      return looks.filter((look): look is BucketLook => look !== null);
+      const looks = await Promise.all(all.map((bucket) => world.transfers.read(refOf(sale, bucket), sale.buckets)));
+      return looks.filter((look): look is BucketState => look !== null);
     };
     const unitsOf = async (sale: Sale): Promise<number[]> => (await looksAt(sale)).map(({ unitsLeft }) => unitsLeft);
     const lend = (sale: Sale, { to = TO, least = 1, from = FROM, epoch = sale.epoch } = {}) =>
-      world.transfers.lend(refOf(sale, from), to, epoch, least);
+      world.transfers.transferOut(refOf(sale, from), to, epoch, least);
     const lent = async (sale: Sale, parts: Parameters<typeof lend>[1] = {}): Promise<UnitTransfer> => {
       const said = await lend(sale, parts);
       if (said.outcome !== 'lent') throw new Error(`lend: ${said.outcome}`);
@@ -43,13 +43,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const under = await looksAt(sale);
       expect(under.map(({ unitsLeft }) => unitsLeft)).to.deep.equal([5, 10]);
       expect(unitsInTransit(under)).to.equal(5);
-      expect(await world.transfers.borrow(sale.saleId, transfer, 1)).to.deep.equal({
+      expect(await world.transfers.transferIn(sale.saleId, transfer, 1)).to.deep.equal({
         outcome: 'borrowed',
         unitsLeft: 15,
       });
       const there = await looksAt(sale);
       expect([unitsInTransit(there), openTransfers(there).length]).to.deep.equal([0, 1]);
-      expect(await world.transfers.confirm(sale.saleId, transfer, 1)).to.equal('confirmed');
+      expect(await world.transfers.endTransfer(sale.saleId, transfer, 1)).to.equal('confirmed');
       expect(openTransfers(await looksAt(sale))).to.deep.equal([]);
       expect(await unitsOf(sale)).to.deep.equal([5, 15]);
     });
@@ -71,9 +71,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await unitsOf(sale)).to.deep.equal([5, 10, 10]);
       expect(await lent(sale, { to: 2 })).to.include({ to: 2, seq: 1, units: 3 });
       expect(await unitsOf(sale)).to.deep.equal([2, 10, 10]);
-      await world.transfers.borrow(sale.saleId, first, 1);
+      await world.transfers.transferIn(sale.saleId, first, 1);
       expect(await lent(sale), 'not before the lender knows').to.deep.equal(first);
-      await world.transfers.confirm(sale.saleId, first, 1);
+      await world.transfers.endTransfer(sale.saleId, first, 1);
       expect(await lent(sale)).to.include({ seq: 2, units: 1 });
     });
 
@@ -86,24 +86,24 @@ for (const [name, createWorld] of STORE_WORLDS) {
     it('already_borrowed: a transfer arrives once, repeated or late, for ever', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const first = await lent(sale);
-      await world.transfers.borrow(sale.saleId, first, 1);
-      const again = await world.transfers.borrow(sale.saleId, first, 1);
+      await world.transfers.transferIn(sale.saleId, first, 1);
+      const again = await world.transfers.transferIn(sale.saleId, first, 1);
       expect(again).to.deep.equal({ outcome: 'already_borrowed', unitsLeft: 15 });
-      await world.transfers.confirm(sale.saleId, first, 1);
+      await world.transfers.endTransfer(sale.saleId, first, 1);
       const second = await lent(sale);
-      await world.transfers.borrow(sale.saleId, second, 1);
-      expect(await world.transfers.borrow(sale.saleId, first, 1)).to.include({ outcome: 'already_borrowed' });
+      await world.transfers.transferIn(sale.saleId, second, 1);
+      expect(await world.transfers.transferIn(sale.saleId, first, 1)).to.include({ outcome: 'already_borrowed' });
       expect(await unitsOf(sale)).to.deep.equal([2, 18]);
     });
 
     it('already_confirmed: a late word of an earlier transfer does not end the present one', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const first = await lent(sale);
-      await world.transfers.borrow(sale.saleId, first, 1);
-      await world.transfers.confirm(sale.saleId, first, 1);
-      expect(await world.transfers.confirm(sale.saleId, first, 1)).to.equal('already_confirmed');
+      await world.transfers.transferIn(sale.saleId, first, 1);
+      await world.transfers.endTransfer(sale.saleId, first, 1);
+      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_confirmed');
       const second = await lent(sale);
-      expect(await world.transfers.confirm(sale.saleId, first, 1)).to.equal('already_confirmed');
+      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_confirmed');
       expect(openTransfers(await looksAt(sale))).to.have.length(1);
       expect(await lent(sale)).to.deep.equal(second);
     });
@@ -114,30 +114,30 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const before = await looksAt(sale);
       const expectShut = async (epoch: number): Promise<void> => {
         expect(await lend(sale, { epoch })).to.deep.equal({ outcome: 'shut' });
-        expect(await world.transfers.borrow(sale.saleId, transfer, epoch)).to.deep.equal({ outcome: 'shut' });
-        expect(await world.transfers.confirm(sale.saleId, transfer, epoch)).to.equal('shut');
+        expect(await world.transfers.transferIn(sale.saleId, transfer, epoch)).to.deep.equal({ outcome: 'shut' });
+        expect(await world.transfers.endTransfer(sale.saleId, transfer, epoch)).to.equal('shut');
       };
       for (const epoch of [0, 2]) await expectShut(epoch);
-      const strip = (looks: BucketLook[]) => looks.map(({ lent: out, ...look }) => ({ ...look, out: out.length }));
+      const strip = (looks: BucketState[]) => looks.map(({ lent: out, ...look }) => ({ ...look, out: out.length }));
       expect(strip(await looksAt(sale))).to.deep.equal(strip(before));
       await expectShutOfMissing(sale, transfer);
-      for (const bucket of [FROM, TO]) await world.repair.shut(refOf(sale, bucket), 'a-token', LEASE_MS);
+      for (const bucket of [FROM, TO]) await world.repair.lock(refOf(sale, bucket), 'a-token', LEASE_MS);
       await expectShut(1);
       expect(await looksAt(sale), 'nobody may count it').to.deep.equal([]);
       const restarted = await openSale(world, { stock: 20, buckets: 2 });
       for (const bucket of [FROM, TO]) await world.restart(refOf(restarted, bucket));
       expect(await lend(restarted)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.borrow(restarted.saleId, transfer, 1)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.confirm(restarted.saleId, transfer, 1)).to.equal('shut');
+      expect(await world.transfers.transferIn(restarted.saleId, transfer, 1)).to.deep.equal({ outcome: 'shut' });
+      expect(await world.transfers.endTransfer(restarted.saleId, transfer, 1)).to.equal('shut');
       expect(await looksAt(restarted)).to.deep.equal([]);
     });
 
     const expectShutOfMissing = async (sale: Sale, transfer: UnitTransfer): Promise<void> => {
       expect(await lend(sale, { from: 7 })).to.deep.equal({ outcome: 'shut' });
       const astray = { ...transfer, from: 7, to: 7 };
-      expect(await world.transfers.borrow(sale.saleId, astray, 1)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.confirm(sale.saleId, astray, 1)).to.equal('shut');
-      expect(await world.transfers.survey(refOf(sale, 7), 2)).to.equal(null);
+      expect(await world.transfers.transferIn(sale.saleId, astray, 1)).to.deep.equal({ outcome: 'shut' });
+      expect(await world.transfers.endTransfer(sale.saleId, astray, 1)).to.equal('shut');
+      expect(await world.transfers.read(refOf(sale, 7), 2)).to.equal(null);
     };
 
     it('a rebuilt bucket begins anew: what came late from before the repair moves nothing [R10]', async () => {
@@ -147,11 +147,11 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
       const rebuilt = { ...terms, epoch: 2, unitsLeft: 10 };
       for (const bucket of [FROM, TO]) {
-        await world.repair.shut(refOf(sale, bucket), 'a-token', LEASE_MS);
-        expect(await world.repair.reopen(refOf(sale, bucket), 'a-token', rebuilt)).to.equal('reopened');
+        await world.repair.lock(refOf(sale, bucket), 'a-token', LEASE_MS);
+        expect(await world.repair.swap(refOf(sale, bucket), 'a-token', rebuilt)).to.equal('reopened');
       }
-      expect(await world.transfers.borrow(sale.saleId, late, 1)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.confirm(sale.saleId, late, 1)).to.equal('shut');
+      expect(await world.transfers.transferIn(sale.saleId, late, 1)).to.deep.equal({ outcome: 'shut' });
+      expect(await world.transfers.endTransfer(sale.saleId, late, 1)).to.equal('shut');
       expect(await lend(sale)).to.deep.equal({ outcome: 'shut' });
       const looks = await looksAt(sale);
       expect(looks.map(({ epoch, unitsLeft, lent: out }) => [epoch, unitsLeft, out])).to.deep.equal([

@@ -5,9 +5,9 @@ import type { LimitVerdict } from '../../src/core/limits.js';
 import type { Handed, Spent } from '../../src/core/ports/admission-stores.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
-import type { Claimed, BatchStore } from '../../src/core/ports/batch-store.js';
-import type { DecideVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
-import type { Borrowed, Lent, TransferStore } from '../../src/core/ports/transfer-store.js';
+import type { Reacquired, BatchStore } from '../../src/core/ports/batch-store.js';
+import type { ResolveVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
+import type { TransferredIn, TransferredOut, TransferStore } from '../../src/core/ports/transfer-store.js';
 import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
 const LUA = new URL('../../lua/', import.meta.url);
@@ -81,30 +81,30 @@ const answersAreThePort: Same<(typeof ANSWERS)[number], StoreAnswer['outcome']> 
 const DEDUCT = ['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const;
 const deductIsThePort: Same<(typeof DEDUCT)[number] | FromNoScript, DeductVerdict['outcome']> = true;
 const DECIDE = ['deducted', 'claimed', 'aborted', 'no_answer', 'outlived'] as const;
-const decideIsThePort: Same<(typeof DECIDE)[number] | FromNoScript, DecideVerdict> = true;
+const decideIsThePort: Same<(typeof DECIDE)[number] | FromNoScript, ResolveVerdict> = true;
 /** Why a script changed nothing; the adapters throw it. */
 type Repairing = 'repairing';
 const RELEASE = ['repairing', 'nothing', 'released'] as const;
 type Released = Awaited<ReturnType<BatchStore['release']>>[number];
 const releaseIsThePort: Same<(typeof RELEASE)[number], Released | Repairing> = true;
 const CLAIM = ['not_warmed', 'shut', 'claimed'] as const;
-const claimIsThePort: Same<(typeof CLAIM)[number], Claimed['outcome']> = true;
+const claimIsThePort: Same<(typeof CLAIM)[number], Reacquired['outcome']> = true;
 const UNPARK = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
 const unparkIsThePort: Same<(typeof UNPARK)[number], Awaited<ReturnType<BatchStore['unpark']>>> = true;
 const WARM = ['already_warm', 'warmed'] as const;
 const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleStore['warm']>>> = true;
 const GATE = ['not_warmed', 'repairing', 'closed', 'gated'] as const;
-const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleStore['gate']>>> = true;
+const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleStore['setState']>>> = true;
 const ADJUST = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
 const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileStore['adjust']>>> = true;
 const SHUT = ['busy', 'moved', 'shut'] as const;
-const shutIsThePort: Same<(typeof SHUT)[number], Awaited<ReturnType<RepairStore['shut']>>> = true;
+const shutIsThePort: Same<(typeof SHUT)[number], Awaited<ReturnType<RepairStore['lock']>>> = true;
 const STAGE = ['superseded', 'staged'] as const;
 const stageIsThePort: Same<(typeof STAGE)[number], Awaited<ReturnType<RepairStore['stage']>>> = true;
 const REMEMBER = ['superseded', 'remembered'] as const;
-const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairStore['remember']>>> = true;
+const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairStore['restoreMarker']>>> = true;
 const REOPEN = ['superseded', 'reopened'] as const;
-const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairStore['reopen']>>> = true;
+const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairStore['swap']>>> = true;
 const TAKE = ['rate_limited', 'allowed'] as const;
 const takeIsThePort: Same<(typeof TAKE)[number], LimitVerdict['outcome']> = true;
 const HAND = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] as const;
@@ -112,11 +112,11 @@ const handIsThePort: Same<(typeof HAND)[number], Handed> = true;
 const SPEND = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
 const spendIsThePort: Same<(typeof SPEND)[number], Spent> = true;
 const LEND = ['shut', 'lent', 'empty'] as const;
-const lendIsThePort: Same<(typeof LEND)[number], Lent['outcome']> = true;
+const lendIsThePort: Same<(typeof LEND)[number], TransferredOut['outcome']> = true;
 const BORROW = ['shut', 'already_borrowed', 'borrowed'] as const;
-const borrowIsThePort: Same<(typeof BORROW)[number], Borrowed['outcome']> = true;
+const borrowIsThePort: Same<(typeof BORROW)[number], TransferredIn['outcome']> = true;
 const CONFIRM = ['shut', 'already_confirmed', 'confirmed'] as const;
-const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<TransferStore['confirm']>>> = true;
+const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<TransferStore['endTransfer']>>> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,

@@ -14,10 +14,10 @@ import {
   createChannelMetrics,
   createHttpMetrics,
   createKeeperMetrics,
-  createPurchaseMetrics,
   createReconcileMetrics,
   createWorkerMetrics,
 } from '../../src/programs/metrics.js';
+import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 

@@ -2,7 +2,7 @@ import type { Batch } from '../../src/core/batch.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { StoredSaleState, Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import type { Release, Settlement } from '../../src/core/ports/batch-store.js';
+import type { Release, LiveOrder } from '../../src/core/ports/batch-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys, type BucketKeys } from '../../src/redis/keys.js';
 import type { BucketSnapshot } from './memory/memory-bucket.js';
@@ -99,7 +99,7 @@ export class SaleBench {
   }
 
   /** @returns how many requests moved, or the word that came instead */
-  async settle(batchId: string, orders: readonly Settlement[]): Promise<unknown> {
+  async settle(batchId: string, orders: readonly LiveOrder[]): Promise<unknown> {
     const pairs = orders.map(({ userId, requestId, orderId }) => [`${userId}/${requestId}`, orderId]);
     const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
     const [word, moved] = (await this.#run('mark-recorded', keys, [batchId, JSON.stringify(pairs)])) as unknown[];

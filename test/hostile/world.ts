@@ -18,7 +18,8 @@ import { createHttpServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
-import { createHttpMetrics, createRegistry } from '../../src/programs/metrics.js';
+import { createHttpMetrics } from '../../src/programs/metrics.js';
+import { createRegistry } from '../../src/programs/telemetry.js';
 import { cancelOrder } from '../../src/orders/cancel.js';
 import { getOrder } from '../../src/orders/get-order.js';
 import { payOrder } from '../../src/orders/pay.js';
@@ -127,16 +128,19 @@ export class HostileWorld extends ReconcileWorld {
     const moves = this.#seen(this.moves);
     const cache = this.#seen(this.cache);
     const snapshots = new SaleSnapshots({ repository: books, cache, clock }, LIMITS);
-    const units = { count: async () => null }; // these sales have one bucket each
+    // these sales have one bucket each
+    const units = { count: async () => null };
+    const noOtherBuckets = { fetch: async () => ({ outcome: 'unsure' }) as const };
     const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { store, units, clock, log: this.log });
     const channel = this.#recording(store);
-    const waiting = { snapshots, store, repository: books, news: this.news, clock, random: Math.random };
+    const waiting = { snapshots, store, repository: books, notifications: this.news, clock, random: Math.random };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
+    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, steadyClock: clock };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
-        place: (ref, purchases, trace, reply) => placeBatch(ref, purchases, trace, reply, { store, channel, clock }),
+        place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
         clock,
         metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
         onError: (error) => this.#wrong('batcher', error),
@@ -161,10 +165,10 @@ export class HostileWorld extends ReconcileWorld {
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#front(snapshots, flags),
       gate: new PurchaseGate({ snapshots, flags, batcher }),
-      getPurchase: new GetPurchase({ ...waiting, metrics }, { lookMaxMs: 1000 }),
+      getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },
-        { followersMax: 1000, followersPerBuyerMax: 50, lookMaxMs: 1000 },
+        { followersMax: 1000, followersPerBuyerMax: 50, pollMaxMs: 1000 },
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: 20, max: 100 }),
@@ -209,7 +213,7 @@ export class HostileWorld extends ReconcileWorld {
 
   /** A batch is in the books as soon as it is committed, so that buyers who wait are not kept. */
   #recording(store: ReconcileWorld['store']): PurchaseChannel {
-    const channel = this.broker.purchaseChannel(createCheckBack({ store, log: this.log }));
+    const channel = this.broker.purchaseChannel(createCheckBack(store, this.log));
     const recorded = (batch: Batch): Promise<void> =>
       this.work(batch).catch((error: unknown) => void this.#wrong('worker', error));
     return {

@@ -72,8 +72,8 @@ describe('repair of a sale that Redis has lost', () => {
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);
     const other = await openSale(system.stack);
-    const { shut } = createRepairStore(system.stack.redis);
-    await shut({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
+    const { lock } = createRepairStore(system.stack.redis);
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
     const [idle, busy] = await Promise.all([cli(sale.saleId), cli(other.saleId)]);
     expect([idle.code, idle.stdout]).to.match(/^0,Sale \d+ needs no repair/);
     expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair has sale/);
@@ -84,7 +84,7 @@ describe('repair of a sale that Redis has lost', () => {
     ]);
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);
-    await shut({ saleId: other.saleId, bucket: 0 }, 'another', 1); // it died
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // it died
     await until('the keeper ends what nobody ends', async () => (await standing(other))?.state === 'open');
   });
 });

@@ -167,11 +167,11 @@ describe('lua: random histories against a plain model', function () {
         case 'deduct':
           return world.stock.deduct(seal(next.batch, next.purchases, next.epoch));
         case 'decide':
-          return world.stock.decide({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
+          return world.stock.resolve({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
         case 'settle': {
           const of = next.of.filter(isFirst);
           const orders = of.map((one) => ({ ...one, orderId: orderIdOf(one) }));
-          return world.settlement.settle([{ batch: seal(next.batch, next.of, 1), orders }]);
+          return world.settlement.markRecorded([{ batch: seal(next.batch, next.of, 1), orders }]);
         }
         case 'release': {
           const batchId = next.batch < 0 ? '' : (batches[next.batch] as string);
@@ -180,23 +180,23 @@ describe('lua: random histories against a plain model', function () {
         case 'park':
           return world.settlement.park(batchOf(sale, [], batches[next.batch]));
         case 'gate':
-          return world.sales.gate(sale, next.state);
+          return world.sales.setState(sale, next.state);
         case 'warm':
           return world.sales.warm({ ...sale, stock: next.stock });
         case 'look':
           return world.stock.findRequest(ref, next.of.userId, next.of.requestId);
         case 'stand':
-          return world.repair.standing([ref]);
+          return world.repair.statusOf([ref]);
         case 'claim': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
           if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses it, and no worker can read it
-          return world.settlement.claim(of, ofSale, new Set(next.recorded.map(purchaseKey)));
+          return world.settlement.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
         case 'shut':
-          return world.repair.shut(ref, next.token, LEASE_MS);
+          return world.repair.lock(ref, next.token, LEASE_MS);
         case 'remember':
-          return world.repair.remember(
+          return world.repair.restoreMarker(
             seal(next.batch, [{ userId: 'u1', requestId: 'a', quantity: 1 }], 1),
             ref.bucket,
             next.token,
@@ -207,7 +207,7 @@ describe('lua: random histories against a plain model', function () {
         case 'reopen': {
           const { opensAtMs, closesAtMs, buckets } = sale;
           const rebuilt = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
-          return world.repair.reopen(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
+          return world.repair.swap(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
         }
         case 'restart':
           return Promise.resolve();
@@ -215,7 +215,7 @@ describe('lua: random histories against a plain model', function () {
     };
 
     expect(await real.sales.warm(sale)).to.equal(await model.sales.warm(sale));
-    await Promise.all([real.sales.gate(sale, 'open'), model.sales.gate(sale, 'open')]);
+    await Promise.all([real.sales.setState(sale, 'open'), model.sales.setState(sale, 'open')]);
     const initial = stock;
     let isRebuilt = false; // from inventions, which keep no limit
     for (const step of steps) {

@@ -106,8 +106,8 @@ describe('lua on a server in trouble', () => {
       const store = createStockStore(bench.connection, silentLog);
       const batch = batchOf(sale.sale, purchasesOf('u1'));
       expect(await whenFull(() => store.deduct(batch))).to.deep.equal({ outcome: 'outcome_unknown' });
-      expect(await whenFull(() => store.decide(batch))).to.equal('outcome_unknown');
-      expect(await store.decide(batch)).to.equal('aborted');
+      expect(await whenFull(() => store.resolve(batch))).to.equal('outcome_unknown');
+      expect(await store.resolve(batch)).to.equal('aborted');
       expect(await store.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
     });
   });

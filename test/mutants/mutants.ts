@@ -97,10 +97,10 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'src/purchase/place-batch.ts',
-        find: 'const decided = await store.decide(batch);',
+        find: 'const resolved = await store.resolve(batch);',
         replace:
           "const again = await store.deduct(batch); if (again.outcome !== 'outcome_unknown') return again;" +
-          ' const decided = again.outcome;',
+          ' const resolved = again.outcome;',
       },
     ],
     rows: ['T8'],

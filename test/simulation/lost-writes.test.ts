@@ -8,7 +8,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     const store = new MemoryStore();
     const sale = saleOf({ stock: 5, opensAtMs: 1 });
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     const deduct = async (text: string) => {
       const batch = batchOf(sale, purchasesOf(text));
       expect((await store.deduct(batch)).outcome).to.equal('deducted');
@@ -23,7 +23,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     const batch = await deduct('u1');
     const before = snapshot();
     await deduct('u2');
-    await store.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+    await store.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
     const other = saleOf();
     await store.warm(other);
     expect(store.restart({ lose: 3 })).to.equal(3);
@@ -39,7 +39,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     store.keepHistory();
     const batch = await deduct('u1');
     await store.deduct(batch);
-    await store.decide(batch);
+    await store.resolve(batch);
     await store.precheck({ ...sale, bucket: 0 }, batch.purchases);
     store.restart({ lose: 1 });
     expect(snapshot()).to.deep.include({ unitsLeft: 5, requests: {}, markers: {} });

@@ -65,8 +65,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch that was decided aborted stays so (rule 1)',
     servers: (servers, site) =>
       withStock(servers, {
-        decide: async (ref: BatchRef) => {
-          const word = await servers.stock.decide(ref);
+        resolve: async (ref: BatchRef) => {
+          const word = await servers.stock.resolve(ref);
           if (word === 'aborted') site.store.bucket(ref).markers.delete(ref.batchId);
           return word;
         },
@@ -78,9 +78,9 @@ export const MUTANTS: readonly Mutant[] = [
     rules: () => ({
       place:
         (place): Place =>
-        async (ref, purchases, trace, reply) =>
-          place(ref, purchases, trace, (index, outcome) =>
-            reply(index, outcome.outcome === 'outcome_unknown' ? { outcome: 'sold_out' } : outcome),
+        (bucket, purchases, trace, deliver) =>
+          place(bucket, purchases, trace, (index, result) =>
+            deliver(index, result.outcome === 'outcome_unknown' ? { outcome: 'sold_out' } : result),
           ),
     }),
   },
@@ -90,9 +90,9 @@ export const MUTANTS: readonly Mutant[] = [
     rules: () => ({
       place:
         (place): Place =>
-        async (ref, purchases, trace, reply) => {
-          purchases.forEach((_, index) => reply(index, { outcome: 'accepted' }));
-          return place(ref, purchases, trace, () => undefined);
+        (bucket, purchases, trace, deliver) => {
+          purchases.forEach((_, index) => deliver(index, { outcome: 'accepted' }));
+          return place(bucket, purchases, trace, () => undefined);
         },
     }),
   },
@@ -102,10 +102,11 @@ export const MUTANTS: readonly Mutant[] = [
     rules: () => ({
       place:
         (place): Place =>
-        async (ref, purchases, trace, reply) => {
-          const placed = await place(ref, purchases, trace, reply);
-          return { ...placed, again: placed.again.flatMap((index) => [index, index]) };
-        },
+        (bucket, purchases, trace, deliver) =>
+          place(bucket, purchases, trace, (index, result) => {
+            deliver(index, result);
+            if (result.outcome === 'again') deliver(index, result);
+          }),
     }),
   },
   {
@@ -136,7 +137,7 @@ export const MUTANTS: readonly Mutant[] = [
       orders: replaced(servers.orders, {
         write: async (plan) => {
           const orders = plan.orders.map(({ batch }) => batch);
-          await servers.settlement.settle([...new Set(orders)].map((batch) => ({ batch, orders: [] })));
+          await servers.settlement.markRecorded([...new Set(orders)].map((batch) => ({ batch, orders: [] })));
           return servers.orders.write(plan);
         },
       }),
@@ -172,8 +173,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'settle moves what its batch holds, and nothing else (rule 7)',
     servers: (servers, site) => ({
       settlement: replaced(servers.settlement, {
-        settle: async (settled) => {
-          await servers.settlement.settle(settled);
+        markRecorded: async (settled) => {
+          await servers.settlement.markRecorded(settled);
           for (const { batch, orders } of settled) {
             for (const order of orders) reorder(site, batch, purchaseKey(order), order.orderId);
           }
@@ -261,8 +262,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch of an older epoch without a marker may have been deducted: it is committed (rule 11)',
     servers: (servers) =>
       withStock(servers, {
-        decide: async (ref) => {
-          const word = await servers.stock.decide(ref);
+        resolve: async (ref) => {
+          const word = await servers.stock.resolve(ref);
           return word === 'outlived' ? 'aborted' : word;
         },
       }),
@@ -272,7 +273,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch of an older epoch takes its units in the present one (rule 11)',
     servers: (servers) => ({
       settlement: replaced(servers.settlement, {
-        claim: async () => ({ outcome: 'claimed', lost: new Set<string>(), elsewhere: new Set<string>() }),
+        reacquire: async () => ({ outcome: 'claimed', lost: new Set<string>(), elsewhere: new Set<string>() }),
       }),
     }),
   },
@@ -308,10 +309,10 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a transfer that has arrived brings nothing a second time',
     servers: (servers, site) => ({
       transfers: replaced(servers.transfers, {
-        borrow: async (saleId, transfer, epoch) => {
+        transferIn: async (saleId, transfer, epoch) => {
           const { borrowed } = site.store.bucket({ saleId, bucket: transfer.to });
           borrowed.delete(transfer.from);
-          return servers.transfers.borrow(saleId, transfer, epoch);
+          return servers.transfers.transferIn(saleId, transfer, epoch);
         },
       }),
     }),
@@ -321,10 +322,10 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'the lender forgets units only when they have arrived',
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
-        lend: async (from, to, epoch, least) => {
-          const lent = await servers.transfers.lend(from, to, epoch, least);
+        transferOut: async (from, to, epoch, least) => {
+          const lent = await servers.transfers.transferOut(from, to, epoch, least);
           if (lent.outcome !== 'lent') return lent;
-          await servers.transfers.confirm(from.saleId, { from: from.bucket, to, ...lent }, epoch);
+          await servers.transfers.endTransfer(from.saleId, { from: from.bucket, to, ...lent }, epoch);
           return lent;
         },
       }),
@@ -335,9 +336,9 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'sold_out is said when all buckets together have too few',
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
-        lend: async () => ({ outcome: 'empty' }),
-        survey: async (ref, buckets) => {
-          const look = await servers.transfers.survey(ref, buckets);
+        transferOut: async () => ({ outcome: 'empty' }),
+        read: async (ref, buckets) => {
+          const look = await servers.transfers.read(ref, buckets);
           return look === null ? null : { ...look, unitsLeft: 0 };
         },
       }),
@@ -348,8 +349,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'what a dead process left between two buckets is brought to its end',
     servers: (servers) => ({
       transfers: replaced(servers.transfers, {
-        survey: async (ref, buckets) => {
-          const look = await servers.transfers.survey(ref, buckets);
+        read: async (ref, buckets) => {
+          const look = await servers.transfers.read(ref, buckets);
           return look === null ? null : { ...look, lent: [] };
         },
       }),
@@ -368,8 +369,10 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch is settled wherever its buyers are now (rule 8)',
     servers: ({ settlement }) => ({
       settlement: replaced(settlement, {
-        settle: (settled) =>
-          settlement.settle(settled.map(({ batch, orders }) => ({ batch: { ...batch, epoch: Infinity }, orders }))),
+        markRecorded: (settled) =>
+          settlement.markRecorded(
+            settled.map(({ batch, orders }) => ({ batch: { ...batch, epoch: Infinity }, orders })),
+          ),
       }),
     }),
   },

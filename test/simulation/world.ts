@@ -143,7 +143,7 @@ export class World implements Site {
     if (this.shape.restarts?.kind === 'tail') this.store.keepHistory();
     this.books.putSale(sale);
     await this.store.warm(sale);
-    await this.store.gate(sale, 'open');
+    await this.store.setState(sale, 'open');
     const promises = new Promises(this);
     this.#promises = promises;
     this.#checkBacks = new CheckBacks({

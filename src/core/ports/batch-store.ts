@@ -2,7 +2,7 @@ import type { Batch } from '../batch.js';
 import type { BucketRef } from './stock-store.js';
 
 /** A purchase of a batch and the live order that it became. */
-export interface Settlement {
+export interface LiveOrder {
   readonly userId: string;
   readonly requestId: string;
   readonly orderId: string;
@@ -44,7 +44,7 @@ export type Unparked = (typeof UNPARK_WORDS)[number];
  * - `shut`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
  * - `not_warmed`: the bucket is not loaded
  */
-export type Claimed =
+export type Reacquired =
   | { readonly outcome: 'claimed'; readonly lost: ReadonlySet<string>; readonly elsewhere: ReadonlySet<string> }
   | { readonly outcome: 'shut' | 'not_warmed' };
 
@@ -60,7 +60,7 @@ export interface BatchStore {
    * @throws OperationalError redis, also while the bucket is in repair; some may be settled, so call again with all
    * Source: lua/mark-recorded-4.lua; protocol rules 7 and 8
    */
-  settle(settled: readonly { readonly batch: Batch; readonly orders: readonly Settlement[] }[]): Promise<void>;
+  markRecorded(settled: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[]): Promise<void>;
 
   /**
    * Takes units and limit for a batch of an older epoch, whose deduct may have been lost. Each purchase that neither has
@@ -72,7 +72,7 @@ export interface BatchStore {
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/reacquire-6.lua; protocol rule 11
    */
-  claim(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed>;
+  reacquire(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired>;
 
   /**
    * Gives the units of ended requests back, each at most once.
@@ -104,7 +104,7 @@ export interface BatchStore {
    * How many batches wait for more than `afterMs`, and for how much more the oldest one does (0 when there is none).
    * @throws OperationalError redis
    */
-  latePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
+  overduePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
   /**
    * Takes a parked batch out of `pending`; its units stay held.

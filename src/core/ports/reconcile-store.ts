@@ -95,10 +95,10 @@ export interface ReconcileStore {
    * Which of these batches have a marker that says no more than that they are settled.
    * @throws OperationalError redis
    */
-  settledMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]>;
+  recordedMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]>;
 
   /**
-   * Removes markers; for batches that `settledMarkers` has named.
+   * Removes markers; for batches that `recordedMarkers` has named.
    * @returns how many there were
    * @throws OperationalError redis; some may be gone
    */

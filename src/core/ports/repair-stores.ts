@@ -29,7 +29,7 @@ export interface RepairRepository {
 }
 
 /** How a bucket stands against the server that has it. */
-export interface BucketStanding {
+export interface BucketStatus {
   /** Null: not loaded. */
   readonly state: StoredSaleState | null;
   /** 0 when it is not loaded. */
@@ -54,7 +54,7 @@ export interface RebuiltBucket {
 }
 
 /**
- * Rebuilds buckets that may have lost data. Everything after `shut` carries its token: a late command of a repair that
+ * Rebuilds buckets that may have lost data. Everything after `lock` carries its token: a late command of a repair that
  * another one has taken over, or that began on another server, does nothing (protocol rule 10).
  */
 export interface RepairStore {
@@ -63,7 +63,7 @@ export interface RepairStore {
    * @throws OperationalError redis
    * Source: lua/bucket-status-1.lua
    */
-  standing(refs: readonly BucketRef[]): Promise<BucketStanding[]>;
+  statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
 
   /**
    * Shuts the bucket: nobody buys, nothing settles or is released, and what an earlier repair staged is gone.
@@ -75,7 +75,7 @@ export interface RepairStore {
    * @throws OperationalError redis
    * Source: lua/lock-3.lua
    */
-  shut(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'>;
+  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'>;
 
   /**
    * Requests of the bucket that have units, `held` or `ordered`, in pages; one may come twice. Nothing moves while it is shut.
@@ -104,7 +104,7 @@ export interface RepairStore {
    * @throws OperationalError redis
    * Source: lua/restore-marker-3.lua
    */
-  remember(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'>;
+  restoreMarker(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'>;
 
   /**
    * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the
@@ -112,5 +112,5 @@ export interface RepairStore {
    * @throws OperationalError redis; it may have been done
    * Source: lua/swap-7.lua
    */
-  reopen(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'>;
+  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'>;
 }

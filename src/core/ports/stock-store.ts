@@ -38,7 +38,7 @@ export type DeductVerdict =
   | { readonly outcome: 'deducted' | 'already_deducted' }
   /** At least one purchase was refused, so nothing was taken. One entry per purchase; null: not to blame. */
   | { readonly outcome: 'refused'; readonly answers: readonly (PurchaseAnswer | null)[] }
-  /** `decide` was faster: this batch will never be deducted. */
+  /** `resolve` was faster: this batch will never be deducted. */
   | { readonly outcome: 'aborted' }
   /** The batch was formed in another epoch of the sale, or the sale is not loaded, in repair or in need of it. Nothing was taken. */
   | { readonly outcome: 'stale_epoch' | 'not_warmed' }
@@ -56,7 +56,7 @@ export type DeductVerdict =
  * - `no_answer`: there is no marker and the ledger may not write one (sale missing, in repair or in need of it)
  * - `outcome_unknown`: Redis did not answer
  */
-export type DecideVerdict =
+export type ResolveVerdict =
   'deducted' | 'aborted' | 'claimed' | 'outlived' | 'unreplicated' | 'no_answer' | 'outcome_unknown';
 
 /** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost it. */
@@ -78,7 +78,7 @@ export interface StockStore {
    * Looks at a batch-to-be without changing anything, so that a refusal costs no half message. Purchases count in
    * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
    * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`, which speaks of this
-   * bucket only: where the sale has others, it is no word for a buyer yet (src/purchase/place-among-buckets.ts).
+   * bucket only: where the sale has others, it is no word for a buyer yet (src/purchase/place-batch.ts).
    * @throws OperationalError redis; nothing was changed
    * Source: lua/precheck-4.lua; protocol rule 4
    */
@@ -86,7 +86,7 @@ export interface StockStore {
 
   /**
    * Takes the units of the whole batch or none, and leaves its marker. Sent once: a lost reply is
-   * `outcome_unknown`, so ask `decide`. Never throws.
+   * `outcome_unknown`, so ask `resolve`. Never throws.
    * Source: lua/deduct-6.lua; protocol rules 1, 2 and 9
    */
   deduct(batch: Batch): Promise<DeductVerdict>;
@@ -95,7 +95,7 @@ export interface StockStore {
    * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. Never throws.
    * Source: lua/resolve-2.lua; protocol rules 1 and 2
    */
-  decide(ref: BatchRef): Promise<DecideVerdict>;
+  resolve(ref: BatchRef): Promise<ResolveVerdict>;
 
   /**
    * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was scattered:
@@ -131,7 +131,7 @@ export interface StockStore {
  * - `repairing`: the books are being rebuilt
  * - `closed`: the sale is over for good; a late `open` changes nothing
  */
-export type GateOutcome = 'gated' | 'not_warmed' | 'repairing' | 'closed';
+export type SetStateOutcome = 'gated' | 'not_warmed' | 'repairing' | 'closed';
 
 /** What the owner of a sale does to its ledger. */
 export interface SaleStore {
@@ -147,5 +147,5 @@ export interface SaleStore {
    * @throws OperationalError redis
    * Source: lua/set-state-1.lua
    */
-  gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome>;
+  setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome>;
 }

@@ -2,7 +2,7 @@ import type { BucketTransfers, UnitTransfer } from '../unit-transfer.js';
 import type { BucketRef } from './stock-store.js';
 
 /** One bucket in one moment. */
-export interface BucketLook extends BucketTransfers {
+export interface BucketState extends BucketTransfers {
   readonly epoch: number;
   readonly unitsLeft: number;
 }
@@ -12,16 +12,16 @@ export interface BucketLook extends BucketTransfers {
  * - `empty`: it has none
  * - `shut`: it is not loaded, in repair or in need of it, or of another epoch; nothing was changed
  */
-export type Lent =
+export type TransferredOut =
   { readonly outcome: 'lent'; readonly seq: number; readonly units: number } | { readonly outcome: 'empty' | 'shut' };
 
 /** `already_borrowed`: this transfer, or a later one of the pair, has arrived before. */
-export type Borrowed =
+export type TransferredIn =
   { readonly outcome: 'borrowed' | 'already_borrowed'; readonly unitsLeft: number } | { readonly outcome: 'shut' };
 
 /**
- * Units that move between the buckets of a sale, in three steps, each in one bucket: `lend` takes them out and remembers
- * them, `borrow` puts them in, `confirm` lets the lender forget them. Whoever finds an open transfer may finish it; a step
+ * Units that move between the buckets of a sale, in three steps, each in one bucket: `transferOut` takes them out and remembers
+ * them, `transferIn` puts them in, `endTransfer` lets the first bucket forget them. Whoever finds an open transfer may finish it; a step
  * that is repeated or comes late changes nothing, and neither does one of another epoch.
  */
 export interface TransferStore {
@@ -31,7 +31,7 @@ export interface TransferStore {
    * @throws OperationalError redis
    * Source: lua/read-transfers-3.lua
    */
-  survey(ref: BucketRef, buckets: number): Promise<BucketLook | null>;
+  read(ref: BucketRef, buckets: number): Promise<BucketState | null>;
 
   /**
    * Takes half of what the bucket has out of it, rounded up, and `least` where that is more and there are so many.
@@ -39,19 +39,23 @@ export interface TransferStore {
    * @throws OperationalError redis; it may have been done: ask again, or leave it to whoever finds it
    * Source: lua/transfer-out-3.lua
    */
-  lend(from: BucketRef, to: number, epoch: number, least: number): Promise<Lent>;
+  transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut>;
 
   /**
    * Puts the units of a transfer into the bucket that they were lent to, once.
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-in-3.lua
    */
-  borrow(saleId: string, transfer: UnitTransfer, epoch: number): Promise<Borrowed>;
+  transferIn(saleId: string, transfer: UnitTransfer, epoch: number): Promise<TransferredIn>;
 
   /**
-   * Tells the lender that the units have arrived. Only after `borrow` has said so.
+   * Ends a transfer: the units have arrived. Only after `transferIn` has said so.
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-end-2.lua
    */
-  confirm(saleId: string, transfer: UnitTransfer, epoch: number): Promise<'confirmed' | 'already_confirmed' | 'shut'>;
+  endTransfer(
+    saleId: string,
+    transfer: UnitTransfer,
+    epoch: number,
+  ): Promise<'confirmed' | 'already_confirmed' | 'shut'>;
 }

@@ -1,5 +1,5 @@
 import { QUANTITY_MAX } from '../../core/purchase.js';
-import { STEP_RANKS } from '../../purchase/purchase-step.js';
+import { STEP_RANKS } from '../../purchase/follow-purchase.js';
 import {
   BEARER,
   body,

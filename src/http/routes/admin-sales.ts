@@ -1,11 +1,13 @@
+import { fieldSentences } from '../../core/field-errors.js';
 import { isSaleId } from '../../core/ids.js';
+import { parseJson } from '../../core/parse-json.js';
 import type { Sale } from '../../core/sale.js';
+import { readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import type { Principal } from '../auth.js';
 import { collectBody } from '../body.js';
 import { promisesJson } from '../purchase-request.js';
 import type { HttpServices } from '../services.js';
-import { readNewSale } from './new-sale.js';
 import { principalOf, type Exchange, type Handler, type Router } from './router.js';
 import { isoTime } from './sales.js';
 
@@ -66,16 +68,21 @@ export function asAdmin(services: HttpServices, handler: AdminHandler): Handler 
   };
 }
 
-async function createSale({ req, res, replies }: Exchange, actor: string, { sales }: HttpServices): Promise<void> {
+async function createSale(
+  { req, res, replies }: Exchange,
+  actor: string,
+  { sales, clock }: HttpServices,
+): Promise<void> {
   if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
   const body = await new Promise<string | null>((resolve) => collectBody(req, resolve));
   if (body === null) return replies.problem(req, res, 'payload_too_large');
-  const read = readNewSale(body);
-  if (!('sku' in read)) {
-    const detail = `Wrong: ${read.map(({ field, message }) => `${field} ${message}`).join('; ')}.`;
-    return replies.problem(req, res, 'bad_request', { detail, errors: read });
+  const json = parseJson(body, 'The body');
+  if ('error' in json) return replies.problem(req, res, 'bad_request', { detail: json.error });
+  const read = readNewSale(json.value, clock.nowMs());
+  if ('errors' in read) {
+    return replies.problem(req, res, 'bad_request', { detail: fieldSentences(read.errors), errors: read.errors });
   }
-  const sale = await sales.create(read, actor);
+  const sale = await sales.create(read.sale, actor);
   replies.json(req, res, 201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
 }
 

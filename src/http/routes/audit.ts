@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AuditFilter, AuditPage } from '../../core/ports/audit-log.js';
 import { auditBody } from '../audit-body.js';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin } from './admin-sales.js';
 import { fieldErrors, queryLimit, queryTime, wrongFields } from './query-fields.js';

@@ -6,7 +6,7 @@ import {
   type DeadLetterFilter,
   type DeadLetterPage,
 } from '../../core/ports/dead-letter-repository.js';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 import { fieldErrors, queryLimit, queryTime } from './query-fields.js';
 
 const DEAD_LETTERS_LISTED_DEFAULT = 50;

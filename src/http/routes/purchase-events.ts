@@ -1,6 +1,6 @@
 import { assertNever } from '../../core/errors.js';
 import { isId, isSaleId } from '../../core/ids.js';
-import { isStepWord, type PurchaseStep } from '../../purchase/purchase-step.js';
+import { isStepWord, type PurchaseStep } from '../../purchase/follow-purchase.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { EventStream } from '../event-stream.js';
 import type { Lifecycle } from '../respond.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 
 /** Fields that several queries take. Everything stands in the address as text; an array (a name twice) is no text. */
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isSaleId } from '../../core/ids.js';
 import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
 import { JOB_STATES } from '../../core/ports/compensation-repository.js';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 
 const ROWS_LISTED_DEFAULT = 50;
 const ROWS_LISTED_MAX = 200;

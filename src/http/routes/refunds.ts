@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
 import { isPaymentId } from '../../core/ids.js';
 import { REFUND_STATES, type RefundFilter, type RefundPage } from '../../core/ports/refund-repository.js';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 import { refundBody } from '../refund-body.js';
 import type { HttpServices } from '../services.js';
 import { asAdmin } from './admin-sales.js';

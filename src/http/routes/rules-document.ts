@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 import { fieldErrors, queryLimit } from './query-fields.js';
 
 /** What lists of the largest size take, and no more. */

@@ -2,7 +2,7 @@ import { assertNever } from '../../core/errors.js';
 import type { PublishAnswer } from '../../admission/rules/rule-admin.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
 import { collectBody } from '../body.js';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 import { promisesJson } from '../purchase-request.js';
 import { checkedRulesBody, ruleChangeBody } from '../rule-bodies.js';
 import type { HttpServices } from '../services.js';

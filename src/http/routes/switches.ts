@@ -1,7 +1,7 @@
 import { assertNever } from '../../core/errors.js';
 import { type SwitchAnswer, type Unfit, readSwitchChange } from '../../admission/degrade/switches.js';
 import { collectBody } from '../body.js';
-import type { FieldError } from '../problem.js';
+import type { FieldError } from '../../core/field-errors.js';
 import { promisesJson } from '../purchase-request.js';
 import type { HttpServices } from '../services.js';
 import { switchedBody, switchesBody } from '../switch-bodies.js';

@@ -54,7 +54,7 @@ export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
   readonly source: DeliverySource;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
-  readonly store: Pick<BatchStore, 'park' | 'settle'>;
+  readonly store: Pick<BatchStore, 'park' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly log: Log;
   readonly metrics: KeeperMetrics;
@@ -81,7 +81,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
     const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
     if (own.length < batch.purchases.length) return false;
-    await store.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
     metrics.settledLate(1);
     return true;
   };

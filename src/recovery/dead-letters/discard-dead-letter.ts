@@ -5,7 +5,7 @@ import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
 
 export interface DiscardPorts extends FailPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>;
-  readonly store: Pick<BatchStore, 'settle'>;
+  readonly store: Pick<BatchStore, 'markRecorded'>;
 }
 
 export interface DiscardOptions {
@@ -54,6 +54,6 @@ export async function discardDeadLetter(
   if (written === 'contended') return { outcome: written };
   if (written === 'unknown_sale') return close(`there is no sale ${batch.saleId}: no rows were written`);
   // Out of `pending`, where an unfinished replay may have put it; live rows found before keep their units.
-  await ports.store.settle([{ batch, orders: written.live }]);
+  await ports.store.markRecorded([{ batch, orders: written.live }]);
   return close(`${written.failed} failed, ${written.kept} had a row before`);
 }

@@ -188,7 +188,7 @@ async function unreadable(
 
 export interface ReplayPorts extends ReplayMessagePorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
-  readonly store: Pick<BatchStore, 'unpark' | 'settle'>;
+  readonly store: Pick<BatchStore, 'unpark' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly channel: RedriveChannel;
   readonly clock: Clock;
@@ -280,7 +280,7 @@ async function closed(
   { actor }: ReplayOptions,
 ): Promise<ReplayAnswer> {
   const live = rows.filter((row) => isLive(row.state));
-  if (outcome === 'already_recorded') await store.settle([{ batch, orders: live }]);
+  if (outcome === 'already_recorded') await store.markRecorded([{ batch, orders: live }]);
   const when = outcome === 'replayed' ? 'recorded' : 'had been recorded before';
   const note = `${when}: ${live.length} live, ${rows.length - live.length} ended`;
   return closeReplayed(deadLetterId, outcome, note, deadLetters, actor);

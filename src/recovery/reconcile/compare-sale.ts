@@ -9,7 +9,7 @@ import { judgeUnits, RowUnits } from './judge-units.js';
 import { SaleNotes, type SaleReport } from './sale-report.js';
 
 export interface ComparePorts {
-  readonly store: ReconcileStore & Pick<RepairStore, 'standing'>;
+  readonly store: ReconcileStore & Pick<RepairStore, 'statusOf'>;
   readonly repository: ReconcileRepository;
 }
 

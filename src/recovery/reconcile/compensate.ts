@@ -17,7 +17,7 @@ import {
 
 export interface CompensatePorts extends RepairRequestPorts {
   readonly jobs: CompensationRepository;
-  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'standing'>;
+  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'statusOf'>;
   readonly repository: ReconcileRepository;
   readonly outbox: Pick<Outbox, 'postpone'>;
   readonly log: Log;

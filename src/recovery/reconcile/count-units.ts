@@ -38,12 +38,12 @@ export async function staleMarkers(
   sale: Sale,
   ref: BucketRef,
   rows: readonly AgedOrder[],
-  { store }: { readonly store: Pick<ReconcileStore, 'settledMarkers'> },
+  { store }: { readonly store: Pick<ReconcileStore, 'recordedMarkers'> },
   { markerAgeMs }: { readonly markerAgeMs: number },
 ): Promise<string[]> {
   if (sale.state !== 'closed') return [];
   const old = rows.filter(({ ageMs }) => ageMs >= markerAgeMs).map(({ batchId }) => batchId);
-  return store.settledMarkers(ref, [...new Set(old)]);
+  return store.recordedMarkers(ref, [...new Set(old)]);
 }
 
 /**
@@ -52,11 +52,11 @@ export async function staleMarkers(
  */
 export async function isWhole(
   sale: Sale,
-  { store }: { readonly store: Pick<RepairStore, 'standing'> },
+  { store }: { readonly store: Pick<RepairStore, 'statusOf'> },
 ): Promise<boolean> {
   const { saleId, buckets } = sale;
   const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
-  return repairNeedOf(sale, await store.standing(refs)) === null;
+  return repairNeedOf(sale, await store.statusOf(refs)) === null;
 }
 
 export interface SaleUnits {

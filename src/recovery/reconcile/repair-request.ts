@@ -12,7 +12,7 @@ import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { BucketRef } from '../../core/ports/stock-store.js';
 
 export interface RepairRequestPorts {
-  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch'> & Pick<BatchStore, 'settle' | 'release'>;
+  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch'> & Pick<BatchStore, 'markRecorded' | 'release'>;
   readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'parkedBatches'>;
   readonly channel: RedriveChannel;
   readonly fail: FailPorts;
@@ -141,7 +141,7 @@ async function tellStore(
     published.add(batch.body);
     return later('others of its batch have no row yet, published again');
   }
-  await ports.store.settle([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
+  await ports.store.markRecorded([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
   return done('settled');
 }
 
@@ -159,7 +159,7 @@ async function giveUp(
   if (whole?.outcome === 'decoded') {
     const rows = await repository.rowsOf(ref.saleId, whole.batch.purchases);
     const orders = rows.filter(({ state }) => isLive(state));
-    if (rows.length === whole.batch.purchases.length) await store.settle([{ batch: whole.batch, orders }]);
+    if (rows.length === whole.batch.purchases.length) await store.markRecorded([{ batch: whole.batch, orders }]);
   }
   if (written.failed === 0) return done('a worker was faster');
   return { outcome: 'given_up', note: GIVEN_UP };

@@ -6,7 +6,7 @@ import type { SaleStore } from '../../core/ports/stock-store.js';
 import { bucketRefsOf } from './repair-sale.js';
 
 export interface AlignPorts {
-  readonly store: Pick<RepairStore, 'standing'> & Pick<SaleStore, 'gate'>;
+  readonly store: Pick<RepairStore, 'statusOf'> & Pick<SaleStore, 'setState'>;
   readonly sales: Pick<SaleRepository, 'list'>;
 }
 
@@ -35,7 +35,7 @@ export function alignGates({ store, sales }: AlignPorts): AlignJob {
       const before = seen;
       seen = new Map(apart.map(({ saleId, state }) => [saleId, state]));
       for (const sale of apart) {
-        if (sale.state !== 'draft' && before.get(sale.saleId) === sale.state) await store.gate(sale, sale.state);
+        if (sale.state !== 'draft' && before.get(sale.saleId) === sale.state) await store.setState(sale, sale.state);
       }
     },
   };
@@ -43,7 +43,7 @@ export function alignGates({ store, sales }: AlignPorts): AlignJob {
 
 /** Those that need a repair get their state from it. */
 async function thoseApart(sales: readonly Sale[], store: AlignPorts['store']): Promise<Sale[]> {
-  const standings = await store.standing(sales.flatMap(bucketRefsOf));
+  const standings = await store.statusOf(sales.flatMap(bucketRefsOf));
   let at = 0;
   return sales.filter((sale) => {
     const buckets = standings.slice(at, (at += sale.buckets));

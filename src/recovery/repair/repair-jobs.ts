@@ -15,7 +15,7 @@ import {
 } from './repair-sale.js';
 
 interface NeedPorts {
-  readonly store: Pick<RepairStore, 'standing'>;
+  readonly store: Pick<RepairStore, 'statusOf'>;
   readonly sales: Pick<SaleRepository, 'list' | 'find'>;
 }
 
@@ -59,7 +59,7 @@ async function isInNeed(saleId: string, ports: NeedPorts): Promise<boolean> {
 
 /** The sales are read before their buckets: an epoch only grows, so one that was just rebuilt is not taken for old. */
 async function inNeed(sales: readonly Sale[], { store }: Pick<NeedPorts, 'store'>): Promise<SaleInNeed[]> {
-  const standings = await store.standing(sales.flatMap(bucketRefsOf));
+  const standings = await store.statusOf(sales.flatMap(bucketRefsOf));
   const found: SaleInNeed[] = [];
   let at = 0;
   for (const sale of sales) {
@@ -88,7 +88,7 @@ export async function repairAsked(
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
   if (!force && sale.state !== 'draft') {
-    const standings = await ports.store.standing(bucketRefsOf(sale));
+    const standings = await ports.store.statusOf(bucketRefsOf(sale));
     if (repairNeedOf(sale, standings) === null) return { outcome: 'not_needed' };
     return repairSale(sale, ports, options, { ...order, seenEpochs: standings.map(({ epoch }) => epoch) });
   }

@@ -15,7 +15,7 @@ import { awaitQuiet, type QuietOptions } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';
 
 export interface RepairPorts {
-  readonly store: RepairStore & Pick<SaleStore, 'gate'>;
+  readonly store: RepairStore & Pick<SaleStore, 'setState'>;
   readonly repository: RepairRepository & Pick<ReconcileRepository, 'agedOrders'>;
   readonly sales: Pick<SaleRepository, 'find'>;
   readonly clock: Clock;
@@ -94,7 +94,7 @@ export async function repairSale(
   try {
     // The first one first, which is reopened last: whoever else has the sale has it too, and nothing is shut then.
     for (const ref of refs) {
-      const word = await store.shut(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
+      const word = await store.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       if (word === 'busy') return { outcome: 'busy' };
       if (word === 'moved') throw new Superseded();
     }
@@ -106,7 +106,7 @@ export async function repairSale(
     else await awaitQuiet(sale, ports, options, keepLeases);
     onStep({ step: 'quiet' });
 
-    const epochs = (await store.standing(refs)).map(({ epoch }) => epoch);
+    const epochs = (await store.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
     // Somebody has scattered it meanwhile: there are buckets that are not ours.
@@ -165,7 +165,7 @@ async function stageBooks(
 
 /** Whether these buckets are on the servers that they were loaded on. Asked when they are shut: later nothing is lost. */
 async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
-  return (await store.standing(refs)).every(({ stamped }) => stamped);
+  return (await store.statusOf(refs)).every(({ stamped }) => stamped);
 }
 
 /**
@@ -199,7 +199,7 @@ async function rememberIn(
   store: RepairStore,
 ): Promise<void> {
   for (const bucket of buckets) {
-    if ((await store.remember(batch, bucket, token, isPending)) === 'superseded') throw new Superseded();
+    if ((await store.restoreMarker(batch, bucket, token, isPending)) === 'superseded') throw new Superseded();
   }
 }
 
@@ -242,7 +242,7 @@ async function reopenAll(
   for (const ref of refs.toReversed()) {
     const rest = unitsLeft[ref.bucket] ?? 0;
     const rebuilt = { unitsLeft: rest, state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets };
-    const word = await store.reopen(ref, token, rebuilt);
+    const word = await store.swap(ref, token, rebuilt);
     switch (word) {
       case 'reopened':
         break;
@@ -254,5 +254,5 @@ async function reopenAll(
   }
   const after = await sales.find(raised.saleId);
   if (after === null || after.state === state || after.state === 'draft') return;
-  await store.gate(after, after.state);
+  await store.setState(after, after.state);
 }

@@ -33,7 +33,7 @@ export async function reshardSale(
   const no = refusalOf(sale, buckets);
   if (no !== null) return { outcome: no };
   // Those that are yet to come too: if they are there at our turn, somebody was faster.
-  const standings = await ports.store.standing(bucketRefsOf({ ...sale, buckets }));
+  const standings = await ports.store.statusOf(bucketRefsOf({ ...sale, buckets }));
   if (repairNeedOf(sale, standings.slice(0, sale.buckets)) !== null) return { outcome: 'in_repair' };
   const seenEpochs = standings.map(({ epoch }) => epoch);
   const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs });

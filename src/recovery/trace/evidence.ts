@@ -11,6 +11,8 @@ import type { OrderTrace, TracedBatch, TracedMessage } from '../../core/ports/tr
 export interface StoreEvidence {
   /** Its bucket of the sale; null: it is not loaded. */
   readonly sale: StoredSale | null;
+  /** Units left in all buckets of the sale. */
+  readonly unitsLeft: number;
   /** Units that the buyer holds or has ordered in this sale. */
   readonly buyerUnits: number;
   /** Null: never let in, or lost. */

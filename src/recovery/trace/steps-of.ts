@@ -1,7 +1,8 @@
 import { decodeBatch } from '../../core/batch.js';
 import { formatRequestEntry } from '../../core/outcome.js';
+import { homeBucket } from '../../core/sale.js';
 import type { TracedPromise } from '../../core/ports/trace-sources.js';
-import type { StoreEvidence, PurchaseEvidence } from './evidence.js';
+import type { PurchaseEvidence } from './evidence.js';
 
 export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
 type TraceSource = (typeof TRACE_SOURCES)[number];
@@ -24,7 +25,7 @@ const at = (atMs: number | null, source: TraceSource, what: string, detail: stri
 /** The time line of one purchase, oldest step first, then what stands now. */
 export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
   const steps = [
-    ...storeSteps(evidence.store),
+    ...storeSteps(evidence),
     ...orderSteps(evidence),
     ...moneySteps(evidence),
     ...evidence.repository.promises.flatMap(promiseSteps),
@@ -38,7 +39,9 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
   return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
 }
 
-function storeSteps({ sale, buyerUnits, entry, unsure, batch }: StoreEvidence): TraceStep[] {
+function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[] {
+  const { sale, buyerUnits, entry, unsure, batch } = store;
+  const buckets = others.sale?.buckets ?? 1;
   const steps: TraceStep[] = [];
   if (batch !== null) {
     const { batchId, marker, body, pendingSinceMs } = batch;
@@ -60,7 +63,10 @@ function storeSteps({ sale, buyerUnits, entry, unsure, batch }: StoreEvidence): 
   steps.push(at(null, 'redis', 'request', unsure ? `${said}; unsure, its sale waits for its repair` : said));
   if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];
   const { state, epoch, unitsLeft } = sale;
-  const detail = `${state}, epoch ${epoch}, ${unitsLeft} units left; the buyer has ${buyerUnits}`;
+  const inBucket = `${unitsLeft} in bucket ${homeBucket(request.userId, buckets)} of this buyer`;
+  const units =
+    buckets === 1 ? `${unitsLeft} units left` : `${store.unitsLeft} units left in ${buckets} buckets, ${inBucket}`;
+  const detail = `${state}, epoch ${epoch}, ${units}; the buyer has ${buyerUnits}`;
   return [...steps, at(null, 'redis', 'sale', detail)];
 }
 

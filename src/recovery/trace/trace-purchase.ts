@@ -128,8 +128,11 @@ export class TracePurchase {
     const entry = await store.entryOf(ref, userId, requestId);
     const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
     const batch = batchId === null ? null : { batchId, ...(await store.readBatch(ref, batchId)) };
-    const [sale, buyerUnits] = await Promise.all([stock.readSale(ref), store.unitsOf(ref, userId)]);
-    return { sale, buyerUnits, entry, unsure, batch };
+    const buyerUnits = await store.unitsOf(ref, userId);
+    const all = Array.from({ length: buckets }, (_, bucket) => stock.readSale({ saleId, bucket }));
+    const sales = await Promise.all(all);
+    const unitsLeft = sales.reduce((sum, sale) => sum + (sale?.unitsLeft ?? 0), 0);
+    return { sale: sales[ref.bucket] ?? null, unitsLeft, buyerUnits, entry, unsure, batch };
   }
 
   /** Best effort: a trace is most wanted when something is away. */

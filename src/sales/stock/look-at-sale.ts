@@ -1,5 +1,5 @@
 import { openTransfers, transfersSeen, unitsInTransit, type UnitTransfer } from '../../core/unit-transfer.js';
-import type { BucketLook, TransferStore } from '../../core/ports/transfer-store.js';
+import type { BucketState, TransferStore } from '../../core/ports/transfer-store.js';
 import type { HomeBucket } from '../../core/ports/stock-store.js';
 
 /** A sale and how many buckets it has. */
@@ -8,7 +8,7 @@ export type SaleBuckets = Pick<HomeBucket, 'saleId' | 'buckets'>;
 /** Every bucket of a sale, in their order, all of one epoch. Each was read in a moment of its own. */
 export interface SaleLook {
   readonly epoch: number;
-  readonly buckets: readonly BucketLook[];
+  readonly buckets: readonly BucketState[];
 }
 
 /** Pairs of looks before nobody can say how many units there are: where units move so much, there are some. */
@@ -19,8 +19,8 @@ const LOOKS_MAX = 5;
  * @throws OperationalError redis
  */
 export async function lookAtSale({ saleId, buckets }: SaleBuckets, store: TransferStore): Promise<SaleLook | null> {
-  const all = Array.from({ length: buckets }, (_, bucket) => store.survey({ saleId, bucket }, buckets));
-  const looks = (await Promise.all(all)).filter((look): look is BucketLook => look !== null);
+  const all = Array.from({ length: buckets }, (_, bucket) => store.read({ saleId, bucket }, buckets));
+  const looks = (await Promise.all(all)).filter((look): look is BucketState => look !== null);
   const epoch = looks[0]?.epoch ?? 0;
   const isWhole = looks.length === buckets && looks.every((look) => look.epoch === epoch);
   return isWhole ? { epoch, buckets: looks } : null;
@@ -64,10 +64,10 @@ export async function finishTransfer(
   saleId: string,
   transfer: UnitTransfer,
   epoch: number,
-  store: Pick<TransferStore, 'borrow' | 'confirm'>,
+  store: Pick<TransferStore, 'transferIn' | 'endTransfer'>,
 ): Promise<number | null> {
-  const borrowed = await store.borrow(saleId, transfer, epoch);
+  const borrowed = await store.transferIn(saleId, transfer, epoch);
   if (borrowed.outcome === 'shut') return null;
-  await store.confirm(saleId, transfer, epoch);
+  await store.endTransfer(saleId, transfer, epoch);
   return borrowed.unitsLeft;
 }

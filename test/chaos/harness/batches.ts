@@ -71,7 +71,7 @@ export interface RecordedBatch {
 export interface HeldBatch extends RecordedBatch {
   record(paymentWindowMs: number): Promise<void>;
   /** Marks it as recorded in Redis. */
-  settle(): Promise<void>;
+  markRecorded(): Promise<void>;
 }
 
 /** An id slot that no worker has. */
@@ -111,9 +111,9 @@ function heldBatch(stack: StackControls, batch: Batch, orderIdOf: (nth: number) 
       const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs };
       expectEqual((await repository.write(plan)).outcome, 'written', 'write');
     },
-    settle(): Promise<void> {
+    markRecorded(): Promise<void> {
       const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
-      return createBatchStore(stack.redis).settle([{ batch, orders: settled }]);
+      return createBatchStore(stack.redis).markRecorded([{ batch, orders: settled }]);
     },
   };
 }
@@ -141,7 +141,7 @@ export async function soldToUnpaid(
       return composeOrderId(nowMs - Math.floor(nth / 256), UNPAID_SLOT, users[nth] as string, nth % 256);
     });
     await held.record(paymentWindowMs);
-    await held.settle();
+    await held.markRecorded();
   }
   const sql = 'SELECT MAX(expires_at) AS due FROM orders WHERE sale_id = ?';
   const [row] = await stack.mysql.query<{ due: Date }>(sql, [saleId]);

@@ -73,7 +73,7 @@ export class RecoveryWatch {
     const { redis, audit } = this.#stack;
     const { saleId } = sale;
     const refs = Array.from({ length: sale.buckets }, (_, bucket) => ({ saleId, bucket }));
-    const standings = await createRepairStore(redis).standing(refs);
+    const standings = await createRepairStore(redis).statusOf(refs);
     if (standings.some(({ state, stamped }) => state === null || state === 'repair' || !stamped)) return false;
     const keys = refs.map(bucketKeys);
     const old = await Promise.all(keys.map(({ pending }) => redis.redis.zcount(pending, '-inf', this.endedMs)));

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { BucketStanding } from '../../../src/core/ports/repair-stores.js';
+import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import type { ScenarioContext } from '../context.js';
@@ -70,16 +70,16 @@ export async function observeLostWrites(
 }
 
 /** State, epoch and stamp of the only bucket of a sale, as a repair reads them. */
-export async function bucketStateOf({ redis }: StackControls, saleId: string): Promise<BucketStanding> {
-  const [standing] = await createRepairStore(redis).standing([{ saleId, bucket: 0 }]);
-  return standing as BucketStanding;
+export async function bucketStatusOf({ redis }: StackControls, saleId: string): Promise<BucketStatus> {
+  const [status] = await createRepairStore(redis).statusOf([{ saleId, bucket: 0 }]);
+  return status as BucketStatus;
 }
 
 /** Waits until a sale is rebuilt under a later epoch. @returns its epoch */
 export async function untilRebuilt(stack: StackControls, saleId: string, afterEpoch = 1): Promise<number> {
   let found = 0;
   const isRebuilt = async (): Promise<boolean> => {
-    const { state, epoch, stamped } = await bucketStateOf(stack, saleId);
+    const { state, epoch, stamped } = await bucketStatusOf(stack, saleId);
     found = epoch;
     return state !== null && state !== 'repair' && stamped && epoch > afterEpoch;
   };

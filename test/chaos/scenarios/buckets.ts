@@ -16,7 +16,7 @@ const ROUNDS = 10;
 const LATE_BUYERS = 200;
 const DEATHS_MIN = 3;
 /** Steps of a transfer after which a process may die. */
-const TRANSFER_POINTS = ['after_lend', 'after_borrow'] as const;
+const TRANSFER_POINTS = ['after_transfer_out', 'after_transfer_in'] as const;
 
 /** Three of four belong to one bucket, so that its units are soon gone. */
 function unevenBuyers(count: number): string[] {
@@ -67,7 +67,7 @@ const PARALLEL = 32;
 const TRIES = 100;
 /** Into how many buckets an api reshards the sale, and where it dies. */
 const DEATHS = [
-  { buckets: 2, point: 'repair_after_gate' },
+  { buckets: 2, point: 'repair_after_lock' },
   { buckets: 4, point: 'repair_after_epoch' },
   { buckets: 8, point: 'repair_after_stock:1' },
   { buckets: 16, point: 'repair_after_stock:12' },

@@ -175,7 +175,7 @@ const DEATHS: Scenario = {
   async run(context) {
     const buyers = await leaveOneOpen(context);
     const haveRows = (): Promise<boolean> => isRecorded(context.stack, buyers.saleId);
-    for (const point of context.random.shuffled(['check_before_decide', 'check_after_decide'])) {
+    for (const point of context.random.shuffled(['check_before_resolve', 'check_after_resolve'])) {
       const asked = await context.start('api', { failPoint: point });
       await context.diedAt(asked, point, CHECK_BACK_WITHIN_MS);
       expectEqual(await haveRows(), false, `an answer after ${point}`);
@@ -194,7 +194,7 @@ const THROWS: Scenario = {
   drainFirst: true,
   async run(context) {
     const buyers = await leaveOneOpen(context);
-    const point = context.random.pick(['check_before_decide', 'check_after_decide']);
+    const point = context.random.pick(['check_before_resolve', 'check_after_resolve']);
     const asked = await context.start('api', { failPoint: point, failPointDo: 'throw' });
     await context.reached(asked, point, CHECK_BACK_WITHIN_MS);
     context.faultEnded();

@@ -8,7 +8,7 @@ import { RunningCommand } from '../harness/commands.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { expectRowPerAccepted } from '../harness/load.js';
 import {
-  bucketStateOf,
+  bucketStatusOf,
   endOfAof,
   loseWritesAfter,
   observeLostWrites,
@@ -253,11 +253,11 @@ function emptied(
       const load = await buyers.startLoadUntil(options, random.whole(200, 600));
 
       await lose(context, saleId);
-      const { state } = await bucketStateOf(stack, saleId);
+      const { state } = await bucketStatusOf(stack, saleId);
       await context.observed('nothing of the sale is in Redis', () => state === null || state === 'repair');
       const refusedBefore = opLog.count('fail');
-      const { decide } = createStockStore(stack.redis, silentLog);
-      const decided = await decide({ saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' });
+      const { resolve } = createStockStore(stack.redis, silentLog);
+      const decided = await resolve({ saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' });
       expectEqual(decided, 'no_answer', 'decide, of an unknown batch');
       expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'wrong_state', 'warm, of an open sale');
       await context.observed('buyers were refused', () => opLog.count('fail') > refusedBefore + 20);
@@ -293,7 +293,7 @@ const WARM_KILLED: Scenario = {
     context.addSale(sale);
     atScriptCall(redis.proxy, 'warm', () => void (redis.proxy.dropReplies = true));
     const command = new RunningCommand(['sale', 'warm', saleId], { ...env, ...redis.env });
-    await context.until('Redis has it', async () => (await bucketStateOf(stack, saleId)).state === 'warm', 20_000);
+    await context.until('Redis has it', async () => (await bucketStatusOf(stack, saleId)).state === 'warm', 20_000);
     const { signal } = await command.signalAfter(0, 'SIGKILL');
     const stateInMysql = (await stack.admin.show(saleId))?.state;
     await context.observed('warm was killed midway', () => signal === 'SIGKILL' && stateInMysql === 'draft');

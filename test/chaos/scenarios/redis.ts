@@ -7,7 +7,7 @@ import { expectBelow, expectEqual, expectFields, expectTrue } from '../harness/e
 import { ask } from '../harness/http.js';
 import { expectRowPerAccepted } from '../harness/load.js';
 import type { Program } from '../harness/programs.js';
-import { bucketStateOf, untilRebuilt } from '../harness/redis.js';
+import { bucketStatusOf, untilRebuilt } from '../harness/redis.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import type { Scenario } from '../scenario.js';
 
@@ -95,7 +95,7 @@ async function expectServedAgain(
   await buyers.untilAccepted(100, 'the same programs sell again');
   await buyers.close();
   await expectRowPerAccepted(context, buyers, { failedRows: 0 });
-  expectFields(await bucketStateOf(context.stack, saleId), { epoch, state: 'open', stamped: true }, 'the sale');
+  expectFields(await bucketStatusOf(context.stack, saleId), { epoch, state: 'open', stamped: true }, 'the sale');
 }
 
 interface Silence {

@@ -9,7 +9,7 @@ import { userIds, type Buyers } from '../harness/buyers.js';
 import { runCommand, RunningCommand } from '../harness/commands.js';
 import { expectAtMost, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { readMetric, sumMetric } from '../harness/programs.js';
-import { bucketStateOf, endOfAof, observeLostWrites, restartRedis, untilRebuilt } from '../harness/redis.js';
+import { bucketStatusOf, endOfAof, observeLostWrites, restartRedis, untilRebuilt } from '../harness/redis.js';
 import { rowsOf, unitsLeftOf } from '../harness/sale-state.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import { atScriptCall } from '../harness/traffic.js';
@@ -54,7 +54,7 @@ async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sol
 
 const REACHES_REDIS_WITHIN_MS = 20_000;
 
-const DEATHS = (['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'] as const).map((point): Scenario => ({
+const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const).map((point): Scenario => ({
   name: `R10/${point}`,
   title: `a keeper dies at ${point}: the sale stays locked, the next repair ends with the same numbers`,
   alone: true,
@@ -67,7 +67,7 @@ const DEATHS = (['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'
     const { saleId, buyers } = sold;
     await restartRedis(stack);
     await context.diedAt(victim, point);
-    const isLocked = async (): Promise<boolean> => (await bucketStateOf(stack, saleId)).state === 'repair';
+    const isLocked = async (): Promise<boolean> => (await bucketStatusOf(stack, saleId)).state === 'repair';
     await context.until('the dead keeper left it locked', isLocked);
     // the connection of the api to Redis may come back later than ours
     const buyTooEarly = async () => {
@@ -79,7 +79,7 @@ const DEATHS = (['repair_after_gate', 'repair_after_epoch', 'repair_after_stock'
     context.faultEnded();
     await context.start('keeper', { env: REPAIR });
     const epoch = await untilRebuilt(stack, saleId);
-    expectEqual(epoch, point === 'repair_after_gate' ? 2 : 3, 'the epoch: never one that was in use');
+    expectEqual(epoch, point === 'repair_after_lock' ? 2 : 3, 'the epoch: never one that was in use');
     await expectUnchanged(context, sold, sold.figures);
   },
 }));
@@ -115,7 +115,7 @@ const LATE_COMMAND: Scenario = {
       const repairs = (result: string) => readMetric(slow, `seckill_sale_repairs_total{result="${result}"}`);
       return (await repairs('superseded')) + (await repairs('busy')) > 0;
     });
-    expectFields(await bucketStateOf(stack, saleId), { state: 'open', epoch, stamped: true }, 'the sale');
+    expectFields(await bucketStatusOf(stack, saleId), { state: 'open', epoch, stamped: true }, 'the sale');
     await expectUnchanged(context, sold, before);
   },
 };
@@ -148,7 +148,7 @@ const TWO_KEEPERS: Scenario = {
       return met();
     });
     await expectUnchanged(context, sold, sold.figures);
-    expectEqual((await bucketStateOf(stack, saleId)).epoch, epoch, 'its epoch: repaired once');
+    expectEqual((await bucketStatusOf(stack, saleId)).epoch, epoch, 'its epoch: repaired once');
   },
 };
 
@@ -191,7 +191,7 @@ function delayUntilRepair(
   const moment = context.random.pick(['shut', 'repaired'] as const);
   let repair: RunningCommand | undefined;
   let stateThen = '';
-  const stateOf = async (): Promise<string> => (await bucketStateOf(stack, saleId)).state ?? '';
+  const stateOf = async (): Promise<string> => (await bucketStatusOf(stack, saleId)).state ?? '';
   const delay = async (): Promise<void> => {
     repair = new RunningCommand(repairCommand(saleId), { ...env, ...REPAIR, REPAIR_QUIET_MS: '1500' });
     if (moment === 'repaired') await repair.end;

@@ -22,14 +22,14 @@ const STOCK = 20;
 const BUYERS = userIds(5);
 /** One after the other, so that each worker gets the batch of its own sale; the last one receives a message that is left. */
 const POINTS = [
-  'worker_after_settle',
+  'worker_after_mark_recorded',
   'worker_after_commit',
   'worker_before_commit',
   'worker_after_insert',
   'worker_after_receive',
 ] as const;
 /** Points after the COMMIT. */
-const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_settle'];
+const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_mark_recorded'];
 /** Each death leaves messages that come again, and the next worker may die of those. */
 const WORKERS_MAX = 12;
 
@@ -100,7 +100,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
 async function expectRedelivered(context: ScenarioContext, { point, saleId, rows, pending }: Death): Promise<void> {
   if (LEAVES_ROWS.includes(point)) expectAtLeast(rows, 1, `rows after ${point}`);
   else expectEqual(rows, 0, `rows after ${point}: no half-recorded batch`);
-  if (point !== 'worker_after_settle') expectAtLeast(pending, 1, `batches pending after ${point}`);
+  if (point !== 'worker_after_mark_recorded') expectAtLeast(pending, 1, `batches pending after ${point}`);
   const count = BUYERS.length;
   const figures = { rows: count, sold: count, unitsLeft: STOCK - count, failedRows: 0 };
   expectFields(await context.expectInvariants(saleId), figures, point);

@@ -4,7 +4,7 @@ import type { ServerName } from '../../../deploy/local/stack/servers/server-spec
 import { assertNever } from '../../../src/core/errors.js';
 import type { ScenarioContext } from '../context.js';
 import type { ProgramName } from '../harness/programs.js';
-import { untilRebuilt, bucketStateOf } from '../harness/redis.js';
+import { untilRebuilt, bucketStatusOf } from '../harness/redis.js';
 import type { ProxiedName, ProxiedServer } from '../harness/tcp-proxy.js';
 import { createRandom, type Random } from '../random.js';
 import { LIFE_MIN_MS } from './flatness.js';
@@ -168,7 +168,7 @@ async function killServer({ context, signal }: SoakWorld, name: ServerName): Pro
 async function killRedis(world: SoakWorld): Promise<Undo> {
   const { context, saleIds } = world;
   const { stack } = context;
-  const epochs = await Promise.all(saleIds.map(async (saleId) => (await bucketStateOf(stack, saleId)).epoch));
+  const epochs = await Promise.all(saleIds.map(async (saleId) => (await bucketStatusOf(stack, saleId)).epoch));
   const start = await killServer(world, 'redis');
   return async () => {
     await start();

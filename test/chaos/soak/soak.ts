@@ -2,7 +2,7 @@ import type { ScenarioContext } from '../context.js';
 import type { Buyers } from '../harness/buyers.js';
 import { closeConnections } from '../harness/http.js';
 import type { Program } from '../harness/programs.js';
-import { bucketStateOf } from '../harness/redis.js';
+import { bucketStatusOf } from '../harness/redis.js';
 import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 import { breakEvery, JUDGED_FROM_MS, type FaultReport } from './faults.js';
@@ -170,7 +170,7 @@ async function problemsInSales(context: ScenarioContext, all: readonly Buyers[])
     await context.until(
       `sale ${saleId} is rebuilt`,
       async () => {
-        const { state, stamped } = await bucketStateOf(stack, saleId);
+        const { state, stamped } = await bucketStatusOf(stack, saleId);
         return stamped && state !== null && state !== 'repair';
       },
       REBUILT_MAX_MS,

@@ -17,7 +17,7 @@ import type {
   PendingAge,
   ReconcileStore,
 } from '../../../src/core/ports/reconcile-store.js';
-import type { BucketStanding, RepairStore } from '../../../src/core/ports/repair-stores.js';
+import type { BucketStatus, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
@@ -25,7 +25,7 @@ import type { MemoryStore } from './memory-store.js';
 import { MemoryRepairStore } from './memory-repair-store.js';
 
 /** The ledger in memory, as reconcile reads it. */
-export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'standing'> {
+export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'statusOf'> {
   /** Runs before entries are read once more: what a test lets happen between two looks. */
   onLook: () => void | Promise<void> = () => undefined;
   /** Runs before units are added up; may throw. */
@@ -38,8 +38,8 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
     this.#store = store;
   }
 
-  standing(refs: readonly BucketRef[]): Promise<BucketStanding[]> {
-    return new MemoryRepairStore(this.#store).standing(refs);
+  statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
+    return new MemoryRepairStore(this.#store).statusOf(refs);
   }
 
   async *requests(ref: BucketRef): AsyncGenerator<StoredRequest[]> {
@@ -97,7 +97,7 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
     return 'adjusted';
   }
 
-  async settledMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]> {
+  async recordedMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]> {
     const bucket = this.#store.bucket(ref);
     return batchIds.filter((batchId) => {
       const marker = bucket.marker(batchId, this.#now);

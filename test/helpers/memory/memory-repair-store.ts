@@ -1,6 +1,6 @@
 import type { Batch } from '../../../src/core/batch.js';
 import type { StoredRequest } from '../../../src/core/ports/reconcile-store.js';
-import type { BucketStanding, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-stores.js';
+import type { BucketStatus, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { BucketRepair, Marker, MemoryBucket } from './memory-bucket.js';
 import type { MemoryServer } from './memory-server.js';
@@ -13,7 +13,7 @@ export class MemoryRepairStore implements RepairStore {
     this.#server = server;
   }
 
-  async standing(refs: readonly BucketRef[]): Promise<BucketStanding[]> {
+  async statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
     this.#server.failOn('read_fails');
     return refs.map((ref) => {
       const { sale } = this.#server.bucket(ref);
@@ -22,7 +22,7 @@ export class MemoryRepairStore implements RepairStore {
     });
   }
 
-  shut(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'> {
+  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'> {
     return this.#call(() => {
       const { runId, nowMs } = this.#server;
       const bucket = this.#server.bucket(ref);
@@ -62,7 +62,12 @@ export class MemoryRepairStore implements RepairStore {
     return markers.map((marker) => bodyOf(marker)).filter((body) => body !== null);
   }
 
-  remember(batch: Batch, bucketIndex: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'> {
+  restoreMarker(
+    batch: Batch,
+    bucketIndex: number,
+    token: string,
+    isPending: boolean,
+  ): Promise<'remembered' | 'superseded'> {
     return this.#call(() => {
       const bucket = this.#server.bucket({ saleId: batch.saleId, bucket: bucketIndex });
       if (this.#renew(bucket, token) === null) return 'superseded';
@@ -74,7 +79,7 @@ export class MemoryRepairStore implements RepairStore {
     });
   }
 
-  reopen(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'> {
+  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'> {
     return this.#call(() => {
       const bucket = this.#server.bucket(ref);
       const repair = this.#own(bucket, token);

@@ -4,9 +4,9 @@ import type { Sale } from '../../../src/core/sale.js';
 import type {
   AskedBucket,
   BucketRef,
-  DecideVerdict,
+  ResolveVerdict,
   DeductVerdict,
-  GateOutcome,
+  SetStateOutcome,
   StoredSale,
   PrecheckVerdict,
   RequestLook,
@@ -71,14 +71,14 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
     return { outcome: 'deducted' };
   }
 
-  async decide(ref: BatchRef): Promise<DecideVerdict> {
+  async resolve(ref: BatchRef): Promise<ResolveVerdict> {
     if (this.isBroken('decide_lost')) return 'outcome_unknown';
     this.calls.decide++;
     const verdict = this.#decide(ref);
     return this.isBroken('decide_reply_lost') ? 'outcome_unknown' : verdict;
   }
 
-  #decide(ref: BatchRef): DecideVerdict {
+  #decide(ref: BatchRef): ResolveVerdict {
     const bucket = this.bucket(ref);
     const marker = bucket.marker(ref.batchId, this.nowMs);
     if (marker) return marker.kind;
@@ -140,7 +140,7 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
     return outcome;
   }
 
-  async gate(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<GateOutcome> {
+  async setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome> {
     for (const bucket of this.#bucketsOf(sale)) {
       if (bucket.sale === null) return 'not_warmed';
       if (bucket.sale.state === 'repair') return 'repairing';

@@ -4,10 +4,10 @@ import { batchOfEntry, lostIn } from '../../../src/core/outcome.js';
 import { purchaseKey } from '../../../src/core/purchase.js';
 import { homeBucket } from '../../../src/core/sale.js';
 import type {
-  Claimed,
+  Reacquired,
   PendingBatch,
   Release,
-  Settlement,
+  LiveOrder,
   BatchStore,
   Unparked,
 } from '../../../src/core/ports/batch-store.js';
@@ -20,7 +20,9 @@ import { MemoryStock } from './memory-stock.js';
  * a buyer holds is the sum of his requests, which is what Redis has to come to.
  */
 export class MemoryStore extends MemoryStock implements BatchStore {
-  async settle(settled: readonly { readonly batch: Batch; readonly orders: readonly Settlement[] }[]): Promise<void> {
+  async markRecorded(
+    settled: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[],
+  ): Promise<void> {
     this.failOn('settle_fails');
     this.calls.settle++;
     let refused = 0;
@@ -40,7 +42,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
     return bucketsOfBatch(batch, { epoch, buckets }).map((bucket) => ({ saleId: batch.saleId, bucket }));
   }
 
-  #settle(ref: BucketRef, batch: Batch, orders: readonly Settlement[]): void {
+  #settle(ref: BucketRef, batch: Batch, orders: readonly LiveOrder[]): void {
     const bucket = this.bucket(ref);
     this.aboutToWrite(bucket);
     for (const order of orders) {
@@ -54,7 +56,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
     if (marker && marker.kind !== 'aborted') bucket.markers.set(batch.batchId, { kind: marker.kind, body: null });
   }
 
-  async claim(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed> {
+  async reacquire(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired> {
     this.failOn('claim_fails');
     this.calls.claim++;
     const claimed = this.#claimEverywhere(batch, epoch, recorded);
@@ -62,7 +64,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
     return claimed;
   }
 
-  #claimEverywhere(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Claimed {
+  #claimEverywhere(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Reacquired {
     const { sale } = this.bucket(batch);
     const buckets = sale?.epoch === epoch ? (sale.buckets ?? 0) : 0;
     const homeOf = (userId: string): number => (buckets > 1 ? homeBucket(userId, buckets) : batch.bucket);
@@ -77,7 +79,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
     return { outcome: 'claimed', lost, elsewhere };
   }
 
-  #claim(ref: BucketRef, batch: Batch, epoch: number, recorded: ReadonlySet<string>): Claimed {
+  #claim(ref: BucketRef, batch: Batch, epoch: number, recorded: ReadonlySet<string>): Reacquired {
     const bucket = this.bucket(ref);
     const { sale } = bucket;
     if (sale === null) return { outcome: 'not_warmed' };
@@ -162,7 +164,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
     return { batches: pending.length, oldestMs: oldest ? this.nowMs - oldest[1] : 0 };
   }
 
-  async latePending(ref: BucketRef, afterMs: number): Promise<{ batches: number; oldestMs: number }> {
+  async overduePending(ref: BucketRef, afterMs: number): Promise<{ batches: number; oldestMs: number }> {
     this.failOn('read_fails');
     const late = this.bucket(ref)
       .pendingOldestFirst()

@@ -1,5 +1,10 @@
 import type { UnitTransfer } from '../../../src/core/unit-transfer.js';
-import type { Borrowed, BucketLook, Lent, TransferStore } from '../../../src/core/ports/transfer-store.js';
+import type {
+  TransferredIn,
+  BucketState,
+  TransferredOut,
+  TransferStore,
+} from '../../../src/core/ports/transfer-store.js';
 import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { MemoryServer } from './memory-server.js';
 
@@ -11,7 +16,7 @@ export class MemoryTransfers implements TransferStore {
     this.#server = server;
   }
 
-  async survey(ref: BucketRef, buckets: number): Promise<BucketLook | null> {
+  async read(ref: BucketRef, buckets: number): Promise<BucketState | null> {
     this.#server.failOn('read_fails');
     const bucket = this.#server.bucket(ref);
     const { sale, unitsLeft } = bucket;
@@ -19,7 +24,7 @@ export class MemoryTransfers implements TransferStore {
     return { epoch: sale.epoch, unitsLeft, ...bucket.transfers(this.#server.nowMs) };
   }
 
-  async lend(from: BucketRef, to: number, epoch: number, least: number): Promise<Lent> {
+  async transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut> {
     const bucket = this.#server.bucket(from);
     if (this.#isShut(from, epoch)) return { outcome: 'shut' };
     const last = bucket.lent.get(to);
@@ -33,7 +38,7 @@ export class MemoryTransfers implements TransferStore {
     return { outcome: 'lent', seq, units };
   }
 
-  async borrow(saleId: string, { from, to, seq, units }: UnitTransfer, epoch: number): Promise<Borrowed> {
+  async transferIn(saleId: string, { from, to, seq, units }: UnitTransfer, epoch: number): Promise<TransferredIn> {
     const ref = { saleId, bucket: to };
     const bucket = this.#server.bucket(ref);
     if (this.#isShut(ref, epoch)) return { outcome: 'shut' };
@@ -44,7 +49,7 @@ export class MemoryTransfers implements TransferStore {
     return { outcome: 'borrowed', unitsLeft: bucket.unitsLeft };
   }
 
-  async confirm(
+  async endTransfer(
     saleId: string,
     { from, to, seq }: UnitTransfer,
     epoch: number,

@@ -6,14 +6,13 @@ import { cancelOrder, type CancelAnswer } from '../../../src/orders/cancel.js';
 import { payOrder, type PayAnswer } from '../../../src/orders/pay.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../../src/core/ports/channels.js';
-import type { FoundBy } from '../../../src/core/ports/notifications-metrics.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { PurchaseGate } from '../../../src/purchase/gate.js';
 import { GetPurchase } from '../../../src/purchase/get-purchase.js';
-import { placeAmongBuckets } from '../../../src/purchase/place-among-buckets.js';
-import { placeBatch } from '../../../src/purchase/place-batch.js';
+import type { FoundBy } from '../../../src/purchase/metrics.js';
+import { placeBatch, type PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
@@ -102,23 +101,28 @@ function openDoors(life: Life, site: Site): Doors {
     { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 },
   );
   const units = new UnitFetcher(
-    through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']),
+    through(life, 'redis', site.servers.transfers, ['read', 'transferOut', 'transferIn', 'endTransfer']),
   );
   const flags = lazyFlags(() => {
     return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { store, units, clock, log });
   });
-  const channel = channelOf(life, site);
-  const place = site.rules.place(async (ref, purchases, trace, reply) => {
-    const askedMs = clock.nowMs();
-    const placeIn = ref.buckets > 1 ? placeAmongBuckets : placeBatch;
-    const placed = await placeIn(ref, purchases, trace, reply, { store, channel, units, clock });
-    flags.observe(ref, placed.unitsLeft, askedMs);
-    if (placed.isResharded) {
-      site.count('snapshot: old');
-      await snapshots.forget(ref.saleId);
-    }
-    return placed;
-  });
+  const placePorts: PlaceBatchPorts = {
+    store,
+    channel: channelOf(life, site),
+    units,
+    flags,
+    snapshots: {
+      forget: (saleId) => {
+        site.count('snapshot: old');
+        return snapshots.forget(saleId);
+      },
+    },
+    clock,
+    steadyClock: clock,
+  };
+  const place = site.rules.place((bucket, purchases, trace, deliver) =>
+    placeBatch(bucket, purchases, trace, deliver, placePorts),
+  );
   const batcher = new Batcher(shape.batch, {
     place,
     clock,
@@ -130,14 +134,14 @@ function openDoors(life: Life, site: Site): Doors {
     },
   });
   const gate = new PurchaseGate({ snapshots, flags, batcher });
-  const { news } = site;
+  const { news: notifications } = site;
   const metrics = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // nobody hangs up: a client that has gone is not noticed here
   setMaxListeners(0, signal);
   const random = (): number => site.rng.range(0, 999) / 1000;
   const statuses = new GetPurchase(
-    { snapshots, store, repository: orders, clock, random, news, metrics },
-    { lookMaxMs: 1_000 },
+    { snapshots, store, repository: orders, clock, random, notifications, metrics },
+    1_000,
   );
   const provider = createPaymentSimulator();
   return {
@@ -148,7 +152,7 @@ function openDoors(life: Life, site: Site): Doors {
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { repository: orders, moves, provider, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
-    checkBack: site.rules.checkBack(createCheckBack({ store, log })),
+    checkBack: site.rules.checkBack(createCheckBack(store, log)),
   };
 }
 
@@ -172,8 +176,8 @@ function stockStoreOf(life: Life, site: Site): StockStore {
     life,
     'redis',
     stock,
-    ['precheck', 'deduct', 'decide', 'findRequest', 'acceptedCount', 'readSale'],
-    { deduct: unknown, decide: () => 'outcome_unknown' },
+    ['precheck', 'deduct', 'resolve', 'findRequest', 'acceptedCount', 'readSale'],
+    { deduct: unknown, resolve: () => 'outcome_unknown' },
   );
   return {
     ...reached,

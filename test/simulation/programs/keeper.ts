@@ -10,7 +10,7 @@ import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { redrive } from '../../../src/recovery/redrive.js';
 import { relayOutbox } from '../../../src/orders/relay-outbox.js';
 import { releaseUnits } from '../../../src/orders/release-units.js';
-import { settleRecorded } from '../../../src/recovery/settle-recorded.js';
+import { markRecorded } from '../../../src/recovery/mark-recorded.js';
 import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { KeeperMetrics } from '../../../src/core/ports/keeper-metrics.js';
@@ -65,12 +65,17 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const sales = through(life, 'mysql', books, ['list']);
   const repository = through(life, 'mysql', books, ['findByPurchases']);
   const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
-  const store = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'settle']);
-  const transfers = through(life, 'redis', site.servers.transfers, ['survey', 'lend', 'borrow', 'confirm']);
+  const store = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'markRecorded']);
+  const transfers = through(life, 'redis', site.servers.transfers, [
+    'read',
+    'transferOut',
+    'transferIn',
+    'endTransfer',
+  ]);
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
-    settleRecorded({ sales, store, repository, metrics }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
+    markRecorded({ sales, store, repository, metrics }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
     ...(site.rules.redrives
       ? [redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 })]
       : []),
@@ -84,7 +89,7 @@ function collectors(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const { shape, log } = site;
   const repository = through(life, 'mysql', site.books, ['findByPurchases']);
   const deadLetters = through(life, 'mysql', site.deadLetters, ['park']);
-  const store = through(life, 'redis', site.servers.settlement, ['settle', 'park']);
+  const store = through(life, 'redis', site.servers.settlement, ['markRecorded', 'park']);
   return ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
     const { topic, collector } = DEAD_LETTERS[group];
     const source = sourceOf(life, site, { topic, group: collector, invisibleMs: shape.invisibleMs });

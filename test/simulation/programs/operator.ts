@@ -55,7 +55,7 @@ export class Operator {
   async #move(afterMs: number, verbs: readonly ('pause' | 'open' | 'close')[]): Promise<void> {
     const site = this.#site;
     const life = new Life(site, 'owner');
-    const store = through(life, 'redis', site.store, ['warm', 'gate']);
+    const store = through(life, 'redis', site.store, ['warm', 'setState']);
     const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
     const repository = through(life, 'mysql', site.books, ['create', 'find', 'list', 'move']);
     const admin = new SaleAdmin({ repository, store, cache });
@@ -73,7 +73,7 @@ async function workOnDeadLetters(life: Life, site: Site, owner: string): Promise
   const { clock } = life;
   const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
   const deadLetters = through(life, 'mysql', site.deadLetters, ['find', 'beginReplay', 'close', 'keepParked']);
-  const store = through(life, 'redis', site.servers.settlement, ['unpark', 'settle']);
+  const store = through(life, 'redis', site.servers.settlement, ['unpark', 'markRecorded']);
   const repository = through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']);
   const channel = through(life, 'rocketmq', site.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });

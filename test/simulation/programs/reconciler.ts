@@ -33,7 +33,10 @@ export function reconcilers(life: Life, site: Site): Job[] {
   const owner = `reconcile-${site.rng.range(1, 1_000_000_000)}`;
   const admin = new ReconcileAdmin(
     {
-      store: { ...through(life, 'redis', site.servers.settlement, ['settle', 'release']), ...storeOf(life, site) },
+      store: {
+        ...through(life, 'redis', site.servers.settlement, ['markRecorded', 'release']),
+        ...storeOf(life, site),
+      },
       repository: repositoryOf(life, site),
       jobs: through(life, 'mysql', site.compensations, [
         ...(['add', 'list', 'find', 'byRequest', 'byBatch', 'counts', 'claim'] as const),
@@ -60,12 +63,12 @@ export function reconcilers(life: Life, site: Site): Job[] {
   return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
 }
 
-function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'standing'> {
+function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'statusOf'> {
   const read = new MemoryReconcileStore(store);
   return {
     ...through(life, 'redis', read, [
       ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
-      ...(['settledMarkers', 'removeMarkers', 'standing'] as const),
+      ...(['recordedMarkers', 'removeMarkers', 'statusOf'] as const),
     ]),
     requests: streamed(life, 'redis', 'requests', (ref) => read.requests(ref)),
   };

@@ -34,9 +34,9 @@ function portsOf(life: Life, site: Site): RepairJobPorts {
   const read = new MemoryReconcileRepository(books, deadLetters);
   return {
     store: {
-      ...through(life, 'redis', repair, ['standing', 'shut', 'stage', 'pendingBodies', 'remember', 'reopen']),
+      ...through(life, 'redis', repair, ['statusOf', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
       requestsWithUnits: streamed(life, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
-      ...through(life, 'redis', site.store, ['gate']),
+      ...through(life, 'redis', site.store, ['setState']),
     },
     repository: {
       ...through(life, 'mysql', new MemoryRepairRepository(books, deadLetters), ['raiseEpoch', 'parkedBatchesOf']),

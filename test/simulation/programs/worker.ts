@@ -67,7 +67,7 @@ async function run(life: Life, site: Site, owner: string): Promise<void> {
   const shared = {
     repository: orderRepositoryOf(life, site),
     deadLetters: through(life, 'mysql', site.deadLetters, ['park']),
-    store: through(life, 'redis', site.servers.settlement, ['settle', 'claim', 'park']),
+    store: through(life, 'redis', site.servers.settlement, ['markRecorded', 'reacquire', 'park']),
     ...{ minter, breaker, clock, metrics, log, onBug: onBug(site) },
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;

@@ -6,7 +6,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { PurchaseStatus } from '../../../src/core/outcome.js';
 import { EventStream } from '../../../src/http/event-stream.js';
 import type { FollowAnswer, FollowQuery } from '../../../src/purchase/follow-purchase.js';
-import { stepOf, type PurchaseStep } from '../../../src/purchase/purchase-step.js';
+import { stepOf, type PurchaseStep } from '../../../src/purchase/follow-purchase.js';
 import { EventStreamClient } from '../../helpers/event-stream-client.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
 

@@ -62,7 +62,7 @@ export class KeeperWorld {
     const sale = saleOf({ stock: 1000, limitPerBuyer: 10, ...parts }, this.clock.nowMs());
     this.books.putSale(sale);
     await this.store.warm(sale);
-    await this.store.gate(sale, 'open');
+    await this.store.setState(sale, 'open');
     return sale;
   }
 

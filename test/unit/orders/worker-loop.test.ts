@@ -117,7 +117,7 @@ describe('worker-loop', () => {
     await world.place(late);
     world.store.restart({ empty: true });
     for (const again of [other, sale]) await world.store.warm(again);
-    await world.store.gate(other, 'open');
+    await world.store.setState(other, 'open');
     world.books.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });
@@ -226,7 +226,7 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
-    const settle = sinon.stub(world.store, 'settle').rejects(mysqlDown('redis'));
+    const settle = sinon.stub(world.store, 'markRecorded').rejects(mysqlDown('redis'));
     await run(10 * MINUTE_MS);
     expect(settle.callCount).to.equal(ATTEMPTS_BEFORE_DEAD);
     expect(world.unfinished).to.equal(0);
@@ -236,8 +236,8 @@ describe('worker-loop', () => {
 
   it('a sale in repair does not hold up the settling of another', async () => {
     const [shut, open] = [await world.openSale(), await world.openSale()];
-    const settle = world.store.settle.bind(world.store);
-    sinon.stub(world.store, 'settle').callsFake(async (settled) => {
+    const settle = world.store.markRecorded.bind(world.store);
+    sinon.stub(world.store, 'markRecorded').callsFake(async (settled) => {
       if (settled.some(({ batch }) => batch.saleId === shut.saleId)) throw mysqlDown('repair');
       return settle(settled);
     });

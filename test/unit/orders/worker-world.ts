@@ -92,7 +92,7 @@ export class WorkerWorld {
     const sale = saleOf({ stock: 1000, ...parts }, timerClock.nowMs());
     this.books.putSale(sale);
     await this.store.warm(sale);
-    await this.store.gate(sale, 'open');
+    await this.store.setState(sale, 'open');
     return sale;
   }
 

@@ -26,7 +26,7 @@ function parts(done: string[]) {
   const did = (word: string) => async (): Promise<never> => (done.push(word), undefined as never);
   const tx = { query: did('query'), execute: did('execute'), rollback: did('rollback') };
   return {
-    store: { precheck: did('precheck'), deduct: did('deduct'), decide: did('decide') } as unknown as StockStore,
+    store: { precheck: did('precheck'), deduct: did('deduct'), resolve: did('resolve') } as unknown as StockStore,
     channel: {
       sendHalf: async () => (
         done.push('half'),
@@ -40,10 +40,10 @@ function parts(done: string[]) {
     repository: {
       write: async () => (done.push('write'), { outcome: 'written', surplus: new Set() }),
     } as unknown as OrderRepository,
-    settlement: { settle: did('settle') } as unknown as BatchStore,
+    settlement: { markRecorded: did('markRecorded') } as unknown as BatchStore,
     source: { receive: async () => (done.push('receive'), [{}] as never) },
     outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
-    repairStore: { shut: did('shut'), stage: did('stage'), reopen: did('reopen') } as unknown as RepairStore,
+    repairStore: { lock: did('lock'), stage: did('stage'), swap: did('swap') } as unknown as RepairStore,
     repairRepository: { raiseEpoch: did('raise') } as unknown as RepairRepository,
     moves: {
       expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length),
@@ -63,29 +63,29 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
     await half.rollback();
   }
   await points.gate(gate).enter({} as never);
-  await points.checked(store).decide({} as never);
+  await points.checked(store).resolve({} as never);
   const transfers = points.transfers(movingUnits(done));
-  await transfers.lend({} as never, 1, 1, 1);
-  await transfers.borrow('7', {} as never, 1);
-  await points.rebuilt(repairStore).shut({} as never, 'token', 1);
+  await transfers.transferOut({} as never, 1, 1, 1);
+  await transfers.transferIn('7', {} as never, 1);
+  await points.rebuilt(repairStore).lock({} as never, 'token', 1);
   await points.raised(repairRepository).raiseEpoch('1', 1, 'boss');
-  await points.rebuilt(repairStore).reopen({} as never, 'token', {} as never);
+  await points.rebuilt(repairStore).swap({} as never, 'token', {} as never);
   done.push('end');
 }
 
 /** Only steps that move units are passed. */
 function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferStore {
   return {
-    survey: async () => null,
-    lend: async () => {
-      done.push('lend');
+    read: async () => null,
+    transferOut: async () => {
+      done.push('transferOut');
       return said === 'moved' ? { outcome: 'lent', seq: 1, units: 1 } : { outcome: 'empty' };
     },
-    borrow: async () => {
-      done.push('borrow');
+    transferIn: async () => {
+      done.push('transferIn');
       return { outcome: said === 'moved' ? 'borrowed' : 'already_borrowed', unitsLeft: 1 };
     },
-    confirm: async () => 'confirmed',
+    endTransfer: async () => 'confirmed',
   };
 }
 
@@ -98,7 +98,7 @@ async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
     await tx.execute('UPDATE sales …');
   });
   await points.repository(repository).write({} as never);
-  await points.store(settlement).settle([]);
+  await points.store(settlement).markRecorded([]);
   done.push('end');
 }
 
@@ -149,21 +149,21 @@ describe('fail points', () => {
 
   it('let an api go on whose transfer found nothing to move [R12]', async () => {
     const done: string[] = [];
-    for (const point of ['after_lend', 'after_borrow']) {
+    for (const point of ['after_transfer_out', 'after_transfer_in']) {
       const transfers = apiFailPoints(settings(point), silentLog).transfers(movingUnits(done, 'not'));
-      await transfers.lend({} as never, 1, 1, 1);
-      await transfers.borrow('7', {} as never, 1);
+      await transfers.transferOut({} as never, 1, 1, 1);
+      await transfers.transferIn('7', {} as never, 1);
     }
-    expect(done).to.deep.equal(['lend', 'borrow', 'lend', 'borrow']);
+    expect(done).to.deep.equal(['transferOut', 'transferIn', 'transferOut', 'transferIn']);
   });
 
   it('stop the api after the step that names them', async () => {
     const last = {
       ...{ after_precheck: 'precheck', after_half: 'half', after_deduct: 'deduct' },
       ...{ after_commit: 'commit', before_resubmit: 'rollback', before_answer: 'answer' },
-      ...{ check_before_decide: 'answer', check_after_decide: 'decide' },
-      ...{ after_lend: 'lend', after_borrow: 'borrow' },
-      ...{ repair_after_gate: 'shut', repair_after_epoch: 'raise', repair_after_stock: 'raise' }, // and not reopened
+      ...{ check_before_resolve: 'answer', check_after_resolve: 'resolve' },
+      ...{ after_transfer_out: 'transferOut', after_transfer_in: 'transferIn' },
+      ...{ repair_after_lock: 'lock', repair_after_epoch: 'raise', repair_after_stock: 'raise' }, // and not swapped
     };
     const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);
@@ -196,12 +196,12 @@ describe('fail points', () => {
   it('stop the worker after the step that names them, inside the transaction before its COMMIT', async () => {
     const last: Record<(typeof WORKER_FAIL_POINTS)[number], string> = {
       ...{ worker_after_receive: 'receive', worker_after_insert: 'execute', worker_before_commit: 'execute' },
-      ...{ worker_after_commit: 'write', worker_after_settle: 'settle' },
+      ...{ worker_after_commit: 'write', worker_after_mark_recorded: 'markRecorded' },
     };
     for (const point of WORKER_FAIL_POINTS) {
       const done: string[] = [];
       expect(await stoppedAt(takeWorkerThrough(point, done), done), point).to.equal(last[point]);
-      const committed = point === 'worker_after_commit' || point === 'worker_after_settle';
+      const committed = point === 'worker_after_commit' || point === 'worker_after_mark_recorded';
       expect(done.includes('COMMIT'), point).to.equal(committed);
     }
   });
@@ -220,9 +220,9 @@ describe('fail points', () => {
       release_before_done: ['lease', 'mark', 'mark'],
       expire_after_commit: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire'],
       compensate_after_row: STEPS,
-      repair_after_gate: [...STEPS, 'shut'],
-      repair_after_epoch: [...STEPS, 'shut', 'raise'],
-      repair_after_stock: [...STEPS, 'shut', 'raise', 'stage'], // staged, and not reopened
+      repair_after_lock: [...STEPS, 'lock'],
+      repair_after_epoch: [...STEPS, 'lock', 'raise'],
+      repair_after_stock: [...STEPS, 'lock', 'raise', 'stage'], // staged, and not swapped
     };
     for (const point of KEEPER_FAIL_POINTS) {
       const done: string[] = [];
@@ -238,10 +238,10 @@ describe('fail points', () => {
         await points.moves(given.moves).expire(['1']);
         await points.compensated(given.repository).write({} as never);
         const rebuilt = points.rebuilt(given.repairStore);
-        await rebuilt.shut({} as never, 'token', 1);
+        await rebuilt.lock({} as never, 'token', 1);
         await points.raised(given.repairRepository).raiseEpoch('1', 1, 'keeper');
         await rebuilt.stage({} as never, 'token', []);
-        await rebuilt.reopen({} as never, 'token', {} as never);
+        await rebuilt.swap({} as never, 'token', {} as never);
       };
       await stoppedAt(through(), done);
       expect(done, point).to.deep.equal(before[point]);

@@ -4,18 +4,19 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
-import type { PlacedBatch, Reply } from '../../../src/purchase/place-batch.js';
+import type { BatchVerdict } from '../../../src/purchase/metrics.js';
+import { AGAIN, type Deliver } from '../../../src/purchase/place-batch.js';
 import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
 
-/** One batch on its way, in the hands of the test. */
-interface Carried {
+/** One batch under way, which the test ends. */
+interface Placing {
   readonly ref: HomeBucket;
   readonly purchases: readonly Purchase[];
   readonly trace: string;
-  readonly reply: Reply;
-  readonly end: (placed: PlacedBatch) => void;
+  readonly deliver: Deliver;
+  readonly end: (verdict: BatchVerdict) => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -33,7 +34,7 @@ const turn = async (): Promise<void> => {
 
 describe('batcher', () => {
   let clock: SteppedClock;
-  let carried: Carried[];
+  let placing: Placing[];
   let batcher: Batcher;
   let errors: unknown[];
   let placedMetrics: [string, number, number][];
@@ -42,7 +43,7 @@ describe('batcher', () => {
 
   const create = (options: Partial<BatcherOptions> = {}): void => {
     clock = new SteppedClock();
-    carried = [];
+    placing = [];
     errors = [];
     placedMetrics = [];
     queueMetrics = [];
@@ -50,8 +51,8 @@ describe('batcher', () => {
     batcher = new Batcher(
       { ...OPTIONS, ...options },
       {
-        place: (ref, purchases, trace, reply) =>
-          new Promise((end, fail) => carried.push({ ref, purchases, trace, reply, end, fail })),
+        place: (ref, purchases, trace, deliver) =>
+          new Promise((end, fail) => placing.push({ ref, purchases, trace, deliver, end, fail })),
         clock,
         metrics: {
           batchPlaced: (...args) => placedMetrics.push(args),
@@ -75,15 +76,13 @@ describe('batcher', () => {
     }
   };
   const crowd = (count: number, prefix = 'u'): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
-  const usersOf = (index: number): string[] => (carried[index]?.purchases ?? []).map(({ userId }) => userId);
-  const sizes = (): number[] => carried.map(({ purchases }) => purchases.length);
+  const usersOf = (index: number): string[] => (placing[index]?.purchases ?? []).map(({ userId }) => userId);
+  const sizes = (): number[] => placing.map(({ purchases }) => purchases.length);
   /** Ends a batch: everybody is accepted, but for the indexes that go again. */
   const accept = async (index: number, again: readonly number[] = []): Promise<void> => {
-    const { purchases, reply, end } = carried[index] as Carried;
-    purchases.forEach((_, place) => {
-      if (!again.includes(place)) reply(place, { outcome: 'accepted' });
-    });
-    end({ verdict: again.length > 0 ? 'refused' : 'accepted', again, unitsLeft: 1 });
+    const { purchases, deliver, end } = placing[index] as Placing;
+    purchases.forEach((_, place) => deliver(place, again.includes(place) ? AGAIN : { outcome: 'accepted' }));
+    end(again.length > 0 ? 'refused' : 'accepted');
     await turn();
   };
 
@@ -111,7 +110,7 @@ describe('batcher', () => {
       await turn();
       submit(['late3']);
       await turn();
-      expect(carried).to.have.length(2);
+      expect(placing).to.have.length(2);
       await accept(1);
       expect(usersOf(2)).to.deep.equal(['late1', 'late2', 'late3']);
       expect(batcher.inFlight).to.equal(2);
@@ -121,7 +120,7 @@ describe('batcher', () => {
       submit(crowd(8));
       await turn();
       submit(['lone']);
-      carried[0]?.fail(new OperationalError('redis', 'timed out', { retryable: true }));
+      placing[0]?.fail(new OperationalError('redis', 'timed out', { retryable: true }));
       await turn();
       expect(usersOf(2)).to.deep.equal(['lone']);
     });
@@ -130,7 +129,7 @@ describe('batcher', () => {
       submit(crowd(9));
       submit(['x1', 'x2'], OTHER);
       await turn();
-      expect(carried.map(({ ref, purchases }) => [ref.saleId, purchases.length])).to.deep.equal([
+      expect(placing.map(({ ref, purchases }) => [ref.saleId, purchases.length])).to.deep.equal([
         ['7', 4],
         ['7', 4],
         ['8', 2],
@@ -141,7 +140,7 @@ describe('batcher', () => {
       submit(['u1'], SALE, 'first');
       submit(['u2'], SALE, 'second');
       await turn();
-      expect(carried[0]?.trace).to.equal('first');
+      expect(placing[0]?.trace).to.equal('first');
     });
 
     it('meters how long the oldest waited, and how each batch ended', async () => {
@@ -150,7 +149,7 @@ describe('batcher', () => {
       clock.advance(30);
       await accept(0);
       clock.advance(10);
-      carried[1]?.fail(new OperationalError('redis', 'gone', { retryable: true }));
+      placing[1]?.fail(new OperationalError('redis', 'gone', { retryable: true }));
       await turn();
       expect(queueMetrics).to.deep.equal([0, 0, 30]);
       expect(placedMetrics).to.deep.equal([
@@ -310,7 +309,7 @@ describe('batcher', () => {
       clock.advance(2001);
       await turn();
       expect(answers.get('later'), 'the watch begins again').to.deep.equal(['overloaded']);
-      expect([batcher.waiting, carried.length]).to.deep.equal([0, 2]);
+      expect([batcher.waiting, placing.length]).to.deep.equal([0, 2]);
     });
 
     it('who has waited exactly as long as allowed still goes', async () => {
@@ -353,7 +352,7 @@ describe('batcher', () => {
         await accept(round, [0]);
       }
       expect(answers.get('u1')).to.deep.equal(['overloaded']);
-      expect([carried.length, batcher.waiting, batcher.lanes]).to.deep.equal([OPTIONS.roundsMax, 0, 0]);
+      expect([placing.length, batcher.waiting, batcher.lanes]).to.deep.equal([OPTIONS.roundsMax, 0, 0]);
     });
 
     it('keep their place in time: the wait counts from the first try', async () => {
@@ -362,7 +361,7 @@ describe('batcher', () => {
       clock.advance(2001);
       await accept(0, [0]);
       expect(answers.get('u1')).to.deep.equal(['overloaded']);
-      expect(carried).to.have.length(1);
+      expect(placing).to.have.length(1);
     });
   });
 
@@ -372,7 +371,7 @@ describe('batcher', () => {
       await turn();
       submit(['u1/k']);
       await turn();
-      expect(carried.map(({ purchases }) => purchases)).to.deep.equal([[purchaseOf('u1/k'), purchaseOf('u2')]]);
+      expect(placing.map(({ purchases }) => purchases)).to.deep.equal([[purchaseOf('u1/k'), purchaseOf('u2')]]);
       await accept(0);
       expect(answers.get('u1/k')).to.deep.equal(['accepted', 'accepted', 'accepted']);
     });
@@ -400,12 +399,12 @@ describe('batcher', () => {
         submit(['u1/k', 'u2']);
         await turn();
         submit(['u1/k', 'u1/k']);
-        carried[0]?.reply(0, { outcome: word });
+        placing[0]?.deliver(0, { outcome: word });
         await turn();
         expect(answers.get('u1/k'), 'who pressed before').to.deep.equal([word]);
         await accept(1);
         expect(answers.get('u1/k')).to.deep.equal([word, 'accepted', 'accepted']);
-        expect(carried.map(({ purchases }) => purchases.map(purchaseKey))).to.deep.equal([['u1/k', 'u2/k1'], ['u1/k']]);
+        expect(placing.map(({ purchases }) => purchases.map(purchaseKey))).to.deep.equal([['u1/k', 'u2/k1'], ['u1/k']]);
       }
     });
 
@@ -415,10 +414,10 @@ describe('batcher', () => {
         submit(['u1/k']);
         await turn();
         submit(['u1/k']);
-        carried[0]?.reply(0, { outcome: word });
+        placing[0]?.deliver(0, { outcome: word });
         await turn();
         expect(answers.get('u1/k')).to.deep.equal([word, word]);
-        expect(carried).to.have.length(1);
+        expect(placing).to.have.length(1);
       }
     });
 
@@ -427,7 +426,7 @@ describe('batcher', () => {
       await turn();
       submit(['u1/k']);
       await accept(0, [0]);
-      carried[1]?.reply(0, { outcome: 'sold_out' });
+      placing[1]?.deliver(0, { outcome: 'sold_out' });
       await turn();
       expect(answers.get('u1/k')).to.deep.equal(['sold_out', 'sold_out']);
     });
@@ -445,7 +444,7 @@ describe('batcher', () => {
       await accept(0);
       submit(['u1']);
       await turn();
-      expect(carried).to.have.length(2);
+      expect(placing).to.have.length(2);
     });
   });
 
@@ -453,8 +452,8 @@ describe('batcher', () => {
     it('a dependency that is down is `unavailable` for everybody who has no answer yet [M1]', async () => {
       submit(['u1', 'u2', 'u3']);
       await turn();
-      carried[0]?.reply(1, { outcome: 'sold_out' });
-      carried[0]?.fail(new OperationalError('redis', 'gone', { retryable: true }));
+      placing[0]?.deliver(1, { outcome: 'sold_out' });
+      placing[0]?.fail(new OperationalError('redis', 'gone', { retryable: true }));
       await turn();
       expect(answers).to.deep.equal(
         new Map([
@@ -469,7 +468,7 @@ describe('batcher', () => {
     it('a bug is handed on, and the buyers hear that nobody knows', async () => {
       submit(['u1']);
       await turn();
-      carried[0]?.fail(new TypeError('a bug'));
+      placing[0]?.fail(new TypeError('a bug'));
       await turn();
       expect(answers.get('u1')).to.deep.equal(['outcome_unknown']);
       expect(errors[0]).to.be.instanceOf(TypeError);
@@ -478,8 +477,8 @@ describe('batcher', () => {
     it('the first answer of a purchase is its last', async () => {
       submit(['u1']);
       await turn();
-      carried[0]?.reply(0, { outcome: 'accepted' });
-      carried[0]?.reply(0, { outcome: 'sold_out' });
+      placing[0]?.deliver(0, { outcome: 'accepted' });
+      placing[0]?.deliver(0, { outcome: 'sold_out' });
       await accept(0);
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
@@ -487,14 +486,14 @@ describe('batcher', () => {
     it('a batch that fails after its answers leaves the next purchase of the same key alone', async () => {
       submit(['u1']);
       await turn();
-      carried[0]?.reply(0, { outcome: 'sold_out' });
+      placing[0]?.deliver(0, { outcome: 'sold_out' });
       submit(['u1']);
       await turn();
-      carried[0]?.fail(new OperationalError('rocketmq', 'gone', { retryable: true }));
+      placing[0]?.fail(new OperationalError('rocketmq', 'gone', { retryable: true }));
       await turn();
       submit(['u1']);
       await turn();
-      expect(carried, 'the third is a twin of the second').to.have.length(2);
+      expect(placing, 'the third is a twin of the second').to.have.length(2);
       await accept(1);
       expect(answers.get('u1')).to.deep.equal(['sold_out', 'accepted', 'accepted']);
     });
@@ -502,7 +501,7 @@ describe('batcher', () => {
     it('the answer comes with the reply, before the batch has ended', async () => {
       submit(['u1']);
       await turn();
-      carried[0]?.reply(0, { outcome: 'accepted' });
+      placing[0]?.deliver(0, { outcome: 'accepted' });
       await turn();
       expect(answers.get('u1')).to.deep.equal(['accepted']);
       expect(batcher.inFlight).to.equal(1);
@@ -522,8 +521,8 @@ describe('batcher', () => {
     it('a batch that is answered and still committing keeps its slot', async () => {
       submit(crowd(8));
       await turn();
-      for (const { purchases, reply } of carried) purchases.forEach((_, i) => reply(i, { outcome: 'accepted' }));
-      carried[0]?.end({ verdict: 'accepted', again: [], unitsLeft: 1 });
+      for (const { purchases, deliver } of placing) purchases.forEach((_, i) => deliver(i, { outcome: 'accepted' }));
+      placing[0]?.end('accepted');
       await turn();
       submit(crowd(8, 'next'));
       await turn();
@@ -534,16 +533,16 @@ describe('batcher', () => {
     it('a lane that was emptied is the same lane for those who come next: a twin still meets its twin', async () => {
       submit(crowd(8));
       await turn();
-      for (const { purchases, reply } of carried) purchases.forEach((_, i) => reply(i, { outcome: 'accepted' }));
-      carried[0]?.end({ verdict: 'accepted', again: [], unitsLeft: 1 });
+      for (const { purchases, deliver } of placing) purchases.forEach((_, i) => deliver(i, { outcome: 'accepted' }));
+      placing[0]?.end('accepted');
       await turn();
       submit(['next']);
       await turn();
-      carried[1]?.end({ verdict: 'accepted', again: [], unitsLeft: 1 });
+      placing[1]?.end('accepted');
       await turn();
       submit(['next']);
       await turn();
-      expect(carried.filter(({ purchases }) => purchases.some(({ userId }) => userId === 'next'))).to.have.length(1);
+      expect(placing.filter(({ purchases }) => purchases.some(({ userId }) => userId === 'next'))).to.have.length(1);
     });
   });
 
@@ -558,13 +557,13 @@ describe('batcher', () => {
     const story = async (actions: readonly Action[], options: Partial<BatcherOptions>): Promise<void> => {
       create(options);
       const { inFlightMax, sizeMax, queueMax } = { ...OPTIONS, ...options };
-      const underWay = new Set<Carried>();
+      const underWay = new Set<Placing>();
       let known = 0;
       let asked = 0;
       let answered = 0;
       const look = async (): Promise<void> => {
         await turn();
-        for (; known < carried.length; known++) underWay.add(carried[known] as Carried);
+        for (; known < placing.length; known++) underWay.add(placing[known] as Placing);
         for (const saleId of ['7', '8']) {
           const own = [...underWay].filter(({ ref }) => ref.saleId === saleId);
           const keys = own.flatMap(({ purchases }) => purchases.map(purchaseKey));
@@ -580,17 +579,14 @@ describe('batcher', () => {
         expect(outcome.outcome).to.be.a('string');
         answered++;
       };
-      const endOne = async (batch: Carried, again: readonly boolean[]): Promise<void> => {
+      const endOne = async (batch: Placing, again: readonly boolean[]): Promise<void> => {
         underWay.delete(batch);
-        const survivors = batch.purchases.map((_, index) => index).filter((index) => again[index] ?? false);
-        batch.purchases.forEach((_, index) => {
-          if (!survivors.includes(index)) batch.reply(index, { outcome: 'accepted' });
-        });
-        batch.end({ verdict: 'refused', again: survivors, unitsLeft: 1 });
+        batch.purchases.forEach((_, index) => batch.deliver(index, again[index] ? AGAIN : { outcome: 'accepted' }));
+        batch.end('refused');
         await look();
       };
       for (const step of actions) {
-        const pick = (number: number): Carried | undefined => [...underWay][number % Math.max(1, underWay.size)];
+        const pick = (number: number): Placing | undefined => [...underWay][number % Math.max(1, underWay.size)];
         if ('submit' in step) {
           for (const number of step.submit) {
             asked++;

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import type { Log } from '../../../src/core/ports/log.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { DecideVerdict } from '../../../src/core/ports/stock-store.js';
+import type { ResolveVerdict } from '../../../src/core/ports/stock-store.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 
 const batch = batchOf({ saleId: '7', epoch: 3, bucket: 2 }, purchasesOf('u1', 'u2'));
 
 describe('check-back', () => {
-  const answers: Record<DecideVerdict, string> = {
+  const answers: Record<ResolveVerdict, string> = {
     deducted: 'commit',
     claimed: 'commit',
     unreplicated: 'commit',
@@ -17,20 +17,20 @@ describe('check-back', () => {
     no_answer: 'no_answer',
     outcome_unknown: 'no_answer',
   };
-  for (const [verdict, answer] of Object.entries(answers) as [DecideVerdict, string][]) {
+  for (const [verdict, answer] of Object.entries(answers) as [ResolveVerdict, string][]) {
     it(`${verdict} → ${answer} [T2, T3, T10]`, async () => {
-      const checkBack = createCheckBack({ store: { decide: async () => verdict }, log: silentLog });
+      const checkBack = createCheckBack({ resolve: async () => verdict }, silentLog);
       expect(await checkBack(batch.body)).to.equal(answer);
     });
   }
 
   it('asks for the batch that the body names, of the epoch it was formed in', async () => {
     const asked: unknown[] = [];
-    const decide = async (ref: unknown): Promise<DecideVerdict> => {
+    const resolve = async (ref: unknown): Promise<ResolveVerdict> => {
       asked.push(ref);
       return 'deducted';
     };
-    await createCheckBack({ store: { decide }, log: silentLog })(batch.body);
+    await createCheckBack({ resolve }, silentLog)(batch.body);
     expect(asked).to.have.length(1);
     expect(asked[0]).to.include({ batchId: batch.batchId, saleId: '7', bucket: 2, epoch: 3 });
   });
@@ -45,17 +45,17 @@ describe('check-back', () => {
     it(`a body that is ${what} is no answer, never a rollback; the ledger is not asked, the log is told [M7, T10]`, async () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
-      const decide = (): never => expect.fail('asked');
-      expect(await createCheckBack({ store: { decide }, log })(body)).to.equal('no_answer');
+      const resolve = (): never => expect.fail('asked');
+      expect(await createCheckBack({ resolve }, log)(body)).to.equal('no_answer');
       expect(errors).to.have.length(1);
     });
   }
 
   it('what the ledger throws is not turned into an answer [T10]', async () => {
-    const decide = async (): Promise<never> => {
+    const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };
-    const checked = await createCheckBack({ store: { decide }, log: silentLog })(batch.body).catch(() => 'thrown');
+    const checked = await createCheckBack({ resolve }, silentLog)(batch.body).catch(() => 'thrown');
     expect(checked).to.equal('thrown');
   });
 });

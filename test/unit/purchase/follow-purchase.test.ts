@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { RequestEntry } from '../../../src/core/outcome.js';
 import type { Order, OrderState } from '../../../src/core/order.js';
-import type { FoundBy } from '../../../src/core/ports/notifications-metrics.js';
+import type { FoundBy } from '../../../src/purchase/metrics.js';
 import { FollowPurchase, type FollowAnswer } from '../../../src/purchase/follow-purchase.js';
-import type { StepWord } from '../../../src/purchase/purchase-step.js';
+import type { StepWord } from '../../../src/purchase/follow-purchase.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { saleOf } from '../../helpers/sales.js';
 
-const LOOK_MAX_MS = 5000;
+const POLL_MAX_MS = 5000;
 const sale = saleOf();
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 8; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -17,7 +17,7 @@ const turns = async (): Promise<void> => {
 
 describe('follow-purchase', () => {
   let clock: SteppedClock;
-  let news: MemoryPurchaseNotifications;
+  let notifications: MemoryPurchaseNotifications;
   let entry: RequestEntry | null;
   let row: Order | null;
   let fault: OperationalError | null;
@@ -27,7 +27,7 @@ describe('follow-purchase', () => {
 
   beforeEach(() => {
     clock = new SteppedClock();
-    news = new MemoryPurchaseNotifications();
+    notifications = new MemoryPurchaseNotifications();
     [entry, row, fault, found] = [{ state: 'held', batchId: 'b1', quantity: 1 }, null, null, []];
     leaving = new AbortController();
     const ports = {
@@ -39,9 +39,9 @@ describe('follow-purchase', () => {
         },
       },
       repository: { findByPurchases: async () => (row === null ? [] : [row]) },
-      ...{ clock, news, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
+      ...{ clock, notifications, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
     };
-    follow = new FollowPurchase(ports, { followersMax: 4, followersPerBuyerMax: 2, lookMaxMs: LOOK_MAX_MS });
+    follow = new FollowPurchase(ports, { followersMax: 4, followersPerBuyerMax: 2, pollMaxMs: POLL_MAX_MS });
   });
 
   const rowOf = (state: OrderState): Order => ({
@@ -76,31 +76,31 @@ describe('follow-purchase', () => {
   it('tells the present step, then each as it is made, and ends behind the last one', async () => {
     const { words, ended } = await followed();
     expect(words).to.deep.equal(['pending']);
-    await news.send(sale.saleId, [become('pending_payment')]);
+    await notifications.send(sale.saleId, [become('pending_payment')]);
     await turns();
     expect([words, ended()]).to.deep.equal([['pending', 'ordered'], false]);
-    await news.send(sale.saleId, [become('paid')]);
+    await notifications.send(sale.saleId, [become('paid')]);
     await turns();
     expect([words, ended()]).to.deep.equal([['pending', 'ordered', 'paid'], true]);
-    expect([found, news.listening, follow.following]).to.deep.equal([['news', 'news'], 0, 0]);
+    expect([found, notifications.listening, follow.following]).to.deep.equal([['notification', 'notification'], 0, 0]);
   });
 
   for (const state of ['cancelled', 'expired', 'failed'] as const) {
     it(`ends with ${state}`, async () => {
       const { words, ended } = await followed();
-      await news.send(sale.saleId, [become(state)]);
+      await notifications.send(sale.saleId, [become(state)]);
       await turns();
       expect([words, ended()]).to.deep.equal([['pending', state], true]);
     });
   }
 
-  it('news that come twice, or late, are told once and never take anything back', async () => {
+  it('notifications that come twice, or late, are told once and never take anything back', async () => {
     const { words } = await followed();
     const ordered = become('pending_payment');
-    for (let copies = 0; copies < 3; copies++) await news.send(sale.saleId, [ordered]);
+    for (let copies = 0; copies < 3; copies++) await notifications.send(sale.saleId, [ordered]);
     await turns();
-    await news.send(sale.saleId, [become('paid')]);
-    await news.send(sale.saleId, [ordered]);
+    await notifications.send(sale.saleId, [become('paid')]);
+    await notifications.send(sale.saleId, [ordered]);
     await turns();
     expect(words).to.deep.equal(['pending', 'ordered', 'paid']);
   });
@@ -109,7 +109,7 @@ describe('follow-purchase', () => {
     become('pending_payment');
     const { words } = await followed('ordered');
     expect(words).to.deep.equal([]);
-    await news.send(sale.saleId, [become('paid')]);
+    await notifications.send(sale.saleId, [become('paid')]);
     await turns();
     expect(words).to.deep.equal(['paid']);
     expect((await followed('pending')).words).to.deep.equal(['paid']);
@@ -117,30 +117,30 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('without any news a look finds it, not later than the longest pause [M1]', async () => {
+  it('without any notifications a look finds it, not later than the longest pause [M1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
       await turns();
     }
     become('expired');
-    for (let waitedMs = 0; waitedMs < LOOK_MAX_MS; waitedMs += 1000) {
+    for (let waitedMs = 0; waitedMs < POLL_MAX_MS; waitedMs += 1000) {
       clock.advance(1000);
       await turns();
     }
     expect(words).to.deep.equal(['pending', 'expired']);
-    expect(found).to.deep.equal(['look']);
+    expect(found).to.deep.equal(['read']);
   });
 
   it('an outage while it waits is waited out; at the start it is a fault [R8, D1]', async () => {
     const { words } = await followed();
     fault = new OperationalError('redis', 'gone', { retryable: true });
-    news.reconnect();
+    notifications.reconnect();
     await turns();
     expect(await open().catch((error: unknown) => error)).to.equal(fault);
     fault = null;
     become('paid');
-    news.reconnect();
+    notifications.reconnect();
     await turns();
     expect(words).to.deep.equal(['pending', 'paid']);
     expect(follow.following).to.equal(0);
@@ -152,7 +152,7 @@ describe('follow-purchase', () => {
     expect((await open(null, 'u5')).outcome).to.equal('overloaded');
     leaving.abort();
     await turns();
-    expect([first.ended(), follow.following, news.listening]).to.deep.equal([true, 0, 0]);
+    expect([first.ended(), follow.following, notifications.listening]).to.deep.equal([true, 0, 0]);
   });
 
   it('one buyer cannot take the places of the others, and has his own back when he leaves [S7]', async () => {
@@ -167,7 +167,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(3);
   });
 
-  it('news that come before Redis has moved are told at the next short look, not at the longest [D1]', async () => {
+  it('notifications that come before Redis has moved are told at the next short look, not at the longest [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -177,7 +177,7 @@ describe('follow-purchase', () => {
     const ordered = become('pending_payment');
     const settled = entry;
     entry = stillHeld;
-    await news.send(sale.saleId, [ordered]);
+    await notifications.send(sale.saleId, [ordered]);
     await turns();
     expect(words, 'nothing is told that the next look may take back').to.deep.equal(['pending']);
     entry = settled;
@@ -186,14 +186,14 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered']);
   });
 
-  it('news that come while Redis is out are found at a short look as well [R8]', async () => {
+  it('notifications that come while Redis is out are found at a short look as well [R8]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
       await turns();
     }
     fault = new OperationalError('redis', 'gone', { retryable: true });
-    await news.send(sale.saleId, [become('paid')]);
+    await notifications.send(sale.saleId, [become('paid')]);
     await turns();
     fault = null;
     clock.advance(50);

@@ -41,10 +41,10 @@ describe('gate', () => {
     const batcher = new Batcher(
       { sizeMax: 8, inFlightMax: 2, gatherMs: 0, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
       {
-        place: async (ref, purchases, trace, reply) => {
+        place: async (ref, purchases, trace, deliver) => {
           placed.push({ ref, purchases, trace });
-          purchases.forEach((_, index) => reply(index, { outcome: 'accepted' }));
-          return { verdict: 'accepted', again: [], unitsLeft: 1 };
+          purchases.forEach((_, index) => deliver(index, { outcome: 'accepted' }));
+          return 'accepted';
         },
         clock,
         metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
@@ -62,7 +62,7 @@ describe('gate', () => {
     const sale = saleOf(parts, clock.nowMs());
     books.putSale(sale);
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     return sale;
   };
   const enter = (saleId: string, userId = 'u1', requestId = 'k1') =>

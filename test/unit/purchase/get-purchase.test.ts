@@ -3,7 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { Order } from '../../../src/core/order.js';
 import type { Purchase } from '../../../src/core/purchase.js';
 import { homeBucket, type Sale } from '../../../src/core/sale.js';
-import type { FoundBy } from '../../../src/core/ports/notifications-metrics.js';
+import type { FoundBy } from '../../../src/purchase/metrics.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import { statusOf } from '../../../src/purchase/read-purchase.js';
@@ -20,7 +20,7 @@ const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-const LOOK_MAX_MS = 5000;
+const POLL_MAX_MS = 5000;
 
 describe('get-purchase', () => {
   let clock: ManualClock;
@@ -29,7 +29,7 @@ describe('get-purchase', () => {
   let sale: Sale;
   let reads: number;
   let never: AbortSignal;
-  let news: MemoryPurchaseNotifications;
+  let notifications: MemoryPurchaseNotifications;
   let found: FoundBy[];
 
   beforeEach(async () => {
@@ -38,11 +38,11 @@ describe('get-purchase', () => {
     rows = [];
     reads = 0;
     never = new AbortController().signal;
-    news = new MemoryPurchaseNotifications();
+    notifications = new MemoryPurchaseNotifications();
     found = [];
     sale = saleOf({ limitPerBuyer: 5 }, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
   });
 
   const create = (ports: { clock?: Clock; snapshots?: Pick<SaleSnapshots, 'get'> } = {}): GetPurchase => {
@@ -64,10 +64,10 @@ describe('get-purchase', () => {
             (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
           ),
       },
-      ...{ clock, news, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
+      ...{ clock, notifications, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
       ...ports,
     };
-    return new GetPurchase(parts, { lookMaxMs: LOOK_MAX_MS });
+    return new GetPurchase(parts, POLL_MAX_MS);
   };
   const cacheOf = (): MemorySaleSnapshotCache => new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
   const query = (parts: Partial<PurchaseQuery> = {}): PurchaseQuery => ({
@@ -101,7 +101,7 @@ describe('get-purchase', () => {
     it('pending: the ledger knows an order that the book has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
-      await store.settle([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+      await store.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
@@ -114,7 +114,7 @@ describe('get-purchase', () => {
       const { batchId } = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batchOf(sale, purchasesOf('u1'), batchId));
       rows.push(rowOf());
-      await store.settle([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
+      await store.markRecorded([{ batch: batchOf(sale, purchasesOf('u1'), batchId), orders: [rowOf()] }]);
       const found = await create().get(query());
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });
@@ -185,7 +185,7 @@ describe('get-purchase', () => {
     it('looks into the home bucket of the buyer [R12]', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
       await store.warm(sale);
-      await store.gate(sale, 'open');
+      await store.setState(sale, 'open');
       const bucket = homeBucket('u1', 4);
       await store.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
       expect(bucket, 'a bucket that nobody would look into by chance').not.to.equal(0);
@@ -219,7 +219,7 @@ describe('get-purchase', () => {
       });
       expect((await asked).status).to.equal('ordered');
       expect(clock.nowMs() - startedMs, 'at the next look').to.be.below(8000);
-      expect(found).to.deep.equal(['look']);
+      expect(found).to.deep.equal(['read']);
     });
 
     it('gives up when its time is over, not later', async () => {
@@ -229,40 +229,40 @@ describe('get-purchase', () => {
       expect(clock.nowMs() - startedMs).to.equal(3000);
     });
 
-    it('looks soon at first, then rarely: thirty seconds without news cost at most thirteen reads', async () => {
+    it('looks soon at first, then rarely: thirty seconds without notifications cost at most thirteen reads', async () => {
       await hold();
       await create().get(query({ waitMs: 30_000 }));
       expect(reads).to.be.within(8, 13);
     });
 
-    it('news wake it at once and spare the question to MySQL', async () => {
+    it('notifications wake it at once and spare the question to MySQL', async () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
       store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
         ...{ state: 'ordered', orderId: '101', quantity: 1 },
       });
-      await news.send(sale.saleId, [rowOf({ requestId: 'k2' }), rowOf({ orderId: '101' })]);
+      await notifications.send(sale.saleId, [rowOf({ requestId: 'k2' }), rowOf({ orderId: '101' })]);
       expect(await asked, 'without a row in the book').to.deep.equal({
         ...{ status: 'ordered', orderId: '101', orderState: 'pending_payment' },
       });
-      expect([found, news.listening]).to.deep.equal([['news'], 0]);
+      expect([found, notifications.listening]).to.deep.equal([['notification'], 0]);
     });
 
-    it('news that the ledger does not confirm are not told: the next look would take them back [I8]', async () => {
+    it('notifications that the ledger does not confirm are not told: the next look would take them back [I8]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
       await turns();
       const before = reads;
-      await news.send(sale.saleId, [rowOf()]); // the worker died before it settled
+      await notifications.send(sale.saleId, [rowOf()]); // the worker died before it settled
       await turns();
       expect(reads - before).to.equal(1);
       stepped.advance(10_000);
       expect(await asked).to.deep.equal({ status: 'pending' });
     });
 
-    it('news that come before the ledger has moved are told at the next short look [D1]', async () => {
+    it('notifications that come before the ledger has moved are told at the next short look [D1]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 30_000 }));
@@ -271,7 +271,7 @@ describe('get-purchase', () => {
         stepped.advance(1000);
       }
       await turns();
-      await news.send(sale.saleId, [rowOf()]);
+      await notifications.send(sale.saleId, [rowOf()]);
       await turns();
       rows.push(rowOf());
       store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
@@ -282,17 +282,17 @@ describe('get-purchase', () => {
       expect(stepped.nowMs() - clock.nowMs()).to.equal(20_050);
     });
 
-    it('when the way of the news was broken, then it looks itself', async () => {
+    it('when the way of the notifications was broken, then it looks itself', async () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
       const before = reads;
-      news.reconnect();
+      notifications.reconnect();
       await turns();
       expect(reads - before).to.equal(1);
       rows.push(rowOf());
       store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.delete('u1/k1');
-      news.reconnect();
+      notifications.reconnect();
       expect((await asked).status).to.equal('ordered');
     });
 

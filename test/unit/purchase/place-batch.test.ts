@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { decodeBatch, type Batch } from '../../../src/core/batch.js';
-import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
-import { placeBatch, type PlaceBatchPorts, type PlacedBatch } from '../../../src/purchase/place-batch.js';
+import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
+import { placeBatch, type Deliver, type PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
 import { behindBarrier } from '../../../src/redis/replica-barrier.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
@@ -15,16 +15,21 @@ import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
 import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
-interface Placed extends PlacedBatch {
-  /** The answer of each purchase; undefined where it got none. */
+interface Placed {
+  readonly verdict: string;
+  /** The answer of each purchase; undefined where it goes again. */
   readonly answers: readonly (string | undefined)[];
+  /** Indexes of the purchases that go again. */
+  readonly again: readonly number[];
+  /** What the sold-out flags saw. */
+  readonly unitsLeft: number | null;
 }
 
 /** Its methods by themselves: a class instance cannot be spread. */
 const storeOf = (store: MemoryStore): PlaceBatchPorts['store'] => ({
   precheck: (...args) => store.precheck(...args),
   deduct: (...args) => store.deduct(...args),
-  decide: (...args) => store.decide(...args),
+  resolve: (...args) => store.resolve(...args),
 });
 
 describe('place-batch', () => {
@@ -36,6 +41,8 @@ describe('place-batch', () => {
   let sale: Sale;
   let sent: Batch[];
   let events: string[];
+  let observed: (number | null)[];
+  let forgotten: string[];
   /** Runs between the half message and the deduct: the gap in which the world may change. */
   let inTheGap: (batch: Batch) => unknown;
   /** Runs before the broker takes the rollback. */
@@ -48,6 +55,8 @@ describe('place-batch', () => {
     broker = new MemoryBroker({ clock });
     sent = [];
     events = [];
+    observed = [];
+    forgotten = [];
     inTheGap = inTheRollback = () => undefined;
   });
 
@@ -55,12 +64,23 @@ describe('place-batch', () => {
   const openSale = async (parts: Partial<Sale> = {}): Promise<void> => {
     sale = saleOf(parts, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
   };
+
+  const home = (buckets = 1): HomeBucket => ({ saleId: sale.saleId, bucket: 0, buckets });
+  const ports = (): PlaceBatchPorts => ({
+    store: stock,
+    channel: channel(),
+    units: { fetch: () => Promise.reject(new Error('a sale with one bucket fetches no units')) },
+    flags: { observe: (_, unitsLeft) => void observed.push(unitsLeft) },
+    snapshots: { forget: async (saleId) => void forgotten.push(saleId) },
+    clock,
+    steadyClock: clock,
+  });
 
   /** The memory broker, with its calls noted. */
   const channel = (): PurchaseChannel => {
-    const inner = broker.purchaseChannel(createCheckBack({ store, log: silentLog }));
+    const inner = broker.purchaseChannel(createCheckBack(store, silentLog));
     return {
       async sendHalf(batch) {
         sent.push(batch);
@@ -83,24 +103,22 @@ describe('place-batch', () => {
   };
 
   const place = async (...texts: string[]): Promise<Placed> => {
-    const answers: (string | undefined)[] = texts.map(() => undefined);
-    const reply = (index: number, { outcome }: PurchaseOutcome): void => {
-      expect(answers[index], `purchase ${index} is answered once`).to.equal(undefined);
-      answers[index] = outcome;
+    const results: string[] = [];
+    const deliver: Deliver = (index, { outcome }) => {
+      expect(results[index], `purchase ${index} gets one result`).to.equal(undefined);
+      results[index] = outcome;
       events.push(`${outcome}@${index}`);
     };
-    const ref = { saleId: sale.saleId, bucket: 0 };
-    const placed = await placeBatch(ref, purchasesOf(...texts), 'trace-1', reply, {
-      store: stock,
-      channel: channel(),
-      clock,
-    });
-    for (const [index, answer] of answers.entries()) {
-      expect(answer === undefined, `purchase ${index} is answered or goes again`).to.equal(
-        placed.again.includes(index),
-      );
-    }
-    return { ...placed, answers };
+    observed = [];
+    const verdict = await placeBatch(home(), purchasesOf(...texts), 'trace-1', deliver, ports());
+    expect(Object.keys(results), 'every purchase gets a result').to.have.length(texts.length);
+    expect(observed, 'the flags see each batch once').to.have.length(1);
+    return {
+      verdict,
+      answers: results.map((outcome) => (outcome === 'again' ? undefined : outcome)),
+      again: results.flatMap((outcome, index) => (outcome === 'again' ? [index] : [])),
+      unitsLeft: observed[0] as number | null,
+    };
   };
   const committed = (): readonly string[] => broker.published(TOPICS.purchase);
   /** The broker asks for what is open, as it does after ten seconds. */
@@ -110,15 +128,15 @@ describe('place-batch', () => {
   };
 
   describe('precheck answers first', () => {
-    it('a card that knows fewer buckets than the sale has is old; one that knows more is ahead of this bucket', async () => {
+    it('a snapshot with fewer buckets than the sale has is forgotten; one with more is ahead of this bucket', async () => {
       await openSale();
       bucket().sale!.buckets = 4;
-      const ports = { store: stock, channel: channel(), clock };
-      const isOld = async (buckets: number): Promise<boolean | undefined> => {
-        const ref = { saleId: sale.saleId, bucket: 0, buckets };
-        return (await placeBatch(ref, purchasesOf(`of-${buckets}`), '', () => undefined, ports)).isResharded;
+      const isForgotten = async (buckets: number): Promise<boolean> => {
+        forgotten = [];
+        await placeBatch(home(buckets), purchasesOf(`of-${buckets}`), '', () => undefined, ports());
+        return forgotten.includes(sale.saleId);
       };
-      expect([await isOld(1), await isOld(4), await isOld(8)]).to.deep.equal([true, undefined, undefined]);
+      expect([await isForgotten(1), await isForgotten(4), await isForgotten(8)]).to.deep.equal([true, false, false]);
     });
 
     it('(P2 R2 SOLD_OUT) a batch of losers costs no half message', async () => {
@@ -259,7 +277,7 @@ describe('place-batch', () => {
       const placed = await place('u1', 'u2*2', 'u3');
       expect(placed).to.deep.include({ verdict: 'refused', again: [1, 2] });
       expect(placed.answers).to.deep.equal(['limit_reached', undefined, undefined]);
-      expect(events).to.deep.equal(['rollback', 'limit_reached@0']);
+      expect(events).to.deep.equal(['rollback', 'limit_reached@0', 'again@1', 'again@2']);
       expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
     });
 
@@ -301,10 +319,10 @@ describe('place-batch', () => {
 
     it('a check-back that was faster: aborted, rolled back, and all go again [T7]', async () => {
       await openSale();
-      inTheGap = (batch) => store.decide(batch);
+      inTheGap = (batch) => store.resolve(batch);
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
-      expect(events).to.deep.equal(['rollback']);
+      expect(events).to.deep.equal(['rollback', 'again@0', 'again@1']);
       expect(bucket().unitsLeft).to.equal(10);
     });
 
@@ -325,7 +343,7 @@ describe('place-batch', () => {
     }
 
     it('when Redis forgot the refusal before the rollback was confirmed, nobody hears it: it may be an order [R2, R4]', async () => {
-      for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.decide(batch))]) {
+      for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.resolve(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
         // the marker was lost, the sale rebuilt, and a check-back had the batch committed
@@ -341,7 +359,7 @@ describe('place-batch', () => {
 
     it('(aborted) without a confirmed rollback nobody goes again [T5]', async () => {
       await openSale();
-      inTheGap = (batch) => store.decide(batch);
+      inTheGap = (batch) => store.resolve(batch);
       broker.breakNext('rollback_lost');
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
@@ -385,7 +403,7 @@ describe('place-batch', () => {
       inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
-      expect(events).to.deep.equal(['rollback']);
+      expect(events).to.deep.equal(['rollback', 'again@0', 'again@1']);
       expect(await store.deduct(sent[0] as Batch)).to.deep.equal({ outcome: 'aborted' });
       expect(bucket().unitsLeft).to.equal(1);
     });

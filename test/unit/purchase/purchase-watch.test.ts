@@ -4,7 +4,7 @@ import { PurchaseWatch } from '../../../src/purchase/purchase-watch.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
-const LOOK_MAX_MS = 5000;
+const POLL_MAX_MS = 5000;
 const PURCHASE = { saleId: '7', userId: 'u1', requestId: 'k1' };
 const ORDERED: OrderNotifications = {
   userId: 'u1',
@@ -19,20 +19,20 @@ const turns = async (): Promise<void> => {
 
 describe('purchase-watch', () => {
   let clock: SteppedClock;
-  let news: MemoryPurchaseNotifications;
+  let notifications: MemoryPurchaseNotifications;
   let never: AbortSignal;
   beforeEach(async () => {
     clock = new SteppedClock();
-    news = new MemoryPurchaseNotifications();
+    notifications = new MemoryPurchaseNotifications();
     never = new AbortController().signal;
-    news.listen({ ...PURCHASE, requestId: 'another' }, () => undefined); // so the way to the sale is open
+    notifications.listen({ ...PURCHASE, requestId: 'another' }, () => undefined); // so the way to the sale is open
     await turns();
   });
 
   /** A watch whose looks are written down as they come, in ms from now. */
-  function looksOf(random: number): { watch: PurchaseWatch; atMs: number[] } {
+  function readsOf(random: number): { watch: PurchaseWatch; atMs: number[] } {
     const startMs = clock.nowMs();
-    const watch = new PurchaseWatch(PURCHASE, { news, clock, random: () => random }, LOOK_MAX_MS);
+    const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => random }, POLL_MAX_MS);
     const atMs: number[] = [];
     void (async () => {
       for (;;) {
@@ -50,59 +50,59 @@ describe('purchase-watch', () => {
   };
 
   it('looks soon at first, then rarely, and never less often than it was told to', async () => {
-    const { atMs } = looksOf(0);
+    const { atMs } = readsOf(0);
     await pass(12_000);
     expect(atMs).to.deep.equal([50, 200, 650, 2000, 6050, 11_050]);
   });
 
   it('who came together does not look together', async () => {
-    const [one, other] = [looksOf(0), looksOf(0.99)];
+    const [one, other] = [readsOf(0), readsOf(0.99)];
     await pass(2500, 1);
     expect(other.atMs).to.have.length.of.at.least(4);
     expect(one.atMs.filter((atMs) => other.atMs.includes(atMs))).to.deep.equal([]);
   });
 
   it('after a broken way those who wait look within a second, one after the other [R8]', async () => {
-    const watched = [0, 0.25, 0.5, 0.999].map(looksOf);
+    const watched = [0, 0.25, 0.5, 0.999].map(readsOf);
     await pass(7000, 50);
     for (const { atMs } of watched) atMs.length = 0;
-    news.reconnect();
-    news.reconnect();
+    notifications.reconnect();
+    notifications.reconnect();
     await turns();
     await pass(1000);
     expect(watched.map(({ atMs }) => atMs)).to.deep.equal([[7000], [7250], [7500], [8000]]);
   });
 
-  it('news wake it at once, also while it waits for its turn after a broken way', async () => {
-    const { watch, atMs } = looksOf(0.5);
+  it('notifications wake it at once, also while it waits for its turn after a broken way', async () => {
+    const { watch, atMs } = readsOf(0.5);
     await pass(7000, 50);
     atMs.length = 0;
-    news.reconnect();
+    notifications.reconnect();
     await pass(100);
-    await news.send('7', [ORDERED]);
+    await notifications.send('7', [ORDERED]);
     await turns();
     expect(atMs).to.deep.equal([7100]);
     watch.close();
   });
 
   it('a late copy of an early step does not drown a later one', async () => {
-    const watch = new PurchaseWatch(PURCHASE, { news, clock, random: () => 0 }, LOOK_MAX_MS);
+    const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => 0 }, POLL_MAX_MS);
     for (const state of ['pending_payment', 'paid', 'pending_payment'] as const) {
-      await news.send('7', [{ ...ORDERED, state }]);
+      await notifications.send('7', [{ ...ORDERED, state }]);
     }
     expect(await watch.next(Infinity, never)).to.include({ orderState: 'paid' });
   });
 
   it('says what was told, and looks soon again when asked to', async () => {
-    const watch = new PurchaseWatch(PURCHASE, { news, clock, random: () => 0 }, LOOK_MAX_MS);
+    const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => 0 }, POLL_MAX_MS);
     for (let looks = 0; looks < 8; looks++) {
       const looked = watch.next(Infinity, never);
-      await pass(LOOK_MAX_MS, LOOK_MAX_MS);
+      await pass(POLL_MAX_MS, POLL_MAX_MS);
       expect(await looked).to.equal(null);
     }
-    await news.send('7', [ORDERED]);
+    await notifications.send('7', [ORDERED]);
     expect(await watch.next(Infinity, never)).to.include({ status: 'ordered', orderId: '101' });
-    watch.lookSoon();
+    watch.readSoon();
     const looked = watch.next(Infinity, never);
     let isOver = false;
     void looked.then(() => (isOver = true));

@@ -40,7 +40,7 @@ describe('sold-out flags', () => {
     ref = { saleId: sale.saleId, bucket: 0, buckets: 1 };
     unitsInAll = 0;
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     await store.deduct(batchOf(sale, purchasesOf('winner', 'winner2')));
     create();
   });
@@ -350,7 +350,7 @@ describe('sold-out flags', () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
         await look();
-        await store.gate(sale, state);
+        await store.setState(sale, state);
         expect(await askFor(LIFE_MS), state).to.equal(false);
         await look();
         expect(flags.refuses(ref, 'loser/k1'), `${state}, and the next batch has asked`).to.equal(false);

@@ -119,7 +119,7 @@ describe('keeper: watch-pending', () => {
     world.clock.advance(200);
     await job.runOnce();
     expect(world.pending).to.deep.equal([3, 500]);
-    await world.store.settle([{ batch: settled, orders: [] }]);
+    await world.store.markRecorded([{ batch: settled, orders: [] }]);
     await job.runOnce();
     expect(world.pending).to.deep.equal([2, 500]);
   });

@@ -40,7 +40,7 @@ describe('keeper: redrive', () => {
     const parked = await world.deducted(sale, ['u2']);
     world.clock.advance(AFTER_MS - 1);
     await world.deducted(sale, ['u3']);
-    await world.store.settle([{ batch: settled, orders: [] }]);
+    await world.store.markRecorded([{ batch: settled, orders: [] }]);
     await world.store.park(parked);
     world.clock.advance(1);
     await job.runOnce();
@@ -89,7 +89,7 @@ describe('keeper: redrive', () => {
 
   it('a sale that is over is looked at too: its batches may still be on their way', async () => {
     const batch = await world.deducted(sale, ['u1']);
-    await world.store.gate(sale, 'closed');
+    await world.store.setState(sale, 'closed');
     world.books.putSale({ ...sale, state: 'closed' });
     world.clock.advance(AFTER_MS);
     await job.runOnce();
@@ -133,7 +133,7 @@ describe('keeper: redrive', () => {
       await job.runOnce();
       world.clock.advance(AFTER_MS * 16);
     }
-    await world.store.settle([{ batch, orders: [] }]);
+    await world.store.markRecorded([{ batch, orders: [] }]);
     await job.runOnce();
     const bucket = world.store.bucket({ ...sale, bucket: 0 });
     bucket.markers.set(batch.batchId, { kind: 'deducted', body: batch.body }); // a replay puts it back

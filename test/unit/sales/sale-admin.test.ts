@@ -124,14 +124,14 @@ describe('sale desk', () => {
           order.push('ledger');
           return store.warm(of);
         },
-        gate: store.gate.bind(store),
+        setState: store.setState.bind(store),
       },
       cache,
     });
     await watched.warm(sale.saleId, 'ann');
     expect(order).to.deep.equal(['ledger', 'book']);
 
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     await store.deduct(batchOf(sale, purchasesOf('u1')));
     expect((await admin.warm(sale.saleId, 'ann')).outcome).to.equal('done');
     expect((await inStore(sale))?.[1]).to.equal(4);

@@ -59,7 +59,7 @@ describe('keeper: collect-dead-letters', () => {
         },
       },
       store: {
-        settle: (of) => world.store.settle(of),
+        markRecorded: (of) => world.store.markRecorded(of),
         park: async (of) => {
           order.push('park');
           await world.store.park(of);
@@ -104,7 +104,7 @@ describe('keeper: collect-dead-letters', () => {
     ).to.equal('away');
     expect([await pending(), unfinished()]).to.deep.equal([1, 1]);
     world.clock.advance(30_000);
-    await create({ store: { park: away, settle: away } })
+    await create({ store: { park: away, markRecorded: away } })
       .runOnce()
       .catch(() => undefined);
     expect([await pending(), unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([1, 1, 1]);
@@ -163,7 +163,7 @@ describe('keeper: collect-dead-letters', () => {
   it('whatever a group works on: deadlines and events are parked as what they are, and touch no batch [M7]', async () => {
     const { deadLetters, log, metrics, broker } = world;
     const fail = (): never => expect.fail('it is no batch');
-    const never = { store: { park: fail, settle: fail }, repository: { findByPurchases: fail } };
+    const never = { store: { park: fail, markRecorded: fail }, repository: { findByPurchases: fail } };
     const deadline = encodePaymentDeadline({ batchId: 'b7', saleId: '7', deadlineAtMs: 1, orders: ['11'] });
     const events = encodeOrderEvents([{ eventId: '1-paid', type: 'order.paid', saleId: '8', orders: ['11'], atMs: 1 }]);
     for (const [group, body] of [

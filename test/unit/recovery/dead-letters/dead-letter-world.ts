@@ -67,7 +67,7 @@ export class DeadLetterWorld extends KeeperWorld {
     const orders = batch.purchases.map(({ userId, requestId }, index) => {
       return { userId, requestId, orderId: orderIds[index] as string };
     });
-    await this.store.settle([{ batch, orders }]);
+    await this.store.markRecorded([{ batch, orders }]);
   }
 
   /** The keeper gives back what the outbox promises. */

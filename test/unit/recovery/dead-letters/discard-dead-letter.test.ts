@@ -94,7 +94,7 @@ describe('discard-letter', () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.discard(deadLetterId, 'ann');
     await world.releaseUnits();
-    await world.store.settle([{ batch, orders: [] }]); // what a worker does that finds every row
+    await world.store.markRecorded([{ batch, orders: [] }]); // what a worker does that finds every row
     expect(bucket().unitsLeft).to.equal(100);
     expect(await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 0 })).to.deep.equal({
       ...{ outcome: 'already_closed', state: 'discarded' },

@@ -123,7 +123,7 @@ describe('replay-letter', () => {
 
   it('a batch whose units are not held is not published: it would sell what is not there', async () => {
     const aborted = batchOf(sale, purchasesOf('u1'));
-    await world.store.decide(aborted);
+    await world.store.resolve(aborted);
     for (const batch of [aborted, batchOf(sale, purchasesOf('u2'))]) {
       const deadLetterId = await world.parkDeadLetter(batch);
       expect((await replay(deadLetterId)).outcome).to.equal('not_held');

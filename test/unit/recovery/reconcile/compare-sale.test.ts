@@ -89,7 +89,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     world.books.putOrder({ ...row, reason: 'oversold_guard' });
     const release = { saleId: sale.saleId, bucket: 0, userId: 'u1', requestId: 'k1', orderId, batchId: batch.batchId };
     await world.store.release([{ ...release, withUnits: true }]);
-    await world.store.settle([{ batch, orders: [] }]);
+    await world.store.markRecorded([{ batch, orders: [] }]);
     await world.books.outbox.markDone(world.books.outboxRows.map(({ id }) => id));
     expect(await found()).to.deep.equal(['oversell 2']);
     age(24 * 3_600_000);
@@ -155,7 +155,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     sale = await world.openSale({ stock: 1 });
     const late = batchOf(sale, purchasesOf('u9'));
     await world.deducted(sale, ['u1']);
-    expect(await world.store.claim(late, 1, new Set())).to.deep.equal({
+    expect(await world.store.reacquire(late, 1, new Set())).to.deep.equal({
       outcome: 'claimed',
       lost: new Set(['u9/k1']),
       elsewhere: new Set(),
@@ -198,7 +198,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     age(OPTIONS.markerAgeMs);
     expect(await found()).to.deep.equal([]);
     world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state: 'closed' });
-    await world.store.gate(sale, 'closed');
+    await world.store.setState(sale, 'closed');
     expect(await found()).to.deep.equal(['stale_marker']);
   });
 

@@ -24,7 +24,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
   };
   const setState = async (state: 'paused' | 'closed'): Promise<void> => {
     world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
-    await world.store.gate(sale, state);
+    await world.store.setState(sale, state);
   };
 
   it('a leak is published again, once for its batch, and is compensated when the worker has made rows of it', async () => {

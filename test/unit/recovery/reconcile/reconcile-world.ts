@@ -28,7 +28,7 @@ export class ReconcileWorld extends DeadLetterWorld {
     const slots = new MemoryWorkerSlots(this.clock);
     const minter = createOrderIdMinter({ slots, clock: this.clock, log: silentLog }, { owner: 'r', leaseMs: 60_000 });
     const both = {
-      settle: store.settle.bind(store),
+      markRecorded: store.markRecorded.bind(store),
       release: store.release.bind(store),
       requests: read.requests.bind(read),
       entriesOf: read.entriesOf.bind(read),
@@ -36,9 +36,9 @@ export class ReconcileWorld extends DeadLetterWorld {
       pendingAmong: read.pendingAmong.bind(read),
       units: read.units.bind(read),
       adjust: read.adjust.bind(read),
-      settledMarkers: read.settledMarkers.bind(read),
+      recordedMarkers: read.recordedMarkers.bind(read),
       removeMarkers: read.removeMarkers.bind(read),
-      standing: read.standing.bind(read),
+      statusOf: read.statusOf.bind(read),
     };
     const inner = this.broker.redriveChannel();
     this.reconcile = new ReconcileAdmin(

@@ -18,7 +18,7 @@ describe('reconcile: units between two buckets', () => {
     world = new KeeperWorld();
     transfers = new MemoryTransfers(world.store);
     sale = await world.openSale({ stock: 8, buckets: 2 });
-    await transfers.lend({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
+    await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
   });
   const ports = () => {
     const store = new MemoryReconcileStore(world.store);
@@ -26,8 +26,8 @@ describe('reconcile: units between two buckets', () => {
   };
   const arrive = async (): Promise<void> => {
     const transfer = { from: 0, to: 1, seq: 1, units: 2 };
-    await transfers.borrow(sale.saleId, transfer, 1);
-    await transfers.confirm(sale.saleId, transfer, 1);
+    await transfers.transferIn(sale.saleId, transfer, 1);
+    await transfers.endTransfer(sale.saleId, transfer, 1);
   };
 
   it('are no drift, on their way and when they have arrived [R12, C5]', async () => {
@@ -47,7 +47,7 @@ describe('reconcile: units between two buckets', () => {
       if (++reads % 2 === 0) return read;
       // Behind the look at the first bucket the units arrive in the second, and others leave it for the first again.
       await arrive();
-      await transfers.lend({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
+      await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
       return read;
     };
     const drift = await measureDrift(sale, { store: { units }, repository }, { safeAgeMs: 0 });

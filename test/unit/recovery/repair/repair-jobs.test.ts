@@ -20,7 +20,7 @@ describe('repair-jobs', () => {
   const close = async (sale: Sale, closesAtMs = sale.closesAtMs): Promise<Sale> => {
     const closed = { ...sale, state: 'closed' as const, closesAtMs };
     world.books.putSale(closed);
-    await world.store.gate(closed, 'closed');
+    await world.store.setState(closed, 'closed');
     return closed;
   };
 
@@ -81,7 +81,7 @@ describe('repair-jobs', () => {
 
   it('busy elsewhere is no failure [R10]', async () => {
     const sale = await world.openSale();
-    await world.ports().store.shut({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
+    await world.ports().store.lock({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
     await repairSales(ports(), OPTIONS).runOnce();
     expect(world.results).to.deep.equal(['busy']);
   });

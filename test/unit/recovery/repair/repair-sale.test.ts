@@ -117,7 +117,7 @@ describe('repair-sale', () => {
       find: async (saleId: string) => {
         if (looks++ === 2) {
           await world.recorded(batch);
-          const settled = await world.store.settle([{ batch, orders: [] }]).catch((error: Error) => error);
+          const settled = await world.store.markRecorded([{ batch, orders: [] }]).catch((error: Error) => error);
           expect(settled).to.be.instanceOf(OperationalError);
           expect((await world.store.deduct(batch)).outcome).to.equal('already_deducted');
         }
@@ -157,11 +157,11 @@ describe('repair-sale', () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
-    const reopen: RepairPorts['store']['reopen'] = (...args) => {
+    const reopen: RepairPorts['store']['swap'] = (...args) => {
       world.store.restart();
-      return ports.store.reopen(...args);
+      return ports.store.swap(...args);
     };
-    expect(await world.repair(sale, world.ports({ reopen }))).to.deep.equal({ outcome: 'superseded' });
+    expect(await world.repair(sale, world.ports({ swap: reopen }))).to.deep.equal({ outcome: 'superseded' });
     expect(world.bucketOf(sale).state).to.equal('repair');
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
   });
@@ -173,12 +173,12 @@ describe('repair-sale', () => {
     const die = async (): Promise<never> => Promise.reject(died);
     const ports = world.ports();
     const deaths: RepairPorts[] = [
-      world.ports({ standing: die }), // after the gate
+      world.ports({ statusOf: die }), // after the gate
       {
         ...ports,
         repository: { ...ports.repository, raiseEpoch: (...args) => ports.repository.raiseEpoch(...args).then(die) },
       },
-      world.ports({ reopen: die }), // after the stock
+      world.ports({ swap: die }), // after the stock
     ];
     for (const dead of deaths) {
       expect(await world.repair(sale, dead).catch((error: unknown) => error)).to.equal(died);
@@ -193,8 +193,8 @@ describe('repair-sale', () => {
   it('opens into the state that the owner has given meanwhile, also when he was between its last two steps', async () => {
     world.store.restart({ empty: true });
     const ports = world.ports();
-    const reopen: RepairPorts['store']['reopen'] = async (...args) => {
-      const word = await ports.store.reopen(...args);
+    const reopen: RepairPorts['store']['swap'] = async (...args) => {
+      const word = await ports.store.swap(...args);
       await world.books.move(sale.saleId, 'closed', 'ann'); // and he heard `repairing` before
       return word;
     };
@@ -208,7 +208,7 @@ describe('repair-sale', () => {
       ...spying,
       store: {
         ...ports.store,
-        reopen: async (ref, token, rebuilt) => (seen.push(rebuilt.state), reopen(ref, token, rebuilt)),
+        swap: async (ref, token, rebuilt) => (seen.push(rebuilt.state), reopen(ref, token, rebuilt)),
       },
     });
     expect(result.outcome).to.equal('repaired');

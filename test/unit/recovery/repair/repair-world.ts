@@ -27,20 +27,20 @@ export class RepairWorld extends DeadLetterWorld {
   }
 
   /** What a repair needs; each part as it is, or as a test says. */
-  ports(parts: Partial<RepairStore & Pick<SaleStore, 'gate'>> = {}): RepairPorts {
+  ports(parts: Partial<RepairStore & Pick<SaleStore, 'setState'>> = {}): RepairPorts {
     const store = new MemoryRepairStore(this.store);
     const repository = new MemoryReconcileRepository(this.books, this.deadLetters);
     const repair = new MemoryRepairRepository(this.books, this.deadLetters);
     return {
       store: {
-        standing: (...args) => store.standing(...args),
-        shut: (...args) => store.shut(...args),
+        statusOf: (...args) => store.statusOf(...args),
+        lock: (...args) => store.lock(...args),
         requestsWithUnits: (...args) => store.requestsWithUnits(...args),
         stage: (...args) => store.stage(...args),
         pendingBodies: (...args) => store.pendingBodies(...args),
-        remember: (...args) => store.remember(...args),
-        reopen: (...args) => store.reopen(...args),
-        gate: (...args) => this.store.gate(...args),
+        restoreMarker: (...args) => store.restoreMarker(...args),
+        swap: (...args) => store.swap(...args),
+        setState: (...args) => this.store.setState(...args),
         ...parts,
       },
       repository: {

@@ -11,14 +11,14 @@ const BUCKETS = 4;
 class Death extends Error {}
 
 type Store = ReshardPorts['store'];
-type Standings = Awaited<ReturnType<Store['standing']>>;
+type Standings = Awaited<ReturnType<Store['statusOf']>>;
 
 /** The same ledger, whose standings somebody else has a hand in. */
 const looking = (store: Store, look: (seen: Standings) => Promise<Standings>): Store =>
   new Proxy(store, {
     get(target, name: keyof Store): unknown {
-      if (name === 'standing')
-        return async (...asked: Parameters<Store['standing']>) => look(await target.standing(...asked));
+      if (name === 'statusOf')
+        return async (...asked: Parameters<Store['statusOf']>) => look(await target.statusOf(...asked));
       return target[name].bind(target);
     },
   });
@@ -218,7 +218,7 @@ describe('scatter-sale', () => {
     const { store, repository, ...others } = portsOf();
     const ports = {
       ...others,
-      store: mortal(store, ['shut', 'stage', 'pendingBodies', 'remember', 'reopen']),
+      store: mortal(store, ['lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
       repository: mortal(repository, ['raiseEpoch', 'parkedBatchesOf']),
     };
     try {

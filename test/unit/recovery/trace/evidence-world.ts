@@ -29,6 +29,7 @@ export function pendingEvidence(parts: {
     sale: SALE,
     store: {
       sale: { state: state === 'draft' ? 'warm' : state, epoch, unitsLeft: 8, opensAtMs, closesAtMs, nowMs },
+      unitsLeft: 8,
       buyerUnits: 1,
       entry: { state: 'held', batchId: 'batch-1', quantity: 1 },
       unsure: false,

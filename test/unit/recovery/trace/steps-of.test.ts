@@ -20,6 +20,15 @@ describe('trace: the time line', () => {
     expect(sale?.detail).to.equal('open, epoch 1, 8 units left; the buyer has 1');
   });
 
+  it('a sale with buckets shows the units of all of them, and those of the bucket of this buyer', () => {
+    const one = pendingEvidence({ store: { unitsLeft: 30 } });
+    const evidence = { ...one, sale: one.sale && { ...one.sale, buckets: 4 } };
+    const sale = stepsOf(evidence).find(({ what }) => what === 'sale');
+    expect(sale?.detail).to.match(
+      /^open, epoch 1, 30 units left in 4 buckets, 8 in bucket [0-3] of this buyer; the buyer has 1$/,
+    );
+  });
+
   it('a paid order with its payment, its promises and its coupon, in the order of time', () => {
     const promise = (
       outboxId: string,

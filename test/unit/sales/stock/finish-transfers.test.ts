@@ -25,7 +25,7 @@ describe('keeper: finish-transfers', () => {
   const unitsOf = (sale: Sale): number[] => bucketsOf(sale).map(({ unitsLeft }) => unitsLeft);
   const openOf = (sale: Sale): number => openTransfers(bucketsOf(sale).map((bucket) => bucket.transfers())).length;
   const lend = async (sale: Sale, from = 0, to = 1): Promise<void> => {
-    expect(await transfers.lend({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'lent' });
+    expect(await transfers.transferOut({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'lent' });
   };
 
   it('units that a dead process left between two buckets arrive; young ones are left to whoever moves them [R12]', async () => {
@@ -47,7 +47,7 @@ describe('keeper: finish-transfers', () => {
   it('a transfer that lacks only the word of its arrival gets that, and no units', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
-    await transfers.borrow(sale.saleId, { from: 0, to: 1, seq: 1, units: 2 }, 1);
+    await transfers.transferIn(sale.saleId, { from: 0, to: 1, seq: 1, units: 2 }, 1);
     world.clock.advance(AFTER_MS);
     await run();
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
@@ -56,7 +56,7 @@ describe('keeper: finish-transfers', () => {
   it('also of a sale that is closed', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
-    await world.store.gate(sale, 'closed');
+    await world.store.setState(sale, 'closed');
     world.books.putSale({ ...sale, state: 'closed' });
     world.clock.advance(AFTER_MS);
     await run();
@@ -71,7 +71,7 @@ describe('keeper: finish-transfers', () => {
     await run();
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 4], 1]);
     world.books.putSale({ ...sale, buckets: 1 });
-    transfers.survey = () => Promise.reject(new Error('it was asked'));
+    transfers.read = () => Promise.reject(new Error('it was asked'));
     await run();
   });
 
@@ -83,9 +83,9 @@ describe('keeper: finish-transfers', () => {
     await lend(away);
     await lend(near);
     world.clock.advance(AFTER_MS);
-    const { survey } = transfers;
-    transfers.survey = (ref, buckets) =>
-      ref.saleId === away.saleId ? Promise.reject(new Error('a master is away')) : survey.call(transfers, ref, buckets);
+    const { read } = transfers;
+    transfers.read = (ref, buckets) =>
+      ref.saleId === away.saleId ? Promise.reject(new Error('a master is away')) : read.call(transfers, ref, buckets);
     expect(await run().catch(({ message }: Error) => message)).to.equal('a master is away');
     expect([openOf(away), openOf(near)]).to.deep.equal([1, 0]);
   });
@@ -94,11 +94,11 @@ describe('keeper: finish-transfers', () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
     world.clock.advance(OVERDUE_MS + 5);
-    const { borrow } = transfers;
-    transfers.borrow = async () => ({ outcome: 'shut' });
+    const { transferIn } = transfers;
+    transfers.transferIn = async () => ({ outcome: 'shut' });
     await run();
     expect(world.overdue.units_lent).to.deep.equal([1, 5]);
-    transfers.borrow = borrow;
+    transfers.transferIn = transferIn;
     await run();
     expect(world.overdue.units_lent).to.deep.equal([0, 0]);
   });

@@ -10,10 +10,10 @@ const ONE = { least: 1, all: 1 };
 
 /** Its methods by themselves: a class instance cannot be spread. */
 const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
-  survey: (...args) => transfers.survey(...args),
-  lend: (...args) => transfers.lend(...args),
-  borrow: (...args) => transfers.borrow(...args),
-  confirm: (...args) => transfers.confirm(...args),
+  read: (...args) => transfers.read(...args),
+  transferOut: (...args) => transfers.transferOut(...args),
+  transferIn: (...args) => transfers.transferIn(...args),
+  endTransfer: (...args) => transfers.endTransfer(...args),
 });
 
 describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
@@ -54,7 +54,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   it('units between two buckets are no sold_out: they are brought to their end first, to whomever they go', async () => {
     for (const home of [0, 1, 2]) {
       const world = await TransferWorld.of(0, 1, 0);
-      await world.transfers.lend(world.home(1), 0, 1, 1);
+      await world.transfers.transferOut(world.home(1), 0, 1, 1);
       expect(await gatherUnits(world.home(home), ONE, world.transfers), `${home}`).to.deep.equal({
         outcome: 'gathered',
       });
@@ -78,36 +78,36 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
   it('moving: units that move between every two looks are never counted as none', async () => {
     const world = await TransferWorld.of(0, 0, 1, 0);
     let at = 2;
-    const survey: TransferStore['survey'] = async (ref, buckets) => {
-      const seen = await world.transfers.survey(ref, buckets);
+    const survey: TransferStore['read'] = async (ref, buckets) => {
+      const seen = await world.transfers.read(ref, buckets);
       if (ref.bucket !== 3) return seen;
       // Behind the look at the last bucket the unit goes to one that was looked at, and before the next look back.
       const to = at === 2 ? 0 : 2;
-      const lent = await world.transfers.lend(world.home(at), to, 1, 1);
+      const lent = await world.transfers.transferOut(world.home(at), to, 1, 1);
       if (lent.outcome !== 'lent') throw new Error(lent.outcome);
       const transfer = { from: at, to, seq: lent.seq, units: lent.units };
-      await world.transfers.borrow(world.sale.saleId, transfer, 1);
-      await world.transfers.confirm(world.sale.saleId, transfer, 1);
+      await world.transfers.transferIn(world.sale.saleId, transfer, 1);
+      await world.transfers.endTransfer(world.sale.saleId, transfer, 1);
       at = to;
       return seen;
     };
-    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), survey })).to.equal('moving');
+    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read: survey })).to.equal('moving');
   });
 
   it('one look is not enough: a unit that moves past it would not be seen', async () => {
     const world = await TransferWorld.of(0, 0, 1);
     let looks = 0;
-    const survey: TransferStore['survey'] = async (ref, buckets) => {
+    const survey: TransferStore['read'] = async (ref, buckets) => {
       if (++looks === 3) {
         // Bucket 0 was seen empty; bucket 2 will be.
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
-        await world.transfers.lend(world.home(2), 0, 1, 1);
-        await world.transfers.borrow(world.sale.saleId, transfer, 1);
-        await world.transfers.confirm(world.sale.saleId, transfer, 1);
+        await world.transfers.transferOut(world.home(2), 0, 1, 1);
+        await world.transfers.transferIn(world.sale.saleId, transfer, 1);
+        await world.transfers.endTransfer(world.sale.saleId, transfer, 1);
       }
-      return world.transfers.survey(ref, buckets);
+      return world.transfers.read(ref, buckets);
     };
-    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), survey })).to.equal(1);
+    expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read: survey })).to.equal(1);
     expect(looks).to.be.greaterThan(6);
   });
 
@@ -194,7 +194,7 @@ describe('unit-fetcher', () => {
     let lends = 0;
     const fetcher = new UnitFetcher({
       ...stepsOf(world),
-      lend: (...args) => (lends++, world.transfers.lend(...args)),
+      transferOut: (...args) => (lends++, world.transfers.transferOut(...args)),
     });
     const fetches = Array.from({ length: 20 }, () => fetcher.fetch(world.home(0), ONE));
     expect(new Set((await Promise.all(fetches)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['gathered']));
@@ -208,8 +208,8 @@ describe('unit-fetcher', () => {
     let surveys = 0;
     const fetcher = new UnitFetcher({
       ...stepsOf(world),
-      survey: async (ref, buckets) => {
-        const look = await world.transfers.survey(ref, buckets);
+      read: async (ref, buckets) => {
+        const look = await world.transfers.read(ref, buckets);
         surveys++;
         return look;
       },

@@ -24,7 +24,7 @@ export class TransferWorld {
   static async of(...units: readonly number[]): Promise<TransferWorld> {
     const world = new TransferWorld(units.length);
     await world.store.warm(world.sale);
-    await world.store.gate(world.sale, 'open');
+    await world.store.setState(world.sale, 'open');
     units.forEach((count, bucket) => (world.bucket(bucket).unitsLeft = count));
     return world;
   }
@@ -66,10 +66,10 @@ export class TransferWorld {
     };
     const { transfers } = this;
     return {
-      survey: (...args) => transfers.survey(...args),
-      lend: (...args) => step(() => transfers.lend(...args)),
-      borrow: (...args) => step(() => transfers.borrow(...args)),
-      confirm: (...args) => step(() => transfers.confirm(...args)),
+      read: (...args) => transfers.read(...args),
+      transferOut: (...args) => step(() => transfers.transferOut(...args)),
+      transferIn: (...args) => step(() => transfers.transferIn(...args)),
+      endTransfer: (...args) => step(() => transfers.endTransfer(...args)),
     };
   }
 }

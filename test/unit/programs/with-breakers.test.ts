@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { watchedPorts } from '../../../src/programs/watched-ports.js';
+import { withBreakers } from '../../../src/programs/with-breakers.js';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
 import { breakerRules, type BreakerRules } from '../../../src/admission/breaker/breaker-rules.js';
 import { BOARD_TIMES, SharedBreakers } from '../../../src/admission/breaker/shared-breakers.js';
@@ -29,7 +29,7 @@ class Ports {
     },
     { processId: 'p', ...BOARD_TIMES },
   );
-  readonly watched = watchedPorts(this.breakers);
+  readonly watched = withBreakers(this.breakers);
 
   port<T extends object>(...methods: readonly (keyof T & string)[]): T {
     const entries = methods.map((method) => [
@@ -44,7 +44,7 @@ class Ports {
 
   /** Every call that is watched, by the dependency it is a call to. */
   calls(): Record<Dependency, Record<string, () => Promise<unknown>>> {
-    const store = this.watched.store(this.port<StockStore>('precheck', 'deduct', 'decide', 'findRequest', 'readSale'));
+    const store = this.watched.store(this.port<StockStore>('precheck', 'deduct', 'resolve', 'findRequest', 'readSale'));
     const orders = this.watched.orders(this.port<OrderRepository>('findByPurchases', 'findOrder'));
     const moves = this.watched.moves(this.port<OrderTransitions>('pay', 'cancel'));
     const sales = this.watched.sales(this.port<SaleRepository>('find'));
@@ -54,7 +54,7 @@ class Ports {
       redis: {
         precheck: () => store.precheck(any(1), any(2)),
         deduct: () => store.deduct(any(1)),
-        decide: () => store.decide(any(1)),
+        resolve: () => store.resolve(any(1)),
         findRequest: () => store.findRequest(any(1), any(2), any(3)),
         readSale: () => store.readSale(any(1)),
       },
@@ -114,7 +114,7 @@ describe('app: ports whose calls the breakers watch', () => {
   it('calls that never throw fail by their words', async () => {
     for (const [dependency, name, failed] of [
       ['redis', 'deduct', { outcome: 'outcome_unknown' }],
-      ['redis', 'decide', 'outcome_unknown'],
+      ['redis', 'resolve', 'outcome_unknown'],
       ['rocketmq', 'sendHalf', 'unavailable'],
       ['rocketmq', 'sendHalf', 'outcome_unknown'],
     ] as const) {
@@ -130,7 +130,7 @@ describe('app: ports whose calls the breakers watch', () => {
     for (const [dependency, name, refused] of [
       ['redis', 'deduct', { outcome: 'refused', answers: [] }],
       ['redis', 'deduct', { outcome: 'stale_epoch' }],
-      ['redis', 'decide', 'no_answer'],
+      ['redis', 'resolve', 'no_answer'],
       ['rocketmq', 'sendHalf', { commit: () => undefined }],
     ] as const) {
       const ports = new Ports();

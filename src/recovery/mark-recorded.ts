@@ -9,7 +9,7 @@ import type { Job } from '../core/job.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface SettleRecordedPorts extends PendingBucketsPorts {
-  readonly store: Pick<BatchStore, 'withPending' | 'stalePending' | 'settle'>;
+  readonly store: Pick<BatchStore, 'withPending' | 'stalePending' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly metrics: KeeperMetrics;
 }
@@ -22,14 +22,14 @@ export interface SettleRecordedOptions {
 }
 
 /** Settles what MySQL has and Redis still holds pending: a worker died, or lost Redis, between COMMIT and settle. */
-export function settleRecorded(ports: SettleRecordedPorts, options: SettleRecordedOptions): Job {
+export function markRecorded(ports: SettleRecordedPorts, options: SettleRecordedOptions): Job {
   return {
-    name: 'settle-recorded',
+    name: 'mark-recorded',
     async runOnce(): Promise<void> {
       let failure: OperationalError | null = null;
       for (const ref of await pendingBuckets(ports)) {
         try {
-          await settleBucket(ref, ports, options);
+          await markRecordedIn(ref, ports, options);
         } catch (error) {
           if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
           failure ??= error; // a sale that is being rebuilt must not hold up the others
@@ -40,7 +40,7 @@ export function settleRecorded(ports: SettleRecordedPorts, options: SettleRecord
   };
 }
 
-async function settleBucket(
+async function markRecordedIn(
   ref: BucketRef,
   { store, repository, metrics }: SettleRecordedPorts,
   { afterMs, max }: SettleRecordedOptions,
@@ -52,7 +52,7 @@ async function settleBucket(
     const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
     if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
-    await store.settle([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
     metrics.settledLate(1);
   }
 }

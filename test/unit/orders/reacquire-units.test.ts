@@ -6,7 +6,7 @@ import { failPurchases } from '../../../src/orders/fail-purchases.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../../src/orders/record-batches.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { Claimed } from '../../../src/core/ports/batch-store.js';
+import type { Reacquired } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
@@ -23,7 +23,7 @@ describe('claim-late', () => {
   let clock: ManualClock;
   /** What the ledger was asked, and what it says: the keys that are lost, or another word. */
   let asked: { readonly batch: Batch; readonly epoch: number; readonly recorded: readonly string[] }[];
-  let answer: (batch: Batch) => Promise<Claimed>;
+  let answer: (batch: Batch) => Promise<Reacquired>;
 
   beforeEach(async () => {
     clock = new ManualClock();
@@ -38,14 +38,14 @@ describe('claim-late', () => {
     asked = [];
     answer = async () => losing();
   });
-  const losing = (...keys: string[]): Claimed => ({
+  const losing = (...keys: string[]): Reacquired => ({
     ...{ outcome: 'claimed', lost: new Set(keys), elsewhere: new Set() },
   });
   const late = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
   const timely = (...texts: string[]): Batch => batchOf(sale, purchasesOf(...texts));
   const record = (...batches: Batch[]): Promise<BatchResult[]> => {
     const store = {
-      claim: (batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Claimed> => {
+      reacquire: (batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired> => {
         asked.push({ batch, epoch, recorded: [...recorded] });
         return answer(batch);
       },

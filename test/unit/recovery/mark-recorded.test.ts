@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../src/core/sale.js';
 import type { Job } from '../../../src/core/job.js';
-import { settleRecorded } from '../../../src/recovery/settle-recorded.js';
+import { markRecorded } from '../../../src/recovery/mark-recorded.js';
 import { batchOf } from '../../helpers/sales.js';
 import { sureEntry } from '../../helpers/sure-entry.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const AFTER_MS = 5000;
 
-describe('keeper: settle-recorded', () => {
+describe('keeper: mark-recorded', () => {
   let world: KeeperWorld;
   let job: Job;
   let sale: Sale;
@@ -16,7 +16,7 @@ describe('keeper: settle-recorded', () => {
   beforeEach(async () => {
     world = new KeeperWorld();
     const { books, store, metrics } = world;
-    job = settleRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, max: 10 });
+    job = markRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, max: 10 });
     sale = await world.openSale();
   });
 

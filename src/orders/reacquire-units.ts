@@ -2,17 +2,17 @@ import type { Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
-import type { Claimed, BatchStore } from '../core/ports/batch-store.js';
+import type { Reacquired, BatchStore } from '../core/ports/batch-store.js';
 import type { RetryReason } from '../core/ports/worker-metrics.js';
-import { isLate, requestName, type Known } from './draft-rows.js';
+import { isOfOlderEpoch, requestName, type Known } from './draft-rows.js';
 import { lookUpRows } from './look-up.js';
 
-export interface ClaimPorts {
+export interface ReacquirePorts {
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
-  readonly store: Pick<BatchStore, 'claim'>;
+  readonly store: Pick<BatchStore, 'reacquire'>;
 }
 
-export interface Claims {
+export interface ReacquiredBatches {
   /** What was looked up, with the purchases whose units are lost. */
   readonly known: Known;
   /** Batches that may not be written now, and why. */
@@ -32,18 +32,18 @@ const NOBODY: Known['liveBuyers'] = new Set();
  * @param batches of sales that exist; those that are not late are looked up and left alone
  * @throws OperationalError mysql
  */
-export async function claimLate(
+export async function reacquireUnits(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
-  { repository, store }: ClaimPorts,
-): Promise<Claims> {
+  { repository, store }: ReacquirePorts,
+): Promise<ReacquiredBatches> {
   const rows = await lookUpRows(batches, repository);
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
   const kept = new Map<Batch, RetryReason>();
   for (const batch of batches) {
     const { saleId, purchases } = batch;
     const recorded = purchases.filter((purchase) => rows.has(requestName(saleId, purchase))).map(purchaseKey);
-    if (!isLate(batch, terms) || recorded.length === purchases.length) continue;
+    if (!isOfOlderEpoch(batch, terms) || recorded.length === purchases.length) continue;
     const said = await claim(batch, terms.get(saleId)?.epoch ?? 0, new Set(recorded), store);
     if (typeof said === 'string') {
       kept.set(batch, said);
@@ -60,10 +60,10 @@ async function claim(
   batch: Batch,
   epoch: number,
   recorded: ReadonlySet<string>,
-  store: ClaimPorts['store'],
-): Promise<Extract<Claimed, { outcome: 'claimed' }> | RetryReason> {
+  store: ReacquirePorts['store'],
+): Promise<Extract<Reacquired, { outcome: 'claimed' }> | RetryReason> {
   try {
-    const said = await store.claim(batch, epoch, recorded);
+    const said = await store.reacquire(batch, epoch, recorded);
     switch (said.outcome) {
       case 'claimed':
         return said;

@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import { homeBucket, type Sale } from '../../../src/core/sale.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
-import { placeAmongBuckets } from '../../../src/purchase/place-among-buckets.js';
-import type { PlacedBatch } from '../../../src/purchase/place-batch.js';
+import { placeBatch, type Deliver } from '../../../src/purchase/place-batch.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
@@ -11,8 +10,12 @@ import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
 import { purchasesOf, saleOf } from '../../helpers/sales.js';
 
-interface Placed extends PlacedBatch {
-  readonly answers: readonly (string | undefined)[];
+interface Placed {
+  readonly verdict: string;
+  /** The result of each purchase. */
+  readonly results: readonly string[];
+  /** What the sold-out flags saw. */
+  readonly unitsLeft: number | null | undefined;
 }
 
 /** Buyers of the first of two buckets. */
@@ -20,7 +23,7 @@ const [ANN = '', BOB = '', CID = ''] = Array.from({ length: 40 }, (_, at) => `u$
   (user) => homeBucket(user, 2) === 0,
 );
 
-describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
+describe('place-batch in a sale with several buckets', () => {
   let clock: ManualClock;
   let store: MemoryStore;
   let transfers: MemoryTransfers;
@@ -39,73 +42,83 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
   const openSale = async (...left: readonly [number, number]): Promise<void> => {
     sale = saleOf({ stock: 2, buckets: 2, limitPerBuyer: 9 }, clock.nowMs());
     await store.warm(sale);
-    await store.gate(sale, 'open');
+    await store.setState(sale, 'open');
     left.forEach((count, index) => (bucket(index).unitsLeft = count));
   };
   const place = async (...texts: string[]): Promise<Placed> => {
-    const answers: (string | undefined)[] = texts.map(() => undefined);
+    const results: string[] = [];
     const home = { saleId: sale.saleId, bucket: 0, buckets: 2 };
-    const reply = (index: number, { outcome }: { outcome: string }): void => {
-      expect(answers[index], 'one answer each').to.equal(undefined);
-      answers[index] = outcome;
+    const deliver: Deliver = (index, { outcome }) => {
+      expect(results[index], 'one result each').to.equal(undefined);
+      results[index] = outcome;
     };
-    const placed = await placeAmongBuckets(home, purchasesOf(...texts), '', reply, { store, channel, units, clock });
-    return { ...placed, answers };
+    let unitsLeft: number | null | undefined;
+    const verdict = await placeBatch(home, purchasesOf(...texts), '', deliver, {
+      store,
+      channel,
+      units,
+      flags: { observe: (_, seen) => void (unitsLeft = seen) },
+      snapshots: { forget: async () => undefined },
+      clock,
+      steadyClock: clock,
+    });
+    return { verdict, results, unitsLeft };
   };
 
-  it('bucket_empty: the units of the other bucket come, and the purchase goes again [R12]', async () => {
+  it('units are fetched from the other bucket, and the purchase goes again [R12]', async () => {
     await openSale(0, 4);
     expect(await place(ANN)).to.deep.equal({
-      ...{ verdict: 'bucket_empty', again: [0], unitsLeft: null, answers: [undefined] },
+      verdict: 'bucket_empty',
+      results: ['again'],
+      unitsLeft: null,
     });
     expect([bucket(0).unitsLeft, bucket(1).unitsLeft]).to.deep.equal([2, 2]);
-    expect((await place(ANN)).answers).to.deep.equal(['accepted']);
+    expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('those whose units are there do not wait for the others', async () => {
+  it('purchases whose units are there do not wait for the others', async () => {
     await openSale(1, 1);
     expect(await place(ANN, BOB)).to.deep.equal({
-      ...{ verdict: 'accepted', again: [1], unitsLeft: 1, answers: ['accepted', undefined] },
+      verdict: 'accepted',
+      results: ['accepted', 'again'],
+      unitsLeft: 1,
     });
-    expect((await place(BOB)).answers).to.deep.equal(['accepted']);
+    expect((await place(BOB)).results).to.deep.equal(['accepted']);
   });
 
-  it('sold_out only after every bucket, and only then the flag may be armed [R12]', async () => {
+  it('sold_out only when every bucket is empty, and only then may the flag be armed [R12]', async () => {
     await openSale(0, 0);
     expect(await place(ANN, BOB)).to.deep.equal({
-      ...{ verdict: 'all_answered_by_precheck', again: [], unitsLeft: 0, answers: ['sold_out', 'sold_out'] },
+      verdict: 'all_answered_by_precheck',
+      results: ['sold_out', 'sold_out'],
+      unitsLeft: 0,
     });
   });
 
-  it('a purchase of more than there is hears sold_out; a smaller one goes on', async () => {
+  it('a purchase of more units than are left is sold_out; a smaller one goes again', async () => {
     await openSale(0, 2);
-    const placed = await place(`${ANN}*3`, `${BOB}*2`, CID);
-    expect([placed.answers, placed.again]).to.deep.equal([
-      [undefined, undefined, undefined],
-      [0, 1, 2],
-    ]);
-    const { answers, again, unitsLeft } = await place(`${ANN}*3`);
-    expect([answers, again, unitsLeft]).to.deep.equal([['sold_out'], [], 2]);
+    expect((await place(`${ANN}*3`, `${BOB}*2`, CID)).results).to.deep.equal(['again', 'again', 'again']);
+    expect(await place(`${ANN}*3`)).to.deep.include({ results: ['sold_out'], unitsLeft: 2 });
     expect(await place(`${BOB}*2`), 'now the second unit comes').to.deep.include({
       verdict: 'bucket_empty',
-      again: [0],
+      results: ['again'],
     });
-    expect((await place(`${BOB}*2`)).answers).to.deep.equal(['accepted']);
+    expect((await place(`${BOB}*2`)).results).to.deep.equal(['accepted']);
   });
 
-  it('units between two buckets are no sold_out', async () => {
+  it('units in transit between two buckets are not sold out', async () => {
     await openSale(0, 1);
-    await transfers.lend({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // and its process died
+    await transfers.transferOut({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // and its process died
     expect(await place(ANN)).to.include({ verdict: 'bucket_empty' });
-    expect((await place(ANN)).answers).to.deep.equal(['accepted']);
+    expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('who has won and asks again hears how it stands, and zero units in his bucket say nothing of the sale', async () => {
+  it('the repeat of an accepted purchase is replayed, and zero units in one bucket say nothing of the sale', async () => {
     await openSale(1, 1);
     await place(ANN);
     expect(await place(ANN))
       .to.include({ unitsLeft: null })
-      .and.to.deep.include({ answers: ['replayed'] });
+      .and.to.deep.include({ results: ['replayed'] });
   });
 
   it('what cannot be counted is never sold_out: loading, overloaded, unavailable', async () => {
@@ -113,11 +126,11 @@ describe('place-among-buckets (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => 
       await openSale(0, 0);
       units = { fetch: async () => ({ outcome: word }) };
       const placed = await place(ANN, BOB);
-      expect([placed.answers, placed.again, placed.unitsLeft]).to.deep.equal([[outcome, outcome], [], null]);
+      expect([placed.results, placed.unitsLeft]).to.deep.equal([[outcome, outcome], null]);
     }
     units = { fetch: () => Promise.reject(new OperationalError('redis', 'away', { retryable: true })) };
     await openSale(1, 0);
-    expect((await place(ANN, BOB)).answers).to.deep.equal(['accepted', 'unavailable']);
+    expect((await place(ANN, BOB)).results).to.deep.equal(['accepted', 'unavailable']);
     units = { fetch: () => Promise.reject(new TypeError('a bug')) };
     const bug = await place(CID).catch((error: unknown) => error);
     expect(bug).to.be.instanceOf(TypeError);

@@ -1,0 +1,76 @@
+import type { z } from 'zod';
+
+/** One thing that is wrong with one field of what somebody sent. */
+export interface FieldError {
+  /** Where it stands, `rules.limits.0` for example; `body` for the whole. */
+  readonly field: string;
+  /** A whole sentence that names the field and says what is expected of it. */
+  readonly message: string;
+}
+
+/** A name that a sender made up is shown, but not at any length. */
+const FIELD_LENGTH_MAX = 60;
+
+/** `title must have 1 to 200 characters.` */
+export const fieldError = (field: string, predicate: string): FieldError => {
+  const name = field.slice(0, FIELD_LENGTH_MAX);
+  return { field: name, message: `${name} ${predicate}.` };
+};
+
+/** What zod found, as sentences. Schemas give their messages as predicates: `must be …`. */
+export const fieldErrors = ({ issues }: z.ZodError): FieldError[] =>
+  issues.flatMap((issue) => {
+    if (issue.code !== 'unrecognized_keys') return fieldError(issue.path.join('.') || 'body', issue.message);
+    return issue.keys.map((key) => fieldError([...issue.path, key].join('.'), 'is not known here'));
+  });
+
+/** All sentences as one text. */
+export const fieldSentences = (errors: readonly FieldError[]): string => errors.map(({ message }) => message).join(' ');
+
+/** What a schema expects of a value, as a predicate; a value that is not there is called missing. */
+export const must = (expected: string) => (issue: { readonly input?: unknown }) =>
+  issue.input === undefined ? `is missing: it must be ${expected}` : `must be ${expected}`;
+
+/**
+ * The messages of a schema that gives none of its own, as predicates in plain words.
+ * Pass it to `safeParse(value, { error: plainError })`; a message of the schema itself wins.
+ */
+export function plainError(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return must(KINDS[issue.expected] ?? issue.expected)(issue);
+    case 'invalid_value':
+      return must(issue.values.length === 1 ? String(issue.values[0]) : `one of ${issue.values.join(', ')}`)(issue);
+    case 'too_small':
+      return bound(issue.origin, issue.inclusive ? 'at least' : 'more than', Number(issue.minimum));
+    case 'too_big':
+      return bound(issue.origin, issue.inclusive ? 'at most' : 'less than', Number(issue.maximum));
+    case 'invalid_format':
+      return issue.pattern === undefined ? `must be a ${issue.format}` : `must match ${issue.pattern}`;
+    case 'not_multiple_of':
+      return `must be a multiple of ${issue.divisor}`;
+    case 'invalid_union':
+      return 'has none of the forms that are possible here';
+    case 'unrecognized_keys': // fieldErrors names each of them
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'custom':
+      return undefined;
+  }
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'an object',
+  record: 'an object',
+  array: 'a list',
+};
+
+function bound(origin: string, comparison: string, limit: number): string {
+  if (origin === 'string') return `must have ${comparison} ${limit} characters`;
+  if (origin === 'array' || origin === 'set') return `must have ${comparison} ${limit} entries`;
+  return `must be ${comparison} ${limit}`;
+}

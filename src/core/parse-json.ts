@@ -1,0 +1,65 @@
+/** Text that is JSON, or a sentence that says where it stops being JSON. */
+export type ParsedJson = { readonly value: unknown } | { readonly error: string };
+
+/** @param what the subject of the sentence: `The body` */
+export function parseJson(text: string, what: string): ParsedJson {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return { error: `${what} is not JSON: ${placeOf(text)}.` };
+  }
+}
+
+/** JSON tokens and the space before them. An unfinished string is no token, so it ends the search. */
+const TOKEN =
+  /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-]))/y;
+
+/**
+ * Where JSON.parse must have stopped. Its own message has a position in some versions of Node only, so the text is read
+ * again; that costs something only for a text that is refused.
+ */
+function placeOf(text: string): string {
+  const open: string[] = [];
+  let expects: 'value' | 'value_or_end' | 'key' | 'key_or_end' | 'colon' | 'comma' | 'nothing' = 'value';
+  const afterValue = (): typeof expects => (open.length === 0 ? 'nothing' : 'comma');
+  TOKEN.lastIndex = 0;
+  let end = 0;
+  let token = TOKEN.exec(text);
+  for (; token !== null; token = TOKEN.exec(text)) {
+    const [, mark, string] = token;
+    const wantsValue = expects === 'value' || expects === 'value_or_end';
+    const wantsKey = expects === 'key' || expects === 'key_or_end';
+    if ((mark === '{' || mark === '[') && wantsValue) {
+      open.push(mark);
+      expects = mark === '{' ? 'key_or_end' : 'value_or_end';
+    } else if (mark === '}' && open.at(-1) === '{' && (expects === 'comma' || expects === 'key_or_end')) {
+      open.pop();
+      expects = afterValue();
+    } else if (mark === ']' && open.at(-1) === '[' && (expects === 'comma' || expects === 'value_or_end')) {
+      open.pop();
+      expects = afterValue();
+    } else if (mark === ',' && expects === 'comma') {
+      expects = open.at(-1) === '{' ? 'key' : 'value';
+    } else if (mark === ':' && expects === 'colon') {
+      expects = 'value';
+    } else if (mark === undefined && string !== undefined && wantsKey) {
+      expects = 'colon';
+    } else if (mark === undefined && wantsValue) {
+      expects = afterValue();
+    } else {
+      break;
+    }
+    end = TOKEN.lastIndex;
+  }
+  const rest = /^[ \t\n\r]*/.exec(text.slice(end));
+  const at = end + (rest?.[0].length ?? 0);
+  const before = text.slice(0, at);
+  const line = before.split('\n').length;
+  const column = at - before.lastIndexOf('\n');
+  const found = text[at];
+  if (found === undefined)
+    return text.trim() === '' ? 'it is empty' : `it ends too early, at line ${line}, column ${column}`;
+  if (found === '"' && token === null)
+    return `the string at line ${line}, column ${column} does not end, or holds a bad character`;
+  return `unexpected ${JSON.stringify(String.fromCodePoint(text.codePointAt(at) as number))} at line ${line}, column ${column}`;
+}

@@ -1,0 +1,286 @@
+import { randomBytes } from 'node:crypto';
+import { RuleAdmin } from '../admission/rules/rule-admin.js';
+import type { Config, SectionName } from '../core/config/schema.js';
+import { OperationalError } from '../core/errors.js';
+import type { AuditLog } from '../core/ports/audit-log.js';
+import type { RedriveChannel } from '../core/ports/channels.js';
+import type { Log } from '../core/ports/log.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { RefundRepository } from '../core/ports/refund-repository.js';
+import type { TraceBroker } from '../core/ports/trace-sources.js';
+import type { Resharded } from '../core/resharded.js';
+import { createAuditLog } from '../mysql/audit-log.js';
+import { createCompensationRepository } from '../mysql/compensation-repository.js';
+import { createCouponRepository } from '../mysql/coupon-repository.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createOrderRepository } from '../mysql/order-repository.js';
+import { createOrderStates } from '../mysql/order-states.js';
+import { createOutbox } from '../mysql/outbox.js';
+import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { createReconcileRepository } from '../mysql/reconcile-repository.js';
+import { createReconcileRuns } from '../mysql/reconcile-runs.js';
+import { createRefundRepository } from '../mysql/refund-repository.js';
+import { createRepairRepository } from '../mysql/repair-repository.js';
+import { createRuleRepository } from '../mysql/rule-repository.js';
+import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createTraceRepository } from '../mysql/trace-repository.js';
+import { createWorkerSlots } from '../mysql/worker-slots.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
+import { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
+import { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
+import { repairAsked, type OrderedRepair } from '../recovery/repair/repair-jobs.js';
+import type { RepairOrder } from '../recovery/repair/repair-sale.js';
+import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
+import { TracePurchase } from '../recovery/trace/trace-purchase.js';
+import { createBatchStore } from '../redis/batch-store.js';
+import type { RedisConnection } from '../redis/connection.js';
+import { createReconcileStore } from '../redis/reconcile-store.js';
+import { createRepairStore } from '../redis/repair-store.js';
+import { createRuleBroadcast } from '../redis/rule-broadcast.js';
+import { createSaleSnapshotCache } from '../redis/sale-snapshot-cache.js';
+import { createSaleStore } from '../redis/sale-store.js';
+import { createStockStore } from '../redis/stock-store.js';
+import { createTraceStore } from '../redis/trace-store.js';
+import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
+import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
+import { SaleAdmin } from '../sales/sale-admin.js';
+import type { RebuildFailPoints } from './fail-points.js';
+import { brokerConnection, openRedis } from './servers.js';
+import { systemClock as clock } from './system-clock.js';
+
+/** Renewed whenever a purchase is given up, so it need only outlive one. */
+const SLOT_LEASE_MS = 60_000;
+
+/** What a program has open already and closes itself, and what it puts around a store. */
+export interface OperatorParts {
+  readonly redis?: RedisConnection;
+  readonly mysql?: MysqlPool;
+  readonly redrives?: RedriveChannel;
+  /** Wraps the repository that reconcile gives a purchase up in. */
+  readonly compensated?: (repository: OrderRepository) => OrderRepository;
+  readonly rebuildPoints?: RebuildFailPoints;
+}
+
+/**
+ * Everything that operators may do, at the command line or over HTTP. A connection is opened when something first needs
+ * it, and `close` ends those that were opened here. `S` are the sections of the configuration it was given: what needs
+ * another one does not compile.
+ */
+export class Operator<S extends SectionName> {
+  readonly #config: Config<S>;
+  readonly #log: Log;
+  readonly #given: OperatorParts;
+  readonly #openChannels: { close(): Promise<void> }[] = [];
+  #mysql: MysqlPool | null = null;
+  #redis: Promise<RedisConnection> | null = null;
+  #minter: OrderIdMinter | null = null;
+
+  constructor(config: Config<S>, log: Log, given: OperatorParts = {}) {
+    this.#config = config;
+    this.#log = log;
+    this.#given = given;
+  }
+
+  audit(this: Operator<'mysql'>): AuditLog {
+    return createAuditLog(this.#openMysql());
+  }
+
+  refunds(this: Operator<'mysql'>): RefundRepository {
+    return createRefundRepository(this.#openMysql());
+  }
+
+  /** Rules are in MySQL. They can be changed while Redis is away, which is when it may matter most. */
+  async rules(this: Operator<'mysql' | 'redis'>): Promise<RuleAdmin> {
+    const redis = await this.#openRedis().catch((error: unknown) => {
+      if (error instanceof OperationalError) return error;
+      throw error;
+    });
+    const board =
+      redis instanceof OperationalError ? { post: () => Promise.reject(redis) } : createRuleBroadcast(redis);
+    return new RuleAdmin({ store: createRuleRepository(this.#openMysql()), board, log: this.#log });
+  }
+
+  /** @throws OperationalError redis, as does every method below */
+  async sales(this: Operator<'mysql' | 'redis' | 'gate'>): Promise<SaleAdmin> {
+    const redis = await this.#openRedis();
+    return new SaleAdmin({
+      repository: createSaleRepository(this.#openMysql()),
+      store: createSaleStore(redis),
+      cache: createSaleSnapshotCache(redis, { ttlMs: this.#config.gate.snapshotCacheMs }),
+    });
+  }
+
+  async deadLetters(this: Operator<'mysql' | 'redis' | 'rocketmq'>): Promise<DeadLetterAdmin> {
+    const redis = await this.#openRedis();
+    const mysql = this.#openMysql();
+    const connection = brokerConnection(this.#config.rocketmq, this.#log);
+    return new DeadLetterAdmin({
+      deadLetters: createDeadLetterRepository(mysql),
+      repository: createOrderRepository(mysql),
+      store: createBatchStore(redis),
+      states: createOrderStates(mysql),
+      coupons: createCouponRepository(mysql),
+      channel: this.#openRedrives(),
+      deadlines: this.#openChannel(() => createDeadlineChannel(connection)),
+      events: this.#openChannel(() => createOrderEventChannel(connection)),
+      minter: this.#openMinter(mysql),
+      clock,
+    });
+  }
+
+  async reconcile(this: Operator<'mysql' | 'redis' | 'rocketmq' | 'reconcile'>): Promise<ReconcileAdmin> {
+    const redis = await this.#openRedis();
+    const mysql = this.#openMysql();
+    const { compensated = (repository) => repository } = this.#given;
+    const minter = this.#openMinter(mysql);
+    return new ReconcileAdmin(
+      {
+        store: { ...createBatchStore(redis), ...createReconcileStore(redis), ...createRepairStore(redis) },
+        repository: createReconcileRepository(mysql),
+        jobs: createCompensationRepository(mysql),
+        runs: createReconcileRuns(mysql),
+        sales: createSaleRepository(mysql),
+        outbox: createOutbox(mysql),
+        fail: { repository: compensated(createOrderRepository(mysql)), minter, clock },
+        channel: this.#openRedrives(),
+        clock,
+        log: this.#log,
+      },
+      this.#config.reconcile,
+    );
+  }
+
+  /**
+   * Only reads: no part of it can change a store.
+   * @param broker null: the broker is not asked
+   */
+  async trace(this: Operator<'mysql' | 'redis' | 'keeper'>, broker: TraceBroker | null): Promise<TracePurchase> {
+    const redis = await this.#openRedis();
+    const mysql = this.#openMysql();
+    return new TracePurchase(
+      {
+        sales: createSaleRepository(mysql),
+        stock: createStockStore(redis, this.#log),
+        store: createTraceStore(redis),
+        repository: createTraceRepository(mysql),
+        deadLetters: createDeadLetterRepository(mysql),
+        jobs: createCompensationRepository(mysql),
+        audit: createAuditLog(mysql),
+        broker,
+      },
+      { redriveAfterMs: this.#config.keeper.redriveAfterMs },
+    );
+  }
+
+  /** Rebuilds a sale in Redis from MySQL; without `force` only one that needs it. */
+  async repair(
+    this: Operator<'mysql' | 'redis' | 'repair'>,
+    saleId: string,
+    order: RepairOrder,
+    { force }: { readonly force: boolean },
+  ): Promise<OrderedRepair> {
+    const stores = rebuildStores(await this.#openRedis(), this.#openMysql(), this.#given.rebuildPoints);
+    return repairAsked(saleId, force, { ...stores, clock, log: this.#log }, this.#config.repair, order);
+  }
+
+  /** Splits a sale into more buckets. */
+  async reshard(
+    this: Operator<'mysql' | 'redis' | 'repair' | 'gate'>,
+    saleId: string,
+    order: ReshardOrder,
+  ): Promise<Resharded> {
+    const redis = await this.#openRedis();
+    const stores = rebuildStores(redis, this.#openMysql(), this.#given.rebuildPoints);
+    const cache = createSaleSnapshotCache(redis, { ttlMs: this.#config.gate.snapshotCacheMs });
+    return reshardSale(saleId, order, { ...stores, cache, clock, log: this.#log }, this.#config.repair);
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    await Promise.all(this.#openChannels.map((channel) => channel.close()));
+    await this.#minter?.close();
+    const redis = await this.#redis?.catch(() => null);
+    await redis?.close();
+    await this.#mysql?.close();
+  }
+
+  #openMysql(this: Operator<'mysql'>): MysqlPool {
+    return this.#given.mysql ?? (this.#mysql ??= openMysqlPool(this.#config.mysql));
+  }
+
+  async #openRedis(this: Operator<'redis'>): Promise<RedisConnection> {
+    return this.#given.redis ?? (this.#redis ??= openRedis(this.#config.redis, this.#log));
+  }
+
+  #openRedrives(this: Operator<'rocketmq'>): RedriveChannel {
+    if (this.#given.redrives !== undefined) return this.#given.redrives;
+    const connection = brokerConnection(this.#config.rocketmq, this.#log);
+    return this.#openChannel(() => createRedriveChannel(connection));
+  }
+
+  #openChannel<M>(start: () => Promise<Channel<M>>): Channel<M> {
+    const channel = startedWhenUsed(start);
+    this.#openChannels.push(channel);
+    return channel;
+  }
+
+  /** Takes a slot for order ids when a purchase is first given up. */
+  #openMinter(mysql: MysqlPool): OrderIdMinter {
+    this.#minter ??= createOrderIdMinter(
+      { slots: createWorkerSlots(mysql, clock), clock, log: this.#log },
+      { owner: `operator-${randomBytes(8).toString('hex')}`, leaseMs: SLOT_LEASE_MS },
+    );
+    return this.#minter;
+  }
+}
+
+/** Gives an operator to one piece of work, as a command line needs it, and closes it again. */
+export async function withOperator<S extends SectionName, T>(
+  config: Config<S>,
+  log: Log,
+  work: (operator: Operator<S>) => Promise<T>,
+): Promise<T> {
+  const operator = new Operator(config, log);
+  try {
+    return await work(operator);
+  } finally {
+    await operator.close();
+  }
+}
+
+/** What rebuilds a sale in Redis from MySQL: a repair, or a sale that is split into more buckets. */
+export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, points?: RebuildFailPoints) {
+  const { agedOrders } = createReconcileRepository(mysql);
+  const { setState } = createSaleStore(redis);
+  const store = { ...createRepairStore(redis), setState };
+  const repository = { ...createRepairRepository(mysql), agedOrders };
+  return {
+    store: points?.rebuilt(store) ?? store,
+    repository: points?.raised(repository) ?? repository,
+    sales: createSaleRepository(mysql),
+  };
+}
+
+interface Channel<M> {
+  publish(message: M): Promise<void>;
+  /** Never rejects. */
+  close(): Promise<void>;
+}
+
+/** A producer that starts with its first message, since an operator seldom needs one. A failed start is tried again. */
+function startedWhenUsed<M>(start: () => Promise<Channel<M>>): Channel<M> {
+  let opening: Promise<Channel<M>> | null = null;
+  return {
+    async publish(message) {
+      opening ??= start().catch((error: unknown) => {
+        opening = null;
+        throw error;
+      });
+      await (await opening).publish(message);
+    },
+    async close() {
+      const channel = await opening?.catch(() => null);
+      await channel?.close();
+    },
+  };
+}

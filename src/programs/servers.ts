@@ -1,0 +1,82 @@
+import type { Section } from '../core/config/schema.js';
+import { OperationalError } from '../core/errors.js';
+import type { Log } from '../core/ports/log.js';
+import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { ReadyReport } from '../http/services.js';
+import type { MysqlPool } from '../mysql/pool.js';
+import { createPaymentSimulator } from '../payment/simulator.js';
+import { connectRedis, type RedisConnection } from '../redis/connection.js';
+import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
+import type { ChannelHealth } from '../rocketmq/channel-health.js';
+import type { ConnectionOptions } from '../rocketmq/client-options.js';
+import { probeBroker } from '../rocketmq/probe.js';
+
+/**
+ * Connects to Redis, and refuses one that must not hold stock: it evicts, keeps no log, or its clock is wrong.
+ * @throws OperationalError redis, with a sentence per problem
+ */
+export async function openRedis(options: Section<'redis'>, log: Log): Promise<RedisConnection> {
+  const connection = await connectRedis(options, log);
+  try {
+    const problems = await findRedisMisconfiguration(connection);
+    const probe = await probeRedis(connection);
+    if (!probe.ok) problems.push(probe.detail);
+    if (problems.length === 0) return connection;
+    throw new OperationalError('redis', `this Redis cannot hold stock: ${problems.join(' ')}`, { retryable: false });
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/** How every client of the broker connects and starts. */
+export function brokerConnection(rocketmq: Section<'rocketmq'>, log: Log): ConnectionOptions {
+  return {
+    endpoint: rocketmq.endpoint,
+    pinEndpoint: rocketmq.route === 'endpoint',
+    requestTimeoutMs: rocketmq.requestTimeoutMs,
+    start: { startupTimeoutMs: rocketmq.startTimeoutMs },
+    log,
+  };
+}
+
+/** Null where no provider is configured: then nobody can pay, and refunds wait for a person. */
+export function paymentProviderOf({ provider }: Section<'payment'>, log: Log): PaymentProvider | null {
+  if (provider === 'none') return null;
+  log.warn({}, 'payments are simulated: no money moves');
+  return createPaymentSimulator();
+}
+
+/** What `/readyz` says. Asks every server at once; two requests at the same time share the answers. */
+export function createReadiness(servers: {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly endpoint: string;
+  readonly health?: ChannelHealth;
+}): () => Promise<ReadyReport> {
+  const { redis, mysql, endpoint, health } = servers;
+  let underWay: Promise<ReadyReport> | null = null;
+  const ask = async (): Promise<ReadyReport> => {
+    const [redisProbe, brokerProbe, mysqlDetail] = await Promise.all([
+      probeRedisWrites(redis),
+      probeBroker(endpoint, health),
+      mysql.probe().then(
+        () => null,
+        (error: unknown) => (error instanceof Error ? error.message : String(error)),
+      ),
+    ]);
+    const isReachable = brokerProbe.state === 'reachable';
+    const dependencies = [
+      { name: 'redis', ...redisProbe },
+      { name: 'rocketmq', ok: isReachable, detail: isReachable ? endpoint : brokerProbe.detail },
+      { name: 'mysql', ok: mysqlDetail === null, detail: mysqlDetail ?? 'answers' },
+    ];
+    return { ready: dependencies.every(({ ok }) => ok), dependencies };
+  };
+  return () => {
+    underWay ??= ask().finally(() => {
+      underWay = null;
+    });
+    return underWay;
+  };
+}

@@ -1,0 +1,64 @@
+import type { SharedBreakers } from '../admission/breaker/shared-breakers.js';
+import type { Dependency } from '../core/errors.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { PurchaseChannel } from '../core/ports/channels.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
+import type { StockStore } from '../core/ports/stock-store.js';
+
+/**
+ * Stores and channel of an api whose calls count for the breakers: those that buyers wait for. A batch is a few calls,
+ * so what this adds is per batch; while the breakers are off, it is one look at their mode for each call.
+ */
+export function withBreakers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
+  /** `failed` tells an answer that stands for a failure, of a call that never throws. */
+  const watched =
+    (dependency: Dependency) =>
+    <A extends unknown[], T>(call: Call<A, T>, failed?: (answer: T) => boolean): Call<A, T> =>
+    (...asked) =>
+      breakers.isOn ? breakers.watch(dependency, () => call(...asked), failed) : call(...asked);
+  const redis = watched('redis');
+  const rocketmq = watched('rocketmq');
+  const mysql = watched('mysql');
+  return {
+    /** `acceptedKeys` is many calls, and no buyer waits for it. */
+    store: (store: StockStore): StockStore => ({
+      ...store,
+      precheck: redis((ref, purchases) => store.precheck(ref, purchases)),
+      deduct: redis(
+        (batch) => store.deduct(batch),
+        ({ outcome }) => outcome === 'outcome_unknown',
+      ),
+      resolve: redis(
+        (ref) => store.resolve(ref),
+        (fate) => fate === 'outcome_unknown',
+      ),
+      findRequest: redis((ref, userId, requestId) => store.findRequest(ref, userId, requestId)),
+      readSale: redis((ref) => store.readSale(ref)),
+    }),
+    /** Commit and rollback never say how they went. */
+    channel: (channel: PurchaseChannel): PurchaseChannel => ({
+      sendHalf: rocketmq(
+        (batch) => channel.sendHalf(batch),
+        (half) => typeof half === 'string',
+      ),
+    }),
+    orders: (repository: OrderRepository): OrderRepository => ({
+      ...repository,
+      findByPurchases: mysql((saleId, purchases) => repository.findByPurchases(saleId, purchases)),
+      findOrder: mysql((orderId) => repository.findOrder(orderId)),
+    }),
+    moves: (moves: OrderTransitions): OrderTransitions => ({
+      ...moves,
+      pay: mysql((orderId, payment) => moves.pay(orderId, payment)),
+      cancel: mysql((orderId) => moves.cancel(orderId)),
+    }),
+    sales: (repository: SaleRepository): SaleRepository => ({
+      ...repository,
+      find: mysql((saleId) => repository.find(saleId)),
+    }),
+  };
+}
+export type WithBreakers = ReturnType<typeof withBreakers>;
+
+type Call<A extends unknown[], T> = (...asked: A) => Promise<T>;

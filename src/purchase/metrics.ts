@@ -1,0 +1,108 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+/** How one batch ended; `bucket_empty`: nobody was accepted yet, units come from other buckets. */
+export type BatchVerdict =
+  'all_answered_by_precheck' | 'bucket_empty' | 'accepted' | 'refused' | 'aborted' | 'unavailable' | 'outcome_unknown';
+
+/** How a change that a buyer waited for was found: by a notification, or by reading the stores. */
+export type FoundBy = 'notification' | 'read';
+
+/** Seconds: a purchase should take milliseconds and must not take seconds. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+export type PurchaseMetrics = ReturnType<typeof createPurchaseMetrics>;
+
+/**
+ * Metrics of the batcher. They are written once per batch, on the hot path.
+ * @param queue read when the metrics are collected
+ */
+export function createPurchaseMetrics(
+  registry: Registry,
+  queue: () => { readonly waiting: number; readonly inFlight: number },
+) {
+  const registers = [registry];
+  const batches = new Counter({
+    name: 'seckill_batches_total',
+    help: 'Batches by how they ended.',
+    labelNames: ['verdict'],
+    registers,
+  });
+  const sizes = new Histogram({
+    name: 'seckill_batch_size',
+    help: 'Purchases per batch.',
+    buckets: BATCH_SIZES,
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'seckill_batch_seconds',
+    help: 'Time from precheck to the commit or rollback of a batch.',
+    buckets: SECONDS,
+    registers,
+  });
+  const waited = new Histogram({
+    name: 'seckill_queue_wait_seconds',
+    help: 'Time that the oldest purchase of a batch waited for it.',
+    buckets: SECONDS,
+    registers,
+  });
+  new Gauge({
+    name: 'seckill_queue_purchases',
+    help: 'Purchases waiting for a batch.',
+    registers,
+    collect() {
+      this.set(queue().waiting);
+    },
+  });
+  new Gauge({
+    name: 'seckill_batches_in_flight',
+    help: 'Batches under way.',
+    registers,
+    collect() {
+      this.set(queue().inFlight);
+    },
+  });
+  const byVerdict = new Map<BatchVerdict, Counter.Internal>();
+  return {
+    /** @param size purchases in the batch; @param tookMs from precheck to commit or rollback */
+    batchPlaced(verdict: BatchVerdict, size: number, tookMs: number): void {
+      let counter = byVerdict.get(verdict);
+      if (!counter) byVerdict.set(verdict, (counter = batches.labels(verdict)));
+      counter.inc();
+      sizes.observe(size);
+      seconds.observe(tookMs / 1000);
+    },
+    /** How long the oldest purchase of a batch waited in the queue, ms. */
+    queueWaited(waitedMs: number): void {
+      waited.observe(waitedMs / 1000);
+    },
+  };
+}
+
+export type StatusMetrics = ReturnType<typeof createStatusMetrics>;
+
+/**
+ * Metrics of buyers who wait for their purchase.
+ * @param streams open event streams, read when the metrics are collected
+ */
+export function createStatusMetrics(registry: Registry, streams: () => number) {
+  const found = new Counter({
+    name: 'seckill_awaited_changes_total',
+    help: 'Changes that a buyer waited for, by how they were found: by a notification, or by reading the stores.',
+    labelNames: ['found_by'],
+    registers: [registry],
+  });
+  new Gauge({
+    name: 'seckill_event_streams',
+    help: 'Event streams that are open.',
+    registers: [registry],
+    collect() {
+      this.set(streams());
+    },
+  });
+  return {
+    changeFound(by: FoundBy): void {
+      found.labels(by).inc();
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { fieldError, fieldErrors, must, plainError, type FieldError } from '../core/field-errors.js';
+import type { NewSale } from '../core/sale.js';
+import { BUCKETS_MAX } from '../core/unit-transfer.js';
+
+/** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */
+const STOCK_MAX = 10_000_000;
+/** 10 million in the main unit of money; times the largest quantity it stays far below 2^53. */
+const PRICE_CENTS_MAX = 1_000_000_000;
+/** As many as one purchase may ask for. */
+const LIMIT_PER_BUYER_MAX = 1000;
+const TITLE_LENGTH_MAX = 200;
+
+const whole = (min: number, max: number) => {
+  const error = must(`a whole number from ${min} to ${max}`);
+  return z.int({ error }).min(min, { error }).max(max, { error });
+};
+
+const text = (expected: string, pattern: RegExp) => {
+  const error = must(expected);
+  return z.string({ error }).regex(pattern, { error });
+};
+
+/** Escape sequences and changes of direction would let a title draw over what stands beside it. */
+const NO_CONTROLS = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
+const titleError = must(`a text of 1 to ${TITLE_LENGTH_MAX} characters`);
+
+const time = z.iso.datetime({ offset: true, error: must('a time such as 2030-01-31T20:00:00Z') });
+
+/** A sale that somebody wants to create, as it is sent over HTTP: times are ISO 8601. */
+const newSale = z.strictObject({
+  sku: text('1 to 64 of the characters A-Z a-z 0-9 . _ -', /^[A-Za-z0-9._-]{1,64}$/),
+  title: z
+    .string({ error: titleError })
+    .trim()
+    .min(1, { error: titleError })
+    .max(TITLE_LENGTH_MAX, { error: titleError })
+    .regex(NO_CONTROLS, 'must not hold control characters'),
+  priceCents: whole(0, PRICE_CENTS_MAX),
+  stock: whole(1, STOCK_MAX),
+  limitPerBuyer: whole(1, LIMIT_PER_BUYER_MAX),
+  buckets: whole(1, BUCKETS_MAX).default(1),
+  opensAt: time,
+  closesAt: time,
+});
+
+/** DATETIME and ISO 8601 agree on far more years; a sale outside of these is a slip of the keyboard. */
+const EARLIEST_MS = Date.UTC(2000, 0);
+const LATEST_MS = Date.UTC(2100, 0);
+
+/**
+ * Checks a sale before it is created, for HTTP and the command line alike.
+ * @param input as `newSale` describes it, unchecked
+ * @returns the sale, or everything that is wrong with it; rules between fields are checked once each field is right
+ */
+export function readNewSale(
+  input: unknown,
+  nowMs: number,
+): { readonly sale: NewSale } | { readonly errors: readonly FieldError[] } {
+  const read = newSale.safeParse(input, { error: plainError });
+  if (!read.success) return { errors: fieldErrors(read.error) };
+  const { opensAt, closesAt, ...rest } = read.data;
+  const sale = { ...rest, opensAtMs: Date.parse(opensAt), closesAtMs: Date.parse(closesAt) };
+  const errors: FieldError[] = [];
+  for (const [field, atMs] of [
+    ['opensAt', sale.opensAtMs],
+    ['closesAt', sale.closesAtMs],
+  ] as const) {
+    if (atMs < EARLIEST_MS || atMs >= LATEST_MS) errors.push(fieldError(field, 'must be in the years 2000 to 2099'));
+  }
+  if (errors.length > 0) return { errors };
+  if (sale.limitPerBuyer > sale.stock) errors.push(fieldError('limitPerBuyer', 'must not be larger than stock'));
+  if (sale.closesAtMs <= sale.opensAtMs) errors.push(fieldError('closesAt', 'must be later than opensAt'));
+  else if (sale.closesAtMs <= nowMs) errors.push(fieldError('closesAt', 'must be in the future'));
+  return errors.length > 0 ? { errors } : { sale };
+}

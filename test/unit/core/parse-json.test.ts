@@ -1,0 +1,69 @@
+import { expect } from 'chai';
+import { parseJson } from '../../../src/core/parse-json.js';
+
+const errorOf = (text: string): string | null => {
+  const parsed = parseJson(text, 'The body');
+  return 'error' in parsed ? parsed.error : null;
+};
+
+/** Not every message of every version of Node has one. */
+function positionOfParse(text: string): number | null {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
+    if (position !== undefined) return Number(position);
+  }
+  return null;
+}
+
+describe('parseJson', () => {
+  it('gives the value of a text that is JSON', () => {
+    expect(parseJson(' {"a":[1,-2.5e3,null,true,"\\u00e9\\""]} ', 'x')).to.deep.equal({
+      value: { a: [1, -2500, null, true, 'é"'] },
+    });
+  });
+
+  const PLACES: Record<string, string> = {
+    '': 'it is empty',
+    ' \n': 'it is empty',
+    '{"quantity":1,}': 'unexpected "}" at line 1, column 15',
+    '{\n  "a": 1\n  "b": 2\n}': 'unexpected "\\"" at line 3, column 3',
+    '{"a": nope}': 'unexpected "n" at line 1, column 7',
+    '{"a": 01}': 'unexpected "0" at line 1, column 7',
+    "{'a': 1}": 'unexpected "\'" at line 1, column 2',
+    '[1, 2': 'it ends too early, at line 1, column 6',
+    '{"a"\n': 'it ends too early, at line 2, column 1',
+    '{"a": 1} x': 'unexpected "x" at line 1, column 10',
+    '[1}': 'unexpected "}" at line 1, column 3',
+    '{"a": "b': 'the string at line 1, column 7 does not end, or holds a bad character',
+    '{"a": "b\nc"}': 'the string at line 1, column 7 does not end, or holds a bad character',
+    '[😀]': 'unexpected "😀" at line 1, column 2',
+  };
+  for (const [text, place] of Object.entries(PLACES)) {
+    it(`says where ${JSON.stringify(text)} stops being JSON`, () => {
+      expect(errorOf(text)).to.equal(`The body is not JSON: ${place}.`);
+    });
+  }
+
+  it('names the token that JSON.parse names, wherever one character of a text is spoilt', () => {
+    const text = '{"a":[1,-2.5e3,null,{"b":"c\\n\\u0041"}],"d":false}';
+    let compared = 0;
+    for (let at = 1; at < text.length; at++) {
+      const broken = `${text.slice(0, at)}§${text.slice(at + 1)}`;
+      const position = positionOfParse(broken);
+      const column = /unexpected .* column (\d+)/.exec(errorOf(broken) ?? '')?.[1];
+      if (position === null || column === undefined) continue;
+      compared++;
+      const inToken = broken.slice(Number(column) - 1, position); // a wrong number is named by where it begins
+      expect(inToken, broken).to.match(/^[\w.+-]*$/);
+      expect(Number(column)).to.be.at.most(position + 1);
+    }
+    expect(compared).to.be.greaterThan(5);
+  });
+
+  it('finds its place in a text of some megabytes', () => {
+    const long = `["${'\\n'.repeat(1_000_000)}", "${'x'.repeat(2_000_000)}", ]`;
+    expect(errorOf(long)).to.contain('unexpected "]" at line 1');
+  });
+});

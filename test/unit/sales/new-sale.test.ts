@@ -1,0 +1,88 @@
+import { expect } from 'chai';
+import { readNewSale } from '../../../src/sales/new-sale.js';
+
+const NOW_MS = Date.UTC(2030, 0, 1, 12);
+const SALE = {
+  sku: 'pen',
+  title: ' A pen ',
+  priceCents: 250,
+  stock: 10,
+  limitPerBuyer: 2,
+  opensAt: '2030-01-01T10:00:00+01:00',
+  closesAt: '2030-01-02T00:00:00Z',
+};
+
+const errorsOf = (changes: object): Record<string, string> => {
+  const read = readNewSale({ ...SALE, ...changes }, NOW_MS);
+  if (!('errors' in read)) return {};
+  return Object.fromEntries(read.errors.map(({ field, message }) => [field, message]));
+};
+
+describe('readNewSale', () => {
+  it('takes a sale whose window is open already, trims its title and defaults to one bucket', () => {
+    expect(readNewSale(SALE, NOW_MS)).to.deep.equal({
+      sale: {
+        sku: 'pen',
+        title: 'A pen',
+        priceCents: 250,
+        stock: 10,
+        limitPerBuyer: 2,
+        buckets: 1,
+        opensAtMs: Date.UTC(2030, 0, 1, 9),
+        closesAtMs: Date.UTC(2030, 0, 2),
+      },
+    });
+  });
+
+  it('says of each missing field that it is missing and what it must be', () => {
+    const read = readNewSale({}, NOW_MS);
+    const errors = 'errors' in read ? read.errors : [];
+    expect(errors.map(({ message }) => message)).to.deep.equal([
+      'sku is missing: it must be 1 to 64 of the characters A-Z a-z 0-9 . _ -.',
+      'title is missing: it must be a text of 1 to 200 characters.',
+      'priceCents is missing: it must be a whole number from 0 to 1000000000.',
+      'stock is missing: it must be a whole number from 1 to 10000000.',
+      'limitPerBuyer is missing: it must be a whole number from 1 to 1000.',
+      'opensAt is missing: it must be a time such as 2030-01-31T20:00:00Z.',
+      'closesAt is missing: it must be a time such as 2030-01-31T20:00:00Z.',
+    ]);
+  });
+
+  it('refuses titles that are empty, of 10 kB, or able to draw over a terminal', () => {
+    for (const title of ['', '  ', 'x'.repeat(10_240)]) {
+      expect(errorsOf({ title })).to.deep.equal({ title: 'title must be a text of 1 to 200 characters.' });
+    }
+    for (const title of ['a\u001b[2Jb', 'a\nb', 'a\u009bb', 'a\u2028b', 'a\u202eb', 'a\ud800b']) {
+      expect(errorsOf({ title }), JSON.stringify(title)).to.deep.equal({
+        title: 'title must not hold control characters.',
+      });
+    }
+    expect(errorsOf({ title: 'Café ☕ 👩‍💻' })).to.deep.equal({});
+  });
+
+  it('refuses a window that is over, ends before it begins, or lies in no likely year', () => {
+    expect(errorsOf({ closesAt: '2030-01-01T12:00:00Z' })).to.deep.equal({
+      closesAt: 'closesAt must be in the future.',
+    });
+    expect(errorsOf({ opensAt: '2030-01-03T00:00:00Z' })).to.deep.equal({
+      closesAt: 'closesAt must be later than opensAt.',
+    });
+    expect(errorsOf({ closesAt: '2100-01-01T00:00:00Z' })).to.deep.equal({
+      closesAt: 'closesAt must be in the years 2000 to 2099.',
+    });
+  });
+
+  it('names every wrong field at once, and fields that it does not know', () => {
+    expect(errorsOf({ stock: 0, priceCents: 1.5, colour: 'red' })).to.deep.equal({
+      stock: 'stock must be a whole number from 1 to 10000000.',
+      priceCents: 'priceCents must be a whole number from 0 to 1000000000.',
+      colour: 'colour is not known here.',
+    });
+    expect(errorsOf({ stock: 1 })).to.deep.equal({
+      limitPerBuyer: 'limitPerBuyer must not be larger than stock.',
+    });
+    expect(readNewSale(null, NOW_MS)).to.deep.equal({
+      errors: [{ field: 'body', message: 'body must be an object.' }],
+    });
+  });
+});
