@@ -27,7 +27,7 @@ const OBSERVED_WITHIN_MS = 40_000;
 /** Two cores shared by a dozen programs and two brokers are slow. */
 const UNTIL_TIMEOUT_MS = 30_000;
 
-/** What the runner has to know of a scenario while it runs. */
+/** What a context needs of its scenario. */
 export interface ScenarioRules {
   /** `T3`, as the fault matrix names it; several faults of one id have variants: `T3/after_deduct`. */
   readonly name: string;

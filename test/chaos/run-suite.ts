@@ -16,7 +16,7 @@ interface ScheduledRun {
   readonly seed: number;
 }
 
-/** Every scenario with every seed that nobody has started yet. Several stacks may share one schedule. */
+/** Every scenario with every seed that has not started yet. Several stacks may share one schedule. */
 export class Schedule {
   readonly #alone: ScheduledRun[];
   readonly #beside: ScheduledRun[];

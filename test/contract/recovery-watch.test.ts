@@ -39,7 +39,7 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     await hasNotYet('deducted, not recorded');
     await held.record(PAYMENT_WINDOW_MS);
     await hasNotYet('recorded, not settled');
-    await held.settle();
+    await held.markRecorded();
     await recovers();
     expect(watch.recoveryMs).to.be.within(2 * LOOKS_MS, 2 * LOOKS_MS + 5_000);
   });

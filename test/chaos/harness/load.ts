@@ -4,9 +4,38 @@ import type { Buyers } from './buyers.js';
 import { expectEqual, expectFields, expectOneOf } from './expect.js';
 import { sumMetric, type Program } from './programs.js';
 import { pendingCountOf } from './sale-state.js';
+import type { SaleParts } from './sales.js';
 import type { ProxiedServer } from './tcp-proxy.js';
 
 // Buyers under a fault, and what must hold for them afterwards.
+
+type Env = Readonly<Record<string, string>>;
+
+/** Environment of all programs, or of one. */
+interface SystemEnv {
+  readonly all?: Env;
+  readonly api?: Env;
+  readonly worker?: Env;
+  readonly keeper?: Env;
+}
+
+/** An api, a worker and a keeper of this scenario, an open sale, and buyers who use that api. */
+export async function startSystem(
+  context: ScenarioContext,
+  sale: SaleParts = {},
+  { all = {}, ...of }: SystemEnv = {},
+): Promise<{
+  readonly api: Program;
+  readonly worker: Program;
+  readonly keeper: Program;
+  readonly saleId: string;
+  readonly buyers: Buyers;
+}> {
+  const start = (name: 'api' | 'worker' | 'keeper') => context.start(name, { env: { ...all, ...of[name] } });
+  const [api, worker, keeper] = await Promise.all([start('api'), start('worker'), start('keeper')]);
+  const { saleId } = await context.openSale(sale);
+  return { api, worker, keeper, saleId, buyers: context.buyers(saleId, [api]) };
+}
 
 /** How often a scenario may kill under load until it hits an open batch, which depends on chance. */
 export const KILLS_MAX = 3;

@@ -7,7 +7,7 @@ import type { ProxiedConnection, TcpProxy } from './tcp-proxy.js';
 
 const LUA_DIR = join(REPO_DIR, 'lua');
 
-/** Bytes at the start of a script that tell it from the others. */
+/** Bytes at the start of a script that differ from those of every other. */
 const HEAD_BYTES = 40;
 
 const shaOf = (text: Buffer): string => createHash('sha1').update(text).digest('hex');

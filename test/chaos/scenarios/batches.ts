@@ -147,13 +147,13 @@ const BEFORE_RESUBMIT: Scenario = {
 };
 
 const REPLY_TIMEOUT_MS = 2000;
-/** After the time-out, and in time for the reply of decide, which comes behind it. */
+/** After the time-out, and in time for the reply of resolve, which comes behind it. */
 const LATE_REPLY_MS = 2500;
 
 const LOST_REFUSAL: Scenario = {
   name: 'G4',
   title:
-    'the reply to a refused deduct is lost: decide answers aborted, survivors are sent again once, a late deduct is refused',
+    'the reply to a refused deduct is lost: resolve answers aborted, survivors are sent again once, a late deduct is refused',
   async run(context) {
     const { stack, random } = context;
     const { proxy, env } = await context.proxy('redis');
@@ -178,11 +178,11 @@ const LOST_REFUSAL: Scenario = {
     await held.proceed();
     await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0, 30_000);
     proxy.replyDelayMs = 0; // later replies keep their order
-    await context.observed('it timed out, and decide was called', () => api.log.includes('no reply to deduct'));
+    await context.observed('it timed out, and resolve was called', () => api.log.includes('no reply to deduct'));
     context.faultEnded();
     for (const answer of await rush) expectEqual(outcomeOf(answer), 'accepted', 'another purchase of the batch');
     expectEqual([...usedUp, outcomeOf(await late)], ['accepted', 'limit_reached'], 'two keys of the late buyer');
-    expectEqual(await readMetric(api, 'seckill_batches_total{verdict="aborted"}'), 1, 'batches decided aborted');
+    expectEqual(await readMetric(api, 'seckill_batches_total{verdict="aborted"}'), 1, 'batches resolved as aborted');
 
     const aborted = await abortedBatchesOf(stack, saleId);
     expectEqual(aborted.length, 1, 'aborted markers');

@@ -14,7 +14,7 @@ import {
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
 import { OrderEventListener } from '../harness/listeners.js';
-import { expectOneOrderEach, expectRowPerAccepted } from '../harness/load.js';
+import { expectOneOrderEach, expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { NO_REDRIVE, readMetric, sumMetric } from '../harness/programs.js';
 import { isRecorded, pendingBatchesOf, pendingCountOf, pendingOutboxRows, unitsLeftOf } from '../harness/sale-state.js';
 import type { StackControls } from '../harness/stack-controls.js';
@@ -35,9 +35,7 @@ const KILLED: Scenario = {
   alone: true,
   async run(context) {
     const { stack, random } = context;
-    const [api] = await Promise.all([context.start('api'), context.start('worker'), context.start('keeper')]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 });
     const options = { parallel: 24, pauseMs: random.whole(20, 40), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(200, 500));
 
@@ -116,13 +114,11 @@ const DISK_LOST: Scenario = {
     const ONE_MESSAGE = { WORKER_LOOPS: '1', WORKER_RECEIVE_MAX: '1', WORKER_RETRY_FIRST_MS: '10' };
     const WAITING = 20;
     const { stack, random } = context;
-    const [api, worker, keeper] = await Promise.all([
-      context.start('api'),
-      context.start('worker', { env: ONE_MESSAGE }),
-      context.start('keeper', { env: { ...FAST_KEEPER, REDRIVE_AFTER_MS: '10000' } }),
-    ]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const { api, worker, keeper, saleId, buyers } = await startSystem(
+      context,
+      { stock: 100_000 },
+      { worker: ONE_MESSAGE, keeper: { ...FAST_KEEPER, REDRIVE_AFTER_MS: '10000' } },
+    );
     const options = { parallel: 24, pauseMs: random.whole(20, 40), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(100, 300));
 

@@ -169,7 +169,7 @@ const DEDUCTED_FIRST: Scenario = {
 
 const DEATHS: Scenario = {
   name: 'T10/deaths',
-  title: 'the api that answers a check-back dies before and after decide: no rollback, another api is asked',
+  title: 'the api that answers a check-back dies before and after resolve: no rollback, another api is asked',
   alone: true,
   drainFirst: true,
   async run(context) {

@@ -15,7 +15,7 @@ import {
   VOLUME_BYTES,
 } from '../harness/disks.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
-import { expectRowPerAccepted } from '../harness/load.js';
+import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { complaintOf, NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
 import { deadLettersOf, pendingBatchesOf, rowsOf, unitsLeftOf } from '../harness/sale-state.js';
 import type { Scenario } from '../scenario.js';
@@ -56,13 +56,11 @@ const BROKER_FULL: Scenario = {
   async run(context) {
     const { stack, random } = context;
     const store = await startOnSmallVolume(context);
-    const [api] = await Promise.all([
-      context.start('api'),
-      context.start('worker'),
-      context.start('keeper', { env: { ...FAST_KEEPER, ...NO_REDRIVE } }),
-    ]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const { api, saleId, buyers } = await startSystem(
+      context,
+      { stock: 100_000 },
+      { keeper: { ...FAST_KEEPER, ...NO_REDRIVE } },
+    );
     const options = { parallel: 16, pauseMs: random.whole(20, 40), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(100, 300));
 
@@ -166,9 +164,7 @@ interface Loaded {
 
 /** A sale that never sells out, and a load that makes files grow. */
 async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
-  const [api, worker] = await Promise.all([context.start('api'), context.start('worker'), context.start('keeper')]);
-  const { saleId } = await context.openSale({ stock: 100_000 });
-  const buyers = context.buyers(saleId, [api]);
+  const { api, worker, saleId, buyers } = await startSystem(context, { stock: 100_000 });
   const options = { parallel: 16, pauseMs: context.random.whole(10, 30), tries: 1 };
   const load = await buyers.startLoadUntil(options, 100);
   return { saleId, api, worker, buyers, load };

@@ -4,7 +4,7 @@ import { bucketKeys } from '../../../src/redis/keys.js';
 import type { ScenarioContext } from '../context.js';
 import { outcomeOf, userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
-import { expectRowPerAccepted } from '../harness/load.js';
+import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { clockStep, NO_REDRIVE, readMetric, SAME_IDENTITY, type Program } from '../harness/programs.js';
 import { markersOf } from '../harness/sale-state.js';
 import { draftSale } from '../harness/sales.js';
@@ -120,9 +120,7 @@ const EQUAL_IDS: Scenario = {
     const { stack } = context;
     const { proxy, env } = await context.proxy('mysql');
     const wire = new MysqlWire(proxy);
-    const [api] = await Promise.all([context.start('api'), context.start('keeper'), context.start('worker', { env })]);
-    const { saleId } = await context.openSale({ stock: 100 });
-    const buyers = context.buyers(saleId, [api]);
+    const { saleId, buyers } = await startSystem(context, { stock: 100 }, { worker: env });
     const hash = context.random.whole(0, 63);
     const users = userIds(4_000)
       .filter((userId) => (hash32(userId) & 63) === hash)
@@ -205,13 +203,11 @@ const LEASE_LOST: Scenario = {
     const lease = { ORDER_SLOT_LEASE_MS: '5000', WORKER_RETRY_FIRST_MS: '10' };
     const { proxy, env } = await context.proxy('mysql');
     const wire = new MysqlWire(proxy, [INSERT_ORDERS]);
-    const [api, stopped] = await Promise.all([
-      context.start('api'),
-      context.start('worker', { env: { ...lease, ...env } }),
-      context.start('keeper'),
-    ]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const {
+      worker: stopped,
+      saleId,
+      buyers,
+    } = await startSystem(context, { stock: 100_000 }, { worker: { ...lease, ...env } });
     await buyers.rush(userIds(context.random.whole(3, 10), 'early'), 4, { tries: 20 });
     await context.expectInvariants(saleId);
     const { slot } = explainOrderId((await orderIdsOf(stack, saleId))[0] as string);

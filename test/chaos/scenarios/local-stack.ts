@@ -10,7 +10,7 @@ import { openStack } from '../../../deploy/local/stack/stack.js';
 import type { ScenarioContext } from '../context.js';
 import { Buyers, userIds } from '../harness/buyers.js';
 import { expectEqual, expectFields, expectTrue } from '../harness/expect.js';
-import { KILLS_MAX, underLoad } from '../harness/load.js';
+import { KILLS_MAX, underLoad, startSystem } from '../harness/load.js';
 import type { Program } from '../harness/programs.js';
 import { endOfAof } from '../harness/redis.js';
 import { keeperWorkLeft, pendingCountOf, rowsOf } from '../harness/sale-state.js';
@@ -249,9 +249,7 @@ const SECOND_STACK: Scenario = {
   timeoutMs: LONG_MS,
   async run(context) {
     const { stack, random } = context;
-    const [api, , keeper] = await Promise.all([context.start('api'), context.start('worker'), context.start('keeper')]);
-    const { saleId } = await context.openSale({ stock: 500 });
-    const buyers = context.buyers(saleId, [api]);
+    const { keeper, saleId, buyers } = await startSystem(context, { stock: 500 });
     const users = userIds(random.whole(10, 40));
     await buyers.rush(users, 8, { tries: 20 });
     await context.expectInvariants(saleId);

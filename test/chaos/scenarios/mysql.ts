@@ -3,7 +3,7 @@ import type { Transaction } from '../../../src/mysql/pool.js';
 import type { ScenarioContext } from '../context.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
-import { expectRowPerAccepted } from '../harness/load.js';
+import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { readMetric } from '../harness/programs.js';
 import { deadLettersOf, pendingCountOf, rowsOf } from '../harness/sale-state.js';
 import type { ProxiedConnection } from '../harness/tcp-proxy.js';
@@ -37,13 +37,7 @@ const STALLED: Scenario = {
   async run(context) {
     const { stack, random } = context;
     const env = { MYSQL_QUERY_TIMEOUT_MS: '3000' };
-    const [api, worker] = await Promise.all([
-      context.start('api', { env }),
-      context.start('worker', { env }),
-      context.start('keeper'),
-    ]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const { worker, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { api: env, worker: env });
     const { opLog } = buyers;
     const options = { parallel: 16, pauseMs: random.whole(30, 70), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(100, 300));

@@ -7,7 +7,7 @@ import { deductBatch, publishBatches } from '../harness/batches.js';
 import { outcomeOf, userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
 import { ask, openSocket } from '../harness/http.js';
-import { batchesInFlight, expectRowPerAccepted, queuedPurchases } from '../harness/load.js';
+import { batchesInFlight, expectRowPerAccepted, queuedPurchases, startSystem } from '../harness/load.js';
 import { readMetric, type Program } from '../harness/programs.js';
 import type { Scenario } from '../scenario.js';
 
@@ -24,9 +24,7 @@ const QUEUE_FULL: Scenario = {
     const QUEUE_MAX = 64;
     const { stack, random } = context;
     const env = { BATCH_SIZE_MAX: '32', BATCH_QUEUE_MAX: String(QUEUE_MAX), BATCH_WAIT_MAX_MS: '1000' };
-    const [api] = await Promise.all([context.start('api', { env }), context.start('worker'), context.start('keeper')]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { api: env });
     const { opLog } = buyers;
     const load = await buyers.startLoadUntil({ parallel: 16, pauseMs: 20, tries: 1 }, random.whole(100, 400));
     const overload = buyers.startLoad({ parallel: 160, pauseMs: 20, tries: 1, prefix: 'rush' });

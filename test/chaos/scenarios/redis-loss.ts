@@ -6,7 +6,7 @@ import { CHECK_BACK_WITHIN_MS } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { RunningCommand } from '../harness/commands.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
-import { expectRowPerAccepted } from '../harness/load.js';
+import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import {
   bucketStatusOf,
   endOfAof,
@@ -44,14 +44,8 @@ const TAIL: Scenario = {
   mayFail: ['units_lost'],
   async run(context) {
     const { stack, random } = context;
-    const [api] = await Promise.all([
-      context.start('api', { env: SHORT_REPLY_TIMEOUT }),
-      context.start('worker', { env: SHORT_REPLY_TIMEOUT }),
-      context.start('keeper', { env: SHORT_REPLY_TIMEOUT }),
-    ]);
     const stock = 1500;
-    const { saleId } = await context.openSale({ stock });
-    const buyers = context.buyers(saleId, [api]);
+    const { saleId, buyers } = await startSystem(context, { stock }, { all: SHORT_REPLY_TIMEOUT });
     const { opLog } = buyers;
     const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
     const options = { parallel: 24, pauseMs: random.whole(10, 30), tries: 3 };
@@ -240,13 +234,7 @@ function emptied(
     alone: true,
     async run(context) {
       const { stack, random } = context;
-      const [api] = await Promise.all([
-        context.start('api', { env: SHORT_REPLY_TIMEOUT }),
-        context.start('worker', { env: SHORT_REPLY_TIMEOUT }),
-        context.start('keeper', { env: SHORT_REPLY_TIMEOUT }),
-      ]);
-      const { saleId } = await context.openSale({ stock: 100_000 });
-      const buyers = context.buyers(saleId, [api]);
+      const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_REPLY_TIMEOUT });
       const { opLog } = buyers;
       const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
       const options = { parallel: 24, pauseMs: random.whole(10, 30), tries: 1 };
@@ -257,8 +245,8 @@ function emptied(
       await context.observed('nothing of the sale is in Redis', () => state === null || state === 'repair');
       const refusedBefore = opLog.count('fail');
       const { resolve } = createStockStore(stack.redis, silentLog);
-      const decided = await resolve({ saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' });
-      expectEqual(decided, 'no_answer', 'decide, of an unknown batch');
+      const resolved = await resolve({ saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' });
+      expectEqual(resolved, 'no_answer', 'resolve, of an unknown batch');
       expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'wrong_state', 'warm, of an open sale');
       await context.observed('buyers were refused', () => opLog.count('fail') > refusedBefore + 20);
       context.faultEnded();
@@ -326,14 +314,7 @@ const FAILOVER: Scenario = {
     try {
       const [linkHost = '', linkPort] = link.address.split(':');
       await replicate(spare.redis, linkHost, Number(linkPort));
-      const options = { env: { ...SHORT_REPLY_TIMEOUT, ...env } };
-      const [api] = await Promise.all([
-        context.start('api', options),
-        context.start('worker', options),
-        context.start('keeper', options),
-      ]);
-      const { saleId } = await context.openSale({ stock });
-      const buyers = context.buyers(saleId, [api]);
+            const { saleId, buyers } = await startSystem(context, { stock }, { all: { ...SHORT_REPLY_TIMEOUT, ...env } });
       const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
       const loadOptions = { parallel: 16, pauseMs: random.whole(10, 30), tries: 1 };
       const load = await buyers.startLoadUntil(loadOptions, random.whole(100, 300));

@@ -5,7 +5,7 @@ import type { ScenarioContext } from '../context.js';
 import type { Buyers } from '../harness/buyers.js';
 import { expectBelow, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
 import { ask } from '../harness/http.js';
-import { expectRowPerAccepted } from '../harness/load.js';
+import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import type { Program } from '../harness/programs.js';
 import { bucketStatusOf, untilRebuilt } from '../harness/redis.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
@@ -14,7 +14,7 @@ import type { Scenario } from '../scenario.js';
 // R1, R8, R9: Redis is killed, silent, cut off, full, or refuses writes, and loses nothing.
 
 const REPLY_TIMEOUT_MS = 500;
-/** Precheck, deduct and decide may each wait for a reply; the rest is for a shared machine. */
+/** Precheck, deduct and resolve may each wait for a reply; the rest is for a shared machine. */
 const ANSWER_MAX_MS = 4 * REPLY_TIMEOUT_MS + 1500;
 /** Far above what an event loop that is alive takes, also on a shared machine. */
 const ALIVE_MAX_MS = 500;
@@ -27,13 +27,7 @@ const KILLED: Scenario = {
   alone: true,
   async run(context) {
     const { stack, random } = context;
-    const [api] = await Promise.all([
-      context.start('api', { env: ENV }),
-      context.start('worker', { env: ENV }),
-      context.start('keeper', { env: ENV }),
-    ]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: ENV });
     const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
     const options = { parallel: 32, pauseMs: random.whole(10, 30), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(400, 800));
@@ -68,14 +62,7 @@ interface Loaded {
 /** All programs behind one proxy, and buyers who keep coming. */
 async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
   const { proxy, env } = await context.proxy('redis');
-  const options = { env: { ...env, ...ENV } };
-  const [api] = await Promise.all([
-    context.start('api', options),
-    context.start('worker', options),
-    context.start('keeper', options),
-  ]);
-  const { saleId } = await context.openSale({ stock: 100_000 });
-  const buyers = context.buyers(saleId, [api]);
+  const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: { ...env, ...ENV } });
   buyers.pollStatus(['load-0', 'load-1', 'load-2']);
   const load = { parallel: 16, pauseMs: context.random.whole(10, 30), tries: 1 };
   await buyers.startLoadUntil(load, context.random.whole(100, 200));

@@ -14,6 +14,7 @@ import { rowsOf, unitsLeftOf } from '../harness/sale-state.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import { atScriptCall } from '../harness/traffic.js';
 import { found } from '../harness/wait.js';
+import { startSystem } from '../harness/load.js';
 import type { Scenario } from '../scenario.js';
 
 // R6, R10, R12: repairs that die, come late or meet other commands, and what a repair keeps.
@@ -188,7 +189,7 @@ function delayUntilRepair(
   script: 'mark-recorded' | 'release',
 ): () => Promise<void> {
   const { stack, env } = context;
-  const moment = context.random.pick(['shut', 'repaired'] as const);
+  const moment = context.random.pick(['locked', 'repaired'] as const);
   let repair: RunningCommand | undefined;
   let stateThen = '';
   const stateOf = async (): Promise<string> => (await bucketStatusOf(stack, saleId)).state ?? '';
@@ -200,7 +201,7 @@ function delayUntilRepair(
   };
   atScriptCall(proxy, script, delay, 1, keyOf(saleId));
   return async () => {
-    const wanted = moment === 'shut' ? 'repair' : 'open';
+    const wanted = moment === 'locked' ? 'repair' : 'open';
     await context.observed(`${script} met a sale in the state ${wanted}`, () => stateThen === wanted);
     const { lines } = (await repair?.end) ?? {};
     expectEqual(lines?.at(-1)?.outcome, 'repaired', 'the repair');
@@ -235,13 +236,7 @@ const LATE_RELEASE: Scenario = {
   alone: true,
   async run(context) {
     const redis = await context.proxy('redis');
-    const [api] = await Promise.all([
-      context.start('api'),
-      context.start('worker'),
-      context.start('keeper', { env: { ...PATIENT, ...redis.env } }),
-    ]);
-    const { saleId } = await context.openSale();
-    const buyers = context.buyers(saleId, [api]);
+    const { saleId, buyers } = await startSystem(context, {}, { keeper: { ...PATIENT, ...redis.env } });
     await buyers.rush(['ann', 'bob'], 2, { tries: 20 });
     await context.expectInvariants(saleId);
     const expectDelayed = delayUntilRepair(context, saleId, redis.proxy, 'release');
@@ -314,13 +309,11 @@ const SEVERAL_BUCKETS: Scenario = {
   alone: true,
   async run(context) {
     const { stack, random } = context;
-    const [api] = await Promise.all([
-      context.start('api'),
-      context.start('worker'),
-      context.start('keeper', { env: { REPAIR_QUIET_MS: '1000' } }),
-    ]);
-    const { saleId } = await context.openSale({ stock: BUCKETS * PER_BUCKET, buckets: BUCKETS });
-    const buyers = context.buyers(saleId, [api]);
+    const { saleId, buyers } = await startSystem(
+      context,
+      { stock: BUCKETS * PER_BUCKET, buckets: BUCKETS },
+      { keeper: { REPAIR_QUIET_MS: '1000' } },
+    );
     const buyersOf = (bucket: number): string[] =>
       userIds(200, `b${random.whole(0, 1_000)}-`).filter((user) => homeBucket(user, BUCKETS) === bucket);
     const [home, ...others] = [buyersOf(0), buyersOf(1), buyersOf(2)] as [string[], string[], string[]];

@@ -206,7 +206,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'T8',
-    title: 'the reply to the deduct of the last unit is lost: decide finds it deducted, 202, one deduct, no sold_out',
+    title: 'the reply to the deduct of the last unit is lost: resolve finds it deducted, 202, one deduct, no sold_out',
     fast: true,
     async run(context) {
       const [{ api: other }, { saleId }, { proxy, env }] = await Promise.all([

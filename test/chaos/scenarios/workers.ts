@@ -3,7 +3,7 @@ import type { ScenarioContext } from '../context.js';
 import { drainDeliveries } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
-import { expectRowPerAccepted } from '../harness/load.js';
+import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
 import { deadLettersOf, pendingBatchesOf, pendingCountOf, recordedTimes, rowsOf } from '../harness/sale-state.js';
 import { MysqlWire } from '../harness/traffic.js';
@@ -143,13 +143,15 @@ const STALLED: Scenario = {
     const { stack, random } = context;
     const [near, far] = [await context.proxy('mysql'), await context.proxy('mysql')];
     const [lateWire, otherWire] = [new MysqlWire(near.proxy), new MysqlWire(far.proxy)];
-    const [api, late] = await Promise.all([
-      context.start('api'),
-      context.start('worker', { env: { ...near.env, WORKER_LOOPS: '1' } }),
-      context.start('keeper', { env: NO_REDRIVE }),
-    ]);
-    const { saleId } = await context.openSale({ stock: 100_000 });
-    const buyers = context.buyers(saleId, [api]);
+    const {
+      worker: late,
+      saleId,
+      buyers,
+    } = await startSystem(
+      context,
+      { stock: 100_000 },
+      { worker: { ...near.env, WORKER_LOOPS: '1' }, keeper: NO_REDRIVE },
+    );
     await buyers.rush(userIds(random.whole(3, 8), 'first-'), 8, { tries: 20 });
     await context.expectInvariants(saleId);
 

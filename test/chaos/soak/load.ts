@@ -80,7 +80,7 @@ function startLanes(parallel: number, wrong: string[], lane: (stopping: () => bo
 const PAUSE_MS = 100;
 /** Of one buyer, 200 ms apart: through a short outage, then the next buyer comes. */
 const BUY_TRIES = 20;
-/** A buyer who waits for an order costs a socket: others leave without a look at it. */
+/** A buyer who waits for an order needs a socket: the others do not wait. */
 const FOLLOWED_MAX = 40;
 /** A buyer looks for the order for so long; then another buyer is followed. */
 const FOLLOW_MAX_MS = 45_000;
@@ -177,7 +177,7 @@ export class BuyerLoad {
 /** Two lanes sell some fifteen units a second: it is sold out within a minute. */
 const SELLOUT_STOCK = { min: 500, max: 900 };
 const SELLOUT_HABITS: BuyerHabits = { parallel: 2, repeat: 0, pay: 1, cancel: 0 };
-/** So many buyers in a row were told so: not just a moment between a release and the next buyer. */
+/** So many answers in a row: not just a moment between a release and the next buyer. */
 const SOLD_OUT_IN_A_ROW = 20;
 const CHECK_EVERY_MS = 200;
 /** Admin calls on broken servers are repeated; longer than any fault and its repair. */
