@@ -46,7 +46,7 @@ export interface HttpServices {
   /** Of what buyers ask about a sale. */
   readonly signatures: Pick<RequestSignatures, 'begin' | 'finish'>;
   readonly passes: Pick<QueuePasses, 'check'>;
-  readonly tokens: Pick<PurchaseTokens, 'check' | 'hand'>;
+  readonly tokens: Pick<PurchaseTokens, 'check' | 'issue'>;
   readonly rooms: Pick<WaitingRooms, 'join' | 'look' | 'end'>;
   readonly snapshots: Pick<SaleSnapshots, 'get'>;
   readonly clock: Pick<Clock, 'nowMs'>;

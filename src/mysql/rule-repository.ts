@@ -17,7 +17,7 @@ interface ChangeRow {
 const ACTOR_MAX = 128;
 const NEWEST = 'SELECT version, rules_json FROM entry_rules ORDER BY version DESC LIMIT 1';
 
-/** The rules of the entry, in MySQL: one row per version, never changed. */
+/** The rules of admission in MySQL: one row per version, never changed. */
 export function createRuleRepository(pool: MysqlPool): RuleRepository {
   return {
     current: () => current(pool),
@@ -40,7 +40,7 @@ async function current(sql: Statements): Promise<StoredRules> {
   return row === undefined ? { version: 0, rules: {} } : storedOf(row);
 }
 
-/** Two who store the same version at once meet at the primary key: one of them is told so. */
+/** Of two who store the same version at once, the primary key refuses one. */
 async function store(pool: MysqlPool, rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
   try {
     return await pool.transaction(async (tx) => {
@@ -48,10 +48,14 @@ async function store(pool: MysqlPool, rules: object, expectedVersion: number, ac
       if (before.version !== expectedVersion) return { outcome: 'version_conflict', version: before.version };
       const version = expectedVersion + 1;
       await tx.execute('INSERT INTO entry_rules (version, rules_json, actor) VALUES (?, ?, ?)', [
-        ...[version, JSON.stringify(rules), actor.slice(0, ACTOR_MAX)],
+        version,
+        JSON.stringify(rules),
+        actor.slice(0, ACTOR_MAX),
       ]);
       await insertAudit(tx, {
-        ...{ actor, action: 'rules.published', subject: 'rules:entry' },
+        actor,
+        action: 'rules.published',
+        subject: 'rules:entry',
         before: { version: expectedVersion },
         after: { version, changed: changedLayers(before.rules, rules) },
       });
@@ -63,7 +67,7 @@ async function store(pool: MysqlPool, rules: object, expectedVersion: number, ac
   }
 }
 
-/** The audit names them; what they say stands in the rows of both versions. */
+/** The audit log names the layers; what has changed in them stands in the rows of both versions. */
 function changedLayers(before: unknown, after: object): string[] {
   const old = new Map(Object.entries(typeof before === 'object' && before !== null ? before : {}));
   return Object.entries(after)
@@ -75,7 +79,7 @@ function storedOf({ version, rules_json: text }: RulesRow): StoredRules {
   return { version, rules: readJson(text) };
 }
 
-/** A row that somebody wrote by hand is shown as it is, and refused where it is read as rules. */
+/** A text that is no JSON, written by hand, is passed on as it is; the reader refuses it as rules. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -95,9 +95,9 @@ export class Operator<S extends SectionName> {
       if (error instanceof OperationalError) return error;
       throw error;
     });
-    const board =
-      redis instanceof OperationalError ? { post: () => Promise.reject(redis) } : createRuleBroadcast(redis);
-    return new RuleAdmin({ store: createRuleRepository(this.#openMysql()), board, log: this.#log });
+    const broadcast =
+      redis instanceof OperationalError ? { announce: () => Promise.reject(redis) } : createRuleBroadcast(redis);
+    return new RuleAdmin({ repository: createRuleRepository(this.#openMysql()), broadcast, log: this.#log });
   }
 
   /** @throws OperationalError redis, as does every method below */

@@ -18,9 +18,7 @@ describe('entry', () => {
     return { name: 'lists', mode, anonymous: () => answer('stranger'), buyer: (_caller, userId) => answer(userId) };
   };
   const entryOf = (...layers: Layer[]): Admission =>
-    new Admission({ isAnyOn: true }, layers, {
-      metrics: { refused: (...words) => void counted.push(words.join(' ')) },
-    });
+    new Admission({ isAnyOn: true }, layers, { refused: (...words) => void counted.push(words.join(' ')) });
 
   it('nothing is in the way while all are off, and nobody is asked', () => {
     const entry = entryOf(layer('off', NO), layer('off', NO));
@@ -29,10 +27,10 @@ describe('entry', () => {
   });
 
   it('is on as the rules say', () => {
-    const repository = { isAnyOn: false };
-    const entry = new Admission(repository, [], { metrics: { refused: () => undefined } });
+    const current = { isAnyOn: false };
+    const entry = new Admission(current, [], { refused: () => undefined });
     expect(entry.isOn).to.equal(false);
-    repository.isAnyOn = true;
+    current.isAnyOn = true;
     expect(entry.isOn).to.equal(true);
   });
 

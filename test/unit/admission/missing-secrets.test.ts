@@ -9,7 +9,7 @@ import {
   type RuleSet,
 } from '../../../src/admission/rules/rule-set.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const keys = (sign: readonly string[], seal: number): KnownKeys => ({ sign: new Set(sign), seal: { size: seal } });
@@ -50,15 +50,15 @@ describe('entry: rules that need secrets', () => {
   describe('in a process that lacks one', () => {
     const named = (...keyIds: string[]): object => ({ sign: { mode: 'on', keys: keyIds } });
     const unfit = (rules: RuleSet) => missingSecrets(rules, keys(['app-1'], 1));
-    let store: MemoryRuleRepository;
-    let board: MemoryRuleBoard;
-    beforeEach(() => void ([store, board] = [new MemoryRuleRepository(), new MemoryRuleBoard()]));
+    let repository: MemoryRuleRepository;
+    let broadcast: MemoryRuleBroadcast;
+    beforeEach(() => void ([repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()]));
 
     it('they are not published, and a check says why', async () => {
-      const admin = new RuleAdmin({ store, board, log: silentLog, unfit });
+      const admin = new RuleAdmin({ repository, broadcast, log: silentLog, unfit });
       expect(await admin.publish(named('app-1', 'app-2'), 0, 'ann')).to.deep.equal({
         outcome: 'invalid',
-        reasons: [{ path: 'sign.keys.1', message: 'has no secret here: ENTRY_SIGN_KEYS must have it' }],
+        reasons: [{ path: 'sign.keys.1', message: 'has no secret here: ADMISSION_SIGN_KEYS must have it' }],
       });
       expect(admin.check(named('app-2'))).to.have.length(1);
       expect(admin.check(named('app-1'))).to.deep.equal([]);
@@ -70,13 +70,13 @@ describe('entry: rules that need secrets', () => {
       let refused = 0;
       const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };
       const metrics = { rulesTaken: () => undefined, rulesRefused: () => void refused++ };
-      const repository = new CurrentRules({ board, store, clock: new SteppedClock(), metrics, log, unfit });
-      const admin = new RuleAdmin({ store, board, log: silentLog }); // as at the command line, where no secret is
+      const current = new CurrentRules({ broadcast, repository, clock: new SteppedClock(), metrics, log, unfit });
+      const admin = new RuleAdmin({ repository, broadcast, log: silentLog }); // as at the command line, where no secret is
       await admin.publish(named('app-1'), 0, 'ann');
-      await repository.start();
+      await current.start();
       expect(await admin.publish(named('app-2'), 1, 'ann')).to.include({ outcome: 'published' });
-      await repository.runOnce();
-      expect(repository.rules.sign.keys).to.deep.equal(['app-1']);
+      await current.runOnce();
+      expect(current.rules.sign.keys).to.deep.equal(['app-1']);
       expect(refused).to.equal(1);
       expect(errors).to.have.length(1);
       expect(errors[0]).to.contain('sign.keys.0');

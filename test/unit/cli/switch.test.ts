@@ -5,19 +5,19 @@ import { set, show, switchCommand } from '../../../src/cli/switch.js';
 import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 
 describe('switch: the command', () => {
   let lines: string[];
-  let store: MemoryRuleRepository;
-  let board: MemoryRuleBoard;
+  let repository: MemoryRuleRepository;
+  let broadcast: MemoryRuleBroadcast;
   let rules: RuleAdmin;
   let admin: SwitchAdmin;
   beforeEach(() => {
     lines = [];
     sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
-    [store, board] = [new MemoryRuleRepository(), new MemoryRuleBoard()];
-    rules = new RuleAdmin({ store, board, log: silentLog });
+    [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
+    rules = new RuleAdmin({ repository, broadcast, log: silentLog });
     admin = new SwitchAdmin(rules);
   });
   afterEach(() => sinon.restore());
@@ -28,10 +28,10 @@ describe('switch: the command', () => {
   it('says what is switched, for whom, and when it is in force', async () => {
     await set(admin, SALE, {});
     expect(lines.pop()).to.equal('sale is at L1 for 20 of 100 users, everywhere within a second (version 1).');
-    board.down = true;
+    broadcast.down = true;
     await set(admin, { ...SALE, percent: 100 }, {});
     expect(lines.pop()).to.match(/^sale is at L1 for all, everywhere within ten seconds: .*\(version 2\)\.$/);
-    board.down = false;
+    broadcast.down = false;
     await rules.publish({ degrade: { mode: 'dry_run' } }, 2, 'boss');
     await set(admin, SALE, {});
     expect(lines.pop()).to.contain('but not in force');
@@ -60,7 +60,7 @@ describe('switch: the command', () => {
       );
     const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
     expect(await why(set(busy, SALE, {}))).to.match(/nothing was switched/);
-    await store.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
+    await repository.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
     for (const said of [await why(show(admin, {})), await why(set(admin, SALE, {}))]) {
       expect(said)
         .to.match(/cannot be read/)

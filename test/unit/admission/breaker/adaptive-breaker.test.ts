@@ -21,7 +21,7 @@ function settingOf(rules: () => BreakerRules, random = (): number => 0.5): Setti
   const breaker = new AdaptiveBreaker({
     ...{ rules, clock, random },
     moved: (state) => moves.push(state),
-    refused: (dryRun) => (dryRun ? refusals.dry++ : refusals.real++),
+    refused: (mode) => (mode === 'dry_run' ? refusals.dry++ : refusals.real++),
   });
   return { clock, breaker, moves, refusals };
 }
@@ -99,7 +99,7 @@ describe('entry/breaker: one breaker', () => {
               breaker.tryNow();
               break;
             case 'quorum':
-              breaker.followBoard(step.open, nowMs + step.ms);
+              breaker.followQuorum(step.open, nowMs + step.ms);
               model.quorum(step.open ? nowMs + step.ms : -Infinity);
           }
           model.look(clock.nowMs());
@@ -211,13 +211,13 @@ describe('entry/breaker: one breaker', () => {
   it('what the board says opens it, ends by itself, and is no experience of its own', () => {
     const rules = rulesOf();
     const { clock, breaker } = settingOf(() => rules);
-    breaker.followBoard(true, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.nowMs() + 1000);
     expect(breaker.refuses()).to.equal(true);
     expect(breaker.state()).to.equal('closed');
     clock.advance(1000);
     expect(breaker.refuses()).to.equal(false);
-    breaker.followBoard(true, clock.nowMs() + 1000);
-    breaker.followBoard(false, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.nowMs() + 1000);
+    breaker.followQuorum(false, clock.nowMs() + 1000);
     expect(breaker.refuses()).to.equal(false);
   });
 
@@ -226,9 +226,9 @@ describe('entry/breaker: one breaker', () => {
     const setting = settingOf(() => rules);
     const { breaker, refusals, moves } = setting;
     call(setting, 100, true);
-    breaker.followBoard(true, Infinity);
+    breaker.followQuorum(true, Infinity);
     expect([breaker.refuses(), breaker.begin(), moves.length]).to.deep.equal([false, 0, 0]);
-    breaker.followBoard(false, 0);
+    breaker.followQuorum(false, 0);
 
     rules = rulesOf({ mode: 'dry_run', callsMin: 1 });
     call(setting, 1, true);

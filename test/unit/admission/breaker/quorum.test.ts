@@ -1,19 +1,19 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { hasRecovered, isOpenForAll, votesNeeded } from '../../../../src/admission/breaker/shared-breakers.js';
-import { BREAKER_STATES, type BreakerState, type LiveVote } from '../../../../src/core/ports/admission-stores.js';
+import { hasRecovered, isOpenForAll, quorumOf } from '../../../../src/admission/breaker/shared-breakers.js';
+import { BREAKER_STATES, type BreakerState, type LiveReport } from '../../../../src/core/ports/admission-stores.js';
 
-const votesOf = (...states: readonly BreakerState[]): LiveVote[] =>
+const reportsOf = (...states: readonly BreakerState[]): LiveReport[] =>
   states.map((redis, index) => ({
     processId: `p${index}`,
-    vote: { redis, rocketmq: 'closed', mysql: redis === 'open' ? 'closed' : 'open' },
+    report: { redis, rocketmq: 'closed', mysql: redis === 'open' ? 'closed' : 'open' },
   }));
 
 describe('entry/breaker: quorum', () => {
   it('is the share of the live processes, two at least, and one where there is only one', () => {
-    expect([1, 2, 3, 4, 5, 10].map((live) => votesNeeded(live, 0.5))).to.deep.equal([1, 2, 2, 2, 3, 5]);
-    expect([1, 2, 3, 10].map((live) => votesNeeded(live, 1))).to.deep.equal([1, 2, 3, 10]);
-    expect([1, 2, 50, 100].map((live) => votesNeeded(live, 0.07))).to.deep.equal([1, 2, 4, 7]);
+    expect([1, 2, 3, 4, 5, 10].map((live) => quorumOf(live, 0.5))).to.deep.equal([1, 2, 2, 2, 3, 5]);
+    expect([1, 2, 3, 10].map((live) => quorumOf(live, 1))).to.deep.equal([1, 2, 3, 10]);
+    expect([1, 2, 50, 100].map((live) => quorumOf(live, 0.07))).to.deep.equal([1, 2, 4, 7]);
   });
 
   it('opens for all exactly when the share of those that are open is reached', () => {
@@ -23,26 +23,26 @@ describe('entry/breaker: quorum', () => {
         const open = all.filter((state) => state === 'open').length;
         const isShare = open * 100 >= percent * all.length;
         const expected = all.length === 1 ? open === 1 : open >= 2 && isShare;
-        expect(isOpenForAll(votesOf(...all), 'redis', percent / 100)).to.equal(expected);
+        expect(isOpenForAll(reportsOf(...all), 'redis', percent / 100)).to.equal(expected);
       }),
       { numRuns: 1000 },
     );
   });
 
   it('counts each dependency for itself, and a trial as no trouble', () => {
-    const votes = votesOf('open', 'open', 'closed', 'half_open', 'closed');
-    expect(isOpenForAll(votes, 'redis', 0.4)).to.equal(true);
-    expect(isOpenForAll(votes, 'redis', 0.6)).to.equal(false);
-    expect(isOpenForAll(votes, 'mysql', 0.6)).to.equal(true);
-    expect(isOpenForAll(votes, 'rocketmq', 0.1)).to.equal(false);
+    const reports = reportsOf('open', 'open', 'closed', 'half_open', 'closed');
+    expect(isOpenForAll(reports, 'redis', 0.4)).to.equal(true);
+    expect(isOpenForAll(reports, 'redis', 0.6)).to.equal(false);
+    expect(isOpenForAll(reports, 'mysql', 0.6)).to.equal(true);
+    expect(isOpenForAll(reports, 'rocketmq', 0.1)).to.equal(false);
     expect(isOpenForAll([], 'redis', 0.5)).to.equal(false);
   });
 
   it('a process has recovered when it was not closed and is closed now; who went or came has not', () => {
-    const before = votesOf('open', 'half_open', 'closed');
-    expect(hasRecovered(before, votesOf('open', 'closed', 'closed'), 'redis')).to.equal(true);
-    expect(hasRecovered(before, votesOf('closed', 'half_open', 'open'), 'redis')).to.equal(true);
-    expect(hasRecovered(before, votesOf('half_open', 'open', 'closed'), 'redis')).to.equal(false);
+    const before = reportsOf('open', 'half_open', 'closed');
+    expect(hasRecovered(before, reportsOf('open', 'closed', 'closed'), 'redis')).to.equal(true);
+    expect(hasRecovered(before, reportsOf('closed', 'half_open', 'open'), 'redis')).to.equal(true);
+    expect(hasRecovered(before, reportsOf('half_open', 'open', 'closed'), 'redis')).to.equal(false);
     expect(hasRecovered(before, before.slice(2), 'redis'), 'two have gone').to.equal(false);
     expect(hasRecovered([], before, 'redis')).to.equal(false);
   });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Bug, OperationalError, type Dependency } from '../../../../src/core/errors.js';
-import { BOARD_TIMES, SharedBreakers } from '../../../../src/admission/breaker/shared-breakers.js';
+import { REPORT_TIMES, SharedBreakers } from '../../../../src/admission/breaker/shared-breakers.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import { MemoryBreakerStore } from '../../../helpers/memory/memory-breaker-store.js';
@@ -11,10 +11,10 @@ const STEP_MS = 50;
 const fault = (dependency: Dependency): OperationalError =>
   new OperationalError(dependency, 'out', { retryable: true });
 
-/** Processes that share a board and a clock; every one looks at the board at its own phase of the poll. */
+/** Processes that share a store and a clock; every one looks at the store at its own phase of the poll. */
 class World {
   readonly clock = new SteppedClock();
-  readonly board = new MemoryBreakerStore(this.clock);
+  readonly store = new MemoryBreakerStore(this.clock);
   rules: BreakerRules = rulesOf({
     ...{ callsMin: 5, trial: { calls: 2 }, probe: { firstMs: 2000, jitter: 0 } },
   });
@@ -26,22 +26,22 @@ class World {
   readonly told: string[] = [];
   #nextLookMs: number[] = [];
 
-  /** Boots one more, which looks at the board before it serves. */
+  /** Boots one more, which looks at the store before it serves. */
   async boot(): Promise<SharedBreakers> {
     const shortest = this.processes.length === 0 ? 1 : 0; // with jitter the first one waits less than the others
     const process = new SharedBreakers(
       {
-        ...{ rules: () => this.rules, board: this.board, clock: this.clock, random: () => shortest, log: silentLog },
+        ...{ rules: () => this.rules, store: this.store, clock: this.clock, random: () => shortest, log: silentLog },
         metrics: {
           breakerMoved: (dependency, state) => this.told.push(`${dependency} ${state}`),
-          breakerRefused: (dependency, dryRun) => this.refusals.push(`${dependency} ${dryRun}`),
+          breakerRefused: (dependency, mode) => this.refusals.push(`${dependency} ${mode}`),
           breakerQuorum: (dependency, open) => this.told.push(`${dependency} quorum ${open}`),
         },
       },
-      { processId: `p${this.processes.length}`, ...BOARD_TIMES },
+      { processId: `p${this.processes.length}`, ...REPORT_TIMES },
     );
     await process.runOnce();
-    this.#nextLookMs.push(this.clock.nowMs() + BOARD_TIMES.pollMs - STEP_MS * (this.processes.length % 5));
+    this.#nextLookMs.push(this.clock.nowMs() + REPORT_TIMES.pollMs - STEP_MS * (this.processes.length % 5));
     this.processes.push(process);
     return process;
   }
@@ -65,7 +65,7 @@ class World {
       for (const process of busy) await this.request(process, dependency);
       for (const [index, process] of this.processes.entries()) {
         if ((this.#nextLookMs[index] as number) > this.clock.nowMs()) continue;
-        this.#nextLookMs[index] = this.clock.nowMs() + BOARD_TIMES.pollMs;
+        this.#nextLookMs[index] = this.clock.nowMs() + REPORT_TIMES.pollMs;
         await process.runOnce();
       }
     }
@@ -116,8 +116,8 @@ describe('entry/breaker: breakers of several processes', () => {
     await world.fail([one, two]);
     await world.run(300);
     expect((await world.boot()).refuses('redis')).to.equal(true);
-    const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
-    expect(votes.find(({ processId }) => processId === 'p2')?.vote.redis).to.equal('closed');
+    const reports = await world.store.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+    expect(reports.find(({ processId }) => processId === 'p2')?.report.redis).to.equal('closed');
   });
 
   it('when one has found it well all have within a second, however long they would have waited', async () => {
@@ -142,20 +142,20 @@ describe('entry/breaker: breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('without the board each goes by its own experience, once what was last read is old', async () => {
+  it('without the store each goes by its own experience, once what was last read is old', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
     await world.fail([one, two], 'mysql');
     await world.run(300);
-    world.board.down = true;
-    await world.run(BOARD_TIMES.voteLifeMs - 500);
+    world.store.down = true;
+    await world.run(REPORT_TIMES.reportLifeMs - 500);
     expect(follower.refuses('mysql'), 'the copy still counts').to.equal(true);
     await world.run(1000);
     expect(world.refuse('mysql')).to.deep.equal([true, true, false]);
-    world.board.down = false;
+    world.store.down = false;
     await world.run(500);
-    expect(world.refuse('mysql'), 'the board is back').to.deep.equal([true, true, true]);
+    expect(world.refuse('mysql'), 'the store is back').to.deep.equal([true, true, true]);
   });
 
   it('who dies in trouble is forgotten', async () => {
@@ -167,7 +167,7 @@ describe('entry/breaker: breakers of several processes', () => {
     expect(other.refuses('redis')).to.equal(true);
     world.kill(one);
     world.kill(two);
-    await world.run(BOARD_TIMES.voteLifeMs + BOARD_TIMES.pollMs);
+    await world.run(REPORT_TIMES.reportLifeMs + REPORT_TIMES.pollMs);
     expect(other.refuses('redis')).to.equal(false);
   });
 
@@ -203,19 +203,19 @@ describe('entry/breaker: breakers of several processes', () => {
     }
   });
 
-  it('in a dry run nobody is refused and everything is counted; off, nothing is told to the board', async () => {
+  it('in a dry run nobody is refused and everything is counted; off, nothing is told to the store', async () => {
     world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
     const one = await world.boot();
     await world.run(500, [one]);
     world.out.add('redis');
     await world.run(1000, [one]);
     expect(one.refuses('redis')).to.equal(false);
-    expect(world.refusals.at(-1)).to.equal('redis true');
+    expect(world.refusals.at(-1)).to.equal('redis dry_run');
 
     world.rules = rulesOf({ mode: 'off' });
-    await world.run(BOARD_TIMES.voteLifeMs + 500, [one]);
-    const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
-    expect(votes.map(({ processId }) => processId)).to.deep.equal(['test']);
+    await world.run(REPORT_TIMES.reportLifeMs + 500, [one]);
+    const reports = await world.store.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+    expect(reports.map(({ processId }) => processId)).to.deep.equal(['test']);
   });
 
   it('switched off in trouble it is closed and says so; switched on again it begins anew, in this process and in others', async () => {
@@ -239,17 +239,17 @@ describe('entry/breaker: breakers of several processes', () => {
     expect(one.refuses('redis')).to.equal(false);
   });
 
-  it('the loop looks again and again, survives a board that is away, and takes its vote back at the end', async () => {
+  it('the loop looks again and again, survives a store that is away, and takes its vote back at the end', async () => {
     const process = await world.boot();
     const aborter = new AbortController();
-    const ended = process.run(aborter.signal);
+    const ended = process.poll(aborter.signal);
     const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     const live = async (): Promise<string[]> => {
-      const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
-      return votes.map(({ processId }) => processId);
+      const reports = await world.store.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+      return reports.map(({ processId }) => processId);
     };
     for (const down of [false, true, false]) {
-      world.board.down = down;
+      world.store.down = down;
       for (let look = 0; look < 3; look++) {
         await turn();
         world.clock.advance(1000);

@@ -121,7 +121,7 @@ describe('entry/degrade: levels', () => {
     const degrade = new Degrade({
       rules: () => rules,
       refuses: () => ++asked > 0,
-      metrics: { degraded: (endpoint, at, dryRun) => told.push(`${endpoint} ${at} ${dryRun}`) },
+      metrics: { degraded: (endpoint, at, mode) => told.push(`${endpoint} ${at} ${mode}`) },
     });
     expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
       ...[false, null, 'L0'],
@@ -130,13 +130,13 @@ describe('entry/degrade: levels', () => {
 
     rules = rulesOf({ mode: 'dry_run', switches: { sale: { level: 'L2' } } });
     expect(degrade.rulingOf('sale', 'u')).to.equal(null);
-    expect(told.splice(0)).to.deep.equal(['sale L2 true']);
+    expect(told.splice(0)).to.deep.equal(['sale L2 dry_run']);
     expect(degrade.levelOf('sale', 'u'), 'for who knows what a dry run is').to.equal('L2');
-    expect(told.splice(0)).to.deep.equal(['sale L2 true']);
+    expect(told.splice(0)).to.deep.equal(['sale L2 dry_run']);
 
     rules = rulesOf({ switches: { sale: { level: 'L2' } } });
     expect(degrade.rulingOf('sale', 'u')).to.deep.equal({ level: 'L2', sparesSource: true });
-    expect(told.splice(0)).to.deep.equal(['sale L2 false']);
+    expect(told.splice(0)).to.deep.equal(['sale L2 on']);
     expect(degrade.levelOf('purchase', 'u'), 'as the breakers ask').to.equal('L4');
 
     rules = rulesOf({ asked: { redis: { sale: 'L0' } } });

@@ -20,7 +20,7 @@ const OUT = new OperationalError('redis', 'out', { retryable: true });
 /** The sale page, with a source that can be out, and counts how often it is read. */
 class Page {
   readonly clock = new ManualClock(0);
-  readonly cache = new FallbackCache<Body>({ rules: () => rulesOf().cache, clock: this.clock, entriesMax: 10 });
+  readonly cache = new FallbackCache<Body>({ rules: () => rulesOf().cache, clock: this.clock, max: 10 });
   readonly reads = new DegradedReads('sale', this.cache);
   error: Error | null = null;
   body: Body | null = SALE;

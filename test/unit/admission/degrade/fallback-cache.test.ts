@@ -22,7 +22,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 describe('entry/degrade: fallback cache', () => {
   it('an answer lives 60 s × 0.7ⁿ after n failures in a row, 5 s at least', () => {
-    const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), entriesMax: 10 });
+    const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), max: 10 });
     const lives = Array.from({ length: 9 }, () => {
       const lifeMs = cache.ttlMs;
       cache.failed();
@@ -40,7 +40,7 @@ describe('entry/degrade: fallback cache', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (history) => {
         const clock = new ManualClock(0);
-        const cache = new FallbackCache<{ n: number }>({ rules: () => rules, clock, entriesMax: 10 });
+        const cache = new FallbackCache<{ n: number }>({ rules: () => rules, clock, max: 10 });
         const puts: { key: string; n: number; atMs: number }[] = [];
         let failures = 0;
         for (const [n, one] of history.entries()) {
@@ -80,7 +80,7 @@ describe('entry/degrade: fallback cache', () => {
   });
 
   it('never holds more answers than it may', () => {
-    const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), entriesMax: 100 });
+    const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), max: 100 });
     for (let n = 0; n < 1000; n++) cache.put(`k${n}`, { n });
     const held = Array.from({ length: 1000 }, (_, n) => cache.get(`k${n}`)).filter((one) => one !== null);
     expect(held).to.have.length(100);

@@ -2,12 +2,12 @@ import { expect } from 'chai';
 import { SwitchAdmin } from '../../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
 
 const SALE_L1 = { endpoint: 'sale', level: 'L1', percent: 25 } as const;
 
 /** Between the look and the publishing of a switch somebody else is faster, so many times. */
-class BusyStore extends MemoryRuleRepository {
+class BusyRepository extends MemoryRuleRepository {
   rivals = 0;
 
   override async store(...asked: Parameters<MemoryRuleRepository['store']>): ReturnType<MemoryRuleRepository['store']> {
@@ -18,13 +18,13 @@ class BusyStore extends MemoryRuleRepository {
 }
 
 describe('entry/degrade: the desk of the switches', () => {
-  let store: BusyStore;
-  let board: MemoryRuleBoard;
+  let repository: BusyRepository;
+  let broadcast: MemoryRuleBroadcast;
   let rules: RuleAdmin;
   let admin: SwitchAdmin;
   beforeEach(() => {
-    [store, board] = [new BusyStore(), new MemoryRuleBoard()];
-    rules = new RuleAdmin({ store, board, log: silentLog });
+    [repository, broadcast] = [new BusyRepository(), new MemoryRuleBroadcast()];
+    rules = new RuleAdmin({ repository, broadcast, log: silentLog });
     admin = new SwitchAdmin(rules);
   });
 
@@ -42,42 +42,42 @@ describe('entry/degrade: the desk of the switches', () => {
       ...{ outcome: 'switched', version: 2, seenAtOnce: true },
       row: { ...SALE_L1, inForce: true },
     });
-    expect(store.audited.at(-1)).to.deep.include({ actor: 'ann', action: 'rules.published' });
-    expect(store.audited.at(-1)?.after).to.deep.equal({ version: 2, changed: ['degrade'] });
-    expect(await store.current())
+    expect(repository.audited.at(-1)).to.deep.include({ actor: 'ann', action: 'rules.published' });
+    expect(repository.audited.at(-1)?.after).to.deep.equal({ version: 2, changed: ['degrade'] });
+    expect(await repository.current())
       .to.have.nested.property('rules.lists.users.deny')
       .that.deep.equals(['eve']);
-    expect(await board.notificationsSince(1), 'told at once').to.have.nested.property('stored.version', 2);
+    expect(await broadcast.newerThan(1), 'told at once').to.have.nested.property('stored.version', 2);
     const found = await admin.show();
     expect('switches' in found && found.switches[2]).to.deep.equal({ ...SALE_L1, inForce: true });
   });
 
   it('who is overtaken sets it in the newer rules, and nothing of those is lost', async () => {
-    store.rivals = 3;
+    repository.rivals = 3;
     const answer = await admin.set(SALE_L1, 'ann');
     expect(answer).to.include({ outcome: 'switched', version: 4 });
-    expect(await store.current()).to.have.nested.property('rules.lists.mode', 'dry_run');
-    expect(await store.current()).to.have.nested.property('rules.degrade.switches.sale.level', 'L1');
+    expect(await repository.current()).to.have.nested.property('rules.lists.mode', 'dry_run');
+    expect(await repository.current()).to.have.nested.property('rules.degrade.switches.sale.level', 'L1');
   });
 
   it('who is overtaken again and again is told so, and nothing was switched', async () => {
-    store.rivals = 100;
+    repository.rivals = 100;
     expect(await admin.set(SALE_L1, 'ann')).to.deep.equal({ outcome: 'version_conflict', version: 5 });
-    expect(await store.current()).not.to.have.nested.property('rules.degrade');
+    expect(await repository.current()).not.to.have.nested.property('rules.degrade');
   });
 
   it('rules that this program cannot read are not overwritten', async () => {
-    await store.store({ tomorrow: { mode: 'on' } }, 0, 'newer');
+    await repository.store({ tomorrow: { mode: 'on' } }, 0, 'newer');
     expect(await admin.show()).to.deep.equal({
       outcome: 'rules_unfit',
       reasons: [{ path: 'tomorrow', message: 'is not known here' }],
     });
     expect(await admin.set(SALE_L1, 'ann')).to.have.property('outcome', 'rules_unfit');
-    expect(await store.current()).to.include({ version: 1 });
+    expect(await repository.current()).to.include({ version: 1 });
   });
 
   it('Redis is away: it is stored all the same, and the answer says it takes longer', async () => {
-    board.down = true;
+    broadcast.down = true;
     expect(await admin.set(SALE_L1, 'ann')).to.include({ outcome: 'switched', seenAtOnce: false });
   });
 

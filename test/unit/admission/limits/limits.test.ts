@@ -3,7 +3,7 @@ import { OperationalError } from '../../../../src/core/errors.js';
 import { limitsRules, type LimitsRules, Limits } from '../../../../src/admission/limits/limits.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import type { LimitCall } from '../../../../src/core/ports/admission-stores.js';
-import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';
+import { noAdmissionMetrics } from '../../../../src/admission/metrics.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import type { Refused } from '../../../../src/admission/layer.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
@@ -32,7 +32,7 @@ describe('limits', () => {
         },
       },
       clock,
-      metrics: { ...noLimitMetrics, refused: (...words) => void refusals.push(words.join(' ')) },
+      metrics: { ...noAdmissionMetrics, limitRefused: (...words) => void refusals.push(words.join(' ')) },
       log: silentLog,
     });
   });
@@ -103,7 +103,7 @@ describe('limits', () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     const away = new OperationalError('redis', 'there is no connection', { retryable: true });
     const store = { take: () => Promise.reject(away) };
-    limits = new Limits({ rules: () => rules, store, clock, metrics: noLimitMetrics, log: silentLog });
+    limits = new Limits({ rules: () => rules, store, clock, metrics: noAdmissionMetrics, log: silentLog });
     const words = [await buy(), await buy(), await buy()].map((refused) => refused?.word ?? 'in');
     expect(words).to.deep.equal(['in', 'in', 'rate_limited']);
   });

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { Bug, OperationalError } from '../../../../src/core/errors.js';
 import type { LimitSet } from '../../../../src/core/limits.js';
-import { StoreOrLocal, shareOf } from '../../../../src/admission/limits/shared-limits.js';
+import { FallbackLimitStore, shareOf } from '../../../../src/admission/limits/shared-limits.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import type { LimitAnswers, LimitCall, LimitStore } from '../../../../src/core/ports/admission-stores.js';
-import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';
+import { noAdmissionMetrics } from '../../../../src/admission/metrics.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
@@ -39,7 +39,7 @@ class MoodyStore implements LimitStore {
 describe('ledger-or-local', () => {
   let clock: SteppedClock;
   let shared: MoodyStore;
-  let store: StoreOrLocal;
+  let store: FallbackLimitStore;
   let counted: Record<'redis' | 'local', number>;
   let logged: string[];
   let options: typeof OPTIONS;
@@ -50,12 +50,12 @@ describe('ledger-or-local', () => {
     logged = [];
     options = OPTIONS;
     const metrics = {
-      ...noLimitMetrics,
-      counted: (by: 'redis' | 'local', callers: number) => void (counted[by] += callers),
+      ...noAdmissionMetrics,
+      requestsCounted: (by: 'redis' | 'local', callers: number) => void (counted[by] += callers),
     };
     const note = (_: object, message: string): void => void logged.push(message);
     const log = { ...silentLog, info: note, warn: note };
-    store = new StoreOrLocal({ shared, local: new LocalLimitStore(clock), clock, metrics, log }, () => options);
+    store = new FallbackLimitStore({ shared, local: new LocalLimitStore(clock), clock, metrics, log }, () => options);
   });
   const outcome = async (): Promise<string | undefined> => (await store.take(CALL)).verdicts[0]?.outcome;
   const outcomes = async (count: number): Promise<(string | undefined)[]> => {

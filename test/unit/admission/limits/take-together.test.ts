@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { LimitSet, LimitVerdict } from '../../../../src/core/limits.js';
-import { TakeTogether, type CallerJudge } from '../../../../src/admission/limits/shared-limits.js';
+import { LimitBatcher, type FallbackLimitStore } from '../../../../src/admission/limits/shared-limits.js';
 import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCall } from '../../../../src/core/ports/admission-stores.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
@@ -26,17 +26,17 @@ const verdictOf = (userId: string | null): LimitVerdict => ({
 
 describe('take-together', () => {
   let calls: UnderWay[];
-  let together: TakeTogether;
+  let together: LimitBatcher;
   let uncounted: number;
   let clock: SteppedClock;
   beforeEach(() => {
     calls = [];
     uncounted = 0;
     clock = new SteppedClock();
-    const judge: CallerJudge = {
-      take: (call, waitedMs) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
+    const judge: Pick<FallbackLimitStore, 'take'> = {
+      take: (call, waitedMs = 0) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
     };
-    together = new TakeTogether(judge, { uncounted: (times) => (uncounted += times) }, clock);
+    together = new LimitBatcher(judge, { uncounted: (times) => (uncounted += times) }, clock);
   });
   const take = (userId: string, endpoint = 'purchase', limits = LIMITS): Promise<LimitVerdict> =>
     together.take(endpoint, limits, { address: null, userId });

@@ -1,22 +1,16 @@
 import { steadyClock } from '../../src/programs/system-clock.js';
 import { breakerRules, type BreakerRules, DEPENDENCIES } from '../../src/admission/breaker/breaker-rules.js';
-import { BOARD_TIMES, SharedBreakers } from '../../src/admission/breaker/shared-breakers.js';
+import { REPORT_TIMES, SharedBreakers } from '../../src/admission/breaker/shared-breakers.js';
 import { Degrade, degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade.js';
 import type { BreakerStore } from '../../src/core/ports/admission-stores.js';
-import type { BreakerMetrics } from '../../src/core/ports/breaker-metrics.js';
+import { noAdmissionMetrics as metrics } from '../../src/admission/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost } from './cost.js';
 
-const NO_BOARD: BreakerStore = { exchange: () => Promise.resolve([]), withdraw: () => Promise.resolve() };
-const NO_METRICS: BreakerMetrics = {
-  breakerMoved: () => undefined,
-  breakerRefused: () => undefined,
-  breakerQuorum: () => undefined,
-};
-
+const NO_STORE: BreakerStore = { exchange: () => Promise.resolve([]), withdraw: () => Promise.resolve() };
 function breakers(rules: BreakerRules): SharedBreakers {
-  const ports = { board: NO_BOARD, clock: steadyClock, random: Math.random, metrics: NO_METRICS, log: silentLog };
-  return new SharedBreakers({ rules: () => rules, ...ports }, { processId: 'bench', ...BOARD_TIMES });
+  const ports = { store: NO_STORE, clock: steadyClock, random: Math.random, metrics, log: silentLog };
+  return new SharedBreakers({ rules: () => rules, ...ports }, { processId: 'bench', ...REPORT_TIMES });
 }
 
 const rulesOf = (mode: BreakerRules['mode']): BreakerRules => breakerRules.parse({ mode });
@@ -42,7 +36,7 @@ export function degradeCost(): LayerCost {
   const closed = breakers(rulesOf('on'));
   const levels = (rules: DegradeRules) => {
     const refuses = closed.refuses.bind(closed);
-    const degrade = new Degrade({ rules: () => rules, refuses, metrics: { degraded: () => undefined } });
+    const degrade = new Degrade({ rules: () => rules, refuses, metrics });
     return (place: number) => degrade.rulingOf('purchase', USERS[place & (USERS.length - 1)] as string);
   };
   const switched = { purchase: { level: 'L4', percent: 50 } };

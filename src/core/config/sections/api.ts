@@ -89,14 +89,14 @@ export const auth = {
   }),
 } as const satisfies Keys;
 
-export const entry = {
+export const admission = {
   signKeys: keyList({
-    env: 'ENTRY_SIGN_KEYS',
+    env: 'ADMISSION_SIGN_KEYS',
     doc: 'Who may sign requests; the rules say which of them count now. Not set: no rules that need one are taken.',
     optional: true,
   }),
   sealKeys: keyList({
-    env: 'ENTRY_SEAL_KEYS',
+    env: 'ADMISSION_SEAL_KEYS',
     doc: 'What purchase tokens, tickets and passes are sealed with, the same for every api: the first key seals, all are believed. Not set: no rules that need one are taken.',
     optional: true,
   }),

@@ -9,8 +9,8 @@ import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-toke
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-/** The entry's stores as the contract suites see them. */
-export interface EntryWorld {
+/** The stores of admission as the contract suites see them. */
+export interface AdmissionWorld {
   readonly nonces: NonceStore;
   readonly tokens: PurchaseTokenStore;
   /** Now on the clock of the stores, ms. */
@@ -20,7 +20,7 @@ export interface EntryWorld {
   close(): Promise<void>;
 }
 
-async function memoryWorld(): Promise<EntryWorld> {
+async function memoryWorld(): Promise<AdmissionWorld> {
   const clock = new ManualClock();
   return {
     nonces: new MemoryNonceStore(clock),
@@ -31,7 +31,7 @@ async function memoryWorld(): Promise<EntryWorld> {
   };
 }
 
-async function redisWorld(url = stackEnv().REDIS_URL): Promise<EntryWorld> {
+async function redisWorld(url = stackEnv().REDIS_URL): Promise<AdmissionWorld> {
   const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
   return {
     nonces: createNonceStore(connection),
@@ -42,7 +42,7 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<EntryWorld> {
   };
 }
 
-export const ENTRY_WORLDS = [
+export const ADMISSION_WORLDS = [
   ['memory', memoryWorld],
   ['redis', () => redisWorld()],
   ['a Redis cluster', () => onRedisCluster(redisWorld)],

@@ -6,14 +6,14 @@ import { BenchError } from '../../../bench/bench-error.js';
 import { buyerRecord, headersAt, readRecords, userIdOf, type BuyerSlice } from '../../../bench/load/buyers.js';
 import { dressBuyers, dresserOf, NOTHING_MORE } from '../../../bench/load/dressed-buyers.js';
 import { compare, turnsOf, type Pair } from '../../../bench/paired/comparison.js';
-import { layersTable, pairedTable } from '../../../bench/report/entry-tables.js';
+import { layersTable, pairedTable } from '../../../bench/report/admission-tables.js';
 import { judgeGoals } from '../../../bench/report/goals.js';
 import { growthBy, parseMetrics } from '../../../bench/session/metrics.js';
 import { dressFor, everythingOn } from '../../../bench/session/everything-on.js';
 import { parseRules } from '../../../src/admission/rules/rule-set.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../../src/admission/sign/seals.js';
+import { readKeyring, Seals } from '../../../src/admission/sign/seals.js';
 import { RequestSignatures, signRules } from '../../../src/admission/sign/request-signatures.js';
-import { noAdmissionMetrics } from '../../../src/core/ports/admission-metrics.js';
+import { noAdmissionMetrics } from '../../../src/admission/metrics.js';
 
 const KEYS = { sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` };
 const PATH = '/v1/sales/7/purchases';
@@ -39,9 +39,9 @@ describe('dressed buyers', () => {
     const used = new Set<string>();
     const signatures = new RequestSignatures({
       rules: () => signRules.parse({ mode: 'on', keys: ['s1'] }),
-      keys: readKeyring(KEYS.sign, 2048),
+      keys: readKeyring(KEYS.sign),
       nonces: { take: (_keyId, nonce) => Promise.resolve(used.size === used.add(nonce).size ? 'used' : 'fresh') },
-      clock: { nowMs: () => Date.now(), sleep: () => Promise.resolve() },
+      clock: { nowMs: () => Date.now() },
       metrics: noAdmissionMetrics,
     });
     for (const one of [...headers, headers[0] ?? {}].entries()) {
@@ -56,7 +56,7 @@ describe('dressed buyers', () => {
     const dress = { signed: false, purchaseToken: true, queuePass: true };
     const text = dresserOf(dress, KEYS, { saleId: '7', path: PATH })(userIdOf(5));
     const shown = /seckill-purchase-token: (\S+)\r\nseckill-queue-pass: (\S+)\r\n$/.exec(text) ?? [];
-    const seals = new Seals(readKeyring(KEYS.seal, SEALED_BYTES_MAX));
+    const seals = new Seals(readKeyring(KEYS.seal));
     const opens = (kind: 'purchase-token' | 'queue-pass', userId: string, seal = ''): boolean =>
       seals.open({ kind, saleId: '7', userId }, seal) !== null;
     expect(opens('purchase-token', userIdOf(5), shown[1])).to.equal(true);

@@ -3,16 +3,15 @@ import { systemClock } from '../../src/programs/system-clock.js';
 import { QueuePasses } from '../../src/admission/queue/waiting-rooms.js';
 import { queueRules, type QueueRules } from '../../src/admission/queue/queue-rules.js';
 import {
-  CANONICAL_BYTES_MAX,
   RequestSignatures,
   type SignatureHeaders,
   signRequest,
   signRules,
   type SignRules,
 } from '../../src/admission/sign/request-signatures.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals, type SealOf } from '../../src/admission/sign/seals.js';
+import { readKeyring, Seals, type SealOf } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
-import { noAdmissionMetrics as metrics } from '../../src/core/ports/admission-metrics.js';
+import { noAdmissionMetrics as metrics } from '../../src/admission/metrics.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 
@@ -32,7 +31,7 @@ export interface FrontCostParts {
 
 /** Signed requests: the head, the HMAC and the nonce; a forged one costs no question to Redis, a replayed one does. */
 export async function signCosts({ nonces, redisCpu, ms }: FrontCostParts): Promise<LayerCost[]> {
-  const keys = readKeyring(KEYS, CANONICAL_BYTES_MAX);
+  const keys = readKeyring(KEYS);
   const [key] = keys.values();
   const timestamp = String(Math.floor(Date.now() / 1000));
   const run = randomBytes(6).toString('hex');
@@ -112,4 +111,4 @@ export function passCost(): LayerCost {
   };
 }
 
-const sealsOfBench = (): Seals => new Seals(readKeyring(KEYS, SEALED_BYTES_MAX));
+const sealsOfBench = (): Seals => new Seals(readKeyring(KEYS));

@@ -1,11 +1,11 @@
 import { queueRules } from '../../src/admission/queue/queue-rules.js';
 import { TICK_MS, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
+import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 
 /**
  * What a full waiting room costs: memory per ticket, and the time of a join, a look, a tick and the draw. Time in the
  * room is made up, so that minutes take seconds.
- * Run: node --expose-gc --import tsx bench/entry/waiting-room.ts [tickets]
+ * Run: node --expose-gc --import tsx bench/admission/waiting-room.ts [tickets]
  */
 const TICKETS = Number(process.argv[2] ?? 100_000);
 /** Each buyer asks every 20 s: less often than the rules tell him, since what one look costs is measured anyway. */
@@ -19,7 +19,7 @@ let nowMs = OPENS_AT_MS - WAIT_SECONDS * 1000 - TICK_MS;
 let rules = queueRules.parse({ mode: 'on', order: 'lot', admitPerSecond: 0 });
 const rooms = new WaitingRooms({
   rules: () => rules,
-  seals: new Seals(readKeyring('k1:a-secret-for-the-bench-of-forty-bytes-ok', SEALED_BYTES_MAX)),
+  seals: new Seals(readKeyring('k1:a-secret-for-the-bench-of-forty-bytes-ok')),
   isSoldOut: () => false,
   pick: (max) => Math.floor(Math.random() * max),
   clock: { nowMs: () => nowMs },

@@ -1,5 +1,5 @@
 // What one check of the limits costs at 1,000 requests under way, and how many round trips it takes:
-//   REDIS_URL=redis://127.0.0.1:16379 node --import tsx bench/entry/limit-cost.ts [seconds]
+//   REDIS_URL=redis://127.0.0.1:16379 node --import tsx bench/admission/limit-cost.ts [seconds]
 // It writes under endpoints of its own, which end with their windows. Exit code 1: something failed.
 import { randomBytes } from 'node:crypto';
 import { steadyClock } from '../../src/programs/system-clock.js';
@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/core/config/load.js';
 import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Caller } from '../../src/admission/layer.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
-import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
+import { noAdmissionMetrics, type AdmissionMetrics } from '../../src/admission/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
@@ -106,14 +106,14 @@ async function measure(connection: RedisConnection, [name, rules]: (typeof CASES
   };
 }
 
-const onlyRedis: LimitMetrics = {
-  ...noLimitMetrics,
-  counted: (by) => {
+const onlyRedis: AdmissionMetrics = {
+  ...noAdmissionMetrics,
+  requestsCounted: (by) => {
     if (by === 'local') throw new Error(`Redis did not answer within ${REPLY_TIMEOUT_MS} ms`);
   },
 };
 
-/** Off, the entry asks for the mode and no more: many times at once, or the clock would be measured. */
+/** While it is off, admission reads the mode and no more; many times at once, or the clock would be measured. */
 function callOften(limits: Limits): number {
   for (let i = 1; i < STEPS_PER_LOOK; i++) if (limits.mode !== 'off') throw new Error('not off');
   return STEPS_PER_LOOK;

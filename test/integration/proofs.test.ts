@@ -1,11 +1,10 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, type KeyObject } from 'node:crypto';
 import { expect } from 'chai';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { until } from '../chaos/harness/wait.js';
-import type { HmacSha256 } from '../../src/core/hmac.js';
-import { CANONICAL_BYTES_MAX, signRequest } from '../../src/admission/sign/request-signatures.js';
+import { signRequest } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../src/admission/sign/seals.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import { expectInvariants } from '../helpers/invariants.js';
@@ -35,7 +34,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     asAdmin('PUT', { version: (await asAdmin('GET')).json.version, rules });
   const metricsOf = async ({ probeUrl }: Program): Promise<string> => (await ask(`${probeUrl}/metrics`)).text;
   const versionIn = async (api: Program): Promise<number> =>
-    Number(/^seckill_entry_rules_version\S* (\d+)$/m.exec(await metricsOf(api))?.[1]);
+    Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec(await metricsOf(api))?.[1]);
   /** Puts rules in force in both processes. */
   async function publish(rules: object): Promise<void> {
     const { status, text, json } = await put(rules);
@@ -63,7 +62,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
   const BODY = { quantity: 1 };
 
   function signed(path: string, method = 'POST', body = ''): Headers {
-    const key = readKeyring(system.stack.env.ENTRY_SIGN_KEYS, CANONICAL_BYTES_MAX).get('local') as HmacSha256;
+    const key = readKeyring(system.stack.env.ADMISSION_SIGN_KEYS).get('local') as KeyObject;
     const timestamp = String(Math.floor(Date.now() / 1000));
     return signRequest('local', key, { method, path, body, timestamp, nonce: randomBytes(16).toString('hex') });
   }
@@ -154,7 +153,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect([brief(waits), brief(dan)]).to.deep.equal(['202 waiting', '202 waiting']);
     expect(waits.json).to.include({ priority: 'P2' });
     expect(waits.json.position).to.be.oneOf([1, 2]);
-    expect(await metricsOf(one)).to.match(/^seckill_entry_queue_waiting\S* [23]$/m);
+    expect(await metricsOf(one)).to.match(/^seckill_admission_queue_waiting\S* [23]$/m);
     const bob = await passOf('bob');
     expect(brief(await buy(saleId, 'bob', { headers: ann })), 'of somebody else').to.equal('403 queue_pass_needed');
     expect(brief(await buy(saleId, 'ann', { headers: ann }))).to.equal('202 pending');
@@ -176,7 +175,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     const waits = await ask(`${one.url}/v1/sales/${saleId}/queue`, { method: 'POST', token: tokenOf('fay') });
     expect(brief(waits)).to.equal('202 waiting');
     expect(waits.json.estimateMs, 'nobody goes in').to.equal(null);
-    await until('nobody waits', async () => /^seckill_entry_queue_waiting\S* 0$/m.test(await metricsOf(one)), 5000);
+    await until('nobody waits', async () => /^seckill_admission_queue_waiting\S* 0$/m.test(await metricsOf(one)), 5000);
   });
 
   it('what can be asked is documented', async () => {

@@ -4,8 +4,7 @@ import type { Layer, Caller } from '../../src/admission/layer.js';
 import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
 import { listsRules, type ListsRules, Lists } from '../../src/admission/lists/lists.js';
 import type { Clock } from '../../src/core/ports/clock.js';
-import { noAdmissionMetrics } from '../../src/core/ports/admission-metrics.js';
-import { noLimitMetrics, type LimitMetrics } from '../../src/core/ports/limit-metrics.js';
+import { noAdmissionMetrics, type AdmissionMetrics } from '../../src/admission/metrics.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
@@ -20,26 +19,28 @@ const addressOf = (buyer: number): string => {
   return `10.0.${address >> 8}.${address & 255}`;
 };
 const CALLERS: readonly Caller[] = Array.from({ length: BUYERS }, (_, buyer) => ({
-  ...{ endpoint: 'purchase', address: addressOf(buyer), agent: AGENT },
+  endpoint: 'purchase',
+  address: addressOf(buyer),
+  agent: AGENT,
 }));
 const USERS: readonly string[] = Array.from({ length: BUYERS }, (_, buyer) => `u${buyer}`);
 
-/** The way of one visit through the door, as the fast lane goes it. */
+/** One request through admission, as the purchase route sends it: first anonymous, then as a buyer. */
 function visitor(layer: Layer): (place: number) => unknown {
   const repository = {
     get isAnyOn(): boolean {
       return layer.mode !== 'off';
     },
   };
-  const entry = new Admission(repository, [layer], { metrics: noAdmissionMetrics });
+  const admission = new Admission(repository, [layer], noAdmissionMetrics);
   return (place) => {
-    if (!entry.isOn) return null;
+    if (!admission.isOn) return null;
     const buyer = place & (BUYERS - 1);
     const caller = CALLERS[buyer] as Caller;
-    const anonymous = entry.anonymous(caller);
+    const anonymous = admission.anonymous(caller);
     if (anonymous instanceof Promise)
-      return anonymous.then((said) => said ?? entry.buyer(caller, USERS[buyer] as string));
-    return anonymous ?? entry.buyer(caller, USERS[buyer] as string);
+      return anonymous.then((said) => said ?? admission.buyer(caller, USERS[buyer] as string));
+    return anonymous ?? admission.buyer(caller, USERS[buyer] as string);
   };
 }
 
@@ -115,9 +116,9 @@ export async function limitCosts({ store, redisCpu, ms, run }: LimitCostParts): 
   return costs;
 }
 
-const redisOnly: LimitMetrics = {
-  ...noLimitMetrics,
-  counted: (by) => {
+const redisOnly: AdmissionMetrics = {
+  ...noAdmissionMetrics,
+  requestsCounted: (by) => {
     if (by === 'local') throw new Error(`Redis did not answer within ${REPLY_TIMEOUT_MS} ms`);
   },
 };
@@ -136,7 +137,7 @@ export async function evenStreamCosts({ ms }: Pick<LimitCostParts, 'ms'>): Promi
   const nobody: LimitStore = { take: () => Promise.reject(new Error('no limit is set')) };
   const stream = (leaky: object | null, clock: Clock = steadyClock): Limits => {
     const rules = limitsRules.parse({ mode: leaky === null ? 'off' : 'on', leaky });
-    return new Limits({ rules: () => rules, store: nobody, clock, metrics: noLimitMetrics, log: silentLog });
+    return new Limits({ rules: () => rules, store: nobody, clock, metrics: noAdmissionMetrics, log: silentLog });
   };
   const calls = (limits: Limits): number => costOfCall(() => limits.smooth());
   const offUs = calls(stream(null));

@@ -14,7 +14,7 @@ import { useSystem } from '../helpers/system.js';
 const IN_FORCE_MS = 5_000;
 const LONG_MS = 600_000;
 
-describe('rules of the entry, over two apis', () => {
+describe('rules over two apis', () => {
   let apis: [Program, Program];
   const system = useSystem(async ({ programs }) => {
     const [one, other] = await Promise.all([programs.start('api'), programs.start('api'), programs.start('worker')]);
@@ -27,7 +27,7 @@ describe('rules of the entry, over two apis', () => {
   const brief = (answer: Answer | null): string => `${answer?.status} ${answer?.json.code ?? answer?.json.status}`;
   const versionIn = async ({ probeUrl }: Program): Promise<number> => {
     const { text } = await ask(`${probeUrl}/metrics`);
-    return Number(/^seckill_entry_rules_version\S* (\d+)$/m.exec(text)?.[1]);
+    return Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec(text)?.[1]);
   };
   const inForce = (version: number): Promise<void> =>
     until(
