@@ -62,7 +62,7 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     const sale = await openSale(stack);
     const recorded = await holdBatch(stack, sale.saleId, 1);
     await recorded.record(PAYMENT_WINDOW_MS);
-    await recorded.settle();
+    await recorded.markRecorded();
     watchFor(sale, new Set([...keysOf(recorded), 'nobody/k1']));
     await hasNotYet('one purchase has no row');
     watch.stop();
@@ -104,6 +104,6 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     const newer = await holdBatch(stack, sale.saleId, 1);
     await recovers();
     await newer.record(PAYMENT_WINDOW_MS);
-    await newer.settle();
+    await newer.markRecorded();
   });
 });
