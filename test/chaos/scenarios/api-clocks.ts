@@ -57,7 +57,7 @@ const CHECKED_EARLY = (
   ] as const
 ).map(([variant, stepMs, what]): Scenario => ({
   name: `T12/${variant}`,
-  title: `the clock of an api is ${what}: /readyz says so, check-backs come too early, what they abort takes nothing`,
+  title: `the clock of an api is ${what}: /readyz says so, early check-backs abort, what they abort takes nothing`,
   alone: true,
   drainFirst: true,
   async run(context) {

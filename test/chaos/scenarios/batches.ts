@@ -28,7 +28,7 @@ const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => 
 const COMPETING: Scenario = {
   name: 'G1',
   title:
-    'two apis compete with full batches for the units of one: a batch that does not fit takes nothing, survivors are sent again',
+    'two apis compete for the units of one full batch: a batch that does not fit takes nothing, survivors go again',
   async run(context) {
     const UNITS = 40;
     const [{ saleId }, held] = await Promise.all([
@@ -106,7 +106,7 @@ const QUEUED_MS = 300;
 const BEFORE_RESUBMIT: Scenario = {
   name: 'G3',
   title:
-    'the api dies before it sends the survivors of a refused batch again: they hold nothing, the same key is a first try',
+    'the api dies before it sends the survivors of a refused batch again: they hold nothing, a retry is a first try',
   async run(context) {
     const STOCK = 20;
     const [{ api: other }, { saleId }, redis] = await Promise.all([
@@ -153,7 +153,7 @@ const LATE_REPLY_MS = 2500;
 const LOST_REFUSAL: Scenario = {
   name: 'G4',
   title:
-    'the reply to a refused deduct is lost: resolve answers aborted, survivors are sent again once, a late deduct is refused',
+    'the reply to a refused deduct is lost: resolve says aborted, survivors go again once, a late deduct is refused',
   async run(context) {
     const { stack, random } = context;
     const { proxy, env } = await context.proxy('redis');
@@ -196,7 +196,7 @@ const LOST_REFUSAL: Scenario = {
 const EQUAL_KEYS: Scenario = {
   name: 'G5',
   title:
-    'one batch has two keys of a buyer with limit 1, and one key three times: one of the two is held, equal keys get equal answers',
+    'one batch has two keys of a buyer with limit 1, and one key three times: one is held, equal keys equal answers',
   async run(context) {
     const [{ saleId }, held] = await Promise.all([
       context.openSale({ stock: 100 }),
@@ -277,7 +277,7 @@ const ALL_PROGRAMS_KILLED: Scenario = {
 const DISCONNECTED: Scenario = {
   name: 'G7',
   title:
-    'clients disconnect while queued and while in a batch: the batch is carried to its end, its other purchases are unharmed',
+    'clients disconnect while queued and in a batch: the batch is carried to its end, other purchases are unharmed',
   async run(context) {
     const { random } = context;
     const [{ saleId }, held, { api: other }] = await Promise.all([
@@ -314,8 +314,7 @@ const DISCONNECTED: Scenario = {
 
 const REFUSED_BY_MYSQL: Scenario = {
   name: 'G10',
-  title:
-    'MySQL refuses one purchase of a batch: it fails and is released, the other 63 become orders in the same COMMIT',
+  title: 'MySQL refuses one purchase of a batch: it fails and is released, the other 63 are orders in the same COMMIT',
   fast: true,
   mayFail: ['refused_by_database'],
   async run(context) {

@@ -35,7 +35,7 @@ const KILLED: Scenario = {
   alone: true,
   async run(context) {
     const { stack, random } = context;
-    const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 });
+    const { saleId, buyers } = await startSystem(context, { stock: 100_000 });
     const options = { parallel: 24, pauseMs: random.whole(20, 40), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(200, 500));
 
@@ -114,7 +114,7 @@ const DISK_LOST: Scenario = {
     const ONE_MESSAGE = { WORKER_LOOPS: '1', WORKER_RECEIVE_MAX: '1', WORKER_RETRY_FIRST_MS: '10' };
     const WAITING = 20;
     const { stack, random } = context;
-    const { api, worker, keeper, saleId, buyers } = await startSystem(
+    const { worker, keeper, saleId, buyers } = await startSystem(
       context,
       { stock: 100_000 },
       { worker: ONE_MESSAGE, keeper: { ...FAST_KEEPER, REDRIVE_AFTER_MS: '10000' } },
@@ -159,8 +159,7 @@ async function logOfRefusedApi(context: ScenarioContext): Promise<string> {
 
 const PROXY_KILLED: Scenario = {
   name: 'M4/proxy_killed',
-  title:
-    'the proxy is killed between a half message and its commit: the check-back commits; a new api says why it cannot start',
+  title: 'the proxy is killed between half message and commit: the check-back commits; a new api says why it fails',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -201,8 +200,7 @@ const PROXY_OPEN_MS = 60_000;
 
 const NAME_SERVER_DOWN: Scenario = {
   name: 'M4/namesrv_down',
-  title:
-    'the name server is down: running programs go on; behind a proxy without routes a new api says why it cannot start',
+  title: 'the name server is down: running programs go on; behind a proxy without routes a new api says why it fails',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -259,8 +257,7 @@ const ALL_ENDED_MS = 480_000;
 
 const MANY_HALF_MESSAGES: Scenario = {
   name: 'M12',
-  title:
-    'a broker restarts with 10,000 open half messages and one api is cut off: the other api ends all of them and sells',
+  title: 'a broker restarts with 10,000 open half messages and one api is cut off: the other api ends all of them',
   alone: true,
   timeoutMs: 900_000,
   async run(context) {

@@ -236,7 +236,7 @@ const GIVEN_UP_WITHIN_MS = 90_000;
 const NO_API: Scenario = {
   name: 'T11',
   title:
-    'no api runs until the broker gives up its half messages: batches that hold units are re-driven, others leave nothing',
+    'no api runs until the broker gives up its half messages: what holds units is re-driven, the rest leaves nothing',
   alone: true,
   async run(context) {
     const { stack } = context;

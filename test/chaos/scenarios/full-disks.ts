@@ -49,7 +49,7 @@ async function startOnSmallVolume(context: ScenarioContext): Promise<string> {
 
 const BROKER_FULL: Scenario = {
   name: 'M3/full',
-  title: 'the disk of the broker is full: 503 before deduct, /readyz says why; with space again the same programs sell',
+  title: 'the disk of the broker is full: 503 before deduct, /readyz says why; with space again it sells again',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,
@@ -190,7 +190,7 @@ async function expectHealed(
 
 const REDIS_FULL: Scenario = {
   name: 'L3/redis',
-  title: 'the disk under Redis is full: 503, /readyz says why, a program can start; with space again everything heals',
+  title: 'the disk under Redis is full: 503, /readyz says why, a program can start; with space again all heals',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,
@@ -225,8 +225,7 @@ const REDIS_FULL: Scenario = {
 
 const MYSQL_FULL: Scenario = {
   name: 'L3/mysql',
-  title:
-    'the disk under MariaDB is full: buyers get 202, orders wait; with space again each is written, no dead letter',
+  title: 'the disk under MariaDB is full: 202, orders wait; with space again each is written, no dead letter',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,

@@ -46,8 +46,7 @@ const ONE_KEY: Scenario = {
 
 const OTHER_QUANTITY: Scenario = {
   name: 'S2',
-  title:
-    'one key with two quantities, at once on two apis and after the order: request_conflict, the first is unchanged',
+  title: 'one key with two quantities, at once and after the order: request_conflict, the first is unchanged',
   async run(context) {
     const [[, ...apis], { saleId }] = await Promise.all([
       startThreeApis(context), // of two the metrics count this scenario only
@@ -121,7 +120,7 @@ const TWO_SALES: Scenario = {
 
 const FOREIGN: Scenario = {
   name: 'S4',
-  title: 'a user id in the body, the order and the request of another buyer: the token decides, foreign things are 404',
+  title: 'a user id in the body, the order and request of another buyer: the token decides, foreign things are 404',
   fast: true,
   async run(context) {
     const [api, { saleId }] = await Promise.all([
@@ -269,7 +268,7 @@ async function keysOf({ stack }: ScenarioContext): Promise<Set<string>> {
 const ODD_REQUESTS: Scenario = {
   name: 'S6',
   title:
-    'bodies of 10 MB, headers of 64 kB, __proto__, ids with quotes, braces, NUL, CRLF, 10 kB: 4xx, no key outside its hash tag',
+    'bodies of 10 MB, headers of 64 kB, __proto__, ids with quotes, braces, NUL, CRLF: 4xx, no key outside its hash tag',
   fast: true,
   async run(context) {
     const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 20 })]);

@@ -113,8 +113,7 @@ async function takeIds(stack: StackControls, slot: number, buyer: string): Promi
 
 const EQUAL_IDS: Scenario = {
   name: 'D7/equal_id',
-  title:
-    'an order id is taken, as by a second worker with the same slot: another id is used, each purchase has its row',
+  title: 'an order id is taken, as by a second worker with the same slot: another id is used, each has its row',
   alone: true,
   async run(context) {
     const { stack } = context;

@@ -284,8 +284,7 @@ async function killAfterCommit(
 
 const ENDED_BEFORE: Scenario = {
   name: 'C6',
-  title:
-    'a worker dies before mark-recorded, an order is cancelled and released, its batch is delivered again: it stays released',
+  title: 'a worker dies before mark-recorded, an order is cancelled, its batch is delivered again: it stays released',
   alone: true,
   timeoutMs: 400_000,
   mayFail: ['limit_reached'],

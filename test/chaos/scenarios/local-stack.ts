@@ -93,8 +93,7 @@ async function expectStartedOnce(context: ScenarioContext, stack: StackCommands)
 
 const STARTS: Scenario = {
   name: 'L1',
-  title:
-    'a port in use, stale pid files, `stack up` twice: one sentence each, nothing half started, no foreign process signalled',
+  title: 'a port in use, stale pid files, `stack up` twice: one sentence each, nothing half started or signalled',
   alone: true,
   noSale: true,
   timeoutMs: LONG_MS,
@@ -243,8 +242,7 @@ async function sellOnSecondStack(
 
 const SECOND_STACK: Scenario = {
   name: 'L4',
-  title:
-    'a second stack boots, sells and ends beside the first: other ports, no row, key or message of the first is touched',
+  title: 'a second stack boots, sells and ends beside the first: no row, key or message of the first is touched',
   alone: true,
   timeoutMs: LONG_MS,
   async run(context) {

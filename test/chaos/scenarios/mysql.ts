@@ -68,7 +68,7 @@ const INVISIBLE_MS = 10_000;
 const SLOW: Scenario = {
   name: 'D2',
   title:
-    "MySQL takes seconds per statement, a pool is exhausted: a delivery stays the worker's while it is written, no second row",
+    'MySQL takes seconds per statement, a pool is exhausted: a delivery is kept while it is written, no second row',
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -221,8 +221,7 @@ function breakCommits(
 
 const COMMITS_LOST: Scenario = {
   name: 'D4',
-  title:
-    'COMMITs lose their reply, get lost or are killed: existing rows are found, missing ones written, each counted once',
+  title: 'COMMITs lose their reply, get lost or are killed: what exists is found, what is missing is written, once',
   alone: true,
   async run(context) {
     const { saleId, wire, buyers } = await startBehindProxy(context, 100_000);

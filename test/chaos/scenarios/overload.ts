@@ -63,8 +63,7 @@ const QUEUE_FULL: Scenario = {
 
 const SLOTS_STALLED: Scenario = {
   name: 'G9',
-  title:
-    'the connection to the broker stalls with a batch in every slot: time-outs free the slots, the next buyer is served',
+  title: 'the broker connection stalls with a batch in every slot: time-outs free the slots, the next buyer is served',
   alone: true, // its api would swallow check-backs of scenarios beside it
   async run(context) {
     const SLOTS = 3;
@@ -224,8 +223,7 @@ const WRONG_TIME: Scenario = {
 
 const FLOOD: Scenario = {
   name: 'S9',
-  title:
-    'one buyer floods with a forged X-Forwarded-For: others are served; no secret and no user id in logs or metrics',
+  title: 'one buyer floods with a forged X-Forwarded-For: others are served; no secret, no user id in logs or metrics',
   async run(context) {
     const [api, healthy, { saleId }] = await Promise.all([
       context.start('api', { env: { LOG_LEVEL: 'debug' } }),

@@ -45,7 +45,7 @@ async function restoreOrders({ mysql }: StackControls, saleId: string, rows: rea
 const ORDERS_LOST: Scenario = {
   name: 'D5',
   title:
-    'MySQL is restored without some orders: pending, never 404, reported and not written again; a person puts them back',
+    'MySQL is restored without some orders: pending, never 404, reported, not written again; a person restores them',
   async run(context) {
     const { stack, random } = context;
     const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 20 })]);
@@ -88,8 +88,7 @@ const ORDERS_LOST: Scenario = {
 
 const UNITS_ADDED: Scenario = {
   name: 'D6',
-  title:
-    'units are added to Redis by hand: exactly the surplus fails at the last guard and is reported; the stock is corrected',
+  title: 'units are added to Redis by hand: exactly the surplus fails at the last guard; the stock is corrected',
   fast: true,
   mayFail: ['oversold_guard'],
   async run(context) {
@@ -129,8 +128,7 @@ const UNITS_ADDED: Scenario = {
 
 const ORDER_UNKNOWN_TO_REDIS: Scenario = {
   name: 'D7/active_key',
-  title:
-    'a buyer has a live order unknown to Redis: their second one fails for the limit, other orders of the batch stand',
+  title: 'a buyer has a live order unknown to Redis: their second one fails for the limit, other orders stand',
   fast: true,
   mayFail: ['limit_reached'],
   async run(context) {
@@ -294,7 +292,7 @@ const GIVEN_UP: Scenario = {
 const OPEN_SALE: Scenario = {
   name: 'C5',
   title:
-    'a leak and surplus units in a sale under load: both are found and nothing else; the stock is corrected once it is paused',
+    'a leak and surplus units in a sale under load: both are found, nothing else; the stock is corrected when paused',
   timeoutMs: 300_000,
   async run(context) {
     const { stack, random } = context;
@@ -333,8 +331,7 @@ const OPEN_SALE: Scenario = {
 
 const MARKERS_GONE: Scenario = {
   name: 'C7',
-  title:
-    'the markers of a closed sale are removed, then Redis restarts: no loss is found, the sale stays closed, all matches',
+  title: 'the markers of a closed sale are removed, then Redis restarts: no loss is found, the sale stays closed',
   alone: true,
   async run(context) {
     const { stack, random } = context;

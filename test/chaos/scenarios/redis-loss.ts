@@ -38,8 +38,7 @@ async function expectAllAccepted(buyers: Buyers, users: readonly string[]): Prom
 
 const TAIL: Scenario = {
   name: 'R2',
-  title:
-    'Redis loses the tail of its log under load: the sale is locked, rebuilt under a new epoch, and sells out to the unit',
+  title: 'Redis loses the tail of its log: the sale is locked, rebuilt under a new epoch, and sells out to the unit',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -127,8 +126,7 @@ async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId
 
 const ANSWERED_RECORDED: Scenario = {
   name: 'R4/recorded',
-  title:
-    'the commit and the marker of a 202 are lost: the check-back commits, the worker claims units, the order exists',
+  title: 'the commit and the marker of a 202 are lost: the check-back commits, the worker claims, the order exists',
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -142,7 +140,7 @@ const ANSWERED_RECORDED: Scenario = {
 
 const ANSWERED_LOST: Scenario = {
   name: 'R4/units_lost',
-  title: 'the same, and another buyer takes the unit first: the purchase ends failed/units_lost, the unit is sold once',
+  title: 'the same, and another buyer takes the unit first: failed/units_lost, the unit is sold once',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -177,7 +175,7 @@ async function startBehindProxies(context: ScenarioContext) {
 
 const LOST_RECORD: Scenario = {
   name: 'R11/settle',
-  title: 'the lost tail holds a mark-recorded: the batch is held again, then recorded as the same order, no second row',
+  title: 'the lost tail holds a mark-recorded: the batch is held again, then recorded as the same order, once',
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -230,7 +228,7 @@ function emptied(
 ): Scenario {
   return {
     name: `R5/${variant}`,
-    title: `${what} under load: 503, no answer to check-backs, no second load; the sale is rebuilt from MySQL`,
+    title: `${what} under load: 503, no answer to check-backs, rebuilt from MySQL`,
     alone: true,
     async run(context) {
       const { stack, random } = context;
@@ -268,8 +266,7 @@ async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<v
 
 const WARM_KILLED: Scenario = {
   name: 'R5/warm_killed',
-  title:
-    'warm is killed between Redis and MySQL, then repeated twice: loaded once, and never again once the sale is open',
+  title: 'warm is killed between Redis and MySQL, then repeated: loaded once, never again once the sale is open',
   async run(context) {
     const { stack, env } = context;
     const [{ api }, redis, sale] = await Promise.all([
@@ -301,8 +298,7 @@ const WARM_KILLED: Scenario = {
 
 const FAILOVER: Scenario = {
   name: 'R7',
-  title:
-    'a replica falls behind, the primary is killed and the replica promoted: locked before any deduct, rebuilt, no unit sold twice',
+  title: 'a replica that fell behind is promoted: locked before any deduct, rebuilt, no unit sold twice',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -314,7 +310,7 @@ const FAILOVER: Scenario = {
     try {
       const [linkHost = '', linkPort] = link.address.split(':');
       await replicate(spare.redis, linkHost, Number(linkPort));
-            const { saleId, buyers } = await startSystem(context, { stock }, { all: { ...SHORT_REPLY_TIMEOUT, ...env } });
+      const { saleId, buyers } = await startSystem(context, { stock }, { all: { ...SHORT_REPLY_TIMEOUT, ...env } });
       const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
       const loadOptions = { parallel: 16, pauseMs: random.whole(10, 30), tries: 1 };
       const load = await buyers.startLoadUntil(loadOptions, random.whole(100, 300));

@@ -27,7 +27,7 @@ const KILLED: Scenario = {
   alone: true,
   async run(context) {
     const { stack, random } = context;
-    const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: ENV });
+    const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: ENV });
     const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
     const options = { parallel: 32, pauseMs: random.whole(10, 30), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(400, 800));
@@ -101,7 +101,7 @@ const SILENCES: readonly Silence[] = [
   },
   {
     variant: 'half_open',
-    what: 'connections to Redis are accepted and nothing passes',
+    what: 'connections to Redis are open and nothing passes',
     start: (_, proxy) => proxy.stall(),
     end: (_, proxy) => proxy.resume(),
   },
@@ -109,7 +109,7 @@ const SILENCES: readonly Silence[] = [
 
 const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
   name: `R8/${variant}`,
-  title: `${what}: a quick 503, the api stays alive and serves again afterwards; open batches end by check-back`,
+  title: `${what}: a quick 503, the api serves again afterwards, open batches end`,
   alone: true,
   async run(context) {
     const loaded = await startUnderLoad(context);

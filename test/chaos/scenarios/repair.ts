@@ -304,8 +304,7 @@ const PER_BUCKET = 4;
 
 const SEVERAL_BUCKETS: Scenario = {
   name: 'R12',
-  title:
-    'three buckets, one of them sold out, lose the tail of the log: limits and keys hold, units are shared out anew',
+  title: 'three buckets, one of them sold out, lose the tail: limits and keys hold, units are shared out anew',
   alone: true,
   async run(context) {
     const { stack, random } = context;

@@ -136,8 +136,7 @@ const PATIENT = { MYSQL_QUERY_TIMEOUT_MS: '9000', WORKER_INVISIBLE_MS: '20000' }
 
 const STALLED: Scenario = {
   name: 'M10',
-  title:
-    'a worker stalls in its transaction: its locks are freed, another worker records, the late COMMIT and ack do no harm',
+  title: 'a worker stalls in its transaction: its locks are freed, another records, the late COMMIT and ack do no harm',
   alone: true,
   async run(context) {
     const { stack, random } = context;
@@ -224,8 +223,7 @@ function expectGrowing(intervals: ReadonlyMap<string, readonly number[]>): void 
 
 const TOO_SLOW: Scenario = {
   name: 'M11',
-  title:
-    'a worker is ten times too slow: 202 until the stock is held, then sold_out; re-drives at growing intervals, nothing lost',
+  title: 'a worker ten times too slow: 202 until the stock is held, then sold_out; re-drives at growing intervals',
   alone: true,
   async run(context) {
     const { stack, random } = context;
