@@ -9,9 +9,7 @@ import type { RepairMetrics } from '../core/ports/repair-metrics.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
-import { createNotificationsRows } from '../mysql/notifications-rows.js';
-import { createOrderRepository } from '../mysql/order-repository.js';
-import { createOrderStates } from '../mysql/order-states.js';
+import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
@@ -180,7 +178,7 @@ function orderJobs(
   const expire = expireUnpaid({ moves, orders: createOrderStates(mysql), metrics });
   const coupons = issueCoupons({ coupons: createCouponRepository(mysql), metrics });
   const notify = notifyBuyers({
-    orders: createNotificationsRows(mysql),
+    orders: createOrderStates(mysql),
     sender: createPurchaseNotificationsSender(redis),
     metrics,
   });
