@@ -51,7 +51,7 @@ export function mountRefusal(): string | null {
 }
 
 /** Used part of a volume, 0 to 1. */
-export function usedPart(dir: string): number {
+function usedPart(dir: string): number {
   const { blocks, bfree } = statfsSync(dir);
   return (blocks - bfree) / blocks;
 }

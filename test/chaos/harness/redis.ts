@@ -79,9 +79,9 @@ export async function bucketStatusOf({ redis }: StackControls, saleId: string): 
 export async function untilRebuilt(stack: StackControls, saleId: string, afterEpoch = 1): Promise<number> {
   let found = 0;
   const isRebuilt = async (): Promise<boolean> => {
-    const { state, epoch, stamped } = await bucketStatusOf(stack, saleId);
+    const { state, epoch, sameServer } = await bucketStatusOf(stack, saleId);
     found = epoch;
-    return state !== null && state !== 'repair' && stamped && epoch > afterEpoch;
+    return state !== null && state !== 'repair' && sameServer && epoch > afterEpoch;
   };
   await until(`sale ${saleId} is rebuilt`, isRebuilt, REPAIR_TIMEOUT_MS);
   return found;

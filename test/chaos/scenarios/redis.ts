@@ -82,7 +82,7 @@ async function expectServedAgain(
   await buyers.untilAccepted(100, 'the same programs sell again');
   await buyers.close();
   await expectRowPerAccepted(context, buyers, { failedRows: 0 });
-  expectFields(await bucketStatusOf(context.stack, saleId), { epoch, state: 'open', stamped: true }, 'the sale');
+  expectFields(await bucketStatusOf(context.stack, saleId), { epoch, state: 'open', sameServer: true }, 'the sale');
 }
 
 interface Silence {

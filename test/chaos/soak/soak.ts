@@ -170,8 +170,8 @@ async function problemsInSales(context: ScenarioContext, all: readonly Buyers[])
     await context.until(
       `sale ${saleId} is rebuilt`,
       async () => {
-        const { state, stamped } = await bucketStatusOf(stack, saleId);
-        return stamped && state !== null && state !== 'repair';
+        const { state, sameServer } = await bucketStatusOf(stack, saleId);
+        return sameServer && state !== null && state !== 'repair';
       },
       REBUILT_MAX_MS,
     );
