@@ -183,7 +183,7 @@ describe('overload: two apis', () => {
       await until('its breaker is closed', closed, 30_000);
       expect(api.log, 'no bug').not.to.match(/"level":50/);
     }
-    await buyers.askAgain();
+    await buyers.retryUnknown();
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
