@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { nameOf } from '../chaos/scenario.js';
-import { ROWS } from '../chaos/scenarios/list.js';
+import { SCENARIOS } from '../chaos/scenarios/list.js';
 import { MUTANTS, type Mutant } from '../mutants/mutants.js';
 import { editedFiles, StaleMutant } from '../mutants/plant.js';
 
@@ -23,7 +22,7 @@ describe('guard: the planted bugs', () => {
   it('have names and scenarios that exist', () => {
     const names = MUTANTS.map(({ name }) => name);
     expect(new Set(names).size).to.equal(names.length);
-    const known = new Set(ROWS.map(nameOf));
+    const known = new Set(SCENARIOS.map(({ name }) => name));
     for (const { name, chaos } of MUTANTS) {
       if (chaos === undefined) continue;
       expect(chaos.scenarios, name).not.to.be.empty;

@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import type { Environment } from '../../src/core/config/load.js';
 import { bootOwnStack } from '../chaos/own-stacks.js';
 import { closeConnections } from '../chaos/harness/http.js';
-import { openHands, type StackHands } from '../chaos/harness/stack-controls.js';
-import { nameOf, type Row, type RowResult } from '../chaos/scenario.js';
-import { ROWS } from '../chaos/scenarios/list.js';
-import { Matrix } from '../chaos/run-suite.js';
+import { openControls, type StackControls } from '../chaos/harness/stack-controls.js';
+import type { ScenarioResult } from '../chaos/run-scenario.js';
+import { SuiteRun } from '../chaos/run-suite.js';
+import type { Scenario } from '../chaos/scenario.js';
+import { SCENARIOS } from '../chaos/scenarios/list.js';
 import { progressStyle, showProgress } from '../../deploy/local/stack-progress.js';
 import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
 import type { Mutant } from './mutants.js';
@@ -15,7 +16,7 @@ import type { MutantResult } from './report.js';
 
 /** Servers that stay up for all mutants, and what a run needs besides. */
 export interface ChaosSite {
-  readonly stack: StackHands;
+  readonly stack: StackControls;
   /** What programs run with. */
   readonly env: Environment;
   readonly signal: AbortSignal;
@@ -28,12 +29,12 @@ export async function onOwnServers<T>(
   work: (site: ChaosSite) => Promise<T>,
 ): Promise<T> {
   const { stack, stop } = await showProgress(progressStyle(json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
-    bootOwnStack({ dir: MUTANTS_DIR, onProgress, signal }),
+    bootOwnStack(MUTANTS_DIR, onProgress, signal),
   );
   const stray = (error: unknown): void => say(`An error of no scenario: ${String(error)}`);
   process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
   try {
-    const controls = await openHands(stack.dir, stack.env());
+    const controls = await openControls(stack.dir, stack.env());
     try {
       return await work({ stack: controls, env: { ...process.env, ...stack.env() }, signal, say });
     } finally {
@@ -71,7 +72,7 @@ export async function runControl(name: string, seed: number, site: ChaosSite): P
   return result.outcome === 'red' ? saidBy(result) : null;
 }
 
-function judge(result: RowResult, says: RegExp): Pick<MutantResult, 'verdict' | 'said'> {
+function judge(result: ScenarioResult, says: RegExp): Pick<MutantResult, 'verdict' | 'said'> {
   switch (result.outcome) {
     case 'green':
       return { verdict: 'missed', said: '' };
@@ -82,17 +83,17 @@ function judge(result: RowResult, says: RegExp): Pick<MutantResult, 'verdict' | 
   }
 }
 
-const saidBy = ({ reason, findings }: RowResult): string => [reason ?? '', ...findings].join('; ');
+const saidBy = ({ reason, findings }: ScenarioResult): string => [reason ?? '', ...findings].join('; ');
 
 async function runScenario(
   main: string | undefined,
   name: string,
   seed: number,
   { stack, env, signal, say }: ChaosSite,
-): Promise<{ readonly result: RowResult; readonly logs: string }> {
+): Promise<{ readonly result: ScenarioResult; readonly logs: string }> {
   say(`  ${name}, seed ${seed} …`);
   let logs = '';
-  const suite = new Matrix({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
+  const suite = new SuiteRun({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
   try {
     const result = await suite.runOne(scenarioNamed(name), seed);
     signal.throwIfAborted();
@@ -103,8 +104,8 @@ async function runScenario(
 }
 
 /** @throws Error when there is no such scenario */
-function scenarioNamed(name: string): Row {
-  const scenario = ROWS.find((one) => nameOf(one) === name);
+function scenarioNamed(name: string): Scenario {
+  const scenario = SCENARIOS.find((one) => one.name === name);
   if (scenario === undefined) throw new Error(`no scenario is called ${name}`);
   return scenario;
 }

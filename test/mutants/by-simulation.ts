@@ -12,7 +12,9 @@ export const RUNS_MAX = 20_000;
 /** The first seed, from 1 on, at which the simulation notices the mutant; null when none of `RUNS_MAX` does. */
 export async function catchInSimulation(mutant: Mutant, signal?: AbortSignal): Promise<Broken | null> {
   const said = await simulateMutant(mutant, ['--until-broken', '--json', '--runs', String(RUNS_MAX)], signal);
-  return JSON.parse(said) as Broken | null;
+  const broken = JSON.parse(said) as Broken | null;
+  if (broken?.code === 'BUG') throw new Error(`${mutant.name} does not run: ${broken.what}`); // its text is wrong
+  return broken;
 }
 
 /** One seed with the mutant, in words. */
