@@ -1,9 +1,9 @@
 import type { Order, OrderState } from '../core/order.js';
-import type { OrderNotifications } from '../core/order-notifications.js';
+import type { OrderNotification } from '../core/order-notifications.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { OrderStates } from '../core/ports/order-states.js';
-import type { NotificationsRows } from '../core/ports/purchase-notifications.js';
+import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
@@ -76,7 +76,7 @@ async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly str
 }
 
 /** The states of orders, in MySQL: by primary key. */
-export function createOrderStates(pool: MysqlPool): OrderStates & NotificationsRows {
+export function createOrderStates(pool: MysqlPool): OrderStates & OrderNotificationRows {
   const byId = (orderIds: readonly string[]) => knex('orders').whereIn('id', orderIds);
   return {
     async statesOf(orderIds): Promise<Map<string, OrderState>> {
@@ -89,7 +89,7 @@ export function createOrderStates(pool: MysqlPool): OrderStates & NotificationsR
       const due = byId(orderIds).where({ state: 'pending_payment' }).where('expires_at', '<=', now());
       return (await select(pool, due.select('id'))).map(({ id }) => id);
     },
-    async notificationsOf(orderIds): Promise<OrderNotifications[]> {
+    async notificationsOf(orderIds): Promise<OrderNotification[]> {
       if (orderIds.length === 0) return [];
       const rows = await select(pool, byId(orderIds).select('id', 'user_id', 'request_id', 'state', 'reason'));
       return rows.map((row) => ({

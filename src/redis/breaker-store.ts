@@ -6,21 +6,21 @@ import {
   type BreakerStore,
   type LiveReport,
 } from '../core/ports/admission-stores.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 
 /** Reports of breakers in Redis. */
 export function createBreakerStore({ redis, run }: Pick<RedisConnection, 'redis' | 'run'>): BreakerStore {
   return {
     async exchange(processId, report, lifeMs): Promise<readonly LiveReport[]> {
-      const reply = await guarded('report the breakers', () =>
+      const reply = await asOperationalError('report the breakers', () =>
         run('report-breakers', [BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY], [processId, JSON.stringify(report), lifeMs]),
       );
       return liveReports(reply as readonly string[]);
     },
 
     async withdraw(processId): Promise<void> {
-      await guarded('withdraw a breaker report', () =>
+      await asOperationalError('withdraw a breaker report', () =>
         Promise.all([redis.zrem(BREAKER_UNTIL_KEY, processId), redis.hdel(BREAKER_VOTES_KEY, processId)]),
       );
     },

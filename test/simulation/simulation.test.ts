@@ -15,7 +15,7 @@ const CALLS_HIT = [
   ...['receive', 'ack', 'hold', 'retryAfter', 'termsOf', 'write', 'findByPurchases', 'liveBuyers', 'settle'],
   ...['withPending', 'stalePending', 'publish', 'lease', 'markDone', 'postpone', 'release', 'expire', 'expireDue'],
   ...['pay', 'cancel', 'findOrder', 'park', 'acquire', 'gate', 'move'],
-  ...['claim', 'standing', 'shut', 'raiseEpoch', 'stage', 'pendingBodies', 'reopen'],
+  ...['claim', 'statusOf', 'lock', 'raiseEpoch', 'stage', 'pendingBodies', 'swap'],
   ...['survey', 'lend', 'borrow', 'confirm'],
 ];
 
@@ -32,9 +32,9 @@ const REACHED = [
   ...['heard: request_conflict', 'heard: loading'],
   ...['redis: restarted whole', 'redis: restarted tail', 'redis: restarted empty', 'repair: repaired'],
   ...['repair: superseded', 'repair: busy', 'deduct: stale_epoch', 'decide: outlived', 'delivery: refused'],
-  ...['delivery: recorded', 'delivery: already_recorded', 'delivery: settle_failed'],
-  ...['retry: unavailable', 'retry: contended', 'retry: no_order_ids', 'ack: loan ran out', 'breaker: open'],
-  ...['keeper: re-driven', 'keeper: settled late', 'keeper: released', 'keeper: expired', 'keeper: parked'],
+  ...['delivery: recorded', 'delivery: already_recorded', 'delivery: not_marked'],
+  ...['retry: unavailable', 'retry: contended', 'retry: no_order_ids', 'ack: loan ran out', 'outage: begun'],
+  ...['keeper: re-driven', 'keeper: marked late', 'keeper: released', 'keeper: expired', 'keeper: parked'],
   ...['letter: replayed', 'letter: already_recorded', 'letter: discarded', 'letter: unfinished'],
   ...['refund: refunded', 'change found: news', 'finding: unreleased', 'finding: stuck_outbox'],
   ...['compensation: compensated', 'compensation: failed_final'],
