@@ -5,9 +5,8 @@ import { assertDiskSpace } from './files.js';
 import { TEMPLATES_DIR } from './paths.js';
 import { waitUntil } from './probes.js';
 import { tryLock } from './processes.js';
-import { runCommand } from './run-command.js';
+import { runCommand, versionOf } from './run-command.js';
 import { StackError } from './stack-error.js';
-import { findMaven } from './tools.js';
 
 /** Where the programs of the servers are. */
 export interface Artifacts {
@@ -232,4 +231,17 @@ export function mavenFailure(output: string): string {
     .replace(/https?:\/\/[^\s)]+/g, 'the repository')
     .slice(0, 300);
   return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run \`stack up\` again.`;
+}
+
+/** @returns the Maven program. @throws StackError when there is none or it does not run */
+async function findMaven(): Promise<string> {
+  const result = await versionOf('mvn', '-version');
+  if (result === null) {
+    throw new StackError('No mvn found in PATH; install Maven, it downloads the servers at the first start.');
+  }
+  if (result.exitCode !== 0) {
+    const reason = result.output.trim().split('\n')[0] ?? '';
+    throw new StackError(`Maven does not run (${reason}); check \`mvn -version\` and JAVA_HOME.`);
+  }
+  return 'mvn';
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { ensureArtifacts } from './artifacts.js';
 import { type OnProgress, runStep } from './progress.js';
-import { type CommandResult, runCommand } from './run-command.js';
+import { versionOf } from './run-command.js';
 import type { Tools } from './servers/server-spec.js';
 import { StackError } from './stack-error.js';
 
@@ -42,8 +42,6 @@ async function findTools(
 }
 
 const JAVA_MAJOR_MIN = 17;
-/** A cold JVM on a busy machine takes seconds to say its version. */
-const VERSION_TIMEOUT_MS = 30_000;
 
 /** `openjdk version "17.0.15"` → 17; `java version "1.8.0_392"` → 8; null for anything else. */
 export function parseJavaMajor(versionOutput: string): number | null {
@@ -67,27 +65,4 @@ export async function findJava(env: NodeJS.ProcessEnv): Promise<string> {
     );
   }
   return java;
-}
-
-/** @returns the Maven program. @throws StackError when there is none or it does not run */
-export async function findMaven(): Promise<string> {
-  const result = await versionOf('mvn', '-version');
-  if (result === null) {
-    throw new StackError('No mvn found in PATH; install Maven, it downloads the servers at the first start.');
-  }
-  if (result.exitCode !== 0) {
-    const reason = result.output.trim().split('\n')[0] ?? '';
-    throw new StackError(`Maven does not run (${reason}); check \`mvn -version\` and JAVA_HOME.`);
-  }
-  return 'mvn';
-}
-
-async function versionOf(program: string, flag: string): Promise<CommandResult | null> {
-  try {
-    return await runCommand(program, [flag], { timeoutMs: VERSION_TIMEOUT_MS });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'EACCES' || code === 'ENOTDIR') return null;
-    throw error;
-  }
 }
