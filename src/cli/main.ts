@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { apiCommand, keeperCommand, workerCommand } from './programs.js';
 import { auditCommand } from './audit.js';
 import { dlqCommand } from './dlq.js';
+import { luaCommand } from './lua.js';
 import { migrateCommand } from './migrate.js';
 import { reconcileCommand } from './reconcile.js';
 import { refundsCommand } from './refunds.js';
@@ -31,5 +32,6 @@ await runCommandLine(seckill, [
   switchCommand(),
   auditCommand(),
   traceCommand(),
+  luaCommand(),
   tokenCommand(),
 ]);
