@@ -1,8 +1,7 @@
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { Resharded } from '../core/resharded.js';
-import type { CancelAnswer } from '../orders/cancel.js';
-import type { PayAnswer, PayRequest } from '../orders/pay.js';
+import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
 import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-reads.js';
 import type { Degrade } from '../admission/degrade/degrade.js';
 import type { SwitchAdmin } from '../admission/degrade/switches.js';

@@ -5,14 +5,12 @@ import { SCHEMA } from '../../src/core/config/schema.js';
 import type { Key } from '../../src/core/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { createAdmissionMetrics } from '../../src/admission/metrics.js';
-import {
-  createChannelMetrics,
-  createHttpMetrics,
-  createKeeperMetrics,
-  createReconcileMetrics,
-  createWorkerMetrics,
-} from '../../src/programs/metrics.js';
+import { createChannelMetrics, createHttpMetrics } from '../../src/programs/metrics.js';
 import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
+
+import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
+import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
+import { createJobMetrics } from '../../src/programs/telemetry.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -23,8 +21,9 @@ async function published(): Promise<Set<string>> {
   createChannelMetrics(registry);
   createHttpMetrics(registry);
   createWorkerMetrics(registry);
-  createKeeperMetrics(registry);
-  createReconcileMetrics(registry);
+  createJobMetrics(registry);
+  createOrderJobMetrics(registry);
+  createRecoveryMetrics(registry);
   createAdmissionMetrics(registry);
   const metrics = await registry.getMetricsAsJSON();
   return new Set(

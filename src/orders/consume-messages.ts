@@ -1,29 +1,30 @@
-import { OperationalError } from '../core/errors.js';
-import type { Undecodable } from '../core/message-body.js';
 import { retryDelayMs } from '../core/back-off.js';
+import { OperationalError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import type { Undecodable } from '../core/message-body.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
 import type { Delivery, DeliverySource } from '../core/ports/delivery-source.js';
-import type { ConsumeVerdict, KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { Job } from '../core/job.js';
+import type { OrderJobMetrics } from './metrics.js';
 
-/** What became of one message. `later`: its time has not come, or what it speaks of is not there yet. */
-export type Consumed = { readonly outcome: 'done' } | { readonly outcome: 'later'; readonly why: string } | Undecodable;
+/** What became of one message. `later`: its time has not come, or what it names is not there yet. */
+export type MessageResult =
+  { readonly outcome: 'done' } | { readonly outcome: 'later'; readonly why: string } | Undecodable;
 
-export interface ConsumePorts {
+export interface ConsumerPorts {
   readonly source: DeliverySource;
-  /** Rejects while MySQL is out: then nothing is received. */
+  /** Rejects while a store is out: then nothing is received. */
   readonly ready: () => Promise<void>;
-  /** Works on one body. Every message comes at least once, so once more may do nothing. */
-  readonly handle: (body: string) => Promise<Consumed>;
+  /** Handles one body. Every message comes at least once: safe to repeat. */
+  readonly handle: (body: string) => Promise<MessageResult>;
   readonly deadLetters: DeadLetterRepository;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<KeeperMetrics, 'consumed'>;
+  readonly metrics: Pick<OrderJobMetrics, 'consumed'>;
 }
 
-export interface ConsumeOptions {
+export interface ConsumerOptions {
   readonly group: string;
   /** Where its messages come from. */
   readonly topic: string;
@@ -38,12 +39,12 @@ const RECEIVE_MAX = 16;
 const RENEW_AT = 1 / 3;
 
 /**
- * Works for one consumer group: receive, handle one message after the other, ack. What must wait comes again with
- * back-off and is a dead letter in the end; what nobody can read is parked at once. An outage costs a message at most
- * one attempt, since nothing is received while it lasts; messages that take long (one may speak of thousands of orders)
- * cost those behind them none, since they are renewed.
+ * Consumes the messages of one group: receive, handle one after the other, ack. A message that must wait comes again with
+ * back-off and is a dead letter in the end; one that cannot be read is parked at once. An outage costs a message at most
+ * one attempt, since nothing is received while it lasts. Long messages (one may name thousands of orders) cost those
+ * behind them none, since these are renewed.
  */
-export function consume(ports: ConsumePorts, options: ConsumeOptions): Job {
+export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions): Job {
   return {
     name: `consume:${options.group}`,
     async runOnce(): Promise<void> {
@@ -53,22 +54,22 @@ export function consume(ports: ConsumePorts, options: ConsumeOptions): Job {
       while (left.length > 0) {
         if (ports.clock.nowMs() - oursSinceMs >= options.invisibleMs * RENEW_AT) {
           oursSinceMs = ports.clock.nowMs();
-          left = await renewed(left, ports, options);
+          left = await renew(left, ports, options);
         }
         const [delivery, ...behind] = left;
         if (delivery === undefined) return;
-        await takeOrGiveBack(delivery, behind, ports, options);
+        await handleOrGiveBack(delivery, behind, ports, options);
         left = behind;
       }
     },
   };
 }
 
-/** Those that are still ours. The others come again, maybe to another keeper: two must not work on one message. */
-async function renewed(
+/** Keeps those that are still ours. The others come again, maybe to another keeper: two must not handle one message. */
+async function renew(
   deliveries: readonly Delivery[],
-  { log }: ConsumePorts,
-  { group, invisibleMs }: ConsumeOptions,
+  { log }: ConsumerPorts,
+  { group, invisibleMs }: ConsumerOptions,
 ): Promise<Delivery[]> {
   const ours = await Promise.all(deliveries.map((delivery) => delivery.hold(invisibleMs)));
   const lost = ours.filter((isOurs) => !isOurs).length;
@@ -77,41 +78,40 @@ async function renewed(
 }
 
 /** @throws OperationalError when a dependency is out; then those behind it are given back as well */
-async function takeOrGiveBack(
+async function handleOrGiveBack(
   delivery: Delivery,
   behind: readonly Delivery[],
-  ports: ConsumePorts,
-  options: ConsumeOptions,
+  ports: ConsumerPorts,
+  options: ConsumerOptions,
 ): Promise<void> {
   try {
-    await take(delivery, ports, options);
+    await handle(delivery, ports, options);
   } catch (error) {
     ports.metrics.consumed(options.group, 'failed');
-    // Who comes after it would meet the same outage; but poison, or a mistake of ours, must cost nobody else an attempt.
+    // Those behind it would meet the same outage; but poison, or a bug of ours, must cost no other message an attempt.
     const outage = error instanceof OperationalError && error.retryable;
-    const back = outage ? [delivery, ...behind] : [delivery];
-    await Promise.all(back.map((one) => retry(one, options)));
+    const givenBack = outage ? [delivery, ...behind] : [delivery];
+    await Promise.all(givenBack.map((one) => retry(one, options)));
     if (outage) throw error;
     ports.log.error({ err: error, messageId: delivery.messageId, group: options.group }, 'message not handled');
   }
 }
 
-async function take(delivery: Delivery, ports: ConsumePorts, options: ConsumeOptions): Promise<void> {
+async function handle(delivery: Delivery, ports: ConsumerPorts, options: ConsumerOptions): Promise<void> {
   const { group } = options;
   const { messageId, attempt } = delivery;
-  const consumed = await ports.handle(delivery.body);
-  const verdict: ConsumeVerdict = consumed.outcome;
-  ports.metrics.consumed(group, verdict);
-  switch (consumed.outcome) {
+  const result = await ports.handle(delivery.body);
+  ports.metrics.consumed(group, result.outcome);
+  switch (result.outcome) {
     case 'done':
       await delivery.ack();
       return;
     case 'later':
-      ports.log.debug({ messageId, attempt, group, why: consumed.why }, 'message comes again later');
+      ports.log.debug({ messageId, attempt, group, why: result.why }, 'message comes again later');
       return retry(delivery, options);
     case 'undecodable':
     case 'unknown_version':
-      return park(delivery, consumed, ports, options);
+      return park(delivery, result, ports, options);
   }
 }
 
@@ -119,18 +119,24 @@ async function take(delivery: Delivery, ports: ConsumePorts, options: ConsumeOpt
 async function park(
   delivery: Delivery,
   { outcome: reason, detail }: Undecodable,
-  { deadLetters, log }: ConsumePorts,
-  { group, topic }: ConsumeOptions,
+  { deadLetters, log }: ConsumerPorts,
+  { group, topic }: ConsumerOptions,
 ): Promise<void> {
-  const { messageId, body, attempt: attempts, properties } = delivery;
+  const { messageId, body, attempt, properties } = delivery;
   await deadLetters.park({
-    ...{ messageId, group, originTopic: properties.get('topic') ?? topic, body, reason, detail, attempts },
+    messageId,
+    group,
+    originTopic: properties.get('topic') ?? topic,
     saleId: properties.get('saleId') ?? null,
     batchId: properties.get('batchId') ?? null,
+    body,
+    reason,
+    detail,
+    attempts: attempt,
   });
   await delivery.ack();
   log.error({ messageId, group, reason, detail }, 'message parked as a dead letter');
 }
 
-const retry = (delivery: Delivery, { retryFirstMs }: ConsumeOptions): Promise<void> =>
+const retry = (delivery: Delivery, { retryFirstMs }: ConsumerOptions): Promise<void> =>
   delivery.retryAfter(retryDelayMs(delivery.attempt, retryFirstMs));
