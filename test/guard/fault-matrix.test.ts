@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { readdirSync, readFileSync } from 'node:fs';
 import { idsOf } from '../chaos/scenario.js';
-import { ROWS } from '../chaos/scenarios/list.js';
+import { SCENARIOS } from '../chaos/scenarios/list.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'newcomer', 'hostile'];
@@ -20,26 +20,26 @@ describe('guard: the fault matrix', () => {
   const rows = [...read('docs/fault-matrix.md').matchAll(/^\| ([TGRMDCSL]\d+) \|.*\| ([^|]+) \|$/gm)];
   const titles = new Map([
     ...FOLDERS.map((folder) => [folder, titlesOf(folder)] as const),
-    ['scenario', ROWS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/matrix.test.ts runs them
-    ['chaos', ROWS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `npm run chaos -- run` does
+    ['scenario', SCENARIOS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/scenarios.test.ts runs them
+    ['chaos', SCENARIOS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `npm run chaos -- run` does
   ]);
   const places = ['unit', 'contract', 'lua', 'integration', 'scenario', 'chaos', 'newcomer', 'hostile'];
 
   it('has its rows', () => expect(rows.length).to.be.greaterThan(60));
 
-  it('says of each row where it is tested, and nothing else', () => {
-    for (const [, id, told] of rows as unknown as [string, string, string][]) {
-      if (told.startsWith('`')) continue; // by hand
+  it('lists for each row where it is tested, and nothing else', () => {
+    for (const [, id, listed] of rows as unknown as [string, string, string][]) {
+      if (listed.startsWith('`')) continue; // by hand
       const tested = places.filter((place) =>
         titles.get(place)?.some((title) => new RegExp(`\\b${id}\\b`).test(title)),
       );
-      expect(told, id).to.equal(tested.length === 0 ? 'planned' : tested.join(', '));
+      expect(listed, id).to.equal(tested.length === 0 ? 'planned' : tested.join(', '));
     }
   });
 
-  it('knows every id that a test speaks of', () => {
+  it('has every id that a test names', () => {
     const known = new Set(rows.map(([, id]) => id));
-    const spoken = new Set([...titles.values()].flat().flatMap((title) => title.match(/\b[TGRMDCL]\d{1,2}\b/g) ?? []));
-    expect([...spoken].filter((id) => !known.has(id))).to.deep.equal([]);
+    const named = new Set([...titles.values()].flat().flatMap((title) => title.match(/\b[TGRMDCL]\d{1,2}\b/g) ?? []));
+    expect([...named].filter((id) => !known.has(id))).to.deep.equal([]);
   });
 });

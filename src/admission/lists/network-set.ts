@@ -3,7 +3,7 @@ import { readNetwork, type Address } from '../../core/ip-address.js';
 /**
  * Networks, and whether one of them holds an address. One hash per length that occurs: ten thousand networks cost as
  * many look-ups as they have lengths, seldom more than a handful. `net.BlockList` reads its rules one after the other:
- * 97 µs for ten thousand, against 0.2 µs here (docs/decisions/0020-libraries-of-admission.md).
+ * 97 µs for ten thousand, against 0.2 µs here (docs/decisions/0021-libraries-in-admission.md).
  */
 export class NetworkSet {
   /** By length: the first bits of each network. */

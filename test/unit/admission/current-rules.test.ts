@@ -51,7 +51,7 @@ class RulesWorld {
   }
 }
 
-describe('entry: the book of rules', () => {
+describe('current rules', () => {
   let world: RulesWorld;
   beforeEach(async () => {
     world = new RulesWorld();
@@ -59,7 +59,7 @@ describe('entry: the book of rules', () => {
     await world.look();
   });
 
-  it('nothing was ever published: all is off, and the broadcast knows it, so that MySQL is left alone', async () => {
+  it('before the first rules all is off, and Redis says so, so that MySQL is not read', async () => {
     expect(world.current.isAnyOn).to.equal(false);
     const before = world.repository.looks;
     for (let looks = 0; looks < 30; looks++) {
@@ -70,7 +70,7 @@ describe('entry: the book of rules', () => {
     expect(world.broadcast.announced).to.equal(1);
   });
 
-  it('what is published is in force with the next look at Redis', async () => {
+  it('published rules are in force with the next read of Redis', async () => {
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.deep.equal({
       ...{ outcome: 'published', version: 1, seenAtOnce: true },
     });
@@ -83,14 +83,14 @@ describe('entry: the book of rules', () => {
     expect(world.taken).to.deep.equal([1, 2]);
   });
 
-  it('a process that starts has the rules in force before its first buyer', async () => {
+  it('a process that starts follows the newest rules before its first buyer', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     const late = world.newCurrent();
     await late.start();
     expect(late.rules.lists.users.deny).to.deep.equal(['eve']);
   });
 
-  it('bad rules are refused once, with the reason, and the old ones stay; good ones after them are taken', async () => {
+  it('bad rules are refused once, with the reason, and the old ones stay; later good ones are used', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.look();
     await world.broadcast.announce({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} } });
@@ -105,7 +105,7 @@ describe('entry: the book of rules', () => {
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('older rules never take the place of newer ones', async () => {
+  it('older rules never replace newer ones', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.admin.publish(denying('bob'), 1, 'ann');
     await world.look();
@@ -116,7 +116,7 @@ describe('entry: the book of rules', () => {
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('Redis has forgotten the rules: within a second they are put up again from MySQL', async () => {
+  it('when Redis has lost the rules, they are announced again from MySQL within a second', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.look();
     world.broadcast.forget();
@@ -128,7 +128,7 @@ describe('entry: the book of rules', () => {
     expect(world.denied).to.deep.equal(['eve']);
   });
 
-  it('a publisher died between MySQL and Redis: ten seconds later its rules are in force, and put up', async () => {
+  it('when a publisher died between MySQL and Redis, its rules are in force and announced ten seconds later', async () => {
     await world.storeOnly(denying('eve'));
     world.clock.advance(9000);
     await world.look();
@@ -139,7 +139,7 @@ describe('entry: the book of rules', () => {
     expect(await world.broadcast.newerThan(1)).to.deep.equal({ is: 'level' });
   });
 
-  it('Redis is away: MySQL is asked once a second instead, and one line says so', async () => {
+  it('while Redis is away MySQL is read once a second, and one line of the log says so', async () => {
     world.broadcast.down = true;
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.include({ outcome: 'published', seenAtOnce: false });
     const before = world.repository.looks;
@@ -155,7 +155,7 @@ describe('entry: the book of rules', () => {
     expect(world.logged.at(-1)).to.equal('info Redis announces new rules again');
   });
 
-  it('both are away: the rules in force stay, and each outage is told once', async () => {
+  it('while both are away the present rules stay, and each outage is logged once', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.look();
     world.broadcast.down = world.repository.down = true;
@@ -167,7 +167,7 @@ describe('entry: the book of rules', () => {
     expect(world.warnings()).to.have.length(2);
   });
 
-  it('a repository that hangs does not hold up the broadcast, and is not asked twice at once', async () => {
+  it('a MySQL that hangs does not delay rules from Redis, and is not called twice at once', async () => {
     let answer: () => void = () => undefined;
     let asked = 0;
     const hanging = async () => {
@@ -186,7 +186,7 @@ describe('entry: the book of rules', () => {
     answer();
   });
 
-  it('looks four times a second until it is told to end', async () => {
+  it('reads four times a second until it is stopped', async () => {
     const stop = new AbortController();
     const looking = world.current.poll(stop.signal);
     await world.admin.publish(denying('eve'), 0, 'ann');
@@ -201,8 +201,8 @@ describe('entry: the book of rules', () => {
   });
 });
 
-describe('entry: the desk of rules', () => {
-  it('bad rules are not stored, and every reason is told', async () => {
+describe('rule admin', () => {
+  it('bad rules are not stored, and every reason is returned', async () => {
     const { admin, repository } = new RulesWorld();
     const bad = { lists: { mode: 'maybe' } };
     expect(admin.check(bad).map(({ path }) => path)).to.deep.equal(['lists.mode']);
@@ -211,14 +211,14 @@ describe('entry: the desk of rules', () => {
     expect(admin.check({})).to.deep.equal([]);
   });
 
-  it('of two who start from the same version one is told to look again', async () => {
+  it('of two changes of one version the second is a version_conflict', async () => {
     const { admin } = new RulesWorld();
     await admin.publish(denying('eve'), 0, 'ann');
     expect(await admin.publish(denying('bob'), 0, 'bob')).to.deep.equal({ outcome: 'version_conflict', version: 1 });
     expect((await admin.history(5)).map(({ version, actor }) => `${version} ${actor}`)).to.deep.equal(['1 ann']);
   });
 
-  it('shows rules with their defaults, and rules that are not fit any more as they are', async () => {
+  it('shows rules with their defaults, and unreadable rules as they are', async () => {
     const world = new RulesWorld();
     await world.storeOnly({ lists: { mode: 'on' } });
     expect((await world.admin.show()).rules)

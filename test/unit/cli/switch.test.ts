@@ -7,7 +7,7 @@ import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 
-describe('switch: the command', () => {
+describe('seckill switch', () => {
   let lines: string[];
   let repository: MemoryRuleRepository;
   let broadcast: MemoryRuleBroadcast;
@@ -37,12 +37,9 @@ describe('switch: the command', () => {
     expect(lines.pop()).to.contain('but not in force');
   });
 
-  it('shows all of them, for people and for programs', async () => {
+  it('shows every switch, for people and for programs', async () => {
     await set(admin, SALE, { json: true });
-    expect(json()).to.deep.equal({
-      ...{ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true },
-      ...SALE,
-    });
+    expect(json()).to.deep.equal({ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true, ...SALE });
     lines = [];
     await show(admin, {});
     expect(lines).to.have.length(5);
@@ -52,7 +49,7 @@ describe('switch: the command', () => {
     expect(json()).to.have.property('switches').with.length(4);
   });
 
-  it('what was not switched is said in a sentence', async () => {
+  it('says in a sentence why nothing was switched', async () => {
     const why = (work: Promise<void>): Promise<string> =>
       work.then(
         () => 'done',
@@ -80,7 +77,7 @@ describe('switch: the command', () => {
     );
   }
 
-  it('used wrongly it says what it takes', async () => {
+  it('says what it takes when it is used wrongly', async () => {
     expect(await usage('sale')).to.match(/which level for sale/);
     expect(await usage('admin', 'L1')).to.match(/^error: endpoint: /);
     expect(await usage('sale', 'L9')).to.match(/^error: level: /);

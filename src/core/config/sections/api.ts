@@ -1,6 +1,6 @@
 import { integer, keyList, networks, text, word, type Keys } from '../key.js';
 
-// What stands in front of a purchase, and the purchase itself.
+// What only the api reads: HTTP, admission, and the purchase itself.
 
 export const http = {
   host: text({
@@ -52,12 +52,12 @@ export const http = {
   }),
   trustedProxies: networks({
     env: 'HTTP_TRUSTED_PROXIES',
-    doc: 'Our own proxies. Of X-Forwarded-For only what they have added is believed; not set: nothing of it.',
+    doc: 'Networks of our own proxies. Only what they have added to X-Forwarded-For is read; not set: nothing of it.',
     optional: true,
   }),
   drainMs: integer({
     env: 'HTTP_DRAIN_MS',
-    doc: 'What is in flight at SIGTERM is answered within this time.',
+    doc: 'Requests under way at SIGTERM are answered within this time.',
     unit: 'ms',
     fallback: 8000,
     min: 0,
@@ -68,7 +68,7 @@ export const http = {
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',
-    doc: 'The one algorithm that tokens may have.',
+    doc: 'The only algorithm that tokens may have.',
     words: ['HS256', 'RS256'],
     fallback: 'HS256',
   }),
@@ -92,12 +92,12 @@ export const auth = {
 export const admission = {
   signKeys: keyList({
     env: 'ADMISSION_SIGN_KEYS',
-    doc: 'Who may sign requests; the rules say which of them count now. Not set: no rules that need one are taken.',
+    doc: 'Keys that may sign requests; the rules name those that are accepted now. Not set: rules that need one are refused.',
     optional: true,
   }),
   sealKeys: keyList({
     env: 'ADMISSION_SEAL_KEYS',
-    doc: 'What purchase tokens, tickets and passes are sealed with, the same for every api: the first key seals, all are believed. Not set: no rules that need one are taken.',
+    doc: 'Keys that seal purchase tokens, tickets and passes, the same for every api: the first one seals, all are accepted. Not set: rules that need one are refused.',
     optional: true,
   }),
 } as const satisfies Keys;
@@ -105,7 +105,7 @@ export const admission = {
 export const gate = {
   snapshotMemoryMs: integer({
     env: 'GATE_CARD_MEMORY_MS',
-    doc: 'A sale card in memory is believed this long.',
+    doc: 'A sale snapshot in memory is used this long.',
     unit: 'ms',
     fallback: 1000,
     min: 10,
@@ -113,7 +113,7 @@ export const gate = {
   }),
   snapshotCacheMs: integer({
     env: 'GATE_CARD_CACHE_MS',
-    doc: 'A sale card in Redis is believed this long.',
+    doc: 'A sale snapshot in Redis is used this long.',
     unit: 'ms',
     fallback: 5000,
     min: 100,
@@ -121,7 +121,7 @@ export const gate = {
   }),
   hotSalePerSecond: integer({
     env: 'HOT_SALE_PER_SECOND',
-    doc: 'A sale is hot, and named in the metrics, from so many purchases a second on, over ten seconds in one api.',
+    doc: 'From so many purchases a second on, over ten seconds in one api, a sale is hot: metrics name it.',
     unit: 'purchases a second; 0: nobody counts',
     fallback: 500,
     min: 0,
@@ -129,7 +129,7 @@ export const gate = {
   }),
   soldOutLifeMs: integer({
     env: 'GATE_SOLD_OUT_LIFE_MS',
-    doc: 'A seen sold-out is believed this long; released units are offered again within it.',
+    doc: 'A sold-out flag is used this long; released units are offered again within it.',
     unit: 'ms',
     fallback: 500,
     min: 10,
@@ -137,7 +137,7 @@ export const gate = {
   }),
   soldOutKeysMax: integer({
     env: 'GATE_SOLD_OUT_KEYS_MAX',
-    doc: 'Winning keys kept per bucket, so that a winner who asks again is not refused from memory.',
+    doc: 'Accepted keys kept per bucket, so that their buyers are not refused from memory when they ask again.',
     unit: 'keys',
     fallback: 500000,
     min: 0,
@@ -172,7 +172,7 @@ export const batch = {
   }),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',
-    doc: 'Purchases waiting in one process; one more hears overloaded.',
+    doc: 'Purchases waiting in one process; one more gets `overloaded`.',
     unit: 'purchases',
     fallback: 8192,
     min: 1,
@@ -180,7 +180,7 @@ export const batch = {
   }),
   waitMaxMs: integer({
     env: 'BATCH_WAIT_MAX_MS',
-    doc: 'A purchase that waited longer hears overloaded; at least twice BATCH_GATHER_MS.',
+    doc: 'A purchase that waited longer gets `overloaded`; at least twice BATCH_GATHER_MS.',
     unit: 'ms',
     fallback: 2000,
     min: 10,
@@ -188,7 +188,7 @@ export const batch = {
   }),
   roundsMax: integer({
     env: 'BATCH_ROUNDS_MAX',
-    doc: 'Batches one purchase may go through before it hears overloaded.',
+    doc: 'Batches one purchase may go through before it gets `overloaded`.',
     unit: 'batches',
     fallback: 5,
     min: 1,

@@ -35,7 +35,7 @@ describe('purchase tokens', () => {
   const check = (userId: string, token: string | undefined, requestId = 'r1', saleId = '7'): unknown =>
     tokens.check({ saleId, userId, requestId }, token);
 
-  it('are handed out from leadMs before the start until the end of the sale', async () => {
+  it('are issued from leadMs before the start until the end of the sale', async () => {
     for (const [atMs, word] of [
       [sale.opensAtMs - 300_001, 'not_open'],
       [sale.opensAtMs - 300_000, 'handed'],
@@ -47,7 +47,7 @@ describe('purchase tokens', () => {
     }
   });
 
-  it('there are perUnit × stock, rounded up, one a buyer; who has one gets it again', async () => {
+  it('there are perUnit × stock, rounded up, one a buyer; the same buyer gets it again', async () => {
     set({ perUnit: 1.2 }); // of 2 units: 2.4, so 3
     for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('handed');
     expect(await issue('d')).to.deep.equal({ outcome: 'tokens_gone' });
@@ -63,7 +63,7 @@ describe('purchase tokens', () => {
     expect(refused).to.deep.equal(['token spent_otherwise on', 'token spent_otherwise on']);
   });
 
-  it('a token is worth nothing for another buyer or sale, and an invented one asks nobody', async () => {
+  it('a token is worth nothing for another buyer or sale, and an invented one costs no call to Redis', async () => {
     const token = await handed('a');
     const asked = store.asked;
     expect(check('b', token)).to.equal('forbidden');
@@ -76,7 +76,7 @@ describe('purchase tokens', () => {
     );
   });
 
-  it('its time begins when the sale opens; when it is over a retry still gets in, and a new token helps', async () => {
+  it('its time begins when the sale opens; after it a retry of its purchase still passes, and a new token can be fetched', async () => {
     const [spent, idle] = [await handed('a'), await handed('b')];
     clock.advance(60_000 + rules.lifeMs - 1);
     expect(await check('a', spent)).to.equal(null);
@@ -87,14 +87,14 @@ describe('purchase tokens', () => {
     expect(await check('b', await handed('b'))).to.equal(null);
   });
 
-  it('a list that was lost hurts nobody who has a token', async () => {
+  it('when Redis has lost its list, tokens stay good', async () => {
     const token = await handed('a');
     store.lose();
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
-  it('Redis away: unavailable, or let in where the rules say so, while the token is good', async () => {
+  it('while Redis is away the answer is unavailable, or go on where the rules say so and the token is good', async () => {
     const token = await handed('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');
@@ -107,7 +107,7 @@ describe('purchase tokens', () => {
     expect(error).to.have.property('name', 'OperationalError');
   });
 
-  it('off, and for other sales, nothing is asked or handed out; a dry run counts and lets in', async () => {
+  it('off, and for other sales, none is needed or issued; a dry run counts and refuses nothing', async () => {
     for (const raw of [{ mode: 'off' }, { sales: ['8'] }]) {
       set(raw);
       expect(check('a', undefined)).to.equal(null);
