@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { newLifecycle, problemAnswer, send } from '../../../src/http/respond.js';
+import { newLifecycle, problem, send } from '../../../src/http/answer.js';
 
 describe('respond', () => {
   it('when a second answer is tried, as after an error in the first, then the first one stands', async () => {
@@ -9,8 +9,8 @@ describe('respond', () => {
     const thrown: unknown[] = [];
     const server = createServer((req, res) => {
       try {
-        send(req, res, problemAnswer('sold_out'), lifecycle);
-        send(req, res, problemAnswer('internal'), lifecycle);
+        send(req, res, problem('sold_out'), lifecycle);
+        send(req, res, problem('internal'), lifecycle);
       } catch (error) {
         thrown.push(error);
       }
