@@ -7,19 +7,19 @@ const ROOT = new URL('../../', import.meta.url);
 const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'newcomer', 'hostile'];
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
 
-/** Titles of tests by the folder that holds them. */
-function titlesOf(folder: string): string[] {
+/** What stands in brackets at the end of titles, by the folder that holds the tests. */
+function bracketsOf(folder: string): string[] {
   const files = readdirSync(new URL(`test/${folder}/`, ROOT), { recursive: true, encoding: 'utf8' });
   return files
     .filter((file) => file.endsWith('.test.ts'))
     .flatMap((file) => [...read(`test/${folder}/${file}`).matchAll(/\b(?:it|describe)\(\s*(['`])((?:(?!\1)[^\n])*)/g)])
-    .map(([, , title]) => (title as string).replace(/\(P\d [^)]*\)/g, '')); // words of the source design look like ids
+    .map(([, , title]) => /\[([^\]]+)\]$/.exec(title as string)?.[1] ?? ''); // L4 is a level of degradation, too
 }
 
 describe('guard: the fault matrix', () => {
   const rows = [...read('docs/fault-matrix.md').matchAll(/^\| ([TGRMDCSL]\d+) \|.*\| ([^|]+) \|$/gm)];
   const titles = new Map([
-    ...FOLDERS.map((folder) => [folder, titlesOf(folder)] as const),
+    ...FOLDERS.map((folder) => [folder, bracketsOf(folder)] as const),
     ['scenario', SCENARIOS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/scenarios.test.ts runs them
     ['chaos', SCENARIOS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `npm run chaos -- run` does
   ]);

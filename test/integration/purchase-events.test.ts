@@ -9,9 +9,9 @@ import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
 /** Longer than any test: what comes sooner, news have brought. */
-const NO_LOOKS = { NOTIFICATIONS_LOOK_MAX_MS: '60000' };
+const NO_LOOKS = { NOTIFICATIONS_POLL_MAX_MS: '60000' };
 /** Soon enough for a test. */
-const LOOKS = { NOTIFICATIONS_LOOK_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
+const LOOKS = { NOTIFICATIONS_POLL_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
 const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
 /**
  * The first looks come after 50 ms, then 3, 9, 27 and 81 times as long, or somewhat sooner, and one within a second of

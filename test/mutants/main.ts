@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { writeFileSync } from 'node:fs';
 import { buildIfOlder } from '../chaos/harness/commands.js';
-import { reportStackError } from '../../deploy/local/stack-failure.js';
+import { reportStackError } from '../../deploy/local/stack-command.js';
 import { seconds } from '../../deploy/local/stack-progress.js';
 import { onOwnServers, runByChaos, runControl } from './by-chaos.js';
 import { catchInSimulation, traceMutant } from './by-simulation.js';

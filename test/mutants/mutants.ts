@@ -620,7 +620,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'test/helpers/memory/memory-transfers.ts',
         find: '...bucket.transfers(this.#server.nowMs) };',
-        replace: '...bucket.transfers(this.#server.nowMs), lent: [] };',
+        replace: '...bucket.transfers(this.#server.nowMs), outgoing: [] };',
       },
     ],
     simulation: true,
