@@ -6,7 +6,7 @@
 -- Returns, in order of precedence:
 --   busy    another repair has its lease, on this server
 --   moved   the bucket is of another epoch: it was repaired since
---   shut    the bucket is in repair under this token
+--   locked  the bucket is in repair under this token
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local time = redis.call('TIME')
@@ -20,4 +20,4 @@ redis.call('UNLINK', KEYS[2], KEYS[3])
 redis.call('HSETNX', KEYS[1], 'epoch', 0)
 redis.call('HSET', KEYS[1], 'state', 'repair', 'repair_token', ARGV[1], 'repair_run', own_run,
   'repair_lease_ms', ARGV[2], 'repair_until', now_ms + ARGV[2])
-return 'shut'
+return 'locked'

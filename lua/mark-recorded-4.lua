@@ -6,8 +6,8 @@
 -- ARGV[1]  batchId      ARGV[2]  live orders of the batch, JSON: [[userId/requestId, orderId], ...]
 -- Returns, in order of precedence:
 --   repairing   the sale is being rebuilt; nothing was changed
---   settled, how many requests moved from held to ordered (0 when it was recorded before), epoch and buckets of the sale
---               (0: not known): after a reshard, other buckets have requests of the batch too
+--   recorded, how many requests moved from held to ordered (0 when it was recorded before), epoch and buckets of the sale
+--                (0: not known): after a reshard, other buckets have requests of the batch too
 local sale = redis.call('HMGET', KEYS[4], 'state', 'epoch', 'buckets')
 if sale[1] == 'repair' then return { 'repairing' } end
 
@@ -36,4 +36,4 @@ if marker then
   local kind = string.match(marker, '^%a+')
   if kind ~= marker then redis.call('SET', KEYS[3], kind) end
 end
-return { 'settled', moved, tonumber(sale[2]) or 0, tonumber(sale[3]) or 0 }
+return { 'recorded', moved, tonumber(sale[2]) or 0, tonumber(sale[3]) or 0 }

@@ -9,7 +9,7 @@
 -- ARGV[3]  keys of its purchases that have a row, JSON: [userId/requestId, ...]
 -- Returns, in order of precedence:
 --   not_warmed          the sale is not loaded
---   shut                it is in repair, on another server than it was loaded on, or of another epoch
+--   unavailable         it is in repair, on another server than it was loaded on, or of another epoch
 --   claimed, lost, elsewhere  purchases with neither row nor entry are held now, except those in two lists of keys.
 --                       lost: no units or no limit left. Their entries are closed, so that a retry is not let in
 --                       before the failure is published; the entry has lost-<batchId> in place of an order id.
@@ -18,7 +18,7 @@ local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')
 if not sale[1] then return { 'not_warmed' } end
-if sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then return { 'shut' } end
+if sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then return { 'unavailable' } end
 
 local batch, recorded, limit = cjson.decode(ARGV[1]), {}, tonumber(sale[4])
 for _, key in ipairs(cjson.decode(ARGV[3])) do recorded[key] = true end

@@ -6,7 +6,7 @@
 -- ARGV[3]  batchId, to put it into pending too, or ''
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between; nothing was written
---   remembered   the batch has a marker
+--   restored     the batch has a marker
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')
@@ -18,4 +18,4 @@ redis.call('HSET', KEYS[2], 'repair_until', now_ms + sale[4])
 redis.call('SET', KEYS[1], 'deducted' .. ARGV[2], 'NX')
 local has_body = string.find(redis.call('GET', KEYS[1]), '{', 1, true)
 if ARGV[3] ~= '' and has_body then redis.call('ZADD', KEYS[3], 'NX', now_ms, ARGV[3]) end
-return 'remembered'
+return 'restored'

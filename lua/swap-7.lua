@@ -11,7 +11,7 @@
 -- ARGV[8]  buckets of the sale
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between, or its epoch was in use; nothing was changed
---   reopened     the staged data is in use
+--   swapped      the staged data is in use
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'epoch')
@@ -25,4 +25,4 @@ redis.call('SET', KEYS[2], ARGV[2])
 redis.call('HSET', KEYS[1], 'state', ARGV[4], 'epoch', ARGV[3], 'run_id', own_run,
   'opens_at', ARGV[5], 'closes_at', ARGV[6], 'limit_per_buyer', ARGV[7], 'buckets', ARGV[8])
 redis.call('HDEL', KEYS[1], 'repair_token', 'repair_run', 'repair_lease_ms', 'repair_until')
-return 'reopened'
+return 'swapped'

@@ -3,19 +3,19 @@
 -- KEYS[2]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
 -- ARGV[1]  bucket that received them      ARGV[2]  epoch      ARGV[3]  seq of the transfer
 -- Returns, in order of precedence:
---   shut               not loaded, in repair, on another server than it was loaded on, or of another epoch
---   already_confirmed  the transfer was closed before, or a later one has begun
---   confirmed          the transfer is closed now
+--   unavailable    not loaded, in repair, on another server than it was loaded on, or of another epoch
+--   already_ended  the transfer was closed before, or a later one has begun
+--   ended          the transfer is closed now
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'run_id')
 if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
-  return 'shut'
+  return 'unavailable'
 end
 
 local last = redis.call('HGET', KEYS[2], 'lent:' .. ARGV[1]) or ''
 local seq, units, time_ms = string.match(last, '^(%d+):(%d+):open:(%d+)$')
-if seq ~= ARGV[3] then return 'already_confirmed' end
+if seq ~= ARGV[3] then return 'already_ended' end
 
 redis.call('HSET', KEYS[2], 'lent:' .. ARGV[1], seq .. ':' .. units .. ':closed:' .. time_ms)
-return 'confirmed'
+return 'ended'

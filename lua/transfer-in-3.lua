@@ -4,19 +4,19 @@
 -- KEYS[3]  sk:{saleId:bucket}:moves  borrowed:<bucket> -> seq of the last transfer that arrived from it
 -- ARGV[1]  bucket that sent them      ARGV[2]  epoch      ARGV[3]  seq of the transfer      ARGV[4]  units
 -- Returns, in order of precedence:
---   shut                          not loaded, in repair, on another server than it was loaded on, or of another epoch
---   already_borrowed, units left  this transfer, or a later one, arrived before
---   borrowed, units left          the units were added
+--   unavailable                   not loaded, in repair, on another server than it was loaded on, or of another epoch
+--   already_received, units left  this transfer, or a later one, arrived before
+--   received, units left          the units were added
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
 if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
-  return { 'shut' }
+  return { 'unavailable' }
 end
 
 local seen = tonumber(redis.call('HGET', KEYS[3], 'borrowed:' .. ARGV[1])) or 0
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
-if tonumber(ARGV[3]) <= seen then return { 'already_borrowed', left } end
+if tonumber(ARGV[3]) <= seen then return { 'already_received', left } end
 
 redis.call('HSET', KEYS[3], 'borrowed:' .. ARGV[1], ARGV[3])
-return { 'borrowed', redis.call('INCRBY', KEYS[1], ARGV[4]) }
+return { 'received', redis.call('INCRBY', KEYS[1], ARGV[4]) }

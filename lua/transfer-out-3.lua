@@ -5,19 +5,19 @@
 -- KEYS[3]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
 -- ARGV[1]  bucket that receives them      ARGV[2]  epoch      ARGV[3]  least units that it needs
 -- Returns, in order of precedence:
---   shut              not loaded, in repair, on another server than it was loaded on, or of another epoch
---   lent, seq, units  units of the open transfer: half of what was there or ARGV[3] if more, all at most
---   empty             the bucket has no units
+--   unavailable              not loaded, in repair, on another server than it was loaded on, or of another epoch
+--   transferred, seq, units  units of the open transfer: half of what was there or ARGV[3] if more, all at most
+--   empty                    the bucket has no units
 local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
 if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
-  return { 'shut' }
+  return { 'unavailable' }
 end
 
 local last = redis.call('HGET', KEYS[3], 'lent:' .. ARGV[1]) or '0:0:closed:0'
 local seq, units, kind = string.match(last, '^(%d+):(%d+):(%a+)')
-if kind == 'open' then return { 'lent', tonumber(seq), tonumber(units) } end
+if kind == 'open' then return { 'transferred', tonumber(seq), tonumber(units) } end
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
 if left <= 0 then return { 'empty' } end
 
@@ -26,4 +26,4 @@ local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('SET', KEYS[1], string.format('%d', left - units))
 redis.call('HSET', KEYS[3], 'lent:' .. ARGV[1], string.format('%d:%d:open:%.0f', seq + 1, units, now_ms))
-return { 'lent', seq + 1, units }
+return { 'transferred', seq + 1, units }

@@ -5,13 +5,13 @@
 -- Returns, in order of precedence:
 --   unknown          no marker: it is not known whether the units are held
 --   aborted          the units are not held and never will be
---   settled          it is in MySQL
+--   recorded         it is in MySQL
 --   already_pending  it is in pending already
 --   unparked         it is in pending
 local marker = redis.call('GET', KEYS[1])
 if not marker then return 'unknown' end
 if marker == 'aborted' then return 'aborted' end
-if not string.find(marker, '{', 1, true) then return 'settled' end
+if not string.find(marker, '{', 1, true) then return 'recorded' end
 if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 'already_pending' end
 
 local time = redis.call('TIME')

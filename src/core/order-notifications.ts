@@ -6,14 +6,14 @@ import { ORDER_STATES, type FailureReason, type Order, type OrderState } from '.
 const ORDER_NOTIFICATIONS_VERSION = 1;
 
 /** How an order stands, for the buyer who waits for it. */
-export type OrderNotifications = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
+export type OrderNotification = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
 
 export type DecodedOrderNotifications =
-  { readonly outcome: 'decoded'; readonly news: readonly OrderNotifications[] } | Undecodable;
+  { readonly outcome: 'decoded'; readonly notifications: readonly OrderNotification[] } | Undecodable;
 
-/** @param news of one sale; what carries the text names the sale */
-export function encodeOrderNotifications(news: readonly OrderNotifications[]): string {
-  const orders = news.map(({ userId, requestId, orderId, state, reason }) => {
+/** @param notifications of one sale; what carries the text names the sale */
+export function encodeOrderNotifications(notifications: readonly OrderNotification[]): string {
+  const orders = notifications.map(({ userId, requestId, orderId, state, reason }) => {
     return reason === null ? [userId, requestId, orderId, state] : [userId, requestId, orderId, state, reason];
   });
   return JSON.stringify({ v: ORDER_NOTIFICATIONS_VERSION, orders });
@@ -25,15 +25,15 @@ export function decodeOrderNotifications(body: string): DecodedOrderNotification
   if (opened.outcome !== 'opened') return opened;
   const { orders } = opened.fields;
   if (!Array.isArray(orders)) return bad('orders is not a list');
-  const news: OrderNotifications[] = [];
+  const notifications: OrderNotification[] = [];
   for (const [index, item] of orders.entries()) {
     const [userId, requestId, orderId, state, reason = null] = Array.isArray(item) ? (item as unknown[]) : [];
     if (!isId(userId) || !isId(requestId) || !isOrderId(orderId) || !isState(state) || !isReason(reason)) {
       return bad(`order ${index} is not [user, request, order, state, reason]`);
     }
-    news.push({ userId, requestId, orderId, state, reason });
+    notifications.push({ userId, requestId, orderId, state, reason });
   }
-  return { outcome: 'decoded', news };
+  return { outcome: 'decoded', notifications };
 }
 
 const isState = (value: unknown): value is OrderState => ORDER_STATES.some((state) => state === value);

@@ -6,7 +6,7 @@ export interface StandingOfBucket {
   readonly state: StoredSaleState | null;
   readonly epoch: number;
   /** Whether its server is the one that it was loaded or rebuilt on. */
-  readonly stamped: boolean;
+  readonly sameServer: boolean;
 }
 
 /**
@@ -26,6 +26,6 @@ export function repairNeedOf(
   if (sale.state === 'draft') return null;
   if (buckets.some(({ state }) => state === 'repair')) return 'in_repair';
   if (buckets.some(({ state }) => state === null)) return 'not_loaded';
-  if (buckets.some(({ stamped }) => !stamped)) return 'other_server';
+  if (buckets.some(({ sameServer }) => !sameServer)) return 'other_server';
   return buckets.some(({ epoch }) => epoch < sale.epoch) ? 'old_epoch' : null;
 }

@@ -2,7 +2,7 @@
 export const BUCKETS_MAX = 64;
 
 /** The last units that a bucket has given to another one. The numbers of a pair follow each other from 1. */
-export interface LentUnits {
+export interface OutgoingTransfer {
   /** The bucket that gets them. */
   readonly to: number;
   readonly seq: number;
@@ -15,9 +15,9 @@ export interface LentUnits {
 
 /** What a bucket knows of units that came and went; both lists are bounded by the buckets of the sale. */
 export interface BucketTransfers {
-  readonly lent: readonly LentUnits[];
+  readonly outgoing: readonly OutgoingTransfer[];
   /** Lender → number of the last transfer that arrived from it. */
-  readonly borrowed: ReadonlyMap<number, number>;
+  readonly incoming: ReadonlyMap<number, number>;
 }
 
 /** Units on their way from one bucket to another. */
@@ -36,11 +36,11 @@ export interface OpenTransfer extends UnitTransfer {
 
 /** Every transfer that somebody has still to finish. @param buckets of one sale, in their order */
 export function openTransfers(buckets: readonly BucketTransfers[]): OpenTransfer[] {
-  return buckets.flatMap(({ lent }, from) =>
-    lent
+  return buckets.flatMap(({ outgoing }, from) =>
+    outgoing
       .filter(({ isOpen }) => isOpen)
       .map(({ to, seq, units, ageMs }) => {
-        const inTransit = seq > (buckets[to]?.borrowed.get(from) ?? 0);
+        const inTransit = seq > (buckets[to]?.incoming.get(from) ?? 0);
         return { from, to, seq, units, ageMs, inTransit };
       }),
   );
@@ -53,12 +53,12 @@ export const unitsInTransit = (buckets: readonly BucketTransfers[]): number =>
 /** Equal for two looks between which no unit has left a bucket for another one or arrived there. */
 export function transfersSeen(buckets: readonly BucketTransfers[]): string {
   return buckets
-    .map(({ lent, borrowed }) => {
-      const left = lent.map(({ to, seq }) => `${to}=${seq}`);
-      const came = [...borrowed].map(([from, seq]) => `${from}=${seq}`);
+    .map(({ outgoing, incoming }) => {
+      const left = outgoing.map(({ to, seq }) => `${to}=${seq}`);
+      const came = [...incoming].map(([from, seq]) => `${from}=${seq}`);
       return `${left.join()}/${came.join()}`;
     })
     .join(';');
 }
 
-export const NO_TRANSFERS: BucketTransfers = Object.freeze({ lent: [], borrowed: new Map<number, number>() });
+export const NO_TRANSFERS: BucketTransfers = Object.freeze({ outgoing: [], incoming: new Map<number, number>() });

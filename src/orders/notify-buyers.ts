@@ -1,10 +1,10 @@
 import { decodeOrderEvents } from '../core/order-event.js';
 import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
-import type { NotificationsRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
+import type { OrderNotificationRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
 import type { Consumed } from './consume.js';
 
 export interface NotifyBuyersPorts {
-  readonly orders: NotificationsRows;
+  readonly orders: OrderNotificationRows;
   readonly sender: PurchaseNotificationsSender;
   readonly metrics: Pick<KeeperMetrics, 'notificationsSent'>;
 }

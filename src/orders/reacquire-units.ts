@@ -67,7 +67,7 @@ async function claim(
     switch (said.outcome) {
       case 'claimed':
         return said;
-      case 'shut':
+      case 'unavailable':
         return 'repairing';
       case 'not_warmed':
         return 'not_warmed';

@@ -85,10 +85,10 @@ export function apiFailPoints(settings: Settings, log: Log) {
     /** Units that move between buckets; a transfer that found none is no step. */
     transfers: (store: TransferStore): TransferStore =>
       at.after(
-        at.after(store, 'transferOut', 'after_transfer_out', ({ outcome }) => outcome === 'lent'),
+        at.after(store, 'transferOut', 'after_transfer_out', ({ outcome }) => outcome === 'transferred'),
         'transferIn',
         'after_transfer_in',
-        ({ outcome }) => outcome === 'borrowed',
+        ({ outcome }) => outcome === 'received',
       ),
     ...rebuildPoints(at),
   };

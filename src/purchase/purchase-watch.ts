@@ -1,4 +1,4 @@
-import type { OrderNotifications } from '../core/order-notifications.js';
+import type { OrderNotification } from '../core/order-notifications.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { PurchaseNotifications, PurchaseRef } from '../core/ports/purchase-notifications.js';
@@ -27,7 +27,7 @@ export class PurchaseWatch {
   readonly #unsubscribe: () => void;
   #pauseMs = FIRST_PAUSE_MS;
   /** The notification that came since the last read. */
-  #notified: OrderNotifications | null = null;
+  #notified: OrderNotification | null = null;
   /** When to read because a notification may have been missed, on the clock. */
   #readAtMs = Infinity;
   #sleeping: AbortController | null = null;

@@ -6,21 +6,21 @@ import {
   type LiveVote,
   type Vote,
 } from '../core/ports/admission-stores.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 
 /** The board of the breakers in Redis. */
 export function createBreakerStore({ redis, run }: Pick<RedisConnection, 'redis' | 'run'>): BreakerStore {
   return {
     async exchange(processId, vote, lifeMs): Promise<readonly LiveVote[]> {
-      const reply = await guarded('vote for the breakers', () =>
+      const reply = await asOperationalError('vote for the breakers', () =>
         run('report-breakers', [BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY], [processId, JSON.stringify(vote), lifeMs]),
       );
       return liveVotes(reply as readonly string[]);
     },
 
     async withdraw(processId): Promise<void> {
-      await guarded('take a vote back', () =>
+      await asOperationalError('take a vote back', () =>
         Promise.all([redis.zrem(BREAKER_UNTIL_KEY, processId), redis.hdel(BREAKER_VOTES_KEY, processId)]),
       );
     },

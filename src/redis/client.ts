@@ -76,7 +76,7 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
  * A connection of its own that listens for news; not connected yet. In a cluster any server hears all of them, so it is
  * at one of those that REDIS_URL names, and at the next one when that is away.
  */
-export function createListener(options: RedisOptions): Redis {
+export function createSubscriberClient(options: RedisOptions): Redis {
   const address = readRedisAddress(options.url);
   // resubscribing is up to the one who knows when the way is open; who only listens hears nothing for long
   const listening = { autoResubscribe: false, socketTimeout: undefined };

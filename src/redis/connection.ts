@@ -108,7 +108,7 @@ export function reasonOf(cause: unknown): string {
 }
 
 /** Runs one read or idempotent write; a driver error becomes an OperationalError. */
-export async function guarded<T>(what: string, call: () => Promise<T>): Promise<T> {
+export async function asOperationalError<T>(what: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
@@ -119,8 +119,8 @@ export async function guarded<T>(what: string, call: () => Promise<T>): Promise<
 /** Resolves when every server answers. @throws OperationalError redis */
 export async function pingRedis({ redis, masters }: RedisConnection): Promise<void> {
   const servers = masters();
-  if (servers.length === 0) await guarded('ping', () => redis.ping()); // says why there is none
-  await guarded('ping', () => Promise.all(servers.map((server) => server.ping())));
+  if (servers.length === 0) await asOperationalError('ping', () => redis.ping()); // says why there is none
+  await asOperationalError('ping', () => Promise.all(servers.map((server) => server.ping())));
 }
 
 /**

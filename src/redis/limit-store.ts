@@ -1,7 +1,7 @@
 import { Bug } from '../core/errors.js';
 import { limitVerdict, type LimitSet, type LimitVerdict, type WindowFigures } from '../core/limits.js';
 import type { LimitAnswers, LimitCaller, LimitStore } from '../core/ports/admission-stores.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { limitKeys } from './keys.js';
 import { asList } from './replies.js';
 
@@ -14,7 +14,7 @@ export function createLimitStore({ run }: Pick<RedisConnection, 'run'>): LimitSt
     async take({ endpoint, limits, callers }): Promise<LimitAnswers> {
       const keys = keysOf(endpoint, limits);
       const reply = asList(
-        await guarded('count visits', () => run('take-permits', keys, argumentsOf(limits, callers))),
+        await asOperationalError('count visits', () => run('take-permits', keys, argumentsOf(limits, callers))),
       );
       return readAnswers(reply, limits, callers);
     },

@@ -1,8 +1,8 @@
 import { Bug } from '../core/errors.js';
-import type { BucketTransfers, LentUnits } from '../core/unit-transfer.js';
+import type { BucketTransfers, OutgoingTransfer } from '../core/unit-transfer.js';
 
 /** `seq:units:open|closed:time in ms`, as the `moves` hash keeps it. */
-export function readLent(to: number, text: string, nowMs: number): LentUnits {
+export function parseTransfer(to: number, text: string, nowMs: number): OutgoingTransfer {
   const [, seq, units, kind, atMs] = /^(\d+):(\d+):(open|closed):(\d+)$/.exec(text) ?? [];
   if (kind === undefined) throw new Bug(`a transfer reads ${text}`);
   const ageMs = Math.max(0, nowMs - Number(atMs));
@@ -11,13 +11,13 @@ export function readLent(to: number, text: string, nowMs: number): LentUnits {
 
 /** A whole `moves` hash, which has at most two fields per bucket of the sale. */
 export function readMoves(fields: Readonly<Record<string, string>>, nowMs: number): BucketTransfers {
-  const lent: LentUnits[] = [];
+  const outgoing: OutgoingTransfer[] = [];
   const borrowed = new Map<number, number>();
   for (const [field, text] of Object.entries(fields)) {
     const [kind, bucket] = field.split(':');
-    if (kind === 'lent') lent.push(readLent(Number(bucket), text, nowMs));
+    if (kind === 'lent') outgoing.push(parseTransfer(Number(bucket), text, nowMs));
     else borrowed.set(Number(bucket), Number(text));
   }
-  lent.sort((a, b) => a.to - b.to);
-  return { lent, borrowed: new Map([...borrowed].sort(([a], [b]) => a - b)) };
+  outgoing.sort((a, b) => a.to - b.to);
+  return { outgoing, incoming: new Map([...borrowed].sort(([a], [b]) => a - b)) };
 }

@@ -1,5 +1,5 @@
 import { Cluster, type Redis } from 'ioredis';
-import { guarded, reasonOf, timeToMs, type RedisConnection } from './connection.js';
+import { asOperationalError, reasonOf, timeToMs, type RedisConnection } from './connection.js';
 import { SCRIPT_NAMES } from './scripts.js';
 
 export interface RedisProbe {
@@ -60,7 +60,9 @@ async function skewOf(server: Redis): Promise<number> {
  * @throws OperationalError redis
  */
 export async function findRedisMisconfiguration({ masters }: RedisConnection): Promise<string[]> {
-  const infos = await guarded('read the server settings', () => Promise.all(masters().map((server) => server.info())));
+  const infos = await asOperationalError('read the server settings', () =>
+    Promise.all(masters().map((server) => server.info())),
+  );
   return [...new Set(infos.flatMap(problemsIn))];
 }
 

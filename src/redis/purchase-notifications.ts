@@ -3,35 +3,35 @@ import { decodeOrderNotifications, encodeOrderNotifications } from '../core/orde
 import { purchaseKey } from '../core/purchase.js';
 import type { Log } from '../core/ports/log.js';
 import type {
-  HearNotifications,
+  OnNotification,
   PurchaseNotifications,
   PurchaseNotificationsSender,
   PurchaseRef,
 } from '../core/ports/purchase-notifications.js';
-import { createListener } from './client.js';
-import { guarded, type RedisConnection, type RedisOptions } from './connection.js';
+import { createSubscriberClient } from './client.js';
+import { asOperationalError, type RedisConnection, type RedisOptions } from './connection.js';
 import { notificationsChannel } from './keys.js';
 
-/** The telling side, on the connection that the program has. A channel that nobody hears costs one short question. */
+/** The sender, on the connection that the program has. A channel without subscribers costs one short query. */
 export function createPurchaseNotificationsSender({ redis }: RedisConnection): PurchaseNotificationsSender {
-  // a cluster passes news on to all its servers, but each knows only who listens at itself
+  // a cluster passes a message on to all its servers, but each knows only its own subscribers
   const servers = (): readonly Redis[] => (redis instanceof Cluster ? redis.nodes('all') : [redis]);
   return {
     async hasListeners(saleId): Promise<boolean> {
-      const ask = (server: Redis) => server.pubsub('NUMSUB', notificationsChannel(saleId));
-      const replies = await guarded('ask who listens', () => Promise.all(servers().map(ask)));
+      const countAt = (server: Redis) => server.pubsub('NUMSUB', notificationsChannel(saleId));
+      const replies = await asOperationalError('count subscribers', () => Promise.all(servers().map(countAt)));
       return replies.some((reply) => Number((reply as unknown[])[1]) > 0);
     },
-    async send(saleId, news): Promise<void> {
-      await guarded('tell how orders stand', () =>
-        redis.publish(notificationsChannel(saleId), encodeOrderNotifications(news)),
+    async send(saleId, notifications): Promise<void> {
+      await asOperationalError('publish notifications', () =>
+        redis.publish(notificationsChannel(saleId), encodeOrderNotifications(notifications)),
       );
     },
   };
 }
 
 export interface PurchaseNotificationsOptions extends RedisOptions {
-  /** A sale that nobody waits for any more stays subscribed for so long: the next buyer is often not far. */
+  /** How long a sale without listeners stays subscribed, in ms: the next buyer often comes soon. */
   readonly lingerMs?: number;
 }
 
@@ -41,52 +41,53 @@ export type OpenPurchaseNotifications = PurchaseNotifications & {
 };
 
 const LINGER_MS = 10_000;
-/** A connection that only listens would not notice that the other end is gone. */
+/** A connection that only receives would not notice that the other end is gone. */
 const PING_EVERY_MS = 5000;
 
 /**
- * The listening side: one connection of its own for the whole process, one subscription per sale. It connects in the
- * background and reconnects for ever; until then nobody hears anything, which all who listen must bear anyway.
+ * The receiver: one connection of its own for the whole process, one subscription per sale. It connects in the background
+ * and reconnects for ever. Notifications of the time without a connection are lost, so listeners also poll.
  */
 export function openPurchaseNotifications(
   { lingerMs = LINGER_MS, ...options }: PurchaseNotificationsOptions,
   log: Log,
 ): OpenPurchaseNotifications {
-  const redis = createListener(options);
-  const hall = new ListenerHall(redis, lingerMs, log);
+  const redis = createSubscriberClient(options);
+  const subscriptions = new Subscriptions(redis, lingerMs, log);
   let lastError = '';
   redis.on('error', (error: Error) => {
-    if (error.message !== lastError) log.warn({ err: error }, 'redis connection error, of the news');
+    if (error.message !== lastError) log.warn({ err: error }, 'redis connection error of the notifications');
     lastError = error.message;
   });
   redis.on('ready', () => {
     lastError = '';
-    hall.subscribe(hall.saleIds);
+    subscriptions.subscribe(subscriptions.saleIds);
   });
-  redis.on('message', (channel: string, body: string) => hall.tell(channel, body));
+  redis.on('message', (channel: string, body: string) => subscriptions.deliver(channel, body));
   const pinging = setInterval(() => {
     if (redis.status === 'ready') redis.ping().catch(() => redis.disconnect(true));
   }, PING_EVERY_MS);
   pinging.unref();
   redis.connect().catch(() => undefined); // the error was logged, the next try follows by itself
   return {
-    listen: (purchase, hear) => hall.listen(purchase, hear),
+    listen: (purchase, onNotification) => subscriptions.listen(purchase, onNotification),
     async close(): Promise<void> {
       clearInterval(pinging);
-      hall.close();
+      subscriptions.close();
       redis.disconnect();
     },
   };
 }
 
-/** Who listens for one sale: purchase → those who wait for it. */
+/** The listeners of one sale, by purchase. */
 interface SaleListeners {
-  readonly byPurchase: Map<string, Set<HearNotifications>>;
-  /** Runs while nobody listens. */
+  readonly byPurchase: Map<string, Set<OnNotification>>;
+  /** The timer that ends the subscription; it runs while nobody listens. */
   ending: NodeJS.Timeout | null;
 }
 
-class ListenerHall {
+/** Which sales are subscribed, and who listens for their purchases. */
+class Subscriptions {
   readonly #redis: Redis;
   readonly #lingerMs: number;
   readonly #log: Log;
@@ -103,7 +104,7 @@ class ListenerHall {
     return [...this.#sales.values()].map(({ saleId }) => saleId);
   }
 
-  listen({ saleId, ...purchase }: PurchaseRef, hear: HearNotifications): () => void {
+  listen({ saleId, ...purchase }: PurchaseRef, onNotification: OnNotification): () => void {
     const channel = notificationsChannel(saleId);
     let sale = this.#sales.get(channel);
     if (sale === undefined) {
@@ -116,40 +117,40 @@ class ListenerHall {
     const { byPurchase } = sale;
     const key = purchaseKey(purchase);
     const listeners = byPurchase.get(key) ?? new Set();
-    byPurchase.set(key, listeners.add(hear));
+    byPurchase.set(key, listeners.add(onNotification));
     const own = sale;
     return () => {
-      if (!listeners.delete(hear) || listeners.size > 0) return;
+      if (!listeners.delete(onNotification) || listeners.size > 0) return;
       byPurchase.delete(key);
       if (byPurchase.size === 0) own.ending = this.#endLater(channel);
     };
   }
 
-  /** Every one of them hears of it when the way is open. A failure means a broken connection, and a new one asks again. */
+  /** Subscribes, then calls every listener with null. A failure means a broken connection: the next one subscribes again. */
   subscribe(saleIds: readonly string[]): void {
     if (saleIds.length === 0) return;
     const channels = saleIds.map(notificationsChannel);
     this.#redis.subscribe(...channels).then(
       () => {
-        for (const channel of channels) this.#lookAll(channel);
+        for (const channel of channels) this.#notifyPossibleGap(channel);
       },
       (err: unknown) => {
-        this.#log.debug({ err }, 'news were not subscribed');
+        this.#log.debug({ err }, 'notifications were not subscribed');
         this.#redis.disconnect(true);
       },
     );
   }
 
-  tell(channel: string, body: string): void {
+  deliver(channel: string, body: string): void {
     const sale = this.#sales.get(channel);
     if (sale === undefined) return;
     const decoded = decodeOrderNotifications(body);
     if (decoded.outcome !== 'decoded') {
-      this.#log.warn({ saleId: sale.saleId, detail: decoded.detail }, 'news that cannot be read');
-      return this.#lookAll(channel);
+      this.#log.warn({ saleId: sale.saleId, detail: decoded.detail }, 'a notification cannot be decoded');
+      return this.#notifyPossibleGap(channel);
     }
-    for (const news of decoded.news) {
-      for (const hear of sale.byPurchase.get(purchaseKey(news)) ?? []) hear(news);
+    for (const notification of decoded.notifications) {
+      for (const notify of sale.byPurchase.get(purchaseKey(notification)) ?? []) notify(notification);
     }
   }
 
@@ -158,9 +159,10 @@ class ListenerHall {
     this.#sales.clear();
   }
 
-  #lookAll(channel: string): void {
+  /** Notifications may have been missed: every listener of this sale must read the state itself. */
+  #notifyPossibleGap(channel: string): void {
     for (const listeners of this.#sales.get(channel)?.byPurchase.values() ?? []) {
-      for (const hear of listeners) hear(null);
+      for (const notify of listeners) notify(null);
     }
   }
 

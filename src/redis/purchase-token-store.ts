@@ -1,5 +1,5 @@
 import type { Handed, PurchaseTokenStore, Spent } from '../core/ports/admission-stores.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { purchaseTokensKey } from './keys.js';
 import { asList } from './replies.js';
 
@@ -10,7 +10,7 @@ export function createPurchaseTokenStore({ run }: RedisConnection): PurchaseToke
   return {
     async hand({ saleId, fromMs, untilMs, tokensMax }, userId) {
       const args = [userId, fromMs, untilMs, tokensMax, KEPT_MS];
-      const reply = await guarded('hand out a purchase token', () =>
+      const reply = await asOperationalError('hand out a purchase token', () =>
         run('issue-token', [purchaseTokensKey(saleId)], args),
       );
       const [outcome, nowMs] = asList(reply);
@@ -19,7 +19,7 @@ export function createPurchaseTokenStore({ run }: RedisConnection): PurchaseToke
 
     async spend({ saleId, userId, requestId }, isGood) {
       const args = [userId, requestId, isGood ? 1 : 0, KEPT_MS];
-      return guarded(
+      return asOperationalError(
         'spend a purchase token',
         () => run('redeem-token', [purchaseTokensKey(saleId)], args) as Promise<Spent>,
       );

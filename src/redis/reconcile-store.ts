@@ -8,7 +8,7 @@ import {
   type PendingAge,
   type ReconcileStore,
 } from '../core/ports/reconcile-store.js';
-import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
+import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { readMoves } from './moves.js';
 import { requestPages } from './request-pages.js';
@@ -26,18 +26,18 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
 
     async entriesOf(ref, keys): Promise<(RequestEntry | null)[]> {
       if (keys.length === 0) return [];
-      const texts = await guarded('read requests', () => redis.hmget(bucketKeys(ref).requests, ...keys));
+      const texts = await asOperationalError('read requests', () => redis.hmget(bucketKeys(ref).requests, ...keys));
       return texts.map((text) => (text === null ? null : parseRequestEntry(text)));
     },
 
-    batch: (ref, batchId) => guarded('read a batch', () => readBatch(redis, bucketKeys(ref), batchId)),
+    batch: (ref, batchId) => asOperationalError('read a batch', () => readBatch(redis, bucketKeys(ref), batchId)),
     pendingAmong: (ref, batchIds) =>
-      guarded('look for batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
-    units: (ref, youngMs) => guarded('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
+      asOperationalError('look for batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
+    units: (ref, youngMs) => asOperationalError('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
 
     async adjust(ref, { read, wanted, epoch }): Promise<Adjusted> {
       const { stock, sale } = bucketKeys(ref);
-      const said = await guarded('adjust', () => run('adjust', [stock, sale], [read, wanted, epoch]));
+      const said = await asOperationalError('adjust', () => run('adjust', [stock, sale], [read, wanted, epoch]));
       const word = ADJUST_WORDS.find((known) => known === said);
       if (word === undefined) throw new Bug(`adjust answered the word ${String(said)}`);
       return word;
@@ -46,7 +46,7 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
     async recordedMarkers(ref, batchIds): Promise<string[]> {
       if (batchIds.length === 0) return [];
       const { tx, pending } = bucketKeys(ref);
-      const [markers, scores] = await guarded('read markers', () =>
+      const [markers, scores] = await asOperationalError('read markers', () =>
         Promise.all([
           redis.mget(batchIds.map((batchId) => tx + batchId)),
           Promise.all(batchIds.map((batchId) => redis.zscore(pending, batchId))),
@@ -59,7 +59,7 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
     async removeMarkers(ref, batchIds): Promise<number> {
       if (batchIds.length === 0) return 0;
       const { tx } = bucketKeys(ref);
-      return guarded('remove markers', () => redis.unlink(batchIds.map((batchId) => tx + batchId)));
+      return asOperationalError('remove markers', () => redis.unlink(batchIds.map((batchId) => tx + batchId)));
     },
   };
 }

@@ -3,11 +3,11 @@ import { formatRequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
 import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { bodyOf } from './markers.js';
 import { requestPages } from './request-pages.js';
-import { readStanding } from './standing.js';
+import { readBucketStatus } from './standing.js';
 
 /** Buckets asked about at once; a bounded reply, and far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
@@ -24,17 +24,19 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       const standings: BucketStatus[] = [];
       for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
         const slice = refs.slice(start, start + REFS_PER_PIPELINE);
-        const found = await guarded('look at buckets', () => Promise.all(slice.map((ref) => readStanding(run, ref))));
+        const found = await asOperationalError('look at buckets', () =>
+          Promise.all(slice.map((ref) => readBucketStatus(run, ref))),
+        );
         standings.push(...found);
       }
       return standings;
     },
 
-    async lock(ref, token, leaseMs, seenEpoch): Promise<'shut' | 'busy' | 'moved'> {
+    async lock(ref, token, leaseMs, seenEpoch): Promise<'locked' | 'busy' | 'moved'> {
       const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
       const args = [token, leaseMs, seenEpoch ?? ''];
-      const word = await guarded('shut', () => run('lock', [sale, stagedRequests, stagedBuyers], args));
-      return oneOf(['shut', 'busy', 'moved'], 'shut', word);
+      const word = await asOperationalError('locked', () => run('lock', [sale, stagedRequests, stagedBuyers], args));
+      return oneOf(['locked', 'busy', 'moved'], 'locked', word);
     },
 
     requestsWithUnits: (ref) => requestPages(redis, bucketKeys(ref).requests, ({ state }) => state !== 'released'),
@@ -45,7 +47,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       let start = 0;
       do {
         const pairs = encodeEntries(entries.slice(start, start + ENTRIES_PER_CALL));
-        const word = await guarded('stage', () => run('stage', keys, [token, pairs]));
+        const word = await asOperationalError('stage', () => run('stage', keys, [token, pairs]));
         if (oneOf(['staged', 'superseded'], 'stage', word) === 'superseded') return 'superseded';
         start += ENTRIES_PER_CALL;
       } while (start < entries.length);
@@ -54,7 +56,7 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
 
     async pendingBodies(ref): Promise<string[]> {
       const { tx, pending } = bucketKeys(ref);
-      const markers = await guarded('read pending batches', async () => {
+      const markers = await asOperationalError('read pending batches', async () => {
         const batchIds = await redis.zrange(pending, '0', '-1');
         const found: (string | null)[] = [];
         for (let start = 0; start < batchIds.length; start += BODIES_PER_CALL) {
@@ -65,19 +67,19 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
       return markers.map(bodyOf).filter((body) => body !== null);
     },
 
-    async restoreMarker(batch, bucket, token, isPending): Promise<'remembered' | 'superseded'> {
+    async restoreMarker(batch, bucket, token, isPending): Promise<'restored' | 'superseded'> {
       const { tx, sale, pending } = bucketKeys({ saleId: batch.saleId, bucket });
       const keys = [tx + batch.batchId, sale, pending];
       const args = [token, batch.body, isPending ? batch.batchId : ''];
-      const word = await guarded('remember', () => run('restore-marker', keys, args));
-      return oneOf(['remembered', 'superseded'], 'remember', word);
+      const word = await asOperationalError('remember', () => run('restore-marker', keys, args));
+      return oneOf(['restored', 'superseded'], 'remember', word);
     },
 
-    async swap(ref, token, rebuilt): Promise<'reopened' | 'superseded'> {
+    async swap(ref, token, rebuilt): Promise<'swapped' | 'superseded'> {
       const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets } = rebuilt;
       const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets];
-      const word = await guarded('reopen', () => run('swap', reopenKeys(ref), args));
-      return oneOf(['reopened', 'superseded'], 'reopen', word);
+      const word = await asOperationalError('reopen', () => run('swap', reopenKeys(ref), args));
+      return oneOf(['swapped', 'superseded'], 'reopen', word);
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { RuleAnnouncement, RuleBroadcast } from '../core/ports/rules.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { RULES_KEY } from './keys.js';
 
 /**
@@ -9,7 +9,7 @@ import { RULES_KEY } from './keys.js';
 export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY): RuleBroadcast {
   return {
     notificationsSince: (version) =>
-      guarded('read the rules', async () => {
+      asOperationalError('read the rules', async () => {
         const newer = `(${version}`;
         const [atLeast, found] = await Promise.all([
           redis.zcount(key, version, '+inf'),
@@ -19,7 +19,7 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
       }),
 
     async post({ version, rules }): Promise<void> {
-      await guarded('put up the rules', async () => {
+      await asOperationalError('put up the rules', async () => {
         await redis.zadd(key, version, JSON.stringify(rules));
         await redis.zremrangebyrank(key, 0, -2);
       });

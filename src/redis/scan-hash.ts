@@ -1,4 +1,4 @@
-import { guarded, type RedisClient } from './connection.js';
+import { asOperationalError, type RedisClient } from './connection.js';
 
 /** Fields per step; short enough not to hold Redis up. */
 export const SCAN_COUNT = 2000;
@@ -14,7 +14,7 @@ export async function* scanHash(
 ): AsyncGenerator<[field: string, value: string]> {
   let cursor = '0';
   do {
-    const [next, pairs] = await guarded('read a hash', () =>
+    const [next, pairs] = await asOperationalError('read a hash', () =>
       redis.hscan(key, cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT),
     );
     cursor = next;

@@ -5,11 +5,11 @@ import { bucketKeys } from './keys.js';
 import { asList } from './replies.js';
 
 /** How one bucket stands against its server. @throws what the driver throws */
-export async function readStanding(run: RedisConnection['run'], ref: BucketRef): Promise<BucketStatus> {
-  const [state, epoch, stamped] = asList(await run('bucket-status', [bucketKeys(ref).sale], []));
+export async function readBucketStatus(run: RedisConnection['run'], ref: BucketRef): Promise<BucketStatus> {
+  const [state, epoch, same] = asList(await run('bucket-status', [bucketKeys(ref).sale], []));
   return {
     state: state === '' ? null : (state as BucketStatus['state']),
     epoch: Number(epoch),
-    stamped: stamped === 1,
+    sameServer: same === 1,
   };
 }

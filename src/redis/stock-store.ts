@@ -14,10 +14,10 @@ import type {
   RequestLook,
   StockStore,
 } from '../core/ports/stock-store.js';
-import { guarded, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
+import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';
-import { readStanding } from './standing.js';
+import { readBucketStatus } from './standing.js';
 
 /** An `aborted` marker must outlive every check-back and every delayed deduct of its batch; then it may go. */
 const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
@@ -32,7 +32,7 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
     async precheck(ref, purchases): Promise<PrecheckVerdict> {
       const keys = keysOf(ref);
       const list = asList(
-        await guarded('precheck', () =>
+        await asOperationalError('precheck', () =>
           run(
             'precheck',
             [keys.stock, keys.sale, keys.buyers, keys.requests],
@@ -76,14 +76,15 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
       const { sale, requests } = keysOf(ref);
       const args = [purchaseKey({ userId, requestId }), ref.buckets ?? ''];
       const [certain, entry] = asList(
-        await guarded('read a request', () => run('read-request', [sale, requests], args)),
+        await asOperationalError('read a request', () => run('read-request', [sale, requests], args)),
       );
       return certain === 1 ? parseRequestEntry(String(entry)) : 'unsure';
     },
 
-    acceptedCount: (ref) => guarded('count accepted keys', () => redis.hlen(keysOf(ref).requests)),
+    acceptedCount: (ref) => asOperationalError('count accepted keys', () => redis.hlen(keysOf(ref).requests)),
     acceptedKeys: (ref) => scanKeys(redis, keysOf(ref).requests),
-    readSale: (ref) => guarded('read a sale', () => readSale(redis, keysOf(ref), ref, () => readStanding(run, ref))),
+    readSale: (ref) =>
+      asOperationalError('read a sale', () => readSale(redis, keysOf(ref), ref, () => readBucketStatus(run, ref))),
   };
 }
 
@@ -125,7 +126,9 @@ function readDecide(word: unknown): ResolveVerdict {
 async function* scanKeys(redis: RedisClient, key: string): AsyncGenerator<string[]> {
   let cursor = '0';
   do {
-    const [next, pairs] = await guarded('read accepted keys', () => redis.hscan(key, cursor, 'COUNT', SCAN_COUNT));
+    const [next, pairs] = await asOperationalError('read accepted keys', () =>
+      redis.hscan(key, cursor, 'COUNT', SCAN_COUNT),
+    );
     cursor = next;
     yield pairs.filter((_, index) => index % 2 === 0);
   } while (cursor !== '0');
@@ -138,7 +141,7 @@ async function readSale(
   standing: () => Promise<BucketStatus>,
 ): Promise<StoredSale | null> {
   const window = redis.hmget(keys.sale, 'opens_at', 'closes_at', 'buckets');
-  const [{ state, epoch, stamped }, [opensAt, closesAt, buckets], stock, nowMs] = await Promise.all([
+  const [{ state, epoch, sameServer }, [opensAt, closesAt, buckets], stock, nowMs] = await Promise.all([
     standing(),
     window,
     redis.get(keys.stock),
@@ -147,7 +150,7 @@ async function readSale(
   if (state === null || epoch === 0 || stock === null) return null; // epoch 0: it was lost, and a repair has begun
   if (asked.buckets !== undefined && buckets && Number(buckets) !== asked.buckets) return null;
   return {
-    state: stamped ? state : 'repair', // nobody buys there until it is repaired
+    state: sameServer ? state : 'repair', // nobody buys there until it is repaired
     epoch,
     unitsLeft: Number(stock),
     opensAtMs: Number(opensAt),

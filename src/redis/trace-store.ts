@@ -2,7 +2,7 @@ import { Bug } from '../core/errors.js';
 import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
 import { purchaseKey } from '../core/purchase.js';
 import type { TraceStore } from '../core/ports/trace-sources.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { scanHash } from './scan-hash.js';
 
@@ -21,17 +21,19 @@ export function createTraceStore({ redis }: RedisConnection): TraceStore {
 
     async entryOf(ref, userId, requestId): Promise<RequestEntry | null> {
       const field = purchaseKey({ userId, requestId });
-      const entry = await guarded('read a request', () => redis.hget(bucketKeys(ref).requests, field));
+      const entry = await asOperationalError('read a request', () => redis.hget(bucketKeys(ref).requests, field));
       return entry === null ? null : parseRequestEntry(entry);
     },
 
     async unitsOf(ref, userId): Promise<number> {
-      return Number(await guarded('read the units of a buyer', () => redis.hget(bucketKeys(ref).buyers, userId)));
+      return Number(
+        await asOperationalError('read the units of a buyer', () => redis.hget(bucketKeys(ref).buyers, userId)),
+      );
     },
 
     async readBatch(ref, batchId) {
       const { tx, pending } = bucketKeys(ref);
-      const [text, score] = await guarded('read a batch', () =>
+      const [text, score] = await asOperationalError('read a batch', () =>
         Promise.all([redis.get(tx + batchId), redis.zscore(pending, batchId)]),
       );
       return { ...readMarker(text), pendingSinceMs: score === null ? null : Number(score) };

@@ -1,37 +1,41 @@
 import { Bug } from '../core/errors.js';
-import type { LentUnits } from '../core/unit-transfer.js';
+import type { OutgoingTransfer } from '../core/unit-transfer.js';
 import type { TransferredIn, BucketState, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
-import { guarded, type RedisConnection } from './connection.js';
+import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
-import { readLent } from './moves.js';
+import { parseTransfer } from './moves.js';
 import { asList } from './replies.js';
 
-const CONFIRM_WORDS = ['shut', 'already_confirmed', 'confirmed'] as const;
+const CONFIRM_WORDS = ['unavailable', 'already_ended', 'ended'] as const;
 
 /** Moves units between buckets. */
 export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): TransferStore {
   return {
     async read(ref, buckets): Promise<BucketState | null> {
       const { stock, sale, moves } = bucketKeys(ref);
-      return readLook(asList(await guarded('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))));
+      return readLook(
+        asList(await asOperationalError('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))),
+      );
     },
 
     async transferOut(from, to, epoch, least): Promise<TransferredOut> {
       const { stock, sale, moves } = bucketKeys(from);
       return readLend(
-        asList(await guarded('lend', () => run('transfer-out', [stock, sale, moves], [to, epoch, least]))),
+        asList(await asOperationalError('lend', () => run('transfer-out', [stock, sale, moves], [to, epoch, least]))),
       );
     },
 
     async transferIn(saleId, { from, to, seq, units }, epoch): Promise<TransferredIn> {
       const { stock, sale, moves } = bucketKeys({ saleId, bucket: to });
       const args = [from, epoch, seq, units];
-      return readBorrow(asList(await guarded('borrow', () => run('transfer-in', [stock, sale, moves], args))));
+      return readBorrow(
+        asList(await asOperationalError('borrow', () => run('transfer-in', [stock, sale, moves], args))),
+      );
     },
 
     async endTransfer(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
       const { sale, moves } = bucketKeys({ saleId, bucket: from });
-      const said = await guarded('confirm', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
+      const said = await asOperationalError('confirm', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
       const word = CONFIRM_WORDS.find((known) => known === said);
       if (word === undefined) throw new Bug(`confirm answered the word ${String(said)}`);
       return word;
@@ -42,22 +46,22 @@ export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): Tran
 /** A bucket knows itself only by its place in the list, which is how it is asked for. */
 function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketState | null {
   if (certain !== 1) return null;
-  const lent: LentUnits[] = [];
-  const borrowed = new Map<number, number>();
+  const outgoing: OutgoingTransfer[] = [];
+  const incoming = new Map<number, number>();
   for (let other = 0; 2 * other < moves.length; other++) {
     const [left, came] = [String(moves[2 * other]), Number(moves[2 * other + 1])];
-    if (left !== '') lent.push(readLent(other, left, Number(nowMs)));
-    if (came > 0) borrowed.set(other, came);
+    if (left !== '') outgoing.push(parseTransfer(other, left, Number(nowMs)));
+    if (came > 0) incoming.set(other, came);
   }
-  return { epoch: Number(epoch), unitsLeft: Number(unitsLeft), lent, borrowed };
+  return { epoch: Number(epoch), unitsLeft: Number(unitsLeft), outgoing, incoming };
 }
 
 function readLend([word, seq, units]: readonly unknown[]): TransferredOut {
   switch (word) {
-    case 'lent':
+    case 'transferred':
       return { outcome: word, seq: Number(seq), units: Number(units) };
     case 'empty':
-    case 'shut':
+    case 'unavailable':
       return { outcome: word };
     default:
       throw new Bug(`lend answered the word ${String(word)}`);
@@ -66,10 +70,10 @@ function readLend([word, seq, units]: readonly unknown[]): TransferredOut {
 
 function readBorrow([word, unitsLeft]: readonly unknown[]): TransferredIn {
   switch (word) {
-    case 'borrowed':
-    case 'already_borrowed':
+    case 'received':
+    case 'already_received':
       return { outcome: word, unitsLeft: Number(unitsLeft) };
-    case 'shut':
+    case 'unavailable':
       return { outcome: word };
     default:
       throw new Bug(`borrow answered the word ${String(word)}`);

@@ -80,7 +80,7 @@ export class SaleAdmin {
     if (answer.outcome !== 'done') return answer;
     const gated = await this.#ports.store.setState(answer.sale, state);
     switch (gated) {
-      case 'gated':
+      case 'set':
         return answer;
       case 'not_warmed':
       case 'repairing':

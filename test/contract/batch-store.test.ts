@@ -190,12 +190,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('`shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
         const batch = olderBatch('u1');
-        expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'shut' });
-        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'shut' });
+        expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
+        expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'unavailable' });
         expect(await unitsLeft()).to.equal(10);
         expect(await world.stock.resolve(batch)).to.equal('outlived');
         await world.restart(at(sale));
-        expect(await claim(batch)).to.deep.equal({ outcome: 'shut' });
+        expect(await claim(batch)).to.deep.equal({ outcome: 'unavailable' });
         const nowhere = batchOf(saleOf(), purchasesOf('u1'));
         expect(await claim(nowhere)).to.deep.equal({ outcome: 'not_warmed' });
       });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { OrderNotifications } from '../../src/core/order-notifications.js';
+import type { OrderNotification } from '../../src/core/order-notifications.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import type {
   PurchaseNotifications,
@@ -72,7 +72,7 @@ async function clusterWorld(): Promise<NotificationsWorld> {
   };
 }
 
-const notificationsOf = (requestId: string, parts: Partial<OrderNotifications> = {}): OrderNotifications => ({
+const notificationsOf = (requestId: string, parts: Partial<OrderNotification> = {}): OrderNotification => ({
   ...{ userId: 'ann', requestId, orderId: '101', state: 'pending_payment', reason: null },
   ...parts,
 });
@@ -99,14 +99,14 @@ for (const [name, createWorld] of [
     async function listen(
       requestId: string,
       sale = saleId,
-    ): Promise<{ heard: (OrderNotifications | null)[]; end: () => void }> {
-      const heard: (OrderNotifications | null)[] = [];
+    ): Promise<{ heard: (OrderNotification | null)[]; end: () => void }> {
+      const heard: (OrderNotification | null)[] = [];
       const purchase = { saleId: sale, userId: 'ann', requestId };
       const end = world.news.listen(purchase, (told) => void heard.push(told));
       await until('the way is open', () => world.sender.hasListeners(sale));
       return { heard, end };
     }
-    const told = (heard: readonly (OrderNotifications | null)[]): OrderNotifications[] =>
+    const told = (heard: readonly (OrderNotification | null)[]): OrderNotification[] =>
       heard.filter((one) => one !== null);
 
     it('a buyer hears of his own purchase, as it was told, and of no other', async () => {
@@ -190,7 +190,7 @@ describe('news in Redis', () => {
     const connection = await connectRedis({ url, ...times }, silentLog);
     const news = openPurchaseNotifications({ url, ...times }, silentLog);
     const saleId = freshSaleId();
-    const heard: (OrderNotifications | null)[] = [];
+    const heard: (OrderNotification | null)[] = [];
     news.listen({ saleId, userId: 'ann', requestId: 'k1' }, (told) => void heard.push(told));
     await until('the way is open', () => heard.length === 1);
     await connection.redis.publish(notificationsChannel(saleId), '{"v":9}');

@@ -148,7 +148,7 @@ for (const [name, createSide] of STORES) {
       const lender = await side.read.units(bucket(1), 0);
       expect(lender?.unitsLeft).to.equal(2);
       expect(
-        lender?.transfers.lent.map(({ ageMs, ...lent }) => (expect(ageMs).to.be.below(60_000), lent)),
+        lender?.transfers.outgoing.map(({ ageMs, ...lent }) => (expect(ageMs).to.be.below(60_000), lent)),
       ).to.deep.equal([
         { to: 0, seq: 1, units: 3, isOpen: true },
         { to: 2, seq: 1, units: 5, isOpen: false },

@@ -39,7 +39,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const store = createRepairStore(connection);
   const ref = at(sale);
   const token = 'a-test';
-  expect(await store.lock(ref, token, 30_000)).to.equal('shut');
+  expect(await store.lock(ref, token, 30_000)).to.equal('locked');
   let held = 0;
   for await (const entries of createReconcileStore(connection).requests(ref)) {
     for (const [, { quantity }] of entries) held += quantity;
@@ -49,7 +49,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = repaired;
   const terms = { epoch, state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
   const rebuilt = { ...terms, unitsLeft: STOCK - held };
-  expect(await store.swap(ref, token, rebuilt)).to.equal('reopened');
+  expect(await store.swap(ref, token, rebuilt)).to.equal('swapped');
   return repaired;
 }
 

@@ -50,14 +50,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
     it('standing: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
       const standing = () => world.repair.statusOf([missing, at(sale)]);
-      const none = { state: null, epoch: 0, stamped: false };
-      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: true }]);
+      const none = { state: null, epoch: 0, sameServer: false };
+      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: true }]);
       await world.restart(at(sale));
-      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, stamped: false }]);
+      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: false }]);
       await shut('one');
-      expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, stamped: false }]);
+      expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, sameServer: false }]);
       await reopen('one', { state: 'paused', epoch: 4 });
-      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, stamped: true }]);
+      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, sameServer: true }]);
       expect(await world.repair.statusOf([])).to.deep.equal([]);
     });
 
@@ -65,7 +65,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       it('nobody buys, nothing is settled, released, claimed or gated; markers still speak', async () => {
         const batch = await deducted('u1*2');
         const unknown = batchOf(sale, purchasesOf('u2'));
-        expect(await shut('one')).to.equal('shut');
+        expect(await shut('one')).to.equal('locked');
         expect(await wordsFor('u1*2', 'u2')).to.deep.equal(['loading', 'loading']);
         expect(await world.stock.deduct(unknown)).to.deep.equal({ outcome: 'stale_epoch' });
         expect(await world.stock.resolve(unknown)).to.equal('no_answer');
@@ -74,7 +74,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.sales.setState(sale, 'paused')).to.equal('repairing');
         expect(
           await world.settlement.reacquire(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
-        ).to.deep.equal({ outcome: 'shut' });
+        ).to.deep.equal({ outcome: 'unavailable' });
         const order = { userId: 'u1', requestId: 'k1', orderId: '101' };
         const release = { ...at(sale), ...order, batchId: '', withUnits: true };
         for (const call of [
@@ -92,32 +92,32 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('busy while another repair has its lease; its own token may shut again [R10]', async () => {
-        expect(await shut('one')).to.equal('shut');
+        expect(await shut('one')).to.equal('locked');
         expect(await shut('two')).to.equal('busy');
-        expect(await shut('one')).to.equal('shut');
+        expect(await shut('one')).to.equal('locked');
         await reopen('one');
-        expect(await shut('two'), 'after its end').to.equal('shut');
+        expect(await shut('two'), 'after its end').to.equal('locked');
       });
 
       it('a bucket that was repaired since its need was seen is left alone [R10]', async () => {
         expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
         expect((await read())?.state, 'nothing was changed').to.equal('open');
-        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('shut');
+        expect(await world.repair.lock(at(sale), 'one', LEASE_MS, sale.epoch)).to.equal('locked');
       });
 
       it('a lease that has run out, or was given by another server, is no lease [R10]', async () => {
         await shut('one');
         await world.endLease(at(sale));
-        expect(await shut('two')).to.equal('shut');
+        expect(await shut('two')).to.equal('locked');
         await world.restart(at(sale));
-        expect(await shut('three')).to.equal('shut');
+        expect(await shut('three')).to.equal('locked');
         expect(await shut('four')).to.equal('busy');
       });
 
       it('a lease ends by itself [R10]', async () => {
         await world.repair.lock(at(sale), 'one', 1);
         await world.elapse(5);
-        expect(await shut('two')).to.equal('shut');
+        expect(await shut('two')).to.equal('locked');
       });
 
       it('whoever stages, or remembers a batch, has his lease renewed [R10]', async () => {
@@ -171,7 +171,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await stage('one', ...second), 'what was staged before stays').to.equal('staged');
         const [opensAtMs, closesAtMs] = [sale.opensAtMs - 1, sale.closesAtMs + 1];
         const rebuilt = { unitsLeft: 5, epoch: 3, state: 'open', opensAtMs, closesAtMs, limitPerBuyer: 3 } as const;
-        expect(await reopen('one', rebuilt)).to.equal('reopened');
+        expect(await reopen('one', rebuilt)).to.equal('swapped');
 
         expect(await read()).to.include({ state: 'open', epoch: 3, unitsLeft: 5, opensAtMs, closesAtMs });
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
@@ -209,13 +209,15 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
-        expect(await shut('one')).to.equal('shut');
-        expect(await world.repair.statusOf([at(sale)])).to.deep.equal([{ state: 'repair', epoch: 0, stamped: false }]);
+        expect(await shut('one')).to.equal('locked');
+        expect(await world.repair.statusOf([at(sale)])).to.deep.equal([
+          { state: 'repair', epoch: 0, sameServer: false },
+        ]);
         expect(await read(), 'not loaded').to.equal(null);
         expect(await world.sales.warm(sale)).to.equal('already_warm');
         expect(await wordsFor('u1')).to.deep.equal(['loading']);
         await stage('one', ['u1/k1', { state: 'ordered', orderId: '101', quantity: 3 }]);
-        expect(await reopen('one', { epoch: 1 })).to.equal('reopened');
+        expect(await reopen('one', { epoch: 1 })).to.equal('swapped');
         expect(await read()).to.include({ state: 'open', epoch: 1, unitsLeft: 7 });
         expect(await wordsFor('u1/k1*3', 'u1/new*2')).to.deep.equal(['replayed', 'limit_reached']);
       });
@@ -233,7 +235,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await shut('one');
         for (const epoch of [4, 5]) expect(await reopen('one', { epoch })).to.equal('superseded');
         expect(await read()).to.include({ state: 'repair', epoch: 5 });
-        expect(await reopen('one', { epoch: 6 })).to.equal('reopened');
+        expect(await reopen('one', { epoch: 6 })).to.equal('swapped');
       });
     });
 
@@ -252,7 +254,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await shut('two');
         expect(await lateCommands('one')).to.deep.equal(superseded);
         await stage('two', ['u2/k1', held('of-two')]);
-        expect(await reopen('two')).to.equal('reopened');
+        expect(await reopen('two')).to.equal('swapped');
         expect(await entryOf('u1'), 'what it staged is gone').to.equal(null);
         expect(await entryOf('u2')).to.deep.equal(held('of-two'));
         expect(await entryOf('late')).to.equal(null);
@@ -283,7 +285,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       await world.stock.resolve(aborted);
       await shut('one');
       for (const batch of [lost, lost, aborted]) {
-        expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('remembered');
+        expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('restored');
       }
       expect(await world.stock.resolve(lost)).to.equal('deducted');
       expect(await world.stock.resolve(aborted)).to.equal('aborted');
@@ -298,7 +300,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const many = Array.from({ length: 2500 }, (_, index): StoredRequest => [`u${index % 500}/k${index}`, held('b')]);
       expect(await stage('one', ...many)).to.equal('staged');
       expect(await stage('one'), 'nothing').to.equal('staged');
-      expect(await reopen('one', { limitPerBuyer: 5 })).to.equal('reopened');
+      expect(await reopen('one', { limitPerBuyer: 5 })).to.equal('swapped');
       expect(await world.stock.acceptedCount(at(sale))).to.equal(2500);
       expect(await wordsFor('u7/new', 'u499/new', 'u500/new')).to.deep.equal(['limit_reached', 'limit_reached', null]);
     });

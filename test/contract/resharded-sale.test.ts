@@ -48,21 +48,21 @@ for (const [name, open] of STORE_WORLDS) {
     const reshard = async (...pending: Batch[]): Promise<void> => {
       const books = new RebuiltRequests(sale);
       const refs = bucketRefsOf(sale);
-      for (const ref of refs) expect(await world.repair.lock(ref, 'one', 60_000)).to.equal('shut');
+      for (const ref of refs) expect(await world.repair.lock(ref, 'one', 60_000)).to.equal('locked');
       for await (const requests of world.repair.requestsWithUnits(at(before))) books.addUnrecorded(requests);
       const entries = books.takeUnstaged();
       for (const ref of refs) await world.repair.stage(ref, 'one', entries[ref.bucket] ?? []);
       expect(await world.repair.pendingBodies(at(before))).to.have.members(pending.map(({ body }) => body));
       for (const batch of pending) {
         for (const bucket of books.homesOfHeld(batch)) {
-          if (bucket !== 0) expect(await world.repair.restoreMarker(batch, bucket, 'one', true)).to.equal('remembered');
+          if (bucket !== 0) expect(await world.repair.restoreMarker(batch, bucket, 'one', true)).to.equal('restored');
         }
       }
       for (const ref of refs) {
         const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
         const terms = { state: 'open', epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
         const rebuilt = { ...terms, unitsLeft: books.unitsLeft[ref.bucket] ?? 0 };
-        expect(await world.repair.swap(ref, 'one', rebuilt)).to.equal('reopened');
+        expect(await world.repair.swap(ref, 'one', rebuilt)).to.equal('swapped');
       }
     };
 
@@ -128,7 +128,7 @@ for (const [name, open] of STORE_WORLDS) {
     it('a claim names the keys that are lost in any bucket, and waits for the epoch of MySQL', async () => {
       await reshard();
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
-      expect(await world.settlement.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'shut' });
+      expect(await world.settlement.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
       expect(await unitsLeft()).to.equal(8);
       const lost = new Set([`${MOVES}/k1`]); // he may have two
       const elsewhere = new Set();

@@ -43,7 +43,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const sale = await freshSale({ buckets: 3 });
       await world.sales.warm(sale);
       for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed'] as const) {
-        expect(await world.sales.setState(sale, state)).to.equal('gated');
+        expect(await world.sales.setState(sale, state)).to.equal('set');
         const states = await Promise.all([0, 1, 2].map(async (bucket) => (await read(sale, bucket))?.state));
         expect(states).to.deep.equal([state, state, state]);
       }

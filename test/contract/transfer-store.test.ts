@@ -28,13 +28,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
       world.transfers.transferOut(refOf(sale, from), to, epoch, least);
     const lent = async (sale: Sale, parts: Parameters<typeof lend>[1] = {}): Promise<UnitTransfer> => {
       const said = await lend(sale, parts);
-      if (said.outcome !== 'lent') throw new Error(`lend: ${said.outcome}`);
+      if (said.outcome !== 'transferred') throw new Error(`lend: ${said.outcome}`);
       return { from: parts?.from ?? FROM, to: parts?.to ?? TO, seq: said.seq, units: said.units };
     };
 
     it('units go from one bucket to the other in three steps, and are counted at each [R12]', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
-      expect((await looksAt(sale)).map(({ lent: out, borrowed }) => [out, borrowed.size])).to.deep.equal([
+      expect((await looksAt(sale)).map(({ outgoing: out, incoming }) => [out, incoming.size])).to.deep.equal([
         [[], 0],
         [[], 0],
       ]);
@@ -44,12 +44,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(under.map(({ unitsLeft }) => unitsLeft)).to.deep.equal([5, 10]);
       expect(unitsInTransit(under)).to.equal(5);
       expect(await world.transfers.transferIn(sale.saleId, transfer, 1)).to.deep.equal({
-        outcome: 'borrowed',
+        outcome: 'received',
         unitsLeft: 15,
       });
       const there = await looksAt(sale);
       expect([unitsInTransit(there), openTransfers(there).length]).to.deep.equal([0, 1]);
-      expect(await world.transfers.endTransfer(sale.saleId, transfer, 1)).to.equal('confirmed');
+      expect(await world.transfers.endTransfer(sale.saleId, transfer, 1)).to.equal('ended');
       expect(openTransfers(await looksAt(sale))).to.deep.equal([]);
       expect(await unitsOf(sale)).to.deep.equal([5, 15]);
     });
@@ -80,7 +80,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     it('empty: a bucket without units lends none, and remembers nothing', async () => {
       const sale = await openSale(world, { stock: 1, buckets: 2 });
       expect(await lend(sale, { from: 1, to: 0 })).to.deep.equal({ outcome: 'empty' });
-      expect((await looksAt(sale))[1]?.lent).to.deep.equal([]);
+      expect((await looksAt(sale))[1]?.outgoing).to.deep.equal([]);
     });
 
     it('already_borrowed: a transfer arrives once, repeated or late, for ever', async () => {
@@ -88,11 +88,11 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const first = await lent(sale);
       await world.transfers.transferIn(sale.saleId, first, 1);
       const again = await world.transfers.transferIn(sale.saleId, first, 1);
-      expect(again).to.deep.equal({ outcome: 'already_borrowed', unitsLeft: 15 });
+      expect(again).to.deep.equal({ outcome: 'already_received', unitsLeft: 15 });
       await world.transfers.endTransfer(sale.saleId, first, 1);
       const second = await lent(sale);
       await world.transfers.transferIn(sale.saleId, second, 1);
-      expect(await world.transfers.transferIn(sale.saleId, first, 1)).to.include({ outcome: 'already_borrowed' });
+      expect(await world.transfers.transferIn(sale.saleId, first, 1)).to.include({ outcome: 'already_received' });
       expect(await unitsOf(sale)).to.deep.equal([2, 18]);
     });
 
@@ -101,9 +101,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const first = await lent(sale);
       await world.transfers.transferIn(sale.saleId, first, 1);
       await world.transfers.endTransfer(sale.saleId, first, 1);
-      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_confirmed');
+      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_ended');
       const second = await lent(sale);
-      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_confirmed');
+      expect(await world.transfers.endTransfer(sale.saleId, first, 1)).to.equal('already_ended');
       expect(openTransfers(await looksAt(sale))).to.have.length(1);
       expect(await lent(sale)).to.deep.equal(second);
     });
@@ -113,12 +113,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const transfer = await lent(sale);
       const before = await looksAt(sale);
       const expectShut = async (epoch: number): Promise<void> => {
-        expect(await lend(sale, { epoch })).to.deep.equal({ outcome: 'shut' });
-        expect(await world.transfers.transferIn(sale.saleId, transfer, epoch)).to.deep.equal({ outcome: 'shut' });
-        expect(await world.transfers.endTransfer(sale.saleId, transfer, epoch)).to.equal('shut');
+        expect(await lend(sale, { epoch })).to.deep.equal({ outcome: 'unavailable' });
+        expect(await world.transfers.transferIn(sale.saleId, transfer, epoch)).to.deep.equal({
+          outcome: 'unavailable',
+        });
+        expect(await world.transfers.endTransfer(sale.saleId, transfer, epoch)).to.equal('unavailable');
       };
       for (const epoch of [0, 2]) await expectShut(epoch);
-      const strip = (looks: BucketState[]) => looks.map(({ lent: out, ...look }) => ({ ...look, out: out.length }));
+      const strip = (looks: BucketState[]) => looks.map(({ outgoing: out, ...look }) => ({ ...look, out: out.length }));
       expect(strip(await looksAt(sale))).to.deep.equal(strip(before));
       await expectShutOfMissing(sale, transfer);
       for (const bucket of [FROM, TO]) await world.repair.lock(refOf(sale, bucket), 'a-token', LEASE_MS);
@@ -126,17 +128,17 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await looksAt(sale), 'nobody may count it').to.deep.equal([]);
       const restarted = await openSale(world, { stock: 20, buckets: 2 });
       for (const bucket of [FROM, TO]) await world.restart(refOf(restarted, bucket));
-      expect(await lend(restarted)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.transferIn(restarted.saleId, transfer, 1)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.endTransfer(restarted.saleId, transfer, 1)).to.equal('shut');
+      expect(await lend(restarted)).to.deep.equal({ outcome: 'unavailable' });
+      expect(await world.transfers.transferIn(restarted.saleId, transfer, 1)).to.deep.equal({ outcome: 'unavailable' });
+      expect(await world.transfers.endTransfer(restarted.saleId, transfer, 1)).to.equal('unavailable');
       expect(await looksAt(restarted)).to.deep.equal([]);
     });
 
     const expectShutOfMissing = async (sale: Sale, transfer: UnitTransfer): Promise<void> => {
-      expect(await lend(sale, { from: 7 })).to.deep.equal({ outcome: 'shut' });
+      expect(await lend(sale, { from: 7 })).to.deep.equal({ outcome: 'unavailable' });
       const astray = { ...transfer, from: 7, to: 7 };
-      expect(await world.transfers.transferIn(sale.saleId, astray, 1)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.endTransfer(sale.saleId, astray, 1)).to.equal('shut');
+      expect(await world.transfers.transferIn(sale.saleId, astray, 1)).to.deep.equal({ outcome: 'unavailable' });
+      expect(await world.transfers.endTransfer(sale.saleId, astray, 1)).to.equal('unavailable');
       expect(await world.transfers.read(refOf(sale, 7), 2)).to.equal(null);
     };
 
@@ -148,13 +150,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const rebuilt = { ...terms, epoch: 2, unitsLeft: 10 };
       for (const bucket of [FROM, TO]) {
         await world.repair.lock(refOf(sale, bucket), 'a-token', LEASE_MS);
-        expect(await world.repair.swap(refOf(sale, bucket), 'a-token', rebuilt)).to.equal('reopened');
+        expect(await world.repair.swap(refOf(sale, bucket), 'a-token', rebuilt)).to.equal('swapped');
       }
-      expect(await world.transfers.transferIn(sale.saleId, late, 1)).to.deep.equal({ outcome: 'shut' });
-      expect(await world.transfers.endTransfer(sale.saleId, late, 1)).to.equal('shut');
-      expect(await lend(sale)).to.deep.equal({ outcome: 'shut' });
+      expect(await world.transfers.transferIn(sale.saleId, late, 1)).to.deep.equal({ outcome: 'unavailable' });
+      expect(await world.transfers.endTransfer(sale.saleId, late, 1)).to.equal('unavailable');
+      expect(await lend(sale)).to.deep.equal({ outcome: 'unavailable' });
       const looks = await looksAt(sale);
-      expect(looks.map(({ epoch, unitsLeft, lent: out }) => [epoch, unitsLeft, out])).to.deep.equal([
+      expect(looks.map(({ epoch, unitsLeft, outgoing: out }) => [epoch, unitsLeft, out])).to.deep.equal([
         ...[[2, 10, []] as const, [2, 10, []] as const],
       ]);
       expect(await lent(sale, { epoch: 2 })).to.include({ seq: 1, units: 5 });

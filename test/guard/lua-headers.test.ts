@@ -80,69 +80,75 @@ const ANSWERS = [
 const answersAreThePort: Same<(typeof ANSWERS)[number], StoreAnswer['outcome']> = true;
 const DEDUCT = ['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const;
 const deductIsThePort: Same<(typeof DEDUCT)[number] | FromNoScript, DeductVerdict['outcome']> = true;
-const DECIDE = ['deducted', 'claimed', 'aborted', 'no_answer', 'outlived'] as const;
-const decideIsThePort: Same<(typeof DECIDE)[number] | FromNoScript, ResolveVerdict> = true;
+const RESOLVE = ['deducted', 'claimed', 'aborted', 'no_answer', 'outlived'] as const;
+const resolveIsThePort: Same<(typeof RESOLVE)[number] | FromNoScript, ResolveVerdict> = true;
 /** Why a script changed nothing; the adapters throw it. */
 type Repairing = 'repairing';
 const RELEASE = ['repairing', 'nothing', 'released'] as const;
 type Released = Awaited<ReturnType<BatchStore['release']>>[number];
 const releaseIsThePort: Same<(typeof RELEASE)[number], Released | Repairing> = true;
-const CLAIM = ['not_warmed', 'shut', 'claimed'] as const;
-const claimIsThePort: Same<(typeof CLAIM)[number], Reacquired['outcome']> = true;
-const UNPARK = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
+const REACQUIRE = ['not_warmed', 'unavailable', 'claimed'] as const;
+const reacquireIsThePort: Same<(typeof REACQUIRE)[number], Reacquired['outcome']> = true;
+const UNPARK = ['unknown', 'aborted', 'recorded', 'already_pending', 'unparked'] as const;
 const unparkIsThePort: Same<(typeof UNPARK)[number], Awaited<ReturnType<BatchStore['unpark']>>> = true;
 const WARM = ['already_warm', 'warmed'] as const;
 const warmIsThePort: Same<(typeof WARM)[number], Awaited<ReturnType<SaleStore['warm']>>> = true;
-const GATE = ['not_warmed', 'repairing', 'closed', 'gated'] as const;
-const gateIsThePort: Same<(typeof GATE)[number], Awaited<ReturnType<SaleStore['setState']>>> = true;
+const SET_STATE = ['not_warmed', 'repairing', 'closed', 'set'] as const;
+const setStateIsThePort: Same<(typeof SET_STATE)[number], Awaited<ReturnType<SaleStore['setState']>>> = true;
 const ADJUST = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
 const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileStore['adjust']>>> = true;
-const SHUT = ['busy', 'moved', 'shut'] as const;
-const shutIsThePort: Same<(typeof SHUT)[number], Awaited<ReturnType<RepairStore['lock']>>> = true;
+const LOCK = ['busy', 'moved', 'locked'] as const;
+const lockIsThePort: Same<(typeof LOCK)[number], Awaited<ReturnType<RepairStore['lock']>>> = true;
 const STAGE = ['superseded', 'staged'] as const;
 const stageIsThePort: Same<(typeof STAGE)[number], Awaited<ReturnType<RepairStore['stage']>>> = true;
-const REMEMBER = ['superseded', 'remembered'] as const;
-const rememberIsThePort: Same<(typeof REMEMBER)[number], Awaited<ReturnType<RepairStore['restoreMarker']>>> = true;
-const REOPEN = ['superseded', 'reopened'] as const;
-const reopenIsThePort: Same<(typeof REOPEN)[number], Awaited<ReturnType<RepairStore['swap']>>> = true;
-const TAKE = ['rate_limited', 'allowed'] as const;
-const takeIsThePort: Same<(typeof TAKE)[number], LimitVerdict['outcome']> = true;
-const HAND = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] as const;
-const handIsThePort: Same<(typeof HAND)[number], Handed> = true;
-const SPEND = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
-const spendIsThePort: Same<(typeof SPEND)[number], Spent> = true;
-const LEND = ['shut', 'lent', 'empty'] as const;
-const lendIsThePort: Same<(typeof LEND)[number], TransferredOut['outcome']> = true;
-const BORROW = ['shut', 'already_borrowed', 'borrowed'] as const;
-const borrowIsThePort: Same<(typeof BORROW)[number], TransferredIn['outcome']> = true;
-const CONFIRM = ['shut', 'already_confirmed', 'confirmed'] as const;
-const confirmIsThePort: Same<(typeof CONFIRM)[number], Awaited<ReturnType<TransferStore['endTransfer']>>> = true;
+const RESTORE_MARKER = ['superseded', 'restored'] as const;
+const restoreMarkerIsThePort: Same<
+  (typeof RESTORE_MARKER)[number],
+  Awaited<ReturnType<RepairStore['restoreMarker']>>
+> = true;
+const SWAP = ['superseded', 'swapped'] as const;
+const swapIsThePort: Same<(typeof SWAP)[number], Awaited<ReturnType<RepairStore['swap']>>> = true;
+const TAKE_PERMITS = ['rate_limited', 'allowed'] as const;
+const takePermitsIsThePort: Same<(typeof TAKE_PERMITS)[number], LimitVerdict['outcome']> = true;
+const ISSUE_TOKEN = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] as const;
+const issueTokenIsThePort: Same<(typeof ISSUE_TOKEN)[number], Handed> = true;
+const REDEEM_TOKEN = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
+const redeemTokenIsThePort: Same<(typeof REDEEM_TOKEN)[number], Spent> = true;
+const TRANSFER_OUT = ['unavailable', 'transferred', 'empty'] as const;
+const transferOutIsThePort: Same<(typeof TRANSFER_OUT)[number], TransferredOut['outcome']> = true;
+const TRANSFER_IN = ['unavailable', 'already_received', 'received'] as const;
+const transferInIsThePort: Same<(typeof TRANSFER_IN)[number], TransferredIn['outcome']> = true;
+const TRANSFER_END = ['unavailable', 'already_ended', 'ended'] as const;
+const transferEndIsThePort: Same<
+  (typeof TRANSFER_END)[number],
+  Awaited<ReturnType<TransferStore['endTransfer']>>
+> = true;
 
 const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   precheck: ANSWERS,
   deduct: DEDUCT,
-  resolve: DECIDE,
+  resolve: RESOLVE,
   release: RELEASE,
   unpark: UNPARK,
   warm: WARM,
-  'set-state': GATE,
+  'set-state': SET_STATE,
   adjust: ADJUST,
-  reacquire: CLAIM,
-  lock: SHUT,
+  reacquire: REACQUIRE,
+  lock: LOCK,
   stage: STAGE,
-  'restore-marker': REMEMBER,
-  swap: REOPEN,
-  'take-permits': TAKE,
-  'issue-token': HAND,
-  'redeem-token': SPEND,
-  'mark-recorded': ['repairing', 'settled'] satisfies (Repairing | 'settled')[],
+  'restore-marker': RESTORE_MARKER,
+  swap: SWAP,
+  'take-permits': TAKE_PERMITS,
+  'issue-token': ISSUE_TOKEN,
+  'redeem-token': REDEEM_TOKEN,
+  'mark-recorded': ['repairing', 'recorded'] satisfies (Repairing | 'recorded')[],
   'read-request': [], // an entry
   'bucket-status': [], // as it is stored
   'report-breakers': [], // votes
   'read-transfers': [], // numbers
-  'transfer-out': LEND,
-  'transfer-in': BORROW,
-  'transfer-end': CONFIRM,
+  'transfer-out': TRANSFER_OUT,
+  'transfer-in': TRANSFER_IN,
+  'transfer-end': TRANSFER_END,
 };
 
 describe('guard: the header of a script is its contract', () => {
@@ -166,16 +172,16 @@ describe('guard: the header of a script is its contract', () => {
     const proofs = [
       answersAreThePort,
       deductIsThePort,
-      decideIsThePort,
+      resolveIsThePort,
       releaseIsThePort,
       unparkIsThePort,
       warmIsThePort,
-      gateIsThePort,
+      setStateIsThePort,
       adjustIsThePort,
-      ...[claimIsThePort, shutIsThePort, stageIsThePort, rememberIsThePort, reopenIsThePort],
-      takeIsThePort,
-      ...[handIsThePort, spendIsThePort],
-      ...[lendIsThePort, borrowIsThePort, confirmIsThePort],
+      ...[reacquireIsThePort, lockIsThePort, stageIsThePort, restoreMarkerIsThePort, swapIsThePort],
+      takePermitsIsThePort,
+      ...[issueTokenIsThePort, redeemTokenIsThePort],
+      ...[transferOutIsThePort, transferInIsThePort, transferEndIsThePort],
     ];
     expect(proofs).not.to.include(false);
   });

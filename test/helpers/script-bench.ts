@@ -103,7 +103,7 @@ export class SaleBench {
     const pairs = orders.map(({ userId, requestId, orderId }) => [`${userId}/${requestId}`, orderId]);
     const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
     const [word, moved] = (await this.#run('mark-recorded', keys, [batchId, JSON.stringify(pairs)])) as unknown[];
-    return word === 'settled' ? moved : word;
+    return word === 'recorded' ? moved : word;
   }
 
   /** `k1`, any batch and with units unless said otherwise. */

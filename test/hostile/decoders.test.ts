@@ -75,7 +75,7 @@ describe('hostile bodies', function () {
         }
         const news = decodeOrderNotifications(body);
         if (news.outcome === 'decoded')
-          expect(decodeOrderNotifications(encodeOrderNotifications(news.news))).to.deep.equal(news);
+          expect(decodeOrderNotifications(encodeOrderNotifications(news.notifications))).to.deep.equal(news);
         const deadline = decodePaymentDeadline(body);
         if (deadline.outcome === 'decoded') {
           expect(decodePaymentDeadline(encodePaymentDeadline(deadline.deadline))).to.deep.equal(deadline);

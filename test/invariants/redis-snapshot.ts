@@ -1,6 +1,6 @@
 import { parseRequestEntry, type RequestEntry } from '../../src/core/outcome.js';
 import type { BucketAudit, BucketSnapshot } from '../../src/core/ports/audit.js';
-import { guarded, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';
+import { asOperationalError, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { readMoves } from '../../src/redis/moves.js';
 import { scanHash } from '../../src/redis/scan-hash.js';
@@ -10,7 +10,7 @@ export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
   return {
     async snapshot(ref): Promise<BucketSnapshot | null> {
       const keys = bucketKeys(ref);
-      return guarded('audit a bucket', async () => {
+      return asOperationalError('audit a bucket', async () => {
         const stock = await redis.get(keys.stock);
         if (stock === null) return null;
         const requests = new Map<string, RequestEntry>();
@@ -27,10 +27,10 @@ export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
     },
 
     transfers: (ref) =>
-      guarded('read transfers', async () => {
+      asOperationalError('read transfers', async () => {
         const { moves } = bucketKeys(ref);
         return readMoves(await redis.hgetall(moves), await serverNowMs(redis, moves));
       }),
-    pendingCount: (ref) => guarded('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
+    pendingCount: (ref) => asOperationalError('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
   };
 }

@@ -231,7 +231,7 @@ describe('lua: random histories against a plain model', function () {
       for (const [word] of JSON.stringify(expected ?? null).matchAll(/(?<=")[a-z_]+(?=")/g))
         met.add(`${next.do} ${word}`);
       expect(await take(real, next).catch(faultOf), label).to.deep.equal(expected);
-      isRebuilt ||= expected === 'reopened';
+      isRebuilt ||= expected === 'swapped';
       const [found, wanted] = [await real.bucket.snapshot(batches), model.bucket.snapshot()];
       expect(found, label).to.deep.equal(wanted);
 

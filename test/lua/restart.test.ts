@@ -69,14 +69,14 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(await stock.resolve(held)).to.equal('deducted');
     expect(await stock.findRequest(ref(), 'u1', 'k1')).to.equal('unsure');
     expect((await stock.readSale(ref()))?.state).to.equal('repair');
-    expect(await repair.statusOf([ref()])).to.deep.equal([{ state: 'open', epoch: 1, stamped: false }]);
+    expect(await repair.statusOf([ref()])).to.deep.equal([{ state: 'open', epoch: 1, sameServer: false }]);
 
-    expect(await repair.lock(ref(), 'one', 60_000)).to.equal('shut');
+    expect(await repair.lock(ref(), 'one', 60_000)).to.equal('locked');
     await repair.stage(ref(), 'one', [['u1/k1', { state: 'held', batchId: held.batchId, quantity: 1 }]]);
     const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale.sale;
     const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
     const rebuilt = { unitsLeft: 4, epoch: 2, ...terms };
-    expect(await repair.swap(ref(), 'one', rebuilt)).to.equal('reopened');
+    expect(await repair.swap(ref(), 'one', rebuilt)).to.equal('swapped');
     expect(await sale.snapshot([held.batchId])).to.deep.equal(before);
     expect(await stock.resolve(open)).to.equal('outlived');
     const next = batchOf({ ...sale.sale, epoch: 2 }, purchasesOf('u2'));
@@ -95,14 +95,14 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
 
   it('a repair that was under way does nothing more, and its lease binds nobody [R6]', async () => {
     const held = await deducted('u1');
-    expect(await repair.lock(ref(), 'one', 60_000)).to.equal('shut');
+    expect(await repair.lock(ref(), 'one', 60_000)).to.equal('locked');
     await restart();
     expect(
       await repair.stage(ref(), 'one', [['u1/k1', { state: 'held', batchId: held.batchId, quantity: 1 }]]),
     ).to.equal('superseded');
-    expect(await repair.lock(ref(), 'two', 60_000)).to.equal('shut');
+    expect(await repair.lock(ref(), 'two', 60_000)).to.equal('locked');
     const claimed = await createBatchStore(bench.connection).reacquire(held, 1, new Set());
-    expect(claimed).to.deep.equal({ outcome: 'shut' });
+    expect(claimed).to.deep.equal({ outcome: 'unavailable' });
   });
 
   it('a master that was a replica in between is not trusted, although its process is the same [R7]', async () => {
@@ -122,7 +122,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
       await follow(redis as Redis, other.port); // what it was told and the other was not is gone
       await redis.replicaof('NO', 'ONE');
       expect(/run_id:\w+/.exec(await redis.info('server'))?.[0]).to.equal(/run_id:\w+/.exec(before)?.[0]);
-      expect(await repair.statusOf([ref()])).to.deep.equal([{ state: 'open', epoch: 1, stamped: false }]);
+      expect(await repair.statusOf([ref()])).to.deep.equal([{ state: 'open', epoch: 1, sameServer: false }]);
       expect(await stock.deduct(batchOf(sale.sale, purchasesOf('u2')))).to.deep.equal({ outcome: 'stale_epoch' });
     } finally {
       admin.disconnect();

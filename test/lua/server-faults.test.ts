@@ -44,7 +44,7 @@ describe('lua on a server in trouble', () => {
     expect(await sale.decide(batch.batchId)).to.equal('deducted');
     expect(await sale.settle(batch.batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }])).to.equal(1);
     expect(((await sale.release('u1', '101')) as unknown[])[0]).to.equal('released');
-    expect(await sale.gate('paused')).to.equal('gated');
+    expect(await sale.gate('paused')).to.equal('set');
     expect(await sale.warm()).to.equal('already_warm');
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });

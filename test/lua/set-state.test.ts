@@ -26,7 +26,7 @@ describe('lua/set-state-1.lua', () => {
     const sale = await bench.sale();
     const before = await sale.redis.hgetall(sale.keys.sale);
     for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed']) {
-      expect(await sale.gate(state)).to.equal('gated');
+      expect(await sale.gate(state)).to.equal('set');
       expect(await sale.redis.hgetall(sale.keys.sale)).to.deep.equal({ ...before, state });
     }
   });

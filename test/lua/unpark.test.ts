@@ -44,7 +44,7 @@ describe('lua/unpark-2.lua', () => {
   it('settled: what is in MySQL does not come back into pending', async () => {
     const batch = await deducted('u1');
     await sale.settle(batch.batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }]);
-    expect(await sale.unpark(batch.batchId)).to.equal('settled');
+    expect(await sale.unpark(batch.batchId)).to.equal('recorded');
     expect((await sale.snapshot()).pending).to.deep.equal([]);
   });
 
@@ -70,7 +70,7 @@ describe('lua/unpark-2.lua', () => {
     await sale.redis.set(sale.marker(settled), 'deducted');
     for (const batchId of [aborted, settled]) await sale.redis.zadd(sale.keys.pending, 1, batchId);
     expect(await sale.unpark(aborted)).to.equal('aborted');
-    expect(await sale.unpark(settled)).to.equal('settled');
+    expect(await sale.unpark(settled)).to.equal('recorded');
   });
 
   it('a claimed batch holds its units in a later epoch: it goes back too', async () => {

@@ -324,7 +324,7 @@ export const MUTANTS: readonly Mutant[] = [
       transfers: replaced(servers.transfers, {
         transferOut: async (from, to, epoch, least) => {
           const lent = await servers.transfers.transferOut(from, to, epoch, least);
-          if (lent.outcome !== 'lent') return lent;
+          if (lent.outcome !== 'transferred') return lent;
           await servers.transfers.endTransfer(from.saleId, { from: from.bucket, to, ...lent }, epoch);
           return lent;
         },

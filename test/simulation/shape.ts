@@ -66,7 +66,7 @@ export type RestartKind = (typeof RESTART_KINDS)[number];
 const RESTART_AFTER = [
   ...(['precheck', 'sendHalf', 'deduct', 'decide', 'commit', 'write', 'settle', 'release', 'claim'] as const),
   ...(['lend', 'borrow', 'confirm'] as const),
-  ...(['cancel', 'park', 'unpark', 'standing', 'shut', 'raiseEpoch', 'stage', 'remember', 'reopen'] as const),
+  ...(['cancel', 'park', 'unpark', 'statusOf', 'lock', 'raiseEpoch', 'stage', 'restoreMarker', 'swap'] as const),
 ] as const;
 
 export const SALE_ID = '7';

@@ -14,7 +14,7 @@ const CALLS_HIT = [
   ...['receive', 'ack', 'hold', 'retryAfter', 'termsOf', 'write', 'findByPurchases', 'liveBuyers', 'settle'],
   ...['withPending', 'stalePending', 'publish', 'lease', 'markDone', 'postpone', 'release', 'expire', 'expireDue'],
   ...['pay', 'cancel', 'findOrder', 'park', 'acquire', 'gate', 'move'],
-  ...['claim', 'standing', 'shut', 'raiseEpoch', 'stage', 'pendingBodies', 'reopen'],
+  ...['claim', 'statusOf', 'lock', 'raiseEpoch', 'stage', 'pendingBodies', 'swap'],
   ...['survey', 'lend', 'borrow', 'confirm'],
 ];
 

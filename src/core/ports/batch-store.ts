@@ -35,7 +35,7 @@ export interface PendingBatch {
  * - `aborted`: its units are not held and never will be
  * - `unknown`: there is no marker, so whether its units are held cannot be said; nothing was changed
  */
-export const UNPARK_WORDS = ['unknown', 'aborted', 'settled', 'already_pending', 'unparked'] as const;
+export const UNPARK_WORDS = ['unknown', 'aborted', 'recorded', 'already_pending', 'unparked'] as const;
 export type Unparked = (typeof UNPARK_WORDS)[number];
 
 /**
@@ -46,7 +46,7 @@ export type Unparked = (typeof UNPARK_WORDS)[number];
  */
 export type Reacquired =
   | { readonly outcome: 'claimed'; readonly lost: ReadonlySet<string>; readonly elsewhere: ReadonlySet<string> }
-  | { readonly outcome: 'shut' | 'not_warmed' };
+  | { readonly outcome: 'unavailable' | 'not_warmed' };
 
 /**
  * The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. Where the sale was scattered since a

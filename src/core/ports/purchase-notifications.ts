@@ -1,4 +1,4 @@
-import type { OrderNotifications } from '../order-notifications.js';
+import type { OrderNotification } from '../order-notifications.js';
 
 /** Names one purchase. */
 export interface PurchaseRef {
@@ -7,20 +7,20 @@ export interface PurchaseRef {
   readonly requestId: string;
 }
 
-/** Told how the order stands; null: something may have been missed, so look. */
-export type HearNotifications = (news: OrderNotifications | null) => void;
+/** Called with the new state of the order; with null where a notification may have been missed, so read the state. */
+export type OnNotification = (notification: OrderNotification | null) => void;
 
-/** The listening side. News may come twice, late, or not at all: who listens also looks now and then. */
+/** The receiver. A notification may come twice, late, or not at all: a listener also polls now and then. */
 export interface PurchaseNotifications {
   /**
-   * Listens for one purchase. `hear` is called with null when the way is open, and again whenever it was broken and is
-   * open again; so a look after that misses nothing. Never throws.
+   * Listens for one purchase. `onNotification` is called with null when the subscription stands, and again whenever
+   * it was lost and stands again; a read after that misses nothing. Never throws.
    * @returns ends it; safe to call twice
    */
-  listen(purchase: PurchaseRef, hear: HearNotifications): () => void;
+  listen(purchase: PurchaseRef, onNotification: OnNotification): () => void;
 }
 
-/** The telling side. What nobody hears is gone: the rows are the record. */
+/** The sender. A notification without a listener is lost: the rows are the record. */
 export interface PurchaseNotificationsSender {
   /**
    * Whether anybody may listen for purchases of this sale; the answer is cheap.
@@ -29,19 +29,19 @@ export interface PurchaseNotificationsSender {
   hasListeners(saleId: string): Promise<boolean>;
 
   /**
-   * Tells everybody who listens.
-   * @param news of one sale, at most some hundred
-   * @throws OperationalError redis; it may have been told
+   * Notifies every listener.
+   * @param notifications of one sale, at most some hundred
+   * @throws OperationalError redis; it may have been sent
    */
-  send(saleId: string, news: readonly OrderNotifications[]): Promise<void>;
+  send(saleId: string, notifications: readonly OrderNotification[]): Promise<void>;
 }
 
-/** How orders stand, with the buyers who may wait for them. */
-export interface NotificationsRows {
+/** The state of orders, with the buyers who may wait for them. */
+export interface OrderNotificationRows {
   /**
    * @param orderIds at most some hundred
-   * @returns those that are there, as they stand now
+   * @returns those that exist, in their present state
    * @throws OperationalError mysql
    */
-  notificationsOf(orderIds: readonly string[]): Promise<OrderNotifications[]>;
+  notificationsOf(orderIds: readonly string[]): Promise<OrderNotification[]>;
 }

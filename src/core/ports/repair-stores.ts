@@ -38,7 +38,7 @@ export interface BucketStatus {
    * Whether the server is the one that the bucket was loaded or rebuilt on. A restart or a fail-over makes it another,
    * which may have lost the last writes.
    */
-  readonly stamped: boolean;
+  readonly sameServer: boolean;
 }
 
 /** What a rebuilt bucket begins with; its requests and buyers were staged before. Times in Unix ms. */
@@ -54,7 +54,7 @@ export interface RebuiltBucket {
 }
 
 /**
- * Rebuilds buckets that may have lost data. Everything after `lock` carries its token: a late command of a repair that
+ * Rebuilds buckets that may have lost data. Everything after `shut` carries its token: a late command of a repair that
  * another one has taken over, or that began on another server, does nothing (protocol rule 10).
  */
 export interface RepairStore {
@@ -75,7 +75,7 @@ export interface RepairStore {
    * @throws OperationalError redis
    * Source: lua/lock-3.lua
    */
-  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'>;
+  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'locked' | 'busy' | 'moved'>;
 
   /**
    * Requests of the bucket that have units, `held` or `ordered`, in pages; one may come twice. Nothing moves while it is shut.
@@ -104,7 +104,7 @@ export interface RepairStore {
    * @throws OperationalError redis
    * Source: lua/restore-marker-3.lua
    */
-  restoreMarker(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'remembered' | 'superseded'>;
+  restoreMarker(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'restored' | 'superseded'>;
 
   /**
    * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the
@@ -112,5 +112,5 @@ export interface RepairStore {
    * @throws OperationalError redis; it may have been done
    * Source: lua/swap-7.lua
    */
-  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'>;
+  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'swapped' | 'superseded'>;
 }

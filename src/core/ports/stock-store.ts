@@ -38,7 +38,7 @@ export type DeductVerdict =
   | { readonly outcome: 'deducted' | 'already_deducted' }
   /** At least one purchase was refused, so nothing was taken. One entry per purchase; null: not to blame. */
   | { readonly outcome: 'refused'; readonly answers: readonly (PurchaseAnswer | null)[] }
-  /** `resolve` was faster: this batch will never be deducted. */
+  /** `decide` was faster: this batch will never be deducted. */
   | { readonly outcome: 'aborted' }
   /** The batch was formed in another epoch of the sale, or the sale is not loaded, in repair or in need of it. Nothing was taken. */
   | { readonly outcome: 'stale_epoch' | 'not_warmed' }
@@ -86,7 +86,7 @@ export interface StockStore {
 
   /**
    * Takes the units of the whole batch or none, and leaves its marker. Sent once: a lost reply is
-   * `outcome_unknown`, so ask `resolve`. Never throws.
+   * `outcome_unknown`, so ask `decide`. Never throws.
    * Source: lua/deduct-6.lua; protocol rules 1, 2 and 9
    */
   deduct(batch: Batch): Promise<DeductVerdict>;
@@ -131,7 +131,7 @@ export interface StockStore {
  * - `repairing`: the books are being rebuilt
  * - `closed`: the sale is over for good; a late `open` changes nothing
  */
-export type SetStateOutcome = 'gated' | 'not_warmed' | 'repairing' | 'closed';
+export type SetStateOutcome = 'set' | 'not_warmed' | 'repairing' | 'closed';
 
 /** What the owner of a sale does to its ledger. */
 export interface SaleStore {

@@ -13,15 +13,17 @@ export interface BucketState extends BucketTransfers {
  * - `shut`: it is not loaded, in repair or in need of it, or of another epoch; nothing was changed
  */
 export type TransferredOut =
-  { readonly outcome: 'lent'; readonly seq: number; readonly units: number } | { readonly outcome: 'empty' | 'shut' };
+  | { readonly outcome: 'transferred'; readonly seq: number; readonly units: number }
+  | { readonly outcome: 'empty' | 'unavailable' };
 
 /** `already_borrowed`: this transfer, or a later one of the pair, has arrived before. */
 export type TransferredIn =
-  { readonly outcome: 'borrowed' | 'already_borrowed'; readonly unitsLeft: number } | { readonly outcome: 'shut' };
+  | { readonly outcome: 'received' | 'already_received'; readonly unitsLeft: number }
+  | { readonly outcome: 'unavailable' };
 
 /**
- * Units that move between the buckets of a sale, in three steps, each in one bucket: `transferOut` takes them out and remembers
- * them, `transferIn` puts them in, `endTransfer` lets the first bucket forget them. Whoever finds an open transfer may finish it; a step
+ * Units that move between the buckets of a sale, in three steps, each in one bucket: `lend` takes them out and remembers
+ * them, `borrow` puts them in, `confirm` lets the lender forget them. Whoever finds an open transfer may finish it; a step
  * that is repeated or comes late changes nothing, and neither does one of another epoch.
  */
 export interface TransferStore {
@@ -49,7 +51,7 @@ export interface TransferStore {
   transferIn(saleId: string, transfer: UnitTransfer, epoch: number): Promise<TransferredIn>;
 
   /**
-   * Ends a transfer: the units have arrived. Only after `transferIn` has said so.
+   * Tells the lender that the units have arrived. Only after `borrow` has said so.
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-end-2.lua
    */
@@ -57,5 +59,5 @@ export interface TransferStore {
     saleId: string,
     transfer: UnitTransfer,
     epoch: number,
-  ): Promise<'confirmed' | 'already_confirmed' | 'shut'>;
+  ): Promise<'ended' | 'already_ended' | 'unavailable'>;
 }

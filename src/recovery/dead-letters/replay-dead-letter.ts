@@ -246,7 +246,7 @@ async function replayBatch(
     case 'already_pending':
       await ports.channel.publish(batch);
       break;
-    case 'settled':
+    case 'recorded':
     case 'aborted':
     case 'unknown':
       if (before !== null) return closed(deadLetterId, batch, before, 'already_recorded', ports, options);

@@ -165,7 +165,7 @@ async function stageBooks(
 
 /** Whether these buckets are on the servers that they were loaded on. Asked when they are shut: later nothing is lost. */
 async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
-  return (await store.statusOf(refs)).every(({ stamped }) => stamped);
+  return (await store.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
 /**
@@ -244,7 +244,7 @@ async function reopenAll(
     const rebuilt = { unitsLeft: rest, state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets };
     const word = await store.swap(ref, token, rebuilt);
     switch (word) {
-      case 'reopened':
+      case 'swapped':
         break;
       case 'superseded':
         throw new Superseded();

@@ -58,7 +58,7 @@ async function askAll(home: HomeBucket, look: SaleLook, wanted: WantedUnits, sto
     if (have >= wanted.all) break;
     const least = Math.max(1, wanted.least - have);
     const lent = await store.transferOut({ saleId: home.saleId, bucket }, home.bucket, look.epoch, least);
-    if (lent.outcome !== 'lent') continue;
+    if (lent.outcome !== 'transferred') continue;
     const transfer = { from: bucket, to: home.bucket, seq: lent.seq, units: lent.units };
     have = (await finishTransfer(home.saleId, transfer, look.epoch, store)) ?? have;
   }

@@ -67,7 +67,7 @@ export async function finishTransfer(
   store: Pick<TransferStore, 'transferIn' | 'endTransfer'>,
 ): Promise<number | null> {
   const borrowed = await store.transferIn(saleId, transfer, epoch);
-  if (borrowed.outcome === 'shut') return null;
+  if (borrowed.outcome === 'unavailable') return null;
   await store.endTransfer(saleId, transfer, epoch);
   return borrowed.unitsLeft;
 }

@@ -74,7 +74,7 @@ export class RecoveryWatch {
     const { saleId } = sale;
     const refs = Array.from({ length: sale.buckets }, (_, bucket) => ({ saleId, bucket }));
     const standings = await createRepairStore(redis).statusOf(refs);
-    if (standings.some(({ state, stamped }) => state === null || state === 'repair' || !stamped)) return false;
+    if (standings.some(({ state, sameServer }) => state === null || state === 'repair' || !sameServer)) return false;
     const keys = refs.map(bucketKeys);
     const old = await Promise.all(keys.map(({ pending }) => redis.redis.zcount(pending, '-inf', this.endedMs)));
     if (old.some((count) => count > 0) || (await audit.repository.undoneReleases(saleId)) > 0) return false;

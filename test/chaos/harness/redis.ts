@@ -70,9 +70,9 @@ export async function standingOf({ redis }: StackHands, saleId: string): Promise
 export async function repaired(stack: StackHands, saleId: string, afterEpoch = 1): Promise<number> {
   let found = 0;
   const isRebuilt = async (): Promise<boolean> => {
-    const { state, epoch, stamped } = await standingOf(stack, saleId);
+    const { state, epoch, sameServer } = await standingOf(stack, saleId);
     found = epoch;
-    return state !== null && state !== 'repair' && stamped && epoch > afterEpoch;
+    return state !== null && state !== 'repair' && sameServer && epoch > afterEpoch;
   };
   await until(`sale ${saleId} is rebuilt`, isRebuilt, REPAIR_TIMEOUT_MS);
   return found;

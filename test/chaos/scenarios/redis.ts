@@ -112,7 +112,7 @@ async function expectServedAgain(arena: Arena, { saleId, buyers }: Loaded, epoch
   await buyers.close();
   await buyers.askAgain();
   expectFields(await arena.rest(saleId), { failedRows: 0, rows: opLog.count('ok') }, 'an order for each yes');
-  expectFields(await standingOf(arena.stack, saleId), { epoch, state: 'open', stamped: true }, 'the sale');
+  expectFields(await standingOf(arena.stack, saleId), { epoch, state: 'open', sameServer: true }, 'the sale');
 }
 
 interface Silence {

@@ -174,8 +174,8 @@ export async function finalCheck(arena: Arena, all: readonly Buyers[]): Promise<
 
 /** Closed sales are rebuilt too, one after the other, when buyers of open ones have long been served again. */
 async function isWhole({ stack }: Arena, saleId: string): Promise<boolean> {
-  const { state, stamped } = await standingOf(stack, saleId);
-  return stamped && state !== null && state !== 'repair';
+  const { state, sameServer } = await standingOf(stack, saleId);
+  return sameServer && state !== null && state !== 'repair';
 }
 
 async function noneIsOpen({ stack }: Arena): Promise<boolean> {

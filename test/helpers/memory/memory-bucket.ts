@@ -109,7 +109,10 @@ export class MemoryBucket {
   /** @param nowMs absent: every transfer is new */
   transfers(nowMs?: number): BucketTransfers {
     const lent = [...this.lent].map(([to, { atMs, ...units }]) => ({ to, ...units, ageMs: (nowMs ?? atMs) - atMs }));
-    return { lent: lent.sort((a, b) => a.to - b.to), borrowed: new Map([...this.borrowed].sort(([a], [b]) => a - b)) };
+    return {
+      outgoing: lent.sort((a, b) => a.to - b.to),
+      incoming: new Map([...this.borrowed].sort(([a], [b]) => a - b)),
+    };
   }
 
   snapshot(): BucketSnapshot {

@@ -1,8 +1,8 @@
-import type { OrderNotifications } from '../../../src/core/order-notifications.js';
+import type { OrderNotification } from '../../../src/core/order-notifications.js';
 import { purchaseKey } from '../../../src/core/purchase.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import type {
-  HearNotifications,
+  OnNotification,
   PurchaseNotifications,
   PurchaseNotificationsSender,
   PurchaseRef,
@@ -11,14 +11,14 @@ import type {
 /** News in memory: the listening and the telling side. The way is open at once. */
 export class MemoryPurchaseNotifications implements PurchaseNotifications, PurchaseNotificationsSender {
   /** What was told, by sale. */
-  readonly sent: [string, readonly OrderNotifications[]][] = [];
+  readonly sent: [string, readonly OrderNotification[]][] = [];
   /** While true, whoever tells gets an error. */
   broken = false;
-  readonly #listeners = new Map<string, Set<HearNotifications>>();
+  readonly #listeners = new Map<string, Set<OnNotification>>();
 
-  listen(purchase: PurchaseRef, hear: HearNotifications): () => void {
+  listen(purchase: PurchaseRef, hear: OnNotification): () => void {
     const key = `${purchase.saleId}/${purchaseKey(purchase)}`;
-    const own = (told: OrderNotifications | null): void => hear(told);
+    const own = (told: OrderNotification | null): void => hear(told);
     const isFirst = !this.#isHeard(purchase.saleId);
     const listeners = this.#listeners.get(key) ?? new Set();
     this.#listeners.set(key, listeners.add(own));
@@ -36,7 +36,7 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
     return this.#isHeard(saleId);
   }
 
-  async send(saleId: string, news: readonly OrderNotifications[]): Promise<void> {
+  async send(saleId: string, news: readonly OrderNotification[]): Promise<void> {
     this.#failIfBroken();
     this.sent.push([saleId, news]);
     for (const told of news) {

@@ -17,12 +17,12 @@ export class MemoryRepairStore implements RepairStore {
     this.#server.failOn('read_fails');
     return refs.map((ref) => {
       const { sale } = this.#server.bucket(ref);
-      const stamped = sale?.stamp === this.#server.runId;
-      return { state: sale?.state ?? null, epoch: sale?.epoch ?? 0, stamped };
+      const sameServer = sale?.stamp === this.#server.runId;
+      return { state: sale?.state ?? null, epoch: sale?.epoch ?? 0, sameServer };
     });
   }
 
-  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'shut' | 'busy' | 'moved'> {
+  lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'locked' | 'busy' | 'moved'> {
     return this.#call(() => {
       const { runId, nowMs } = this.#server;
       const bucket = this.#server.bucket(ref);
@@ -36,7 +36,7 @@ export class MemoryRepairStore implements RepairStore {
       };
       bucket.sale.state = 'repair';
       bucket.repair = { token, runId, leaseMs, untilMs: nowMs + leaseMs, staged: new Map() };
-      return 'shut';
+      return 'locked';
     });
   }
 
@@ -67,7 +67,7 @@ export class MemoryRepairStore implements RepairStore {
     bucketIndex: number,
     token: string,
     isPending: boolean,
-  ): Promise<'remembered' | 'superseded'> {
+  ): Promise<'restored' | 'superseded'> {
     return this.#call(() => {
       const bucket = this.#server.bucket({ saleId: batch.saleId, bucket: bucketIndex });
       if (this.#renew(bucket, token) === null) return 'superseded';
@@ -75,11 +75,11 @@ export class MemoryRepairStore implements RepairStore {
       if (bucket.marker(batchId, this.#server.nowMs) === null) bucket.markers.set(batchId, { kind: 'deducted', body });
       const hasBody = bodyOf(bucket.marker(batchId, this.#server.nowMs)) !== null;
       if (isPending && hasBody && !bucket.pending.has(batchId)) bucket.pending.set(batchId, this.#server.nowMs);
-      return 'remembered';
+      return 'restored';
     });
   }
 
-  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'reopened' | 'superseded'> {
+  swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'swapped' | 'superseded'> {
     return this.#call(() => {
       const bucket = this.#server.bucket(ref);
       const repair = this.#own(bucket, token);
@@ -93,7 +93,7 @@ export class MemoryRepairStore implements RepairStore {
       bucket.requests.clear();
       for (const [key, entry] of repair.staged) bucket.requests.set(key, entry);
       bucket.repair = null;
-      return 'reopened';
+      return 'swapped';
     });
   }
 

@@ -148,7 +148,7 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
       this.aboutToWrite(bucket);
       bucket.sale.state = state;
     }
-    return 'gated';
+    return 'set';
   }
 
   #bucketsOf({ saleId, buckets }: Sale): MemoryBucket[] {

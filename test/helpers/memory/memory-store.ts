@@ -83,7 +83,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
     const bucket = this.bucket(ref);
     const { sale } = bucket;
     if (sale === null) return { outcome: 'not_warmed' };
-    if (!this.isSure(sale) || sale.epoch !== epoch) return { outcome: 'shut' };
+    if (!this.isSure(sale) || sale.epoch !== epoch) return { outcome: 'unavailable' };
     this.aboutToWrite(bucket);
     const { batchId, body } = batch;
     const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
@@ -192,7 +192,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
     const marker = bucket.marker(batch.batchId, this.nowMs);
     if (marker === null) return 'unknown';
     if (marker.kind === 'aborted') return 'aborted';
-    if (marker.body === null) return 'settled';
+    if (marker.body === null) return 'recorded';
     if (bucket.pending.has(batch.batchId)) return 'already_pending';
     this.aboutToWrite(bucket);
     bucket.pending.set(batch.batchId, this.nowMs);

@@ -26,42 +26,42 @@ export class MemoryTransfers implements TransferStore {
 
   async transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut> {
     const bucket = this.#server.bucket(from);
-    if (this.#isShut(from, epoch)) return { outcome: 'shut' };
+    if (this.#isShut(from, epoch)) return { outcome: 'unavailable' };
     const last = bucket.lent.get(to);
-    if (last?.isOpen) return { outcome: 'lent', seq: last.seq, units: last.units };
+    if (last?.isOpen) return { outcome: 'transferred', seq: last.seq, units: last.units };
     if (bucket.unitsLeft <= 0) return { outcome: 'empty' };
     this.#server.aboutToWrite(bucket);
     const units = Math.min(bucket.unitsLeft, Math.max(least, Math.ceil(bucket.unitsLeft / 2)));
     const seq = (last?.seq ?? 0) + 1;
     bucket.unitsLeft -= units;
     bucket.lent.set(to, { seq, units, isOpen: true, atMs: this.#server.nowMs });
-    return { outcome: 'lent', seq, units };
+    return { outcome: 'transferred', seq, units };
   }
 
   async transferIn(saleId: string, { from, to, seq, units }: UnitTransfer, epoch: number): Promise<TransferredIn> {
     const ref = { saleId, bucket: to };
     const bucket = this.#server.bucket(ref);
-    if (this.#isShut(ref, epoch)) return { outcome: 'shut' };
-    if (seq <= (bucket.borrowed.get(from) ?? 0)) return { outcome: 'already_borrowed', unitsLeft: bucket.unitsLeft };
+    if (this.#isShut(ref, epoch)) return { outcome: 'unavailable' };
+    if (seq <= (bucket.borrowed.get(from) ?? 0)) return { outcome: 'already_received', unitsLeft: bucket.unitsLeft };
     this.#server.aboutToWrite(bucket);
     bucket.borrowed.set(from, seq);
     bucket.unitsLeft += units;
-    return { outcome: 'borrowed', unitsLeft: bucket.unitsLeft };
+    return { outcome: 'received', unitsLeft: bucket.unitsLeft };
   }
 
   async endTransfer(
     saleId: string,
     { from, to, seq }: UnitTransfer,
     epoch: number,
-  ): Promise<'confirmed' | 'already_confirmed' | 'shut'> {
+  ): Promise<'ended' | 'already_ended' | 'unavailable'> {
     const ref = { saleId, bucket: from };
     const bucket = this.#server.bucket(ref);
-    if (this.#isShut(ref, epoch)) return 'shut';
+    if (this.#isShut(ref, epoch)) return 'unavailable';
     const last = bucket.lent.get(to);
-    if (last === undefined || !last.isOpen || last.seq !== seq) return 'already_confirmed';
+    if (last === undefined || !last.isOpen || last.seq !== seq) return 'already_ended';
     this.#server.aboutToWrite(bucket);
     bucket.lent.set(to, { ...last, isOpen: false });
-    return 'confirmed';
+    return 'ended';
   }
 
   #isShut(ref: BucketRef, epoch: number): boolean {

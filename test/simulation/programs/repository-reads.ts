@@ -1,4 +1,4 @@
-import type { NotificationsRows } from '../../../src/core/ports/purchase-notifications.js';
+import type { OrderNotificationRows } from '../../../src/core/ports/purchase-notifications.js';
 import type { OrderStates } from '../../../src/core/ports/order-states.js';
 import type { Life } from '../engine/life.js';
 import { through } from '../engine/through.js';
@@ -24,8 +24,8 @@ export function orderStatesOf(life: Life, { books }: Site): OrderStates {
 }
 
 /** What buyers who wait are told of, read from the rows. */
-export function notificationsRowsOf(life: Life, { books }: Site): NotificationsRows {
-  const rows: NotificationsRows = {
+export function notificationsRowsOf(life: Life, { books }: Site): OrderNotificationRows {
+  const rows: OrderNotificationRows = {
     notificationsOf: async (orderIds) => books.allOrders.filter(({ orderId }) => orderIds.includes(orderId)),
   };
   return through(life, 'mysql', rows, ['notificationsOf']);

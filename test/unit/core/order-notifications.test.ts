@@ -2,17 +2,17 @@ import { expect } from 'chai';
 import {
   decodeOrderNotifications,
   encodeOrderNotifications,
-  type OrderNotifications,
+  type OrderNotification,
 } from '../../../src/core/order-notifications.js';
 
-const PAID: OrderNotifications = { userId: 'u1', requestId: 'k1', orderId: '101', state: 'paid', reason: null };
-const FAILED: OrderNotifications = { ...PAID, orderId: '102', state: 'failed', reason: 'discarded' };
+const PAID: OrderNotification = { userId: 'u1', requestId: 'k1', orderId: '101', state: 'paid', reason: null };
+const FAILED: OrderNotification = { ...PAID, orderId: '102', state: 'failed', reason: 'discarded' };
 
-describe('order-news', () => {
+describe('order-notifications', () => {
   it('what was encoded is decoded', () => {
     expect(decodeOrderNotifications(encodeOrderNotifications([PAID, FAILED]))).to.deep.equal({
       outcome: 'decoded',
-      news: [PAID, FAILED],
+      notifications: [PAID, FAILED],
     });
     expect(encodeOrderNotifications([PAID])).to.equal('{"v":1,"orders":[["u1","k1","101","paid"]]}');
   });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { repairNeedOf, type StandingOfBucket } from '../../../src/core/repair-need.js';
 
 describe('repair-need', () => {
-  const good: StandingOfBucket = { state: 'open', epoch: 3, stamped: true };
+  const good: StandingOfBucket = { state: 'open', epoch: 3, sameServer: true };
   const needOf = (...buckets: Partial<StandingOfBucket>[]): string | null =>
     repairNeedOf(
       { state: 'open', epoch: 3 },
@@ -15,13 +15,13 @@ describe('repair-need', () => {
   });
 
   it('one bucket is enough, and what somebody works on comes first [R5, R2]', () => {
-    expect(needOf({}, { state: null, epoch: 0, stamped: false })).to.equal('not_loaded');
-    expect(needOf({}, { stamped: false })).to.equal('other_server');
+    expect(needOf({}, { state: null, epoch: 0, sameServer: false })).to.equal('not_loaded');
+    expect(needOf({}, { sameServer: false })).to.equal('other_server');
     expect(needOf({}, { epoch: 2 })).to.equal('old_epoch');
-    expect(needOf({ stamped: false }, { state: 'repair' }, { state: null })).to.equal('in_repair');
+    expect(needOf({ sameServer: false }, { state: 'repair' }, { state: null })).to.equal('in_repair');
   });
 
   it('a draft has none: it was never loaded, or is being loaded right now', () => {
-    expect(repairNeedOf({ state: 'draft', epoch: 1 }, [{ state: null, epoch: 0, stamped: false }])).to.equal(null);
+    expect(repairNeedOf({ state: 'draft', epoch: 1 }, [{ state: null, epoch: 0, sameServer: false }])).to.equal(null);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { OrderNotifications } from '../../../src/core/order-notifications.js';
+import type { OrderNotification } from '../../../src/core/order-notifications.js';
 import { encodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
 import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
@@ -18,7 +18,7 @@ describe('keeper: tell-buyers', () => {
   const event = (type: OrderEvent['type'], saleId: string, ...orders: string[]): OrderEvent => ({
     ...{ eventId: `1-${type.slice(6)}`, type, saleId, orders, atMs: 1 },
   });
-  const notificationsOf = (orderId: string): OrderNotifications => ({
+  const notificationsOf = (orderId: string): OrderNotification => ({
     ...{ userId: `u${orderId}`, requestId: 'k1', orderId, state: 'paid', reason: null },
   });
   const handle = (...events: OrderEvent[]) => {
@@ -30,8 +30,8 @@ describe('keeper: tell-buyers', () => {
     };
     return notifyBuyers({ orders, sender: news, metrics: world.metrics })(encodeOrderEvents(events));
   };
-  const waitFor = (saleId: string, userId: string): (OrderNotifications | null)[] => {
-    const heard: (OrderNotifications | null)[] = [];
+  const waitFor = (saleId: string, userId: string): (OrderNotification | null)[] => {
+    const heard: (OrderNotification | null)[] = [];
     news.listen({ saleId, userId, requestId: 'k1' }, (told) => void heard.push(told));
     return heard;
   };

@@ -87,7 +87,7 @@ describe('claim-late', () => {
   });
 
   it('while the sale is shut only its late batches wait; the others of the same delivery are written [R3]', async () => {
-    answer = async () => ({ outcome: 'shut' });
+    answer = async () => ({ outcome: 'unavailable' });
     expect(words(await record(late('ann'), timely('bob'), late('cid')))).to.deep.equal([
       ...['retry repairing', 'recorded', 'retry repairing'],
     ]);

@@ -79,13 +79,13 @@ function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferS
     read: async () => null,
     transferOut: async () => {
       done.push('transferOut');
-      return said === 'moved' ? { outcome: 'lent', seq: 1, units: 1 } : { outcome: 'empty' };
+      return said === 'moved' ? { outcome: 'transferred', seq: 1, units: 1 } : { outcome: 'empty' };
     },
     transferIn: async () => {
       done.push('transferIn');
-      return { outcome: said === 'moved' ? 'borrowed' : 'already_borrowed', unitsLeft: 1 };
+      return { outcome: said === 'moved' ? 'received' : 'already_received', unitsLeft: 1 };
     },
-    endTransfer: async () => 'confirmed',
+    endTransfer: async () => 'ended',
   };
 }
 

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import type { OrderNotifications } from '../../../src/core/order-notifications.js';
+import type { OrderNotification } from '../../../src/core/order-notifications.js';
 import { PurchaseWatch } from '../../../src/purchase/purchase-watch.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const POLL_MAX_MS = 5000;
 const PURCHASE = { saleId: '7', userId: 'u1', requestId: 'k1' };
-const ORDERED: OrderNotifications = {
+const ORDERED: OrderNotification = {
   userId: 'u1',
   requestId: 'k1',
   orderId: '101',

@@ -47,7 +47,10 @@ describe('get-sale', () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
     const transfers = new MemoryTransfers(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
-    expect(await transfers.transferOut({ ...sale, bucket: 0 }, 1, 1, 1)).to.include({ outcome: 'lent', units: 1 });
+    expect(await transfers.transferOut({ ...sale, bucket: 0 }, 1, 1, 1)).to.include({
+      outcome: 'transferred',
+      units: 1,
+    });
     expect((await viewOf(sale)).stock).to.equal('plenty');
     expect(store.bucket({ ...sale, bucket: 1 }).unitsLeft, 'they have arrived').to.equal(1);
 

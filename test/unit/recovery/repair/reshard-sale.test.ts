@@ -125,7 +125,7 @@ describe('scatter-sale', () => {
     const ports = portsOf();
     let looks = 0;
     const lossy = looking(ports.store, async (seen) =>
-      looks++ === 0 ? seen : seen.map((one) => ({ ...one, stamped: false })),
+      looks++ === 0 ? seen : seen.map((one) => ({ ...one, sameServer: false })),
     );
     const before = world.clock.nowMs();
     await reshard(4, { ...ports, store: lossy });

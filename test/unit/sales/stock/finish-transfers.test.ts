@@ -25,7 +25,7 @@ describe('keeper: finish-transfers', () => {
   const unitsOf = (sale: Sale): number[] => bucketsOf(sale).map(({ unitsLeft }) => unitsLeft);
   const openOf = (sale: Sale): number => openTransfers(bucketsOf(sale).map((bucket) => bucket.transfers())).length;
   const lend = async (sale: Sale, from = 0, to = 1): Promise<void> => {
-    expect(await transfers.transferOut({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'lent' });
+    expect(await transfers.transferOut({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'transferred' });
   };
 
   it('units that a dead process left between two buckets arrive; young ones are left to whoever moves them [R12]', async () => {
@@ -95,7 +95,7 @@ describe('keeper: finish-transfers', () => {
     await lend(sale);
     world.clock.advance(OVERDUE_MS + 5);
     const { transferIn } = transfers;
-    transfers.transferIn = async () => ({ outcome: 'shut' });
+    transfers.transferIn = async () => ({ outcome: 'unavailable' });
     await run();
     expect(world.overdue.units_lent).to.deep.equal([1, 5]);
     transfers.transferIn = transferIn;

@@ -84,7 +84,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
       // Behind the look at the last bucket the unit goes to one that was looked at, and before the next look back.
       const to = at === 2 ? 0 : 2;
       const lent = await world.transfers.transferOut(world.home(at), to, 1, 1);
-      if (lent.outcome !== 'lent') throw new Error(lent.outcome);
+      if (lent.outcome !== 'transferred') throw new Error(lent.outcome);
       const transfer = { from: at, to, seq: lent.seq, units: lent.units };
       await world.transfers.transferIn(world.sale.saleId, transfer, 1);
       await world.transfers.endTransfer(world.sale.saleId, transfer, 1);
