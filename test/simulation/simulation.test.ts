@@ -35,7 +35,7 @@ const REACHED = [
   ...['retry: unavailable', 'retry: contended', 'retry: no_order_ids', 'ack: loan ran out', 'breaker: open'],
   ...['keeper: re-driven', 'keeper: settled late', 'keeper: released', 'keeper: expired', 'keeper: parked'],
   ...['letter: replayed', 'letter: already_recorded', 'letter: discarded', 'letter: unfinished'],
-  ...['refund: refunded', 'change found: news', 'finding: unreleased', 'finding: stuck_outbox'],
+  ...['refund: refunded', 'change found: notification', 'finding: unreleased', 'finding: stuck_outbox'],
   ...['compensation: compensated', 'compensation: failed_final'],
   ...['order: paid', 'order: cancelled', 'order: expired', 'order: failed', 'order: pending_payment'],
   ...['pay: paid', 'pay: wrong_state', 'pay: refund_due', 'cancel: cancelled', 'cancel: wrong_state'],

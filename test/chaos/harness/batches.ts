@@ -74,7 +74,12 @@ export async function holdBatch(stack: StackHands, saleId: string, size: number)
       if (written.outcome !== 'written') throw new Error(`write: ${written.outcome}`);
     },
     settle(): Promise<void> {
-      const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
+      const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({
+        orderId,
+        userId,
+        requestId,
+        state: 'pending_payment' as const,
+      }));
       return createBatchStore(stack.redis).markRecorded([{ batch, orders: settled }]);
     },
   };
@@ -144,7 +149,12 @@ export async function soldToUnpaid(
     });
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs };
     expectEqual((await repository.write(plan)).outcome, 'written', 'write');
-    const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ userId, requestId, orderId }));
+    const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({
+      userId,
+      requestId,
+      orderId,
+      state: 'pending_payment' as const,
+    }));
     await settlement.markRecorded([{ batch, orders: settled }]);
   }
   const [row] = await stack.mysql.query<{ due: Date }>('SELECT MAX(expires_at) AS due FROM orders WHERE sale_id = ?', [

@@ -13,7 +13,7 @@ import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
-import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 /** Lets everything that can go on go on. */
 const turns = async (): Promise<void> => {
@@ -101,7 +101,7 @@ describe('get-purchase', () => {
     it('pending: Redis has an order that MySQL has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
-      await store.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+      await store.markRecorded([{ batch, orders: [liveOrderOf('u1', '101')] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
