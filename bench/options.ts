@@ -29,8 +29,8 @@ export interface BenchOptions {
   readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
-  /** Whether all layers of the entry stand in front of `sold-out`. */
-  readonly entry: 'off' | 'on';
+  /** Whether all admission layers stand in front of `sold-out`. */
+  readonly admission: 'off' | 'on';
   /** The other checkout of `paired`, with its build; null: none. */
   readonly against: string | null;
   /** How often `paired` measures both. */
@@ -62,7 +62,7 @@ const ABOUT: Record<ScenarioName, string> = {
   flash: 'open arrival at --rate against 5,000 units',
   limits: 'each part alone: node:http, deduct, half message + commit, batch insert',
   attack: 'honest buyers alone, then among attackers: --rate in all, a fifth of it honest',
-  layers: 'each layer of the entry alone, on and off: CPU per request',
+  layers: 'each admission layer alone, on and off: CPU per request',
   paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
   buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
   memory: 'win for 60 s while the memory of the api is watched (--memory)',
@@ -106,7 +106,7 @@ function benchCommand(): Command {
     .option('--rate <n>', 'requests per second of flash (10000), and of attack in all (2000)', whole(10, 50_000))
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
     .addOption(
-      new Option('--entry <state>', 'all layers of the entry in front of sold-out')
+      new Option('--admission <state>', 'all admission layers in front of sold-out')
         .choices(['off', 'on'])
         .default('off'),
     )

@@ -46,7 +46,7 @@ export interface LimitFigures {
   readonly limits: readonly Limit[];
 }
 
-/** Every layer of the entry, alone. */
+/** Every admission layer, alone. */
 export interface LayersFigures {
   readonly kind: 'layers';
   readonly scenario: 'layers';

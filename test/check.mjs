@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 
 /** The longest begin. */
-const waiting = ['lint', 'test:unit', 'typecheck', 'lint:unused', 'format:check'];
+const waiting = ['test:unit', 'typecheck', 'lint', 'format:check', 'lint:unused'];
 const LANES = 2;
 let failed = 0;
 

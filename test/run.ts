@@ -1,156 +1,80 @@
-import { Argument, Command } from 'commander';
-import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { CommanderError } from 'commander';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { tryLock } from '../deploy/local/stack/lock.js';
-import { openStack, type Stack } from '../deploy/local/stack/stack.js';
+import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
+import { listeningPorts } from '../deploy/local/stack/listening-ports.js';
+import { claimedPorts, pickFreePorts, type ClaimedPort } from '../deploy/local/stack/ports.js';
+import { openStack, type Stack } from '../deploy/local/stack/stack.js';
 import { build } from './chaos/harness/commands.js';
 import { prepareStack } from './chaos/own-stacks.js';
+import { affectedTests } from './runner/changed.js';
+import { runMocha, type Counts } from './runner/mocha.js';
+import { LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
+import { Outputs } from './runner/output.js';
 
 /**
- * `npm test`: every folder of test/, in the order of what it needs, on a stack of its own (other ports and another folder
- * than `npm start`). Ends with one line: `N passed, N failed`.
+ * `npm test`: every folder of test/ on servers of its own (other ports and other folders than `npm start`). Ends with one
+ * line: `N passed, N failed`.
  */
-const REPO = fileURLToPath(new URL('..', import.meta.url));
-const STACK_DIR = join(REPO, '.stack-test');
-
-/** Folders that need no server: they run while the stack of the others boots. */
-const BARE = ['unit', 'guard'];
-const ON_STACK = ['contract', 'lua', 'integration', 'scenario'];
-/** They need none of ours either, and run while the contract suites wait for the timers of the broker. */
-const BESIDE_CONTRACT = ['newcomer', 'simulation', 'hostile'];
-const FOLDERS = [...BARE, ...BESIDE_CONTRACT, ...ON_STACK];
-/** Their files share no name, so they run beside each other; those that wait longest begin. */
-const PARALLEL = new Set(['contract']);
+const STACK_DIR = join(REPO_DIR, '.stack-test');
+/** Its files share no name, so they run beside each other; those that wait longest begin. */
+const PARALLEL: readonly Folder[] = ['contract'];
+const PARALLEL_JOBS = 5;
 const BEGIN_WITH = ['purchase-channel', 'delivery-source', 'rocketmq-connection', 'held-delivery', 'order-channels'];
 
-interface Counts {
-  readonly passed: number;
-  readonly failed: number;
-  readonly skipped: number;
-  readonly failures: readonly { readonly title: string; readonly reason: string }[];
-}
-
-const command = new Command('npm test --')
-  .description('Runs the tests on a stack of its own; what `npm start` keeps is never touched.')
-  .addArgument(new Argument('[folders...]', 'those of test/ to run; none: all').choices(FOLDERS))
-  .option('-g, --grep <pattern>', 'only tests whose title matches')
-  .option('-b, --bail', 'end a folder at its first failure')
-  .addHelpText(
-    'after',
-    '\nunit, guard, simulation, hostile and newcomer run without the stack. The last line counts: N passed, N failed.\n' +
-      'Exit codes: 0 all passed, 1 something failed or nothing ran, 2 used wrongly.',
-  )
-  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
-  .parse();
-const wanted = command.args;
-const { grep, bail } = command.opts<{ readonly grep?: string; readonly bail?: boolean }>();
-const mochaArgs = [...(grep === undefined ? [] : ['--grep', grep]), ...(bail ? ['--bail'] : [])];
-let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
-const children = new Set<ChildProcess>();
+const { folders, mochaArgs, changedSince } = options();
+const startedMs = Date.now();
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    stopping.abort(new StackError('The tests were stopped.'));
-    for (const child of children) child.kill('SIGTERM');
-  });
+  process.on(signal, () => stopping.abort(new StackError('The tests were stopped.')));
+}
+const outputs = new Outputs();
+let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
+
+const files = chooseFiles();
+const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (files.get(folder) ?? []).length > 0);
+const bare = runFolders(chosen(LANES.bare));
+if (chosen([...LANES.stack, ...LANES.faults]).length > 0) await runOnStacks();
+else await Promise.all([bare, runFolders(chosen(LANES.programs))]);
+end();
+
+function options(): TestOptions {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    process.exit(error.exitCode === 0 ? 0 : 2);
+  }
 }
 
-const startedMs = Date.now();
-const chosen = (folders: readonly string[]): string[] =>
-  folders.filter((folder) => wanted.length === 0 || wanted.includes(folder));
-const [bare, beside, onStack] = [chosen(BARE), chosen(BESIDE_CONTRACT), chosen(ON_STACK)];
-const bareEnd = runFolders(bare, process.env);
-if (onStack.length > 0) await runOnStack(onStack, bareEnd);
-else await bareEnd.then(() => runFolders(beside, process.env));
-const { passed, failed, skipped, failures } = counts;
-// said again where it is seen: hundreds of lines may stand between a failure and the end
-for (const { title, reason } of failures) console.log(`FAILED ${title}\n  ${reason.split('\n')[0]}`);
-console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
-console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
-process.exit(failed > 0 || passed === 0 || stopping.signal.aborted ? 1 : 0);
-
-/** @param before what runs while the stack boots */
-async function runOnStack(folders: readonly string[], before: Promise<void>): Promise<void> {
-  const lock = tryLock(`${STACK_DIR}.lock`);
-  if ('heldBy' in lock) {
-    addFailure('npm test', `Process ${lock.heldBy} runs these tests already; wait for its end.`);
-    return;
-  }
-  const news = holdNotifications(before);
-  // what an earlier run left is removed, so that no test depends on it
-  await openStack({ dir: STACK_DIR, ports: 'free' }).down({ signal: 'SIGKILL' });
-  rmSync(STACK_DIR, { recursive: true, force: true });
-  const stack = openStack({
-    dir: STACK_DIR,
-    ports: 'free',
-    onProgress: ({ step, state, text }) => {
-      if (state === 'done') news(`  ${step}: ${text}`);
-    },
-  });
+/** By folder. Ends the process where a choice by --changed is empty. */
+function chooseFiles(): Map<Folder, string[]> {
+  const all = new Map(folders.map((folder) => [folder, testFiles(folder)]));
+  if (changedSince === null) return all;
   try {
-    await Promise.all([boot(stack), build(stopping.signal)]);
-    await before;
-    const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
-    await Promise.all([runFolders(folders.slice(0, 1), env), ...beside.map(runUnseen)]);
-    await runFolders(folders.slice(1), env);
+    const affected = affectedTests(changedSince);
+    console.log(affected.lines.join('\n'));
+    for (const [folder, names] of all)
+      all.set(
+        folder,
+        names.filter((name) => affected.files.has(name)),
+      );
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
-    addFailure('the stack of the tests', error.message);
-  } finally {
-    await stack.down({ signal: 'SIGKILL' }); // its data is not needed again
-    lock.release();
+    console.error(error.message);
+    process.exit(2);
   }
-}
-
-async function boot(stack: Stack): Promise<void> {
-  await stack.up({ topics: false, signal: stopping.signal });
-  await prepareStack(stack);
-}
-
-/** Prints lines at once, but those of a time when something else prints only afterwards. */
-function holdNotifications(busy: Promise<void>): (line: string) => void {
-  let held: string[] | null = [];
-  void busy.then(() => {
-    for (const line of held ?? []) console.log(line);
-    held = null;
-  });
-  return (line) => {
-    if (held === null) console.log(line);
-    else held.push(line);
-  };
-}
-
-/** @param output where mocha writes: a file descriptor, or to the terminal */
-async function runFolders(
-  folders: readonly string[],
-  env: NodeJS.ProcessEnv,
-  output: number | 'inherit' = 'inherit',
-): Promise<void> {
-  for (const folder of folders) {
-    const files = testFiles(folder);
-    if (stopping.signal.aborted || files.length === 0) continue;
-    if (output === 'inherit') console.log(`\n== ${folder}`);
-    add(await runMocha(files, PARALLEL.has(folder) ? ['--parallel', '--jobs', '5'] : [], env, output));
+  if ([...all.values()].every((names) => names.length === 0)) {
+    console.log('0 passed, 0 failed');
+    process.exit(0);
   }
+  return all;
 }
 
-/** Runs beside others; what it wrote is shown at its end. */
-async function runUnseen(folder: string): Promise<void> {
-  const logFolder = mkdtempSync(join(tmpdir(), 'seckill-beside-'));
-  const logFile = join(logFolder, folder);
-  const output = openSync(logFile, 'a');
-  await runFolders([folder], process.env, output);
-  closeSync(output);
-  console.log(`\n== ${folder}, ran beside\n${readFileSync(logFile, 'utf8')}`);
-  rmSync(logFolder, { recursive: true, force: true });
-}
-
-function testFiles(folder: string): string[] {
-  const path = join(REPO, 'test', folder);
+function testFiles(folder: Folder): string[] {
+  const path = join(REPO_DIR, 'test', folder);
   if (!existsSync(path)) return [];
   const names = readdirSync(path, { recursive: true, encoding: 'utf8' });
   const rank = (name: string): number => (BEGIN_WITH.includes(name.slice(0, -'.test.ts'.length)) ? 0 : 1);
@@ -160,41 +84,69 @@ function testFiles(folder: string): string[] {
     .map((name) => join('test', folder, name));
 }
 
-/** One process per folder: a test that kills or leaks cannot reach the next folder. */
-async function runMocha(
-  files: readonly string[],
-  options: readonly string[],
-  env: NodeJS.ProcessEnv,
-  output: number | 'inherit',
-): Promise<Counts> {
-  const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
-  const countFile = join(folder, 'counts.json');
-  // not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
-  const mocha = join(REPO, 'node_modules/mocha/lib/cli/cli.js');
-  const reporter = join(REPO, 'test/helpers/counting-reporter.cjs');
-  const args = ['--import', 'tsx', mocha, '--reporter', reporter, ...options, ...mochaArgs, ...files];
-  const code = await runChild(args, { ...env, SECKILL_TEST_COUNTS: countFile }, output);
-  try {
-    return JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
-  } catch {
-    const failures = [{ title: files.join(' '), reason: `mocha ended with ${code} before it could count` }];
-    return { passed: 0, failed: 1, skipped: 0, failures };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+/** One after the other, each in a process of its own: a test that kills or leaks cannot reach the next folder. */
+async function runFolders(lane: readonly Folder[], env: NodeJS.ProcessEnv = process.env): Promise<void> {
+  for (const folder of lane) {
+    if (stopping.signal.aborted) return;
+    const output = outputs.open();
+    output.write(`\n== ${folder}\n`);
+    const options = [
+      ...(PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : []),
+      ...mochaArgs,
+    ];
+    add(await runMocha(files.get(folder) ?? [], options, env, output, stopping.signal));
+    output.end();
   }
 }
 
-/** @returns its exit code */
-async function runChild(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  output: number | 'inherit' = 'inherit',
-): Promise<number | null> {
-  const child = spawn(process.execPath, args, { cwd: REPO, env, stdio: ['ignore', output, output] });
-  children.add(child);
-  const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
-  children.delete(child);
-  return code;
+async function runOnStacks(): Promise<void> {
+  const lock = tryLock(`${STACK_DIR}.lock`);
+  if ('heldBy' in lock) {
+    addFailure('npm test', `Process ${lock.heldBy} runs these tests already; wait for its end.`);
+    return;
+  }
+  const stacks: [Stack, readonly Folder[]][] = [];
+  for (const [dir, lane] of [
+    [STACK_DIR, chosen(LANES.stack)],
+    [`${STACK_DIR}-faults`, chosen(LANES.faults)],
+  ] as const) {
+    const taken = stacks.flatMap(([stack]) => claimedPorts(stack.ports));
+    if (lane.length > 0) stacks.push([await clearedStack(dir, taken), lane]);
+  }
+  try {
+    const built = build(stopping.signal);
+    const booted = Promise.all([built, ...stacks.map(([stack]) => boot(stack))]);
+    const lanes = stacks.map(async ([stack, lane]) => {
+      await booted;
+      await runFolders(lane, { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir });
+    });
+    // after the boot: the programs of a first run are downloaded once, and ports that are taken are seen
+    const programs = booted.then(() => runFolders(chosen(LANES.programs)));
+    const results = await Promise.allSettled([bare, programs, ...lanes]);
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  } catch (error) {
+    if (!(error instanceof StackError)) throw error;
+    addFailure('the stack of the tests', error.message);
+  } finally {
+    await Promise.all(stacks.map(([stack]) => stack.down({ signal: 'SIGKILL' }))); // their data is not needed again
+    lock.release();
+  }
+}
+
+/**
+ * What an earlier run left is removed, so that no test depends on it.
+ * @param taken ports of a stack that is about to start
+ */
+async function clearedStack(dir: string, taken: readonly ClaimedPort[]): Promise<Stack> {
+  await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
+  rmSync(dir, { recursive: true, force: true });
+  return openStack({ dir, ports: pickFreePorts([...listeningPorts(), ...taken]) });
+}
+
+async function boot(stack: Stack): Promise<void> {
+  await stack.up({ topics: false, signal: stopping.signal });
+  await prepareStack(stack);
 }
 
 function add(more: Counts): void {
@@ -209,4 +161,13 @@ function add(more: Counts): void {
 /** What failed before or beside the tests themselves. */
 function addFailure(title: string, reason: string): void {
   add({ passed: 0, failed: 1, skipped: 0, failures: [{ title, reason }] });
+}
+
+function end(): never {
+  const { passed, failed, skipped, failures } = counts;
+  // said again where it is seen: hundreds of lines may stand between a failure and the end
+  for (const { title, reason } of failures) console.log(`FAILED ${title}\n  ${reason.split('\n')[0]}`);
+  console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
+  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  process.exit(failed > 0 || passed === 0 || stopping.signal.aborted ? 1 : 0);
 }

@@ -42,7 +42,7 @@ export async function dressedFor(sale: Sale, name: keyof Crowds, siege: Siege): 
   const { session, crowds, signed } = siege;
   if (!signed) return crowds[name];
   const what = { ...NOTHING_MORE, signed: true };
-  const dresser = dresserOf(what, session.entryKeys, { saleId: sale.saleId, path: purchasePath(sale) });
+  const dresser = dresserOf(what, session.admissionKeys, { saleId: sale.saleId, path: purchasePath(sale) });
   return dressBuyers(crowds[name], join(session.dir, `attack-${name}.bin`), dresser);
 }
 

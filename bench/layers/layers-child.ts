@@ -7,9 +7,9 @@ import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
 import { serveChild } from '../load/child.js';
 import type { LayerCost } from './cost.js';
-import { evenStreamCosts, limitCosts, listsCost } from './entry-layers.js';
-import { passCost, signCosts, tokenCosts } from './front-layers.js';
-import { breakerCosts, degradeCost } from './guard-layers.js';
+import { evenStreamCosts, limitCosts, listsCost } from './lists-and-limits.js';
+import { passCost, signCosts, tokenCosts } from './signatures-and-tokens.js';
+import { breakerCosts, degradeCost } from './breakers-and-degradation.js';
 import type { LayersTask } from './layers.js';
 
 /** A busy machine may pause. */

@@ -7,6 +7,6 @@ export interface LayersTask {
   readonly ms: number;
 }
 
-/** Measures every layer of the entry in a process that does nothing else. */
+/** Measures every admission layer in a process that does nothing else. */
 export const measureLayers = (task: LayersTask, signal: AbortSignal): Promise<LayerCost[]> =>
   runChild<LayersTask, LayerCost[]>(new URL('./layers-child.ts', import.meta.url), task, signal);

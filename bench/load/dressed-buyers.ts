@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { CANONICAL_BYTES_MAX, signRequest } from '../../src/admission/sign/request-signatures.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
+import { signRequest } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 import { BenchError } from '../bench-error.js';
 import { readRecords, userIdOf, type BuyerSlice } from './buyers.js';
 import { PURCHASE_BODY } from './load.js';
@@ -37,7 +37,7 @@ export function dresserOf(
 ): Dresser {
   const untilMs = Date.now() + SEAL_LIFE_MS;
   const signed = dress.signed ? signer(keys.sign, path) : () => ({});
-  const seals = dress.purchaseToken || dress.queuePass ? new Seals(readKeyring(keys.seal, SEALED_BYTES_MAX)) : null;
+  const seals = dress.purchaseToken || dress.queuePass ? new Seals(readKeyring(keys.seal)) : null;
   const sealed = (kind: 'purchase-token' | 'queue-pass', userId: string): string | undefined =>
     seals?.seal({ kind, saleId, userId }, [untilMs]);
   return (userId) => {
@@ -54,7 +54,7 @@ export function dresserOf(
 
 /** Signs each request anew: a time stamp is good for five minutes and a nonce for one use. */
 function signer(keys: string, path: string): () => Record<string, string> {
-  const [first] = readKeyring(keys, CANONICAL_BYTES_MAX);
+  const [first] = readKeyring(keys);
   if (first === undefined) throw new RangeError('there is no key to sign with');
   const [keyId, key] = first;
   const run = randomBytes(8).toString('hex');

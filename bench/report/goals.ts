@@ -17,7 +17,7 @@ export interface Goal {
 const LANDED_PER_SECOND = 10_000;
 const TIMES_NO_GROUP_COMMIT = 7;
 const SHARE_OF_BARE_HTTP = 0.7;
-const SHARE_OF_BARE_HTTP_BEHIND_ENTRY = 0.5;
+const SHARE_OF_BARE_HTTP_BEHIND_ADMISSION = 0.5;
 /** Of honest buyers under attack: of their rate without it, and ms. */
 const HONEST_SHARE = 0.8;
 const HONEST_P99_MS = 100;
@@ -46,10 +46,10 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
     goals.push({ goal: `memory, growth of the heap ≤ ${HEAP_GROWTH}`, measured, met: measured <= HEAP_GROWTH });
   }
   const share = soldOut?.extra['share of bare node:http'];
-  const entryIsOn = soldOut?.extra.entry === 'on';
+  const admissionIsOn = soldOut?.extra.admission === 'on';
   if (typeof share === 'number') {
-    const what = `sold-out${entryIsOn ? ' with every layer on' : ''}, share of bare node:http`;
-    goals.push(atLeast(what, share, entryIsOn ? SHARE_OF_BARE_HTTP_BEHIND_ENTRY : SHARE_OF_BARE_HTTP));
+    const what = `sold-out${admissionIsOn ? ' with every layer on' : ''}, share of bare node:http`;
+    goals.push(atLeast(what, share, admissionIsOn ? SHARE_OF_BARE_HTTP_BEHIND_ADMISSION : SHARE_OF_BARE_HTTP));
   }
   return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results)];
 }

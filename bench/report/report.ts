@@ -2,7 +2,7 @@ import type { CpuUser } from '../measure.js';
 import type { LoadFigures, ScenarioResult } from '../results.js';
 import type { Machine } from '../session/machine.js';
 import type { Goal } from './goals.js';
-import { layersTable, pairedTable } from './entry-tables.js';
+import { layersTable, pairedTable } from './admission-tables.js';
 import { formatNumber, renderTable } from './table.js';
 
 /** One run: what --json prints, and what the table is made of. */

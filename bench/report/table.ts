@@ -1,4 +1,4 @@
-export { renderTable } from '../../src/cli/table.js';
+export { renderTable } from '../../test/helpers/render-table.js';
 
 /** 12,345 for large figures, 12.3 and 0.71 for small ones. */
 export function formatNumber(value: number): string {

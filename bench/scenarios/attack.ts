@@ -27,7 +27,7 @@ export async function attack(context: Context): Promise<LoadFigures> {
   const units = siege.crowds.honest.count + (signed ? CAPTURED : 0);
   const quiet = await session.books.openSale('attack-calm', units);
   const loud = await session.books.openSale('attack', units);
-  const sign = { keys: session.entryKeys.sign, saleIds: [quiet.saleId, loud.saleId] };
+  const sign = { keys: session.admissionKeys.sign, saleIds: [quiet.saleId, loud.saleId] };
   return admin.during(attackRules(signed ? sign : null), async () => {
     const calm = await withoutAttack(context, siege, quiet);
     return withAttack(context, siege, loud, calm);
@@ -58,7 +58,7 @@ async function withAttack(context: Context, siege: Siege, sale: Sale, calm: Open
   session.say(`attack: ${seconds} s of the same, and ${attacksPerSecond(rates)} attacks/s`);
   const before = await scrape(port);
   const measured = await measure(session, sale.saleId, (path) => bothLoads(siege, path, dressed));
-  const refused = growthBy(before, await scrape(port), 'seckill_entry_refusals_total', ['layer', 'word']);
+  const refused = growthBy(before, await scrape(port), 'seckill_admission_refusals_total', ['layer', 'word']);
   const { honest, attack: attackers } = measured.load;
   const opLog = new Map([...opLogOf(crowds.honest, honest.heard), ...opLogOf(crowds.accounts, attackers.heard)]);
   const { headersTimeoutMs } = loadConfig(['http'], session.env).http;
@@ -71,7 +71,7 @@ async function withAttack(context: Context, siege: Siege, sale: Sale, calm: Open
   const extra = {
     ...attackFigures({ calm, headersTimeoutMs }, measured.load),
     ...named('answers: ', measured.answersByCode),
-    ...named('entry: ', refused),
+    ...named('admission: ', refused),
   };
   return loadFigures('attack', about, { measured, books, per: 'answered' }, extra);
 }

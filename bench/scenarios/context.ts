@@ -59,7 +59,7 @@ export function closedLoop(
   );
 }
 
-/** The rules of the entry of the api that is measured. */
+/** The rules of admission of the api that is measured. */
 export const rulesAdminOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesAdmin =>
   new RulesAdmin({ secret: stack.env().JWT_SECRET, port: () => program('api').port });
 

@@ -23,12 +23,12 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
   const seconds = secondsOf(context, 'sold-out');
   const all = context.buyers.take(1 + (FIRST_SECONDS + seconds) * BUYERS_PER_SECOND.soldOut);
   const sale = await session.books.openSale('sold-out', STOCK);
-  if (options.entry === 'off') return refusals(context, sale, all, 'every layer of the entry is off');
+  if (options.admission === 'off') return refusals(context, sale, all, 'every admission layer is off');
   const admin = rulesAdminOf(session);
   const known = await layersKnown(admin);
   const buyers = await showing(context, sale, all, known);
   const about = `lists, limits${known.map((layer) => `, ${layer}`).join('')} on`;
-  return admin.during(everythingOn(known, session.entryKeys), () => refusals(context, sale, buyers, about));
+  return admin.during(everythingOn(known, session.admissionKeys), () => refusals(context, sale, buyers, about));
 }
 
 /** The same buyers with all that the layers ask for. */
@@ -42,7 +42,7 @@ async function showing(
   if (!Object.values(dress).includes(true)) return buyers;
   const path = `/v1/sales/${saleId}/purchases`;
   session.say(`sold-out: signing for ${buyers.count.toLocaleString('en')} buyers`);
-  const dresser = dresserOf(dress, session.entryKeys, { saleId, path });
+  const dresser = dresserOf(dress, session.admissionKeys, { saleId, path });
   return dressBuyers(buyers, join(session.dir, 'sold-out.bin'), dresser);
 }
 
@@ -77,7 +77,7 @@ async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: s
       'bare node:http answers/s': bareRate,
       'CPU µs each: bare node:http': (bareCpu * 1e6) / (before.answered + after.answered),
       'share of bare node:http': rateOf(measured.load) / bareRate,
-      entry: options.entry,
+      admission: options.admission,
       'answers: sold_out, share': (measured.answersByCode.sold_out ?? 0) / Math.max(1, measured.load.answered),
     };
     return loadFigures('sold-out', about, { measured, books, per: 'answered' }, extra);

@@ -2,7 +2,7 @@ import { withOperator } from '../../src/programs/operator.js';
 import { systemClock as clock } from '../../src/programs/system-clock.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
-import { createOrderAudit } from '../../src/mysql/order-audit.js';
+import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createLog } from '../../src/programs/telemetry.js';
 import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';

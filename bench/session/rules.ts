@@ -22,7 +22,7 @@ export interface RulesAdminOptions {
   readonly port: () => number;
 }
 
-/** The rules of the entry, through the admin address of the running api. */
+/** The rules of admission, through the admin address of the running api. */
 export class RulesAdmin {
   readonly #port: () => number;
   readonly #token: string;
@@ -54,7 +54,7 @@ export class RulesAdmin {
     const { version } = await this.#newest();
     const published = (await this.#ask('PUT', '/admin/v1/rules', { version, rules })) as Stored;
     const deadlineMs = performance.now() + IN_FORCE_TIMEOUT_MS;
-    while (sumOf(await scrape(this.#port()), 'seckill_entry_rules_version') < published.version) {
+    while (sumOf(await scrape(this.#port()), 'seckill_admission_rules_version') < published.version) {
       if (performance.now() > deadlineMs) {
         throw new BenchError(`rules version ${published.version} is not in force after ${IN_FORCE_TIMEOUT_MS} ms`);
       }

@@ -23,9 +23,9 @@ const PROGRAMS: readonly ProgramName[] = ['api', 'worker', 'keeper'];
 const NOTHING_EXPIRES = { ORDER_PAYMENT_WINDOW_MS: String(24 * 3_600_000) };
 
 /** Of signatures and seals, so that the bench can make those of its buyers; they open nothing but this instance. */
-const ENTRY_KEYS = {
-  ENTRY_SIGN_KEYS: `bench:${randomBytes(32).toString('hex')}`,
-  ENTRY_SEAL_KEYS: `bench:${randomBytes(32).toString('hex')}`,
+const ADMISSION_KEYS = {
+  ADMISSION_SIGN_KEYS: `bench:${randomBytes(32).toString('hex')}`,
+  ADMISSION_SEAL_KEYS: `bench:${randomBytes(32).toString('hex')}`,
 };
 
 /** A running system to measure: the stack instance of the bench, and api, worker and keeper of this checkout on it. */
@@ -35,7 +35,7 @@ export interface Session {
   /** Environment of the programs, without what single scenarios change. */
   readonly env: NodeJS.ProcessEnv;
   /** What the api signs and seals with. */
-  readonly entryKeys: AdmissionKeys;
+  readonly admissionKeys: AdmissionKeys;
   /** Folder for what the bench itself keeps in the instance. */
   readonly dir: string;
   /** This run started the broker: its JIT has everything before it. */
@@ -88,7 +88,14 @@ async function withLockedSession<T>(
   let books: Books | null = null;
   try {
     const waiting = options.replicas > 0 ? { REDIS_WAIT_REPLICAS: String(options.replicas) } : {};
-    const env = { ...NOTHING_EXPIRES, ...ENTRY_KEYS, ...process.env, ...stack.env(), LOG_LEVEL: 'warn', ...waiting };
+    const env = {
+      ...NOTHING_EXPIRES,
+      ...ADMISSION_KEYS,
+      ...process.env,
+      ...stack.env(),
+      LOG_LEVEL: 'warn',
+      ...waiting,
+    };
     await migrate({ url: stack.env().MYSQL_URL });
     books = await Books.open(env);
     await books.empty();
@@ -114,7 +121,7 @@ function makeSession({ programs, ...parts }: Parts): Session {
   const program = (name: ProgramName): Program => programs.get(name) as Program;
   return {
     ...parts,
-    entryKeys: { sign: env.ENTRY_SIGN_KEYS ?? '', seal: env.ENTRY_SEAL_KEYS ?? '' },
+    admissionKeys: { sign: env.ADMISSION_SIGN_KEYS ?? '', seal: env.ADMISSION_SEAL_KEYS ?? '' },
     dir: join(stack.dir, 'load'),
     program,
 

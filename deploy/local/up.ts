@@ -14,7 +14,7 @@ import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack, type Stack } from './stack/stack.js';
 import { CliError } from '../../src/cli/cli-error.js';
-import { operatorName } from '../../src/cli/dlq-options.js';
+import { operatorName } from '../../src/cli/options.js';
 import { parseWhole } from '../../src/cli/options.js';
 import { progressStyle, showProgress } from './stack-progress.js';
 import { reportStackError } from './stack-failure.js';

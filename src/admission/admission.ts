@@ -1,34 +1,34 @@
-import type { AdmissionMetrics } from '../core/ports/admission-metrics.js';
-import type { Layer, Refused, Verdict, Mode, Caller } from './layer.js';
+import type { Caller, Layer, Mode, Refused, Verdict } from './layer.js';
+import type { AdmissionMetrics } from './metrics.js';
 import type { CurrentRules } from './rules/current-rules.js';
 
-/** The door of the api: every layer in turn, cheap ones first. */
+/** Passes each request of a buyer through the layers in turn, cheap ones first. The first refusal ends it. */
 export class Admission {
-  readonly #repository: Pick<CurrentRules, 'isAnyOn'>;
+  readonly #current: Pick<CurrentRules, 'isAnyOn'>;
   readonly #layers: readonly Layer[];
   readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
 
   constructor(
-    repository: Pick<CurrentRules, 'isAnyOn'>,
+    current: Pick<CurrentRules, 'isAnyOn'>,
     layers: readonly Layer[],
-    { metrics }: { readonly metrics: Pick<AdmissionMetrics, 'refused'> },
+    metrics: Pick<AdmissionMetrics, 'refused'>,
   ) {
-    this.#repository = repository;
+    this.#current = current;
     this.#layers = layers;
     this.#metrics = metrics;
   }
 
-  /** False: nobody would be refused, so a caller need not even put a visit together. */
+  /** False: every layer is off, so the request need not be described. */
   get isOn(): boolean {
-    return this.#repository.isAnyOn;
+    return this.#current.isAnyOn;
   }
 
-  /** May this visit go on, whoever makes it? At once while no layer that waits is on. */
+  /** Before the token is checked. The verdict is there at once unless a layer must wait for Redis. */
   anonymous(caller: Caller): Verdict {
     return this.#ask(0, (layer) => layer.anonymous(caller));
   }
 
-  /** May this buyer go on, now that the token has named him? */
+  /** After the token was checked: it names this user. */
   buyer(caller: Caller, userId: string): Verdict {
     return this.#ask(0, (layer) => layer.buyer(caller, userId));
   }
@@ -40,18 +40,18 @@ export class Admission {
       if (mode === 'off') continue;
       const verdict = question(layer);
       if (verdict instanceof Promise) {
-        return verdict.then((said) => this.#heard(layer, mode, said) ?? this.#ask(i + 1, question));
+        return verdict.then((refused) => this.#count(layer, mode, refused) ?? this.#ask(i + 1, question));
       }
-      const refused = this.#heard(layer, mode, verdict);
+      const refused = this.#count(layer, mode, verdict);
       if (refused !== null) return refused;
     }
     return null;
   }
 
-  /** What counts of a verdict: in a dry run, nothing but its number. */
-  #heard(layer: Layer, mode: Exclude<Mode, 'off'>, said: Refused | null): Refused | null {
-    if (said === null) return null;
-    this.#metrics.refused(layer.name, said.word, mode);
-    return mode === 'on' ? said : null;
+  /** @returns the refusal if it counts; in a dry run it is only counted */
+  #count(layer: Layer, mode: Exclude<Mode, 'off'>, refused: Refused | null): Refused | null {
+    if (refused === null) return null;
+    this.#metrics.refused(layer.name, refused.word, mode);
+    return mode === 'on' ? refused : null;
   }
 }

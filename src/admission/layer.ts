@@ -5,45 +5,45 @@ import { isSaleId } from '../core/ids.js';
 export const mode = z.enum(['off', 'dry_run', 'on']);
 export type Mode = z.infer<typeof mode>;
 
-/** What buyers ask for, as the rules name it. Admin, probes and webhooks are not among them: no layer refuses those. */
+/** What buyers ask for, as the rules name it. No layer refuses admins, probes or webhooks, so those have no endpoint. */
 export const ENDPOINTS = ['purchase', 'status', 'sale', 'order'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /** One request of a buyer, as far as the layers look at it. */
 export interface Caller {
   readonly endpoint: Endpoint;
-  /** The IP address of the client as text, IPv4 never in IPv6 clothes; empty when its connection is gone. */
+  /** IP address of the client as text; an IPv4-mapped IPv6 address is normalised to IPv4. Empty when the connection is gone. */
   readonly address: string;
-  /** The header User-Agent; empty when there is none. */
+  /** Header User-Agent; empty when there is none. */
   readonly agent: string;
 }
 
-/** Names of the layers, as rules and metrics say them. */
+/** Names of the layers, as in rules and metrics. */
 export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'queue';
 
 /** Why a layer refuses: the `code` of the answer. */
 export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded';
 
-/** A no, as the buyer hears it. */
+/** A refusal, as the buyer reads it. */
 export interface Refused {
   readonly word: AdmissionCode;
-  /** When the same request may do better, in ms; null: the word says it, or never. */
+  /** When the same request may succeed, in ms; null: the row of the code says it, or never. */
   readonly retryAfterMs: number | null;
-  /** More for the answer: a flat list of names and values. */
+  /** More headers for the answer: a flat list of names and values. */
   readonly headers?: readonly string[];
 }
 
-/** Null: come in. A layer that must ask somebody else answers with a promise. */
+/** Null: go on. A layer that must call somebody answers with a promise. */
 export type Verdict = Refused | null | Promise<Refused | null>;
 
-/** One layer of the entry. It is asked only while its mode is not `off`, and need not know the difference of the others. */
+/** One layer. It is called only while its mode is not `off`, and need not tell a dry run from `on`. */
 export interface Layer {
   readonly name: LayerName;
-  /** As the rules in force say. */
+  /** As the current rules say. */
   readonly mode: Mode;
-  /** Before anybody knows who asks. */
+  /** Before the token is checked. */
   anonymous(caller: Caller): Verdict;
-  /** The token is valid, and this is whom it names. */
+  /** The token is valid and names this user. */
   buyer(caller: Caller, userId: string): Verdict;
 }
 

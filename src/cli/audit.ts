@@ -1,11 +1,11 @@
 import { Command } from 'commander';
-import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
-import { createLog } from '../programs/telemetry.js';
+import type { AuditFilter } from '../core/ports/audit-log.js';
 import { auditBody } from '../http/audit-body.js';
-import type { AuditFilter, StoredAuditEntry } from '../core/ports/audit-log.js';
+import { withOperator } from '../programs/operator.js';
+import { createLog } from '../programs/telemetry.js';
 import { parseTime, parseWhole } from './options.js';
-import { printable } from './printable.js';
+import { isoTime, tableLine } from './print.js';
 
 interface ListFlags {
   readonly subject?: string;
@@ -24,11 +24,13 @@ const EXAMPLES = `
 Examples:
   seckill audit list --subject sale:7
   seckill audit list --actor root --since -1d --json
-  seckill audit list --action dead_letter.discarded`;
+  seckill audit list --action dead_letter.discarded
+
+Reads MySQL only. Exit codes: 0 done, 1 MySQL is away, 2 used wrongly.`;
 
 export function auditCommand(): Command {
   const audit = new Command('audit')
-    .description('who did what to sales, dead letters and refunds')
+    .description('who did what to sales, dead letters, refunds and compensation jobs')
     .addHelpText('after', EXAMPLES);
   audit
     .command('list')
@@ -37,12 +39,18 @@ export function auditCommand(): Command {
     .option('--actor <name>', 'who did it: the user id of an admin, or an account of this machine')
     .option('--action <action>', 'such as sale.opened')
     .option('--since <time>', 'done at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
-    .option('--before <auditId>', 'older than this entry', parseWhole(1, Number.MAX_SAFE_INTEGER))
+    .option(
+      '--before <entry>',
+      'older than this entry, the number in the first column',
+      parseWhole(1, Number.MAX_SAFE_INTEGER),
+    )
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per entry')
     .action(list);
   return audit;
 }
+
+const line = tableLine(7, 24, 12, 26, 24);
 
 async function list({ json, limit, since, before, subject, actor, action }: ListFlags): Promise<void> {
   const filter: AuditFilter = {
@@ -57,17 +65,13 @@ async function list({ json, limit, since, before, subject, actor, action }: List
     operator.audit().list(filter, page),
   );
   if (!json) console.log(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
-  for (const entry of entries) console.log(json ? JSON.stringify(auditBody(entry)) : lineOf(entry));
+  for (const entry of entries) {
+    if (json) {
+      console.log(JSON.stringify(auditBody(entry)));
+      continue;
+    }
+    const change = `${JSON.stringify(entry.before)} → ${JSON.stringify(entry.after)}`;
+    console.log(line(entry.auditId, isoTime(entry.atMs), entry.actor, entry.action, entry.subject, change));
+  }
+  if (!json && entries.length === limit) console.error(`There may be more: add --before ${entries.at(-1)?.auditId}.`);
 }
-
-function lineOf({ auditId, atMs, actor, action, subject, before, after }: StoredAuditEntry): string {
-  const change = `${JSON.stringify(before)} → ${JSON.stringify(after)}`;
-  return line(auditId, new Date(atMs).toISOString(), actor, action, subject, change);
-}
-
-const WIDTHS = [7, 24, 12, 26, 24];
-const line = (...cells: readonly string[]): string =>
-  cells
-    .map((cell, index) => printable(cell).padEnd(WIDTHS[index] ?? 0))
-    .join('  ')
-    .trimEnd();

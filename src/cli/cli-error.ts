@@ -6,7 +6,7 @@ export class CliError extends Error {
   }
 }
 
-/** An option has a value that is refused, in one sentence for a person. Exit code 2. */
+/** An option or argument is refused, in a sentence for a person. Exit code 2. */
 export class UsageError extends CliError {
   constructor(message: string) {
     super(message);

@@ -1,4 +1,3 @@
-import { SingleBar } from 'cli-progress';
 import type { DeadLetterAdmin, DeadLetterResult, Pace } from '../recovery/dead-letters/dead-letter-admin.js';
 import type { DiscardAnswer } from '../recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../recovery/dead-letters/replay-dead-letter.js';
@@ -10,38 +9,41 @@ export interface WorkOrder {
   readonly total: number;
   readonly pace: Pace;
   readonly json: boolean;
-  /** What a letter is called that came to the end that was asked for. */
+  /** The state that was asked for. */
   readonly end: 'replayed' | 'discarded';
   readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }
 
 /**
- * Works through letters and shows how it goes: a bar on a terminal, else a line per letter. Ctrl-C begins no new letter
- * and waits for nothing; a second one ends at once. Either way the same command goes on where this one stopped.
- * @returns true when every letter came to the end that was asked for
+ * Works through dead letters and prints a line for each; on a terminal it counts those that are done. Ctrl-C begins no
+ * new one and waits for nothing; a second one ends at once. Either way the same command goes on where this one stopped.
+ * @returns true when every dead letter came to the end that was asked for
  */
 export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   process.once('SIGINT', stop).once('SIGTERM', stop);
-  const bar = !json && process.stderr.isTTY ? startBar(total) : null;
   const counts = new Map<string, number>();
+  const isTerminal = !json && process.stderr.isTTY;
+  let handled = 0;
   let done = 0;
   const onResult = (result: DeadLetterResult): void => {
-    const { word, note, isEnd } = read(result, end);
+    const { word, note, isEnd } = readResult(result, end);
     counts.set(word, (counts.get(word) ?? 0) + 1);
     if (isEnd) done++;
-    if (json) console.log(JSON.stringify({ deadLetterId: result.deadLetterId, outcome: word, note }));
-    else if (bar === null) console.log(`${result.deadLetterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd());
-    bar?.increment();
+    handled++;
+    if (json) return console.log(JSON.stringify({ deadLetterId: result.deadLetterId, outcome: word, note }));
+    if (isTerminal) process.stderr.write(isEnd ? `\r${handled} of ${total}` : '\r');
+    if (isTerminal && isEnd) return;
+    console.log(`${result.deadLetterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd());
   };
   try {
     const work = (deadLetterId: string): Promise<ReplayAnswer | DiscardAnswer> =>
       order.work(deadLetterId, stopping.signal);
     await admin.workThrough(order.deadLetterIds, work, order.pace, onResult, stopping.signal);
   } finally {
-    bar?.stop();
+    if (isTerminal && handled > 0) process.stderr.write('\n');
     process.off('SIGINT', stop).off('SIGTERM', stop);
   }
   const sum = [...counts].map(([word, count]) => `${count} ${word}`).join(', ');
@@ -52,19 +54,13 @@ export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: Work
   return done === total;
 }
 
-function startBar(total: number): SingleBar {
-  const bar = new SingleBar({ format: '{bar} {value} of {total}, {eta_formatted} left', stream: process.stderr });
-  bar.start(total, 0);
-  return bar;
-}
-
 interface ReadResult {
   readonly word: string;
   readonly note: string | null;
   readonly isEnd: boolean;
 }
 
-function read(result: DeadLetterResult, end: WorkOrder['end']): ReadResult {
+function readResult(result: DeadLetterResult, end: WorkOrder['end']): ReadResult {
   if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
   const { answer } = result;
   switch (answer.outcome) {

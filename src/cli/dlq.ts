@@ -1,26 +1,34 @@
 import { Command, Option } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { decodeBatch } from '../core/batch.js';
 import { loadConfig } from '../core/config/load.js';
-import { deadLetterBody, summaryBody } from '../http/dead-letter-bodies.js';
-import { createLog } from '../programs/telemetry.js';
-import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
 import {
+  DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
+  type DeadLetterFilter,
+  type DeadLetterReason,
   type DeadLetterState,
   type DeadLetterSummary,
+  type StoredDeadLetter,
 } from '../core/ports/dead-letter-repository.js';
+import { GROUPS } from '../core/topics.js';
+import { deadLetterBody, summaryBody } from '../http/dead-letter-bodies.js';
+import { withOperator } from '../programs/operator.js';
+import { createLog } from '../programs/telemetry.js';
+import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
 import { CliError } from './cli-error.js';
-import {
-  addFilters,
-  filterOf,
-  operatorName,
-  parseDeadLetterId,
-  parseDeadLetterIds,
-  type FilterFlags,
-} from './dlq-options.js';
-import { printHeading, printDeadLetter, printSummary } from './dlq-print.js';
 import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
-import { parseWhole } from './options.js';
+import { operatorName, parseId, parseRowNumber, parseSaleId, parseTime, parseWhole } from './options.js';
+import { isoTime, printable, tableLine } from './print.js';
+
+interface FilterFlags {
+  readonly group?: string;
+  readonly since?: number;
+  readonly until?: number;
+  readonly sale?: string;
+  readonly key?: string;
+  readonly reason?: DeadLetterReason;
+  readonly limit: number;
+}
 
 interface ListFlags extends FilterFlags {
   readonly state?: DeadLetterState;
@@ -37,18 +45,27 @@ interface WorkFlags extends FilterFlags {
   readonly json?: boolean;
 }
 
+const DEAD_LETTERS_MAX = 10_000_000;
 const LIST_DEFAULT = 50;
 /** More than this is not begun before somebody has said yes. */
 const ASK_ABOVE = 100;
-/** Letters under way at once; each is a message and a few statements. */
+/** Dead letters under way at once; each is a message and a few statements. */
 const IN_FLIGHT_MAX = 32;
 const RATE_DEFAULT = 50;
 const WAIT_SECONDS_DEFAULT = 30;
+const DRY_RUN_SHOWN = 20;
+const PURCHASES_SHOWN = 20;
 
 const EXIT_PARTLY = 1;
 const EXIT_USAGE = 2;
 
 const EXAMPLES = `
+A dead letter is a message that no attempt could handle, most often a batch of purchases that MySQL refused. It is
+\`parked\`: kept in the table dead_letters, with the units of its purchases held, until a person decides.
+  replay    sends it again, and follows it until every purchase has its order (or the deadline or event is handled)
+  discard   gives it up: its purchases become failed orders, and their units are for sale again
+Both may be repeated. After Ctrl-C or a crash the same command goes on where it stopped.
+
 Examples:
   seckill dlq list --state parked --since -1d
   seckill dlq show 17
@@ -56,61 +73,87 @@ Examples:
   seckill dlq replay --all-matching --sale 7 --dry-run
   seckill dlq replay --all-matching --reason retries_exhausted --yes --rate 200
   seckill dlq discard 19
+  seckill dlq export --since -1d > dead-letters.jsonl
 
-A replay sends the batch to the workers again and follows it until each of its purchases has a row; a deadline or an
-event goes to its topic again, followed until no order is overdue, or each has its coupon. A discard gives the letter up: purchases become failed orders, their units go back. Both may be repeated, and stopped with Ctrl-C.
-Exit codes: 0 done, 1 done in part, 2 used wrongly.`;
+Exit codes: 0 done, 1 done in part, 2 used wrongly, or --yes is needed.`;
 
 export function dlqCommand(): Command {
-  const dlq = new Command('dlq').description('dead letters: list, show, replay, discard, export');
-  dlq.addHelpText('after', EXAMPLES);
-  const state = (): Option => new Option('--state <state>', 'where it stands').choices(DEAD_LETTER_STATES);
+  const dlq = new Command('dlq')
+    .description('dead letters, messages that no attempt could handle: list, show, replay, discard, export')
+    .addHelpText('after', EXAMPLES);
+  const state = (): Option => new Option('--state <state>', 'only those in this state').choices(DEAD_LETTER_STATES);
+  const deadLetterId = parseRowNumber('dlq list');
 
-  addFilters(dlq.command('list').description('one line per letter, oldest first'), LIST_DEFAULT)
+  addFilters(dlq.command('list').description('one line per dead letter, oldest first'), LIST_DEFAULT)
     .addOption(state())
-    .option('--after <letterId>', 'go on behind this letter', parseDeadLetterId)
-    .option('--json', 'one JSON line per letter')
+    .option('--after <letterId>', 'only those after this one', deadLetterId)
+    .option('--json', 'one JSON line per dead letter')
     .action((flags: ListFlags) => run((admin) => list(admin, flags)));
 
   dlq
     .command('show')
-    .description('everything about one letter, its body decoded')
-    .argument('<letterId>', 'as `dlq list` shows it', parseDeadLetterId)
+    .description('everything about one dead letter, with its purchases')
+    .argument('<letterId>', 'a number that `dlq list` shows', deadLetterId)
     .option('--json', 'print one JSON line')
-    .action((deadLetterId: string, { json }: { json?: boolean }) => run((admin) => show(admin, deadLetterId, json)));
+    .action((id: string, { json }: { json?: boolean }) => run((admin) => show(admin, id, json)));
 
-  addFilters(dlq.command('export').description('letters with their bodies, one JSON line each, to stdout'))
+  addFilters(dlq.command('export').description('dead letters with their bodies, one JSON line each, to stdout'))
     .addOption(state())
     .action((flags: ListFlags) => run((admin) => exportDeadLetters(admin, flags)));
 
-  addWork(
-    dlq
-      .command('replay')
-      .description('send letters to those who work on them again, and batches are followed to their orders'),
-  )
-    .option('--wait <seconds>', 'how long each is followed', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
+  addWork(dlq.command('replay').description('send parked messages again, and follow them to their orders'))
+    .option('--wait <seconds>', 'how long each is followed, 1 to 3600', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
     .action((ids: readonly string[], flags: WorkFlags, command: Command) => {
       const options = { actor: operatorName(), waitMs: flags.wait * 1000 };
       return work(ids, flags, command, 'replayed', (admin) => (id, signal) => admin.replay(id, { ...options, signal }));
     });
 
-  addWork(dlq.command('discard').description('give batches up: failed orders, and their units go back')).action(
-    (ids: readonly string[], flags: WorkFlags, command: Command) => {
-      const actor = operatorName();
-      return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
-    },
-  );
+  addWork(
+    dlq.command('discard').description('give batches up: failed orders, and their units are for sale again'),
+  ).action((ids: readonly string[], flags: WorkFlags, command: Command) => {
+    const actor = operatorName();
+    return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
+  });
   return dlq;
 }
 
+/** The conditions that every `dlq` command takes; all of those given must hold. */
+export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
+  return command
+    .addOption(new Option('--group <group>', 'of this consumer group, which gave up').choices(Object.values(GROUPS)))
+    .option('--since <time>', 'parked at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
+    .option('--until <time>', 'parked before this time', parseTime)
+    .option('--sale <saleId>', 'of this sale', parseSaleId)
+    .option('--key <id>', 'with this batch id, or the request id (Idempotency-Key) of one of its purchases', parseId)
+    .addOption(new Option('--reason <reason>', 'why it was parked').choices(DEAD_LETTER_REASONS))
+    .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
+}
+
+export function filterOf({ group, since, until, sale, key, reason }: FilterFlags): DeadLetterFilter {
+  return {
+    ...(group === undefined ? {} : { group }),
+    ...(since === undefined ? {} : { sinceMs: since }),
+    ...(until === undefined ? {} : { untilMs: until }),
+    ...(sale === undefined ? {} : { saleId: sale }),
+    ...(key === undefined ? {} : { key }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+/** For a list of arguments: commander gives what it has read so far. */
+export const parseDeadLetterIds = (text: string, before: readonly string[] = []): readonly string[] => [
+  ...before,
+  parseRowNumber('dlq list')(text),
+];
+
 function addWork(command: Command): Command {
-  command.argument('[letterIds...]', 'as `dlq list` shows them', parseDeadLetterIds);
+  command.argument('[letterIds...]', 'numbers that `dlq list` shows', parseDeadLetterIds);
   return addFilters(command)
-    .option('--all-matching', 'every parked letter that the filters let through, instead of ids')
+    .option('--all-matching', 'every parked one that the filters let through, instead of numbers')
     .option('--dry-run', `only show them (done without asking when more than ${ASK_ABOVE} match)`)
     .option('--yes', `go on although more than ${ASK_ABOVE} match`)
-    .option('--rate <per second>', 'letters begun in a second, at most', parseWhole(1, 10_000), RATE_DEFAULT)
-    .option('--json', 'one JSON line per letter');
+    .option('--rate <per second>', 'begin at most so many in a second', parseWhole(1, 10_000), RATE_DEFAULT)
+    .option('--json', 'one JSON line per dead letter');
 }
 
 async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
@@ -124,8 +167,7 @@ async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flag
   let last: DeadLetterSummary | null = null;
   let shown = 0;
   for await (const deadLetter of admin.matching(filter, limit, after)) {
-    if (json) console.log(JSON.stringify(summaryBody(deadLetter)));
-    else printSummary(deadLetter);
+    printSummary(deadLetter, json);
     last = deadLetter;
     shown++;
   }
@@ -133,8 +175,7 @@ async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flag
 }
 
 async function show(admin: DeadLetterAdmin, deadLetterId: string, json: boolean | undefined): Promise<void> {
-  const deadLetter = await admin.find(deadLetterId);
-  if (deadLetter === null) throw new CliError(`there is no dead letter ${deadLetterId}.`);
+  const deadLetter = await found(admin, deadLetterId);
   if (json) console.log(JSON.stringify(deadLetterBody(deadLetter)));
   else printDeadLetter(deadLetter);
 }
@@ -156,7 +197,7 @@ async function work(
   workOn: (admin: DeadLetterAdmin) => WorkOrder['work'],
 ): Promise<void> {
   const { allMatching = false, yes = false, json = false, limit, rate } = flags;
-  if (allMatching === ids.length > 0) command.error('error: name letters by their ids, or give --all-matching');
+  if (allMatching === ids.length > 0) command.error('error: give numbers of dead letters, or --all-matching');
   const filter = filterOf(flags);
   await run(async (admin) => {
     const matching = (max: number): AsyncIterable<DeadLetterSummary> => admin.parkedMatching(filter, max);
@@ -165,7 +206,7 @@ async function work(
     if (flags.dryRun || mustAsk) {
       await dryRun(allMatching ? matching(limit) : deadLettersOf(admin, ids), total, json);
       if (flags.dryRun) return;
-      console.error(`More than ${ASK_ABOVE} letters match. Add --yes to go on.`);
+      console.error(`More than ${ASK_ABOVE} dead letters match. Add --yes to go on.`);
       process.exitCode = EXIT_USAGE;
       return;
     }
@@ -177,14 +218,11 @@ async function work(
   });
 }
 
-const DRY_RUN_SHOWN = 20;
-
 async function dryRun(deadLetters: AsyncIterable<DeadLetterSummary>, total: number, json: boolean): Promise<void> {
   let shown = 0;
   if (!json) printHeading();
   for await (const deadLetter of deadLetters) {
-    if (json) console.log(JSON.stringify(summaryBody(deadLetter)));
-    else printSummary(deadLetter);
+    printSummary(deadLetter, json);
     if (!json && ++shown === DRY_RUN_SHOWN && total > shown) {
       console.log(`… and ${total - shown} more`);
       break;
@@ -198,9 +236,39 @@ async function* idsOf(deadLetters: AsyncIterable<DeadLetterSummary>): AsyncGener
 }
 
 async function* deadLettersOf(admin: DeadLetterAdmin, ids: readonly string[]): AsyncGenerator<DeadLetterSummary> {
-  for (const deadLetterId of ids) {
-    const deadLetter = await admin.find(deadLetterId);
-    if (deadLetter === null) throw new CliError(`there is no dead letter ${deadLetterId}.`);
-    yield deadLetter;
+  for (const deadLetterId of ids) yield found(admin, deadLetterId);
+}
+
+async function found(admin: DeadLetterAdmin, deadLetterId: string): Promise<StoredDeadLetter> {
+  const deadLetter = await admin.find(deadLetterId);
+  if (deadLetter === null) throw new CliError(`there is no dead letter ${deadLetterId}.`);
+  return deadLetter;
+}
+
+const line = tableLine(8, 24, 9, 17, 18, 22, 7);
+
+const printHeading = (): void =>
+  console.log(line('letter', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note'));
+
+function printSummary(deadLetter: DeadLetterSummary, json: boolean | undefined): void {
+  if (json) return console.log(JSON.stringify(summaryBody(deadLetter)));
+  const { deadLetterId, parkedAtMs, state, reason, saleId, batchId, replays, note, detail } = deadLetter;
+  const ids = [saleId ?? '-', batchId ?? '-'];
+  console.log(line(deadLetterId, isoTime(parkedAtMs), state, reason, ...ids, String(replays), note ?? detail));
+}
+
+function printDeadLetter({ body, ...summary }: StoredDeadLetter): void {
+  const print = (name: string, value: unknown): void =>
+    console.log(`${name.padEnd(16)} ${printable(String(value ?? '-'))}`);
+  for (const [name, value] of Object.entries(summaryBody(summary))) print(name, value);
+  const decoded = decodeBatch(body);
+  if (decoded.outcome !== 'decoded') return print('body', `no batch: ${decoded.detail}\n${body}`);
+  const { purchases, bucket, epoch, createdAtMs } = decoded.batch;
+  print('bucket, epoch', `${bucket}, ${epoch}`);
+  print('formed at', isoTime(createdAtMs));
+  print('purchases', purchases.length);
+  for (const { userId, requestId, quantity } of purchases.slice(0, PURCHASES_SHOWN)) {
+    console.log(`  buyer ${userId}  request ${requestId}  quantity ${quantity}`);
   }
+  if (purchases.length > PURCHASES_SHOWN) console.log(`  … all of them with --json`);
 }

@@ -7,10 +7,24 @@ import { loadConfig, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { createLog } from '../programs/telemetry.js';
 
+const METRICS_PORT = 'port of /metrics, /healthz and /readyz; 0: a free one (default: METRICS_PORT, else a free one)';
+const EXIT_CODES = `Log lines are JSON on stderr. SIGTERM and Ctrl-C end what is under way first.
+Exit codes: 0 stopped, 1 could not start or met a bug, 2 wrong options or settings.`;
+
 export function apiCommand(): Command {
   return new Command('api')
-    .description('serve the HTTP API until SIGTERM or Ctrl-C')
+    .description('serve the HTTP API: buyers, payments, admins, /metrics')
     .option('--port <port>', 'port to listen on; 0 picks a free one (default: PORT or 8080)', parsePort)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  seckill api
+  seckill api --port 0        any number of them may run, also on one machine
+
+It needs MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT and JWT_SECRET.
+${EXIT_CODES}`,
+    )
     .action(async ({ port }: { port?: string }) => {
       const env = withValue(process.env, 'PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.api, env);
@@ -21,8 +35,18 @@ export function apiCommand(): Command {
 
 export function workerCommand(): Command {
   return new Command('worker')
-    .description('write won purchases to MySQL until SIGTERM or Ctrl-C')
-    .option('--metrics-port <port>', 'port of /metrics and /readyz (default: METRICS_PORT or a free one)', parsePort)
+    .description('write accepted purchases to MySQL as orders')
+    .option('--metrics-port <port>', METRICS_PORT, parsePort)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  seckill worker
+  seckill worker --metrics-port 9101      any number of them may run
+
+It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT. METRICS_HOST=0.0.0.0 lets a Prometheus elsewhere in.
+${EXIT_CODES}`,
+    )
     .action(async ({ metricsPort }: { metricsPort?: string }) => {
       const env = withValue(process.env, 'METRICS_PORT', metricsPort);
       const config = loadConfig(PROGRAM_SECTIONS.worker, env);
@@ -34,9 +58,21 @@ export function workerCommand(): Command {
 export function keeperCommand(): Command {
   return new Command('keeper')
     .description(
-      'publish, expire, re-drive, settle, reconcile, refund and collect dead letters until SIGTERM or Ctrl-C',
+      'run the background jobs: end unpaid orders, give units and money back, repair what a crash left behind',
     )
-    .option('--metrics-port <port>', 'port of /metrics and /readyz (default: METRICS_PORT or a free one)', parsePort)
+    .option('--metrics-port <port>', METRICS_PORT, parsePort)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  seckill keeper
+  seckill keeper --metrics-port 9102      two are enough; any number may run
+
+It publishes what follows from orders, expires unpaid ones, publishes batches again that no worker recorded, collects
+messages that no attempt could handle (see \`seckill dlq\`), compares Redis and MySQL (see \`seckill reconcile\`), and
+rebuilds sales that Redis lost. It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT.
+${EXIT_CODES}`,
+    )
     .action(async ({ metricsPort }: { metricsPort?: string }) => {
       const env = withValue(process.env, 'METRICS_PORT', metricsPort);
       const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
@@ -48,8 +84,8 @@ export function keeperCommand(): Command {
 const withValue = (env: Environment, key: string, value: string | undefined): Environment =>
   value === undefined ? env : { ...env, [key]: value };
 
+/** Kept as text: it takes the place of an environment variable. */
 function parsePort(text: string): string {
-  const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > 65535) throw new InvalidArgumentError('must be 0 to 65535');
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw new InvalidArgumentError('must be 0 to 65535.');
   return text;
 }

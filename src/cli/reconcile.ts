@@ -1,24 +1,17 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { Command, Option } from 'commander';
 import { loadConfig } from '../core/config/load.js';
-import { isSaleId } from '../core/ids.js';
-import { COMPENSATED_KINDS, type CompensatedKind } from '../core/sale-finding.js';
+import { assertNever } from '../core/errors.js';
+import { JOB_STATES, type CompensationJob, type JobState } from '../core/ports/compensation-repository.js';
+import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
+import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../core/sale-finding.js';
 import { jobBody, runBody, saleResultBody } from '../http/reconcile-bodies.js';
+import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
-import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../recovery/reconcile/sale-report.js';
 import { CliError } from './cli-error.js';
-import { operatorName } from './dlq-options.js';
-import { parseWhole } from './options.js';
-import {
-  printJob,
-  printJobHeading,
-  printRun,
-  printRunHeading,
-  printSale,
-  printSaleHeading,
-} from './reconcile-print.js';
+import { operatorName, parseRowNumber, parseSaleId, parseWhole } from './options.js';
+import { isoTime, tableLine } from './print.js';
 
 interface RunFlags {
   readonly sale?: string;
@@ -39,65 +32,63 @@ interface ListFlags {
 const WAIT_SECONDS_DEFAULT = 30;
 const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
-const JOB_ID = /^[1-9][0-9]{0,17}$/;
+const FINDINGS_SHOWN = 20;
 
 const EXIT_PARTLY = 1;
 
 const EXAMPLES = `
+Compares what Redis and MySQL have of each sale, purchase by purchase and unit by unit. A difference is reported only
+when it is old enough (RECONCILE_SAFE_AGE_MS) and was seen twice, so this is safe on a sale that is selling. With --apply
+each difference that can be repaired becomes a job, which is tried up to five times; docs/operations.md lists the kinds.
+
 Examples:
-  seckill reconcile                       every sale that is warm, open, paused or closed in the last days
+  seckill reconcile                       every sale that is warm, open, paused or was closed in the last 8 days
   seckill reconcile --sale 7 --json
-  seckill reconcile --sale 7 --apply      mends what it finds, and follows each repair to its end
+  seckill reconcile --sale 7 --apply      repairs what it finds, and follows each repair to its end
   seckill reconcile jobs --state failed_final
   seckill reconcile retry 17
   seckill reconcile runs
 
-It is safe on a sale that is selling: nothing young is judged, and nothing is judged on one look.
-Exit codes: 0 the books match (or everything was mended), 1 there are findings, or not everything was compared, 2 used wrongly.`;
+Exit codes: 0 Redis and MySQL match (or everything was repaired), 1 something differs, or not everything was compared,
+2 used wrongly.`;
 
 export function reconcileCommand(): Command {
-  const reconcile = new Command('reconcile').description('compare Redis and MySQL, and mend what differs');
+  const reconcile = new Command('reconcile').description('compare Redis and MySQL, and repair what differs');
+  const jobId = parseRowNumber('reconcile jobs');
   reconcile
     .addHelpText('after', EXAMPLES)
     .option('--sale <saleId>', 'only this sale', parseSaleId)
-    .option('--apply', 'make compensation jobs of what is found, and work them off')
-    .option('--wait <seconds>', 'how long repairs are followed', parseWhole(0, 3600), WAIT_SECONDS_DEFAULT)
+    .option('--apply', 'repair what is found')
+    .option('--wait <seconds>', 'how long repairs are followed, 0 to 3600', parseWhole(0, 3600), WAIT_SECONDS_DEFAULT)
     .option('--json', 'one JSON line per sale, and one for the run')
     .action((flags: RunFlags) => run((admin) => reconcileSales(admin, flags)));
 
-  addLimits(reconcile.command('jobs').description('compensation jobs, oldest first'))
-    .addOption(new Option('--state <state>', 'where they stand').choices(JOB_STATES))
+  addListOptions(reconcile.command('jobs').description('repairs that were ordered, oldest first'))
+    .addOption(new Option('--state <state>', 'only those in this state').choices(JOB_STATES))
     .addOption(new Option('--kind <kind>', 'what was found').choices(COMPENSATED_KINDS))
-    .option('--after <jobId>', 'go on behind this job', parseJobId)
+    .option('--after <jobId>', 'only those after this one', jobId)
     .action((_flags: unknown, command: Command) => run((admin) => listJobs(admin, command.optsWithGlobals())));
 
   reconcile
     .command('retry')
-    .description('give a job a new run of attempts, from now on')
-    .argument('<jobId>', 'as `reconcile jobs` shows it', parseJobId)
-    .action((jobId: string, _flags: unknown, command: Command) =>
-      run((admin) => retry(admin, jobId, command.optsWithGlobals<{ json?: boolean }>().json)),
+    .description('give a job that was given up five more attempts, from now on')
+    .argument('<jobId>', 'a number that `reconcile jobs` shows', jobId)
+    .addHelpText('after', '\n--json prints one JSON line.')
+    .action((id: string, _flags: unknown, command: Command) =>
+      run((admin) => retry(admin, id, command.optsWithGlobals<{ json?: boolean }>().json)),
     );
 
-  addLimits(reconcile.command('runs').description('runs, newest first')).action((_flags: unknown, command: Command) =>
-    run((admin) => listRuns(admin, command.optsWithGlobals())),
+  addListOptions(reconcile.command('runs').description('earlier comparisons, newest first')).action(
+    (_flags: unknown, command: Command) => run((admin) => listRuns(admin, command.optsWithGlobals())),
   );
   return reconcile;
 }
 
 /** `--sale` and `--json` stand on the command above. */
-const addLimits = (command: Command): Command =>
-  command.option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT);
-
-function parseSaleId(text: string): string {
-  if (!isSaleId(text)) throw new InvalidArgumentError('must be a whole number.');
-  return text;
-}
-
-function parseJobId(text: string): string {
-  if (!JOB_ID.test(text)) throw new InvalidArgumentError('must be the number of a job.');
-  return text;
-}
+const addListOptions = (command: Command): Command =>
+  command
+    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addHelpText('after', '\n--sale <saleId> shows those of one sale, --json prints one JSON line each.');
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'reconcile', 'log'], process.env);
@@ -108,18 +99,56 @@ async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   process.once('SIGINT', stop).once('SIGTERM', stop);
-  const show = (result: SaleResult): void => {
-    if (json) console.log(JSON.stringify(saleResultBody(result)));
-    else printSale(result);
-  };
   if (!json) printSaleHeading();
   const request = { apply, waitMs: wait * 1000, actor: operatorName(), signal: stopping.signal };
-  const result = await admin.run(sale === undefined ? request : { ...request, saleId: sale }, show);
+  const result = await admin.run(sale === undefined ? request : { ...request, saleId: sale }, (one) => {
+    if (json) console.log(JSON.stringify(saleResultBody(one)));
+    else printSale(one);
+  });
   process.off('SIGINT', stop).off('SIGTERM', stop);
   if (json) console.log(JSON.stringify(result));
   else console.error(`Sales compared: ${result.salesCompared}; ${result.outcome}.`);
   if (result.outcome !== 'match') process.exitCode = EXIT_PARTLY;
 }
+
+const saleLine = tableLine(18, 10, 9, 9, 9, 9, 10, 8, 8);
+
+const printSaleHeading = (): void =>
+  console.log(saleLine('sale', 'outcome', 'stock', 'sold', 'left', 'buyers', 'difference', 'young', 'waiting'));
+
+function printSale(result: SaleResult): void {
+  switch (result.outcome) {
+    case 'not_found':
+      return console.log(saleLine(result.saleId, 'not_found'));
+    case 'taken':
+      return console.log(
+        saleLine(result.saleId, 'taken', `${result.owner} compares it, until ${isoTime(result.untilMs)}`),
+      );
+    case 'failed':
+      return console.log(saleLine(result.saleId, 'failed', result.error.message));
+    case 'compared': {
+      const { saleId, outcome, figures, findings, counts } = result.report;
+      const { stock, sold, unitsLeft, unitsOfBuyers, difference, moving, young, waiting, unseen } = figures;
+      const apart = moving === 1 ? `${difference} moving` : String(difference);
+      const units = [stock, sold, unitsLeft, unitsOfBuyers].map(String);
+      console.log(saleLine(saleId, outcome, ...units, apart, String(young), String(waiting)));
+      if (unseen > 0) console.log(`  ${unseen} more that differ were not read again: run it once more`);
+      for (const finding of findings.slice(0, FINDINGS_SHOWN)) {
+        console.log(`  ${finding.kind.padEnd(13)} ${describeFinding(finding)}`);
+      }
+      const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+      if (all > FINDINGS_SHOWN) console.log(`  … ${all} in all`);
+      for (const { jobId, state, lastError } of result.jobs.slice(0, FINDINGS_SHOWN)) {
+        console.log(`  job ${jobId.padEnd(9)} ${state.padEnd(13)} ${lastError ?? ''}`.trimEnd());
+      }
+      return;
+    }
+    default:
+      return assertNever(result);
+  }
+}
+
+const jobLine = tableLine(8, 13, 13, 18, 8, 24);
 
 async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
   const filter = {
@@ -128,7 +157,7 @@ async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit
     ...(kind === undefined ? {} : { kind }),
   };
   const jobs = await admin.jobs(filter, { max: limit, ...(after === undefined ? {} : { afterId: after }) });
-  if (!json) printJobHeading();
+  if (!json) console.log(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'what was found; last error'));
   for (const job of jobs) {
     if (json) console.log(JSON.stringify(jobBody(job)));
     else printJob(job);
@@ -136,19 +165,34 @@ async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit
   if (!json && jobs.length === limit) console.error(`There may be more: add --after ${jobs.at(-1)?.jobId}.`);
 }
 
+function printJob({ jobId, kind, state, saleId, attempts, availableAtMs, detail, lastError }: CompensationJob): void {
+  const due = state === 'pending' ? isoTime(availableAtMs) : '-';
+  const what = lastError === null ? detail : `${detail}; ${lastError}`;
+  console.log(jobLine(jobId, kind, state, saleId, String(attempts), due, what));
+}
+
 async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undefined): Promise<void> {
   const outcome = await admin.retry(jobId, operatorName());
   if (outcome === 'not_found') throw new CliError(`there is no compensation job ${jobId}.`);
-  if (outcome === 'not_retryable') throw new CliError(`job ${jobId} was given up: the row of its purchase is failed.`);
+  if (outcome === 'not_retryable') {
+    throw new CliError(`job ${jobId} cannot be tried again: its purchase has ended as a failed order.`);
+  }
   if (json) console.log(JSON.stringify({ jobId, outcome }));
-  else console.log(outcome === 'retried' ? 'The keeper tries it again now.' : 'It was compensated before.');
+  else console.log(outcome === 'retried' ? 'The keeper tries it again now.' : 'It was repaired before.');
 }
+
+const runLine = tableLine(8, 24, 18, 8, 10, 16);
 
 async function listRuns(admin: ReconcileAdmin, { sale, limit, json }: ListFlags): Promise<void> {
   const runs = await admin.runs(sale === undefined ? {} : { saleId: sale }, limit);
-  if (!json) printRunHeading();
+  if (!json) console.log(runLine('run', 'started at', 'sale', 'applied', 'outcome', 'actor', 'findings'));
   for (const one of runs) {
     if (json) console.log(JSON.stringify(runBody(one)));
     else printRun(one);
   }
+}
+
+function printRun({ runId, startedAtMs, saleId, applied, outcome, actor, findings }: ReconcileRun): void {
+  const words = [saleId ?? 'all', applied ? 'yes' : 'no', outcome ?? 'no end', actor];
+  console.log(runLine(runId, isoTime(startedAtMs), ...words, String(findings.length)));
 }

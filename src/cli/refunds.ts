@@ -12,9 +12,8 @@ import {
   type StoredRefund,
 } from '../core/ports/refund-repository.js';
 import { CliError } from './cli-error.js';
-import { operatorName } from './dlq-options.js';
-import { parseWhole } from './options.js';
-import { printable } from './printable.js';
+import { operatorName, parseWhole } from './options.js';
+import { isoTime, tableLine } from './print.js';
 
 interface ListFlags {
   readonly state: RefundState | 'all';
@@ -27,29 +26,37 @@ const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
 
 const EXAMPLES = `
-Examples:
-  seckill refunds list                     what is due, oldest first
-  seckill refunds list --state all --json
-  seckill refunds done pi_3MtwBwLkdIwHu7   and pay it then: the keeper will not
+A payment that could not pay its order (too late, twice, a wrong amount) is owed back. The keeper asks the payment
+provider to give it back; what the provider refuses, and everything where PAYMENT_PROVIDER is none, waits for a person.
 
-Take a refund on BEFORE you pay it by hand, else the keeper may pay it too; pay only after exit code 0.
-Exit codes: 0 done, 1 not done (it was refunded before, or there is none), 2 used wrongly.`;
+To pay one back by hand: run \`refunds done\` FIRST, so that the keeper does not pay it too, and pay only if it ended with
+exit code 0.
+
+Examples:
+  seckill refunds list                     what is due, oldest first; amounts in cents
+  seckill refunds list --state all --json
+  seckill refunds done pi_3MtwBwLkdIwHu7   then pay it
+
+Reads and writes MySQL only.
+Exit codes: 0 done, 1 not done (it was refunded before, or nothing is owed), 2 used wrongly.`;
 
 export function refundsCommand(): Command {
   const refunds = new Command('refunds')
-    .description('money that is owed back to buyers')
+    .description('money that is owed back to buyers: list it, or take a refund on to pay it by hand')
     .addHelpText('after', EXAMPLES);
   refunds
     .command('list')
     .description('one line per refund, oldest first')
-    .addOption(new Option('--state <state>', 'where they stand').choices([...REFUND_STATES, 'all']).default('due'))
-    .option('--after <paymentId>', 'go on behind this one', parsePaymentId)
+    .addOption(
+      new Option('--state <state>', 'only those in this state').choices([...REFUND_STATES, 'all']).default('due'),
+    )
+    .option('--after <paymentId>', 'only those after this one', parsePaymentId)
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per refund')
     .action((flags: ListFlags) => run((repository) => list(repository, flags)));
   refunds
     .command('done')
-    .description('take a refund on, to pay it by hand')
+    .description('say that you pay a refund by hand; the keeper leaves it alone from then on')
     .argument('<paymentId>', 'as `refunds list` shows it', parsePaymentId)
     .option('--json', 'print one JSON line')
     .action((paymentId: string, { json }: { json?: boolean }) =>
@@ -98,13 +105,16 @@ async function takeOn(repository: RefundRepository, paymentId: string, json: boo
 
 function lineOf(refund: StoredRefund): string {
   const { paymentId, createdAtMs, state, orderId, amountCents, attempts, reason, lastError } = refund;
-  const since = new Date(createdAtMs).toISOString();
-  return line(paymentId, since, state, orderId, String(amountCents), String(attempts), reason, lastError ?? '-');
+  return line(
+    paymentId,
+    isoTime(createdAtMs),
+    state,
+    orderId,
+    String(amountCents),
+    String(attempts),
+    reason,
+    lastError ?? '-',
+  );
 }
 
-const WIDTHS = [32, 24, 8, 19, 10, 5, 18];
-const line = (...cells: readonly string[]): string =>
-  cells
-    .map((cell, index) => printable(cell).padEnd(WIDTHS[index] ?? 0))
-    .join('  ')
-    .trimEnd();
+const line = tableLine(32, 24, 8, 19, 10, 5, 18);

@@ -9,9 +9,8 @@ import { checkedRulesBody, ruleChangeBody } from '../http/rule-bodies.js';
 import { readRulesDocument, type RulesDocument } from '../http/routes/rules-document.js';
 import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
-import { operatorName } from './dlq-options.js';
-import { parseWhole } from './options.js';
-import { printable } from './printable.js';
+import { operatorName, parseWhole } from './options.js';
+import { isoTime, printable, tableLine } from './print.js';
 
 interface Flags {
   readonly json?: boolean;
@@ -22,40 +21,45 @@ const LIST_MAX = 10_000;
 const VERSION_MAX = 999_999_999;
 
 const EXAMPLES = `
+One versioned document says which requests are let in and how fast: lists, limits, signatures, waiting room, breakers.
+Until somebody publishes one, everything is let in. docs/admission.md explains each part.
+
 Examples:
   seckill rules show > rules.json        change it, then
   seckill rules check rules.json         says what is wrong with it; asks no server
-  seckill rules set rules.json           in force everywhere within a second
-  seckill rules show 3 --json            an older version
+  seckill rules set rules.json           in force in every api within a second
+  seckill rules show 3 --json            version 3, as it was published
+  seckill rules history --limit 5
 
-The file holds {"version": …, "rules": {…}}. version is the one it was made from: whoever was faster wins.
-Exit codes: 0 done, 1 not done (the rules are wrong, or somebody was faster), 2 used wrongly.`;
+The file holds {"version": …, "rules": {…}}; version is the one it was made from. If there is a newer one, nothing is
+changed: look at it with \`rules show\`, and try again.
+Exit codes: 0 done, 1 not done (the rules are wrong, or there is a newer version), 2 used wrongly.`;
 
 export function rulesCommand(): Command {
   const rules = new Command('rules')
-    .description('the rules of the entry: who may come in')
+    .description('which requests are let in, and how fast: show, check, set, history')
     .addHelpText('after', EXAMPLES);
   rules
     .command('show')
     .description('the newest rules, with every default filled in')
-    .argument('[version]', 'an older version, as it was published', parseWhole(1, VERSION_MAX))
+    .argument('[version]', 'an older version, as it was published (a whole number)', parseWhole(1, VERSION_MAX))
     .option('--json', 'print one JSON line')
     .action((version: number | undefined, flags: Flags) => run((admin) => show(admin, version, flags)));
   rules
     .command('check')
-    .description('say what is wrong with a file of rules')
-    .argument('<file>')
+    .description('say what is wrong with a file of rules, without any server')
+    .argument('<file>', 'JSON file, as `rules show` prints it')
     .option('--json', 'print one JSON line')
     .action(check);
   rules
     .command('set')
-    .description('put the rules of a file in force')
-    .argument('<file>')
+    .description('publish the rules of a file: they replace the current ones')
+    .argument('<file>', 'JSON file, as `rules show` prints it')
     .option('--json', 'print one JSON line')
     .action((file: string, flags: Flags) => set(file, flags));
   rules
     .command('history')
-    .description('who published rules, the newest first')
+    .description('who published rules, newest first')
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per version')
     .action((flags: Flags & { limit: number }) => run((admin) => history(admin, flags)));
@@ -91,9 +95,7 @@ async function set(file: string, { json }: Flags): Promise<void> {
     switch (answer.outcome) {
       case 'published': {
         if (json) return console.log(JSON.stringify(answer));
-        const when = answer.seenAtOnce
-          ? 'a second'
-          : 'ten seconds: Redis does not tell of them, so each api finds them in MySQL';
+        const when = answer.seenAtOnce ? 'a second' : 'ten seconds: Redis is away, so each api finds them in MySQL';
         return console.log(`Version ${answer.version} is in force everywhere within ${when}.`);
       }
       case 'invalid':
@@ -111,9 +113,7 @@ async function history(admin: RuleAdmin, { limit, json }: Flags & { limit: numbe
   if (!json) console.log(line('version', 'at', 'by'));
   for (const change of changes) {
     const { version, atMs, actor } = change;
-    console.log(
-      json ? JSON.stringify(ruleChangeBody(change)) : line(`${version}`, new Date(atMs).toISOString(), actor),
-    );
+    console.log(json ? JSON.stringify(ruleChangeBody(change)) : line(`${version}`, isoTime(atMs), actor));
   }
 }
 
@@ -136,9 +136,4 @@ const wrong = (file: string, reasons: readonly RuleReason[]): string =>
     .map(printable)
     .join('\n');
 
-const WIDTHS = [7, 24];
-const line = (...cells: readonly string[]): string =>
-  cells
-    .map((cell, index) => printable(cell).padEnd(WIDTHS[index] ?? 0))
-    .join('  ')
-    .trimEnd();
+const line = tableLine(7, 24);

@@ -1,55 +1,85 @@
 import { Command } from 'commander';
-import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
-import type { Sale } from '../core/sale.js';
-import { BUCKETS_MAX } from '../core/unit-transfer.js';
+import { assertNever } from '../core/errors.js';
+import type { NewSale, Sale } from '../core/sale.js';
+import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
-import type { SaleAdminAnswer, SaleAdmin } from '../sales/sale-admin.js';
-import { CliError } from './cli-error.js';
-import { operatorName } from './dlq-options.js';
-import { parseTime, parseWhole } from './options.js';
-import { saleRepairCommand } from './sale-repair.js';
-import { saleReshardCommand } from './sale-reshard.js';
+import { readNewSale } from '../sales/new-sale.js';
+import type { SaleAdmin, SaleAdminAnswer } from '../sales/sale-admin.js';
+import { CliError, UsageError } from './cli-error.js';
+import { operatorName, parseSaleId, parseWhole, readTime } from './options.js';
+import { isoTime, printable, tableLine } from './print.js';
+import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
 
-interface CreateOptions {
-  sku: string;
-  title: string;
-  priceCents: number;
-  stock: number;
-  limitPerBuyer: number;
-  buckets: number;
-  opensAt?: number;
-  closesAt?: number;
-  json?: boolean;
+/** As they were typed: `readNewSale` says everything that is wrong with them at once. */
+interface CreateFlags {
+  readonly sku?: string;
+  readonly title?: string;
+  readonly priceCents?: string;
+  readonly stock?: string;
+  readonly limitPerBuyer: string;
+  readonly buckets: string;
+  readonly opensAt: string;
+  readonly closesAt?: string;
+  readonly json?: boolean;
 }
 
+const DAY_MS = 86_400_000;
+const LIST_DEFAULT = 50;
+const LIST_MAX = 10_000;
+
+const EXAMPLES = `
+A sale goes draft → warm → open ⇄ paused → closed; closed is final.
+
+Examples:
+  seckill sale create --sku pen --title 'A pen' --price-cents 250 --stock 100
+  seckill sale warm 7                     its stock is in Redis now
+  seckill sale open 7                     buyers may buy, within its window
+  seckill sale list --json
+
+Exit codes: 0 done, 1 not done (the sale is in another state, or a server is away), 2 used wrongly.`;
+
+const CREATE_EXAMPLES = `
+Examples:
+  seckill sale create --sku pen --title 'A pen' --price-cents 250 --stock 100 --opens-at +10m --closes-at +2h
+  seckill sale create --sku tv --title 'A TV' --price-cents 49900 --stock 5000 --buckets 4 --limit-per-buyer 2 --json
+
+It is a draft: go on with \`seckill sale warm <saleId>\`, then \`open\`. --json prints its saleId.
+Exit codes: 0 created, 1 a server is away, 2 used wrongly: every wrong value is named.`;
+
 export function saleCommand(): Command {
-  const sale = new Command('sale').description('create, warm, open, pause, close, show, repair and reshard sales');
+  const sale = new Command('sale')
+    .description('create, warm, open, pause, close, show, list, repair and reshard sales')
+    .addHelpText('after', EXAMPLES);
   sale
     .command('create')
-    .description('create a sale in state draft')
-    .requiredOption('--sku <sku>', 'what is sold')
-    .requiredOption('--title <title>', 'what buyers read')
-    .requiredOption('--price-cents <cents>', 'price of one unit', parseWhole(0, 1_000_000_000))
-    .requiredOption('--stock <units>', 'units offered', parseWhole(1, 10_000_000))
-    .option('--limit-per-buyer <units>', 'units one buyer may have', parseWhole(1, 1000), 1)
-    .option('--buckets <n>', 'parts of its stock in Redis, which a cluster spreads', parseWhole(1, BUCKETS_MAX), 1)
-    .option('--opens-at <time>', 'ISO 8601, now, or +10m (default: now)', parseTime)
-    .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)', parseTime)
+    .description('create a sale as a draft')
+    .option('--sku <sku>', 'what is sold: 1 to 64 of A-Z a-z 0-9 . _ - (required)')
+    .option('--title <title>', 'what buyers read: 1 to 200 characters (required)')
+    .option('--price-cents <cents>', 'price of one unit in cents, 0 to 1000000000 (required)')
+    .option('--stock <units>', 'units offered, 1 to 10000000 (required)')
+    .option('--limit-per-buyer <units>', 'units that one buyer may have, 1 to 1000', '1')
+    .option('--buckets <n>', 'parts of its stock in Redis; several let a cluster share the work', '1')
+    .option('--opens-at <time>', 'ISO 8601, now, or +10m', 'now')
+    .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)')
     .option('--json', 'print one JSON line')
-    .action((options: CreateOptions) => run(options.json, (admin) => create(admin, options)));
+    .addHelpText('after', CREATE_EXAMPLES)
+    .action((flags: CreateFlags) => {
+      const newSale = newSaleOf(flags, Date.now());
+      return run(flags.json, (admin) => admin.create(newSale, operatorName()));
+    });
 
   const moves = {
-    warm: 'load the stock into Redis',
-    open: 'let buyers in (within its window); also resumes a paused sale',
-    pause: 'answer paused until it is opened again',
-    close: 'end it for good',
+    warm: 'load the stock of a draft into Redis; nobody can buy yet',
+    open: 'let buyers buy within its window; also resumes a paused sale',
+    pause: 'refuse buyers with 503 `paused` until it is opened again',
+    close: 'end it for good; orders that are there stay',
   } as const;
   for (const [verb, description] of Object.entries(moves) as [keyof typeof moves, string][]) {
     sale
       .command(verb)
       .description(description)
-      .argument('<saleId>')
+      .argument('<saleId>', 'number of the sale', parseSaleId)
       .option('--json', 'print one JSON line')
       .action((saleId: string, options: { json?: boolean }) =>
         run(options.json, async (admin) => saleOf(verb, saleId, await admin[verb](saleId, operatorName()))),
@@ -57,31 +87,75 @@ export function saleCommand(): Command {
   }
   sale
     .command('show')
-    .description('print a sale as MySQL knows it')
-    .argument('<saleId>')
+    .description('print one sale, as MySQL has it')
+    .argument('<saleId>', 'number of the sale', parseSaleId)
     .option('--json', 'print one JSON line')
     .action((saleId: string, options: { json?: boolean }) =>
-      run(options.json, async (admin) => saleOf('show', saleId, found(await admin.show(saleId)))),
+      run(options.json, async (admin) => {
+        const found = await admin.show(saleId);
+        if (found === null) throw new CliError(`there is no sale ${saleId}.`);
+        return found;
+      }),
     );
+  sale
+    .command('list')
+    .description('one line per sale, newest first')
+    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--json', 'one JSON line per sale')
+    .action(({ limit, json }: { limit: number; json?: boolean }) => list(limit, json));
   return sale.addCommand(saleRepairCommand()).addCommand(saleReshardCommand());
 }
 
-async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
+const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
-  const sale = await withOperator(config, createLog('sale', 'warn'), async (operator) => work(await operator.sales()));
+  return withOperator(config, createLog('sale', 'warn'), async (operator) => work(await operator.sales()));
+};
+
+async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
+  const sale = await withSales(work);
   if (json) console.log(JSON.stringify(sale));
   else printSale(sale);
 }
 
-const create = (admin: SaleAdmin, options: CreateOptions): Promise<Sale> => {
-  const { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAt = Date.now() } = options;
-  const closesAtMs = options.closesAt ?? opensAt + 86_400_000;
-  if (closesAtMs <= opensAt) throw new CliError('--closes-at must be after --opens-at.');
-  const sale = { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs: opensAt, closesAtMs };
-  return admin.create(sale, operatorName());
-};
+/** @throws UsageError with a line for everything that is wrong */
+export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
+  const opensAt = timeOf(flags.opensAt);
+  const dayLater = Date.parse(opensAt) + DAY_MS;
+  const read = readNewSale(
+    {
+      sku: flags.sku,
+      title: flags.title,
+      priceCents: numberOf(flags.priceCents),
+      stock: numberOf(flags.stock),
+      limitPerBuyer: numberOf(flags.limitPerBuyer),
+      buckets: numberOf(flags.buckets),
+      opensAt,
+      // Of an opening that is no time the day after is none either: one line about it is enough.
+      closesAt:
+        flags.closesAt === undefined
+          ? isoTime(Number.isNaN(dayLater) ? nowMs + DAY_MS : dayLater)
+          : timeOf(flags.closesAt),
+    },
+    nowMs,
+  );
+  if ('sale' in read) return read.sale;
+  const lines = read.errors.map(({ field, message }) => {
+    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
+    return `  ${flagOf(field)}${predicate}`;
+  });
+  throw new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
+}
 
-const found = (sale: Sale | null): SaleAdminAnswer => (sale ? { outcome: 'done', sale } : { outcome: 'not_found' });
+/** What is no number is handed on as it is, to be refused with its field. */
+const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
+
+function timeOf(text: string): string {
+  const atMs = readTime(text);
+  return atMs === null || Math.abs(atMs) > 8.64e15 ? text : isoTime(atMs);
+}
+
+/** `priceCents` → `--price-cents` */
+const flagOf = (field: string): string => `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
   switch (answer.outcome) {
@@ -94,7 +168,9 @@ function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
     case 'not_warmed':
       throw new CliError(`the stock of sale ${saleId} is not in Redis: was Redis emptied?`);
     case 'repairing':
-      throw new CliError(`the books of sale ${saleId} are being rebuilt; try again in a minute.`);
+      throw new CliError(`sale ${saleId} is being rebuilt in Redis; try again in a minute.`);
+    default:
+      return assertNever(answer);
   }
 }
 
@@ -122,8 +198,22 @@ function printSale(sale: Sale): void {
     price: `${(sale.priceCents / 100).toFixed(2)}`,
     sold: `${sale.sold} of ${sale.stock}`,
     'per buyer': `${sale.limitPerBuyer}`,
-    opens: new Date(sale.opensAtMs).toISOString(),
-    closes: new Date(sale.closesAtMs).toISOString(),
+    buckets: `${sale.buckets}`,
+    opens: isoTime(sale.opensAtMs),
+    closes: isoTime(sale.closesAtMs),
   };
-  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${value}`);
+  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
+}
+
+const listLine = tableLine(8, 7, 20, 20, 24, 24);
+
+async function list(limit: number, json: boolean | undefined): Promise<void> {
+  const sales = await withSales((admin) => admin.list(limit));
+  if (!json) console.log(listLine('sale', 'state', 'sku', 'sold', 'opens', 'closes', 'title'));
+  for (const sale of sales) {
+    const { saleId, state, sku, title, sold, stock, opensAtMs, closesAtMs } = sale;
+    if (json) console.log(JSON.stringify(sale));
+    else
+      console.log(listLine(saleId, state, sku, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title));
+  }
 }

@@ -13,8 +13,8 @@ import {
 import { switchedBody, switchesBody } from '../http/switch-bodies.js';
 import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
-import { operatorName } from './dlq-options.js';
-import { printable } from './printable.js';
+import { operatorName } from './options.js';
+import { printable, tableLine } from './print.js';
 
 interface Flags {
   readonly percent?: string;
@@ -22,12 +22,14 @@ interface Flags {
 }
 
 const EXAMPLES = `
-Endpoints: purchase, status, sale, order. Levels:
+Under load an api can give smaller answers, so that purchases have its power. A switch sets that by hand.
+
+Endpoints: purchase (buy), status (what became of a purchase), sale (its page), order. Levels:
   L0  the full answer
   L1  the answer of a while ago, marked as stale
   L2  of that one the essential fields
   L3  an answer of the right shape that says nothing
-  L4  refused at once; the only one for a purchase beside L0
+  L4  refused at once with 503; a purchase knows only L0 and L4
 
 Examples:
   seckill switch                             how they stand
@@ -35,7 +37,7 @@ Examples:
   seckill switch purchase L4 --percent 20    for a fifth of the users, always the same ones
   seckill switch sale L0                     back to full answers
 
-A switch is a new version of the rules: \`seckill rules history\` says who set it.
+Each is in force in every api within a second. It is a new version of the rules: \`seckill rules history\` says who set it.
 Exit codes: 0 done, 1 not done, 2 used wrongly.`;
 
 export function switchCommand(): Command {
@@ -43,7 +45,7 @@ export function switchCommand(): Command {
     .description('how much of an answer buyers get: show it, or set it for one endpoint')
     .argument('[endpoint]', 'purchase, status, sale or order')
     .argument('[level]', 'L0 to L4')
-    .option('--percent <share>', 'for so many of 100 users (default: all)')
+    .option('--percent <share>', 'for so many of 100 users, 0 to 100 (default: all)')
     .option('--json', 'print one JSON line')
     .addHelpText('after', EXAMPLES)
     .action(act);
@@ -89,9 +91,9 @@ export async function set(admin: Pick<SwitchAdmin, 'set'>, change: SwitchChange,
   const answer = await admin.set(change, operatorName());
   switch (answer.outcome) {
     case 'switched':
-      return console.log(json ? JSON.stringify(switchedBody(answer)) : told(answer));
+      return console.log(json ? JSON.stringify(switchedBody(answer)) : switchedSentence(answer));
     case 'version_conflict':
-      throw new CliError('others change the rules all the time; nothing was switched. Try again.');
+      throw new CliError('somebody else changed the rules at the same time; nothing was switched. Try again.');
     case 'rules_unfit':
       throw unfit(answer);
     default:
@@ -99,11 +101,11 @@ export async function set(admin: Pick<SwitchAdmin, 'set'>, change: SwitchChange,
   }
 }
 
-function told({ row, version, seenAtOnce }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
+function switchedSentence({ row, version, seenAtOnce }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
   const { endpoint, level, percent, inForce } = row;
   const what = `${endpoint} is at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
-  if (!inForce) return `${what}, but not in force: the mode of the layer is not "on" (version ${version}).`;
-  const when = seenAtOnce ? 'a second' : 'ten seconds: Redis does not tell of it, so each api finds it in MySQL';
+  if (!inForce) return `${what}, but not in force: degrade.mode of the rules is not "on" (version ${version}).`;
+  const when = seenAtOnce ? 'a second' : 'ten seconds: Redis is away, so each api finds it in MySQL';
   return `${what}, everywhere within ${when} (version ${version}).`;
 }
 
@@ -117,9 +119,4 @@ const unfit = ({ reasons }: Unfit): CliError =>
 const lineOf = ({ endpoint, level, percent, inForce }: SwitchRow): string =>
   line(endpoint, level, `${percent}`, inForce ? 'yes' : 'no');
 
-const WIDTHS = [9, 6, 8];
-const line = (...cells: readonly string[]): string =>
-  cells
-    .map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0))
-    .join('  ')
-    .trimEnd();
+const line = tableLine(9, 6, 8);

@@ -1,13 +1,13 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
-import { isId, isSaleId } from '../core/ids.js';
 import { traceBody } from '../http/trace-body.js';
 import { createLog } from '../programs/telemetry.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
-import { printable } from './printable.js';
+import { parseId, parseSaleId } from './options.js';
+import { isoTime, tableLine } from './print.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 
 interface TraceFlags {
@@ -18,23 +18,26 @@ interface TraceFlags {
 }
 
 const EXAMPLES = `
+Prints one line per step: when, which store says so, what happened; then where the purchase stands and what comes next.
+It reads Redis, MySQL and, with NAMESRV_ADDR, the broker, and changes nothing.
+
 Examples:
   seckill trace order-1 --sale 7 --user alice
   seckill trace 431234567890123456            an order
-  seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch
+  seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch: purchases that were stored together
   seckill trace -- -of-a-client               a request id that begins with -
 
-Reads Redis, MySQL and, with NAMESRV_ADDR, the broker; changes nothing. No store keeps check-backs, deliveries and the
-time of settle. Without --user an id that several buyers used shows all of them, and one that nobody holds any more is
-looked for in the whole table of orders, which takes a while. Exit codes: 0 found, 1 not.`;
+An Idempotency-Key is unique per buyer and sale only: without --user all purchases with it are shown. An id that no store
+holds any more is looked for in the whole table of orders, which takes a while.
+Exit codes: 0 found, 1 not found or a server is away, 2 used wrongly.`;
 
 export function traceCommand(): Command {
   return new Command('trace')
-    .description('the whole life of one purchase, from what Redis, MySQL and the broker have of it')
+    .description('everything that happened to one purchase, and what comes next')
     .argument('<id>', 'request id (Idempotency-Key), batch id or order id', parseId)
-    .option('--sale <saleId>', 'of this sale only', parseSaleId)
-    .option('--user <userId>', 'of this buyer only', parseId)
-    .option('--cluster <name>', 'broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
+    .option('--sale <saleId>', 'only of this sale', parseSaleId)
+    .option('--user <userId>', 'only of this buyer', parseId)
+    .option('--cluster <name>', 'name of the broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
     .option('--json', 'one JSON line per purchase')
     .addHelpText('after', EXAMPLES)
     .action(trace);
@@ -60,21 +63,12 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
   if (answer.more) console.error('There are more: narrow it with --user or --sale.');
 }
 
+const stepLine = tableLine(24, 6, 16);
+
 function printTrace({ request: { userId, saleId, requestId }, standing, steps }: PurchaseTrace): void {
   console.log(`Request ${requestId} of buyer ${userId} in sale ${saleId}`);
   for (const { atMs, source, what, detail } of steps) {
-    const when = atMs === null ? 'now' : new Date(atMs).toISOString();
-    console.log(`  ${when.padEnd(24)}  ${source.padEnd(6)}  ${what.padEnd(16)}  ${printable(detail)}`);
+    console.log(`  ${stepLine(atMs === null ? 'now' : isoTime(atMs), source, what, detail)}`);
   }
   console.log(`${standing.sentence}\n`);
-}
-
-function parseId(text: string): string {
-  if (!isId(text)) throw new InvalidArgumentError('must be an id: letters, digits, _ and -, up to 64.');
-  return text;
-}
-
-function parseSaleId(text: string): string {
-  if (!isSaleId(text)) throw new InvalidArgumentError('must be a whole number.');
-  return text;
 }

@@ -1,5 +1,4 @@
 import type { Clock } from './ports/clock.js';
-import type { KeeperMetrics } from './ports/keeper-metrics.js';
 import type { Log } from './ports/log.js';
 
 /** Periodic work. One run does a bounded amount and may be repeated, by two keepers at once too. */
@@ -9,20 +8,20 @@ export interface Job {
   runOnce(): Promise<void>;
 }
 
-export interface LoopPorts {
+interface LoopPorts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: KeeperMetrics;
+  readonly metrics: { jobRan(job: string, result: 'done' | 'failed', tookMs: number): void };
 }
 
-/** A job that runs five times a second and fails each time is told so often: an outage must not fill the disk. */
-const TOLD_AGAIN_MS = 10_000;
+/** A job that runs five times a second and fails each time is logged so often: an outage must not fill the disk. */
+const LOG_AGAIN_MS = 10_000;
 
 /** Runs a job again and again, `everyMs` apart, until the signal aborts; resolves when the last run has ended. */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
   let failures = 0;
-  let toldMs = -Infinity;
+  let loggedMs = -Infinity;
   while (!signal.aborted) {
     const startedMs = clock.nowMs();
     try {
@@ -33,8 +32,8 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
     } catch (err) {
       metrics.jobRan(job.name, 'failed', clock.nowMs() - startedMs);
       failures++;
-      if (failures === 1 || clock.nowMs() - toldMs >= TOLD_AGAIN_MS) {
-        toldMs = clock.nowMs();
+      if (failures === 1 || clock.nowMs() - loggedMs >= LOG_AGAIN_MS) {
+        loggedMs = clock.nowMs();
         log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
       }
     }

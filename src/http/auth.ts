@@ -1,7 +1,7 @@
 import { createVerifier } from 'fast-jwt';
 import { LRUCache } from 'lru-cache';
 import { isId } from '../core/ids.js';
-import { HmacSha256 } from '../core/hmac.js';
+import { hmacKey, hmacSha256, sameText } from '../core/hmac.js';
 import { assertStrongSecret } from './token.js';
 
 /** Who is asking, as the token says. */
@@ -137,32 +137,24 @@ function anyReader(key: string, algorithm: 'HS256' | 'RS256'): (token: string) =
 }
 
 /**
- * In a flash sale every request brings a token seen for the first time, and fast-jwt takes 5.5 µs for one. So the usual
- * header takes a short way, 3 µs: one HMAC and one JSON.parse. That header is compared as a constant, never read, so
+ * In a flash sale every request brings a token seen for the first time. fast-jwt takes 6 µs for one, and 26 µs for a forged
+ * one, since it throws. So the usual header takes a short way, 4 µs and 3 µs: one HMAC and one JSON.parse. That header is compared as a constant, never read, so
  * nothing in the token can choose how it is checked; every other header goes to fast-jwt.
  */
 function hs256Reader(secret: string): (token: string) => Claims | null {
   assertStrongSecret(secret);
-  const hmac = new HmacSha256(secret, TOKEN_LENGTH_MAX);
+  const key = hmacKey(secret);
   const claimsBytes = Buffer.alloc(TOKEN_LENGTH_MAX);
   const readAny = anyReader(secret, 'HS256');
   const payloadStart = USUAL_HS256_HEADER.length + 1;
   return (token) => {
     if (!token.startsWith(USUAL_HS256_HEADER) || token[payloadStart - 1] !== '.') return readAny(token);
     const payloadEnd = token.indexOf('.', payloadStart);
-    if (payloadEnd === -1 || !isSigned(token, payloadEnd, hmac)) return null;
+    if (payloadEnd === -1) return null;
+    if (!sameText(hmacSha256(key, token.slice(0, payloadEnd)), token.slice(payloadEnd + 1))) return null;
     const length = claimsBytes.write(token.slice(payloadStart, payloadEnd), 'base64url');
     return parseClaims(claimsBytes.toString('utf8', 0, length));
   };
-}
-
-/** Compares the whole signature whatever it holds, so that its timing tells nothing. */
-function isSigned(token: string, end: number, hmac: HmacSha256): boolean {
-  const expected = hmac.sign(token, end);
-  if (expected === null || token.length - end - 1 !== expected.length) return false;
-  let difference = 0;
-  for (let i = 0; i < expected.length; i++) difference |= expected.charCodeAt(i) ^ token.charCodeAt(end + 1 + i);
-  return difference === 0;
 }
 
 function parseClaims(text: string): Claims | null {

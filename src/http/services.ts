@@ -1,8 +1,7 @@
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { Resharded } from '../core/resharded.js';
-import type { CancelAnswer } from '../orders/cancel.js';
-import type { PayAnswer, PayRequest } from '../orders/pay.js';
+import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
 import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-reads.js';
 import type { Degrade } from '../admission/degrade/degrade.js';
 import type { SwitchAdmin } from '../admission/degrade/switches.js';
@@ -46,7 +45,7 @@ export interface HttpServices {
   /** Of what buyers ask about a sale. */
   readonly signatures: Pick<RequestSignatures, 'begin' | 'finish'>;
   readonly passes: Pick<QueuePasses, 'check'>;
-  readonly tokens: Pick<PurchaseTokens, 'check' | 'hand'>;
+  readonly tokens: Pick<PurchaseTokens, 'check' | 'issue'>;
   readonly rooms: Pick<WaitingRooms, 'join' | 'look' | 'end'>;
   readonly snapshots: Pick<SaleSnapshots, 'get'>;
   readonly clock: Pick<Clock, 'nowMs'>;

@@ -1,6 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 
-/** What a statement ran into, as far as a caller can act on it. */
+/** Why a statement failed, as far as a caller can act on it. */
 export type MysqlErrorKind =
   | 'duplicate'
   | 'deadlock'
@@ -32,7 +32,7 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
   // The server may have become a replica: only a new connection finds the primary.
   read_only: { retryable: true, connectionUsable: false },
   bad_value: { retryable: false, connectionUsable: true },
-  // An operator rotates a password or runs the migrations while we wait: the message is not to blame.
+  // An operator rotates a password or runs the migrations while we wait: the batch is not the cause.
   denied: { retryable: true, connectionUsable: false },
   schema: { retryable: true, connectionUsable: true },
   other: { retryable: false, connectionUsable: false },
@@ -100,7 +100,7 @@ const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1364: 'schema', // ER_NO_DEFAULT_FOR_FIELD: a column that this version of the program does not know
 };
 
-/** What the driver or the socket says, without a number of the server. */
+/** Codes of the driver and the socket, where the server gave no number. */
 const CLIENT_ERRORS: Readonly<Record<string, MysqlErrorKind>> = {
   PROTOCOL_CONNECTION_LOST: 'connection_lost',
   PROTOCOL_SEQUENCE_TIMEOUT: 'timed_out', // our own limit per statement

@@ -6,11 +6,11 @@ import type { Transaction } from './pool.js';
 
 /** Rows of one INSERT. About 150 bytes each, so far below the smallest `max_allowed_packet` in use (16 MiB). */
 const ROWS_PER_INSERT = 4000;
-/** More than so many in one transaction are no odd purchases: something is wrong with the table. */
+/** If more are refused in one transaction, the table is wrong and not some purchases. */
 const REFUSED_MAX = 16;
 
 const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
-/** The state is the default of its column and the deadline a variable: a row is mostly its ids, all the way. */
+/** The state is the default of its column and the deadline a variable, so that a row is little more than its ids. */
 const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
 const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;
 

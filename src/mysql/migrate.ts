@@ -2,7 +2,7 @@ import { createConnection, type Connection } from 'mysql2/promise';
 import knexFactory, { type Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 import { toMysqlError } from './errors.js';
-import { MIGRATIONS, type NamedMigration } from './migrations/list.js';
+import { MIGRATIONS, type NamedMigration } from './migrations.js';
 import { connectionOptions } from './pool.js';
 
 export interface MigrateOptions {

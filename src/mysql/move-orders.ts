@@ -1,22 +1,23 @@
-import { escape } from 'mysql2';
 import { assert, OperationalError } from '../core/errors.js';
-import { statesBefore, type OrderState } from '../core/order.js';
+import { statesBefore } from '../core/order.js';
 import { homeBucket } from '../core/sale.js';
 import type { OrdersMoved } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
+import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
+import type { OrderRow, OutboxTableRow } from './tables.js';
 
-/** What a move needs of an order whose row this transaction has locked. BIGINT comes as a string. */
-export interface LockedOrder {
-  readonly id: string;
-  readonly sale_id: string;
-  readonly user_id: string;
-  readonly request_id: string;
-  readonly quantity: number;
-  readonly amount_cents: string;
-  readonly state: OrderState;
-}
-export const LOCKED_COLUMNS = 'id, sale_id, user_id, request_id, quantity, amount_cents, state';
+/** What a move needs of an order whose row this transaction has locked. */
+export const LOCKED_COLUMNS = [
+  'id',
+  'sale_id',
+  'user_id',
+  'request_id',
+  'quantity',
+  'amount_cents',
+  'state',
+] as const satisfies (keyof OrderRow)[];
+export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]>;
 
 /** The `sales` row of orders that should end is missing, or counts fewer units than they have: I1 is broken there. */
 export class SaleOutOfStep extends OperationalError {
@@ -29,14 +30,14 @@ export class SaleOutOfStep extends OperationalError {
   }
 }
 
-/** Ids go into a list as they are: compared as integers, whatever a version makes of a list of texts. */
-export const idList = (ids: readonly string[]): string => {
+/** Ids stand in the list as numbers: compared as integers, whatever a version makes of a list of texts. */
+export function idIn(ids: readonly string[]): string {
   assert(
     ids.every((id) => /^[0-9]{1,20}$/.test(id)),
     'an id is a decimal number',
   );
-  return ids.join(',');
-};
+  return `id IN (${ids.join(',')})`;
+}
 
 /**
  * Moves orders and writes what follows from it: the outbox, then `sales.sold`. The `sales` rows come last and by id,
@@ -49,21 +50,18 @@ export async function moveOrders(
   orders: readonly LockedOrder[],
   move: OrdersMoved['move'],
 ): Promise<void> {
-  const paidAt = move === 'paid' ? ', paid_at = UTC_TIMESTAMP(3)' : '';
-  const { affectedRows } = await tx.execute(
-    `UPDATE orders SET state = ?${paidAt} WHERE id IN (${idList(orders.map(({ id }) => id))}) AND state IN (?)`,
-    [move, statesBefore(move)],
-  );
+  const locked = knex('orders').whereRaw(idIn(orders.map(({ id }) => id)));
+  const changes = move === 'paid' ? { state: move, paid_at: now() } : { state: move };
+  const { affectedRows } = await execute(tx, locked.whereIn('state', statesBefore(move)).update(changes));
   assert(affectedRows === orders.length, `${affectedRows} of ${orders.length} locked orders moved to ${move}`);
 
   const sales = groupBySale(orders);
   await insertOutbox(tx, sales, move, move === 'paid' ? null : await bucketsOf(tx, [...sales.keys()]));
   if (move === 'paid') return; // paid units stay sold
-  for (const [saleId, mine] of sales) {
-    const units = mine.reduce((sum, { quantity }) => sum + quantity, 0);
-    const lowered = await tx.execute('UPDATE sales SET sold = sold - ? WHERE id = ? AND sold >= ?', [
-      ...[units, saleId, units],
-    ]);
+  for (const [saleId, ofSale] of sales) {
+    const units = ofSale.reduce((sum, { quantity }) => sum + quantity, 0);
+    const enough = knex('sales').where({ id: saleId }).where('sold', '>=', units);
+    const lowered = await execute(tx, enough.update({ sold: knex.raw('sold - ?', [units]) }));
     if (lowered.affectedRows !== 1) throw new SaleOutOfStep(saleId);
   }
 }
@@ -73,18 +71,16 @@ function groupBySale(orders: readonly LockedOrder[]): Map<string, LockedOrder[]>
   const sales = new Map<string, LockedOrder[]>();
   const inOrder = [...orders].sort((a, b) => Number(BigInt(a.sale_id) - BigInt(b.sale_id)));
   for (const order of inOrder) {
-    const mine = sales.get(order.sale_id);
-    if (mine) mine.push(order);
+    const ofSale = sales.get(order.sale_id);
+    if (ofSale) ofSale.push(order);
     else sales.set(order.sale_id, [order]);
   }
   return sales;
 }
 
-/** Number of buckets by sale; it never changes, so nothing is locked. */
+/** Number of buckets by sale, read without a lock. */
 async function bucketsOf(tx: Transaction, saleIds: readonly string[]): Promise<Map<string, number>> {
-  const rows = await tx.query<{ readonly id: string; readonly buckets: number }>(
-    `SELECT id, buckets FROM sales WHERE id IN (${idList(saleIds)})`,
-  );
+  const rows = await select(tx, knex('sales').select('id', 'buckets').whereIn('id', saleIds));
   return new Map(rows.map(({ id, buckets }) => [id, buckets]));
 }
 
@@ -95,21 +91,24 @@ async function insertOutbox(
   move: OrdersMoved['move'],
   buckets: ReadonlyMap<string, number> | null,
 ): Promise<void> {
-  const rows: string[] = [];
-  for (const [saleId, mine] of sales) {
-    const orders = mine.map(({ id }) => id);
-    const row = (kind: string, payload: unknown): void => {
-      rows.push(`('${kind}',${escape(orders[0])},${escape(JSON.stringify(payload))})`);
-    };
-    row('orders_moved', { move, saleId, orders } satisfies OrdersMoved);
+  const rows: Pick<OutboxTableRow, 'kind' | 'key' | 'payload'>[] = [];
+  for (const [saleId, ofSale] of sales) {
+    const orders = ofSale.map(({ id }) => id);
+    const key = orders[0] ?? '';
+    rows.push({ kind: 'orders_moved', key, payload: JSON.stringify({ move, saleId, orders } satisfies OrdersMoved) });
     if (buckets === null) continue;
     const bucketCount = buckets.get(saleId);
     if (bucketCount === undefined) throw new SaleOutOfStep(saleId);
-    const release = (order: LockedOrder): Release => ({
-      ...{ saleId, bucket: homeBucket(order.user_id, bucketCount), userId: order.user_id },
-      ...{ requestId: order.request_id, orderId: order.id, batchId: '', withUnits: true },
-    });
-    row('release', mine.map(release));
+    const releases = ofSale.map((order): Release => ({
+      saleId,
+      bucket: homeBucket(order.user_id, bucketCount),
+      userId: order.user_id,
+      requestId: order.request_id,
+      orderId: order.id,
+      batchId: '',
+      withUnits: true,
+    }));
+    rows.push({ kind: 'release', key, payload: JSON.stringify(releases) });
   }
-  await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${rows.join(',')}`);
+  await execute(tx, knex('outbox').insert(rows));
 }

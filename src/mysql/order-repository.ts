@@ -1,33 +1,42 @@
-import type { Order } from '../core/order.js';
+import type { Order, OrderState } from '../core/order.js';
+import type { OrderNotification } from '../core/order-notifications.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
-import { ORDER_COLUMNS, orderOf, type OrderRow } from './order-rows.js';
+import type { OrderStates } from '../core/ports/order-states.js';
+import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
+import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
+import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
 import { writeOrders } from './write-orders.js';
 
-interface TermsRow {
-  readonly id: string;
-  readonly epoch: number;
-  readonly price_cents: number;
-  readonly limit_per_buyer: number;
-}
-
-/** The orders, in MySQL. Reads see what is committed, each statement on its own. */
+/**
+ * The orders, in MySQL. Reads see what is committed, each statement on its own. The look-ups of the worker and of the
+ * status of a purchase are on the hot path, so their SQL is written by hand.
+ */
 export function createOrderRepository(pool: MysqlPool): OrderRepository {
   return {
     termsOf: (saleIds) => termsOf(pool, saleIds),
     write: (plan) => writeOrders(pool, plan),
     findByPurchases: (saleId, purchases) => findByPurchases(pool, saleId, purchases),
     liveBuyers: (saleId, userIds) => liveBuyers(pool, saleId, userIds),
-    findOrder: (orderId) => findOrder(pool, orderId),
+    async findOrder(orderId): Promise<Order | null> {
+      const [row] = await select(
+        pool,
+        knex('orders')
+          .select(...ORDER_COLUMNS)
+          .where({ id: orderId }),
+      );
+      return row === undefined ? null : orderOf(row);
+    },
   };
 }
 
 async function termsOf(pool: MysqlPool, saleIds: readonly string[]): Promise<Map<string, SaleTerms>> {
   if (saleIds.length === 0) return new Map();
-  const rows = await pool.query<TermsRow>('SELECT id, epoch, price_cents, limit_per_buyer FROM sales WHERE id IN (?)', [
-    saleIds,
-  ]);
+  const rows = await pool.query<Pick<SaleRow, 'id' | 'epoch' | 'price_cents' | 'limit_per_buyer'>>(
+    'SELECT id, epoch, price_cents, limit_per_buyer FROM sales WHERE id IN (?)',
+    [saleIds],
+  );
   return new Map(
     rows.map((row) => [
       row.id,
@@ -36,6 +45,8 @@ async function termsOf(pool: MysqlPool, saleIds: readonly string[]): Promise<Map
   );
 }
 
+const SELECT_ORDERS = `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders`;
+
 /** Asks by buyer and compares the request here: no optimiser turns a list of pairs into a range on every version. */
 async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
   if (purchases.length === 0) return [];
@@ -43,11 +54,12 @@ async function findByPurchases(pool: MysqlPool, saleId: string, purchases: reado
   const [only] = purchases;
   const single = purchases.length === 1 && only !== undefined;
   const rows = single
-    ? await pool.query<OrderRow>(
-        `SELECT ${ORDER_COLUMNS} FROM orders WHERE user_id = ? AND sale_id = ? AND request_id = ?`,
-        [only.userId, saleId, only.requestId],
-      )
-    : await pool.query<OrderRow>(`SELECT ${ORDER_COLUMNS} FROM orders WHERE sale_id = ? AND user_id IN (?)`, [
+    ? await pool.query<OrderRow>(`${SELECT_ORDERS} WHERE user_id = ? AND sale_id = ? AND request_id = ?`, [
+        only.userId,
+        saleId,
+        only.requestId,
+      ])
+    : await pool.query<OrderRow>(`${SELECT_ORDERS} WHERE sale_id = ? AND user_id IN (?)`, [
         saleId,
         [...new Set(purchases.map(({ userId }) => userId))],
       ]);
@@ -56,14 +68,37 @@ async function findByPurchases(pool: MysqlPool, saleId: string, purchases: reado
 
 async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {
   if (userIds.length === 0) return new Set();
-  const rows = await pool.query<{ readonly user_id: string }>(
+  const rows = await pool.query<Pick<OrderRow, 'user_id'>>(
     'SELECT user_id FROM orders WHERE active_key = ? AND user_id IN (?)',
     [saleId, userIds],
   );
   return new Set(rows.map((row) => row.user_id));
 }
 
-async function findOrder(pool: MysqlPool, orderId: string): Promise<Order | null> {
-  const [row] = await pool.query<OrderRow>(`SELECT ${ORDER_COLUMNS} FROM orders WHERE id = ?`, [orderId]);
-  return row === undefined ? null : orderOf(row);
+/** The states of orders, in MySQL: by primary key. */
+export function createOrderStates(pool: MysqlPool): OrderStates & OrderNotificationRows {
+  const byId = (orderIds: readonly string[]) => knex('orders').whereIn('id', orderIds);
+  return {
+    async statesOf(orderIds): Promise<Map<string, OrderState>> {
+      if (orderIds.length === 0) return new Map();
+      const rows = await select(pool, byId(orderIds).select('id', 'state'));
+      return new Map(rows.map(({ id, state }) => [id, state]));
+    },
+    async dueOf(orderIds): Promise<string[]> {
+      if (orderIds.length === 0) return [];
+      const due = byId(orderIds).where({ state: 'pending_payment' }).where('expires_at', '<=', now());
+      return (await select(pool, due.select('id'))).map(({ id }) => id);
+    },
+    async notificationsOf(orderIds): Promise<OrderNotification[]> {
+      if (orderIds.length === 0) return [];
+      const rows = await select(pool, byId(orderIds).select('id', 'user_id', 'request_id', 'state', 'reason'));
+      return rows.map((row) => ({
+        orderId: row.id,
+        userId: row.user_id,
+        requestId: row.request_id,
+        state: row.state,
+        reason: row.reason,
+      }));
+    },
+  };
 }

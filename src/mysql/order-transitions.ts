@@ -2,34 +2,34 @@ import { mayMove, statesBefore } from '../core/order.js';
 import { isOrderId } from '../core/ids.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type { CancelOutcome, OrderTransitions, OverdueOrders } from '../core/ports/order-transitions.js';
-import { idList, LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
+import type {
+  CancelOutcome,
+  OrderTransitions,
+  OverdueOrders,
+  Payment,
+  PayOutcome,
+} from '../core/ports/order-transitions.js';
+import { MysqlError, type MysqlErrorKind } from './errors.js';
+import { execute, knex, now, select } from './knex.js';
+import { idIn, LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
-import { recordPayment } from './record-payment.js';
-import { retryConflicts } from './retry-conflicts.js';
 
 /** Orders of one transaction: some tens of ms, so that a buyer who pays at the last moment waits no longer. */
 const ORDERS_PER_TRANSACTION = 500;
-const DUE = 'state IN (?) AND expires_at <= UTC_TIMESTAMP(3)';
 
-export interface OrderMovesParts {
-  readonly clock: Pick<Clock, 'sleep'>;
-  readonly log: Log;
-}
-
-/** Locks orders that are due, but for those of some sales. */
-type LockOrders = (tx: Transaction, butSales: readonly string[]) => Promise<LockedOrder[]>;
+/** Locks orders that are due, except for those of some sales. */
+type LockDue = (tx: Transaction, exceptSales: readonly string[]) => Promise<LockedOrder[]>;
 
 /** Moves of orders, in MySQL. A transaction that loses its locks is tried again as a whole. */
 export function createOrderTransitions(
   pool: MysqlPool,
-  { clock, log }: OrderMovesParts,
+  { clock, log }: { readonly clock: Pick<Clock, 'sleep'>; readonly log: Log },
 ): OrderTransitions & OverdueOrders {
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
 
   /** One transaction. A sale that is out of step keeps its orders, and must not keep those of the others. */
-  const expireSome = async (lock: LockOrders, outOfStep: string[]): Promise<number> => {
+  const expireSome = async (lock: LockDue, outOfStep: string[]): Promise<number> => {
     for (;;) {
       try {
         return await transaction(async (tx) => expireLocked(tx, await lock(tx, outOfStep)));
@@ -57,7 +57,7 @@ export function createOrderTransitions(
       let ended = 0;
       for (let from = 0; from < known.length; from += ORDERS_PER_TRANSACTION) {
         const some = known.slice(from, from + ORDERS_PER_TRANSACTION);
-        ended += await expireSome((tx, butSales) => lockDueOf(tx, some, butSales), outOfStep);
+        ended += await expireSome((tx, exceptSales) => lockDueOf(tx, some, exceptSales), outOfStep);
       }
       return ended;
     },
@@ -67,21 +67,59 @@ export function createOrderTransitions(
       let ended = 0;
       while (ended < max) {
         const size = Math.min(ORDERS_PER_TRANSACTION, max - ended);
-        const some = await expireSome((tx, butSales) => lockDue(tx, size, butSales), outOfStep);
+        const some = await expireSome((tx, exceptSales) => lockDue(tx, size, exceptSales), outOfStep);
         ended += some;
         if (some < size) break;
       }
       return ended;
     },
 
-    overdue: () => overdue(pool),
+    async overdue() {
+      const due = knex('orders').whereIn('state', statesBefore('expired')).where('expires_at', '<=', now());
+      const counted = due.select<{ orders: string; oldest_us: string | null }[]>(
+        knex.raw('COUNT(*) AS orders, TIMESTAMPDIFF(MICROSECOND, MIN(expires_at), UTC_TIMESTAMP(3)) AS oldest_us'),
+      );
+      const [row] = await select(pool, counted);
+      return { orders: Number(row?.orders ?? 0), oldestMs: Math.floor(Number(row?.oldest_us ?? 0) / 1000) };
+    },
   };
 }
 
+/** How often a transaction is tried. The victim of a deadlock knows at once; a lock wait has cost `lockWaitSeconds`. */
+const TRIES_MAX: Partial<Record<MysqlErrorKind, number>> = { deadlock: 8, lock_wait: 2 };
+/** The n-th pause is up to n times as long, at random, so that two rivals do not meet again. */
+const PAUSE_MS = 20;
+
+/**
+ * Runs a transaction again that lost its locks to another one. Nothing of a lost try is left.
+ * @param run the whole of it, from START to COMMIT
+ * @throws what the last try threw
+ */
+async function retryConflicts<T>(clock: Pick<Clock, 'sleep'>, run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run();
+    } catch (error) {
+      const triesMax = error instanceof MysqlError ? (TRIES_MAX[error.kind] ?? 1) : 1;
+      if (attempt >= triesMax) throw error;
+      await clock.sleep(Math.ceil(Math.random() * PAUSE_MS * attempt));
+    }
+  }
+}
+
+async function lockOrder(tx: Transaction, orderId: string): Promise<LockedOrder | undefined> {
+  const [order] = await select(
+    tx,
+    knex('orders')
+      .select(...LOCKED_COLUMNS)
+      .where({ id: orderId })
+      .forUpdate(),
+  );
+  return order;
+}
+
 async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> {
-  const [order] = await tx.query<LockedOrder>(`SELECT ${LOCKED_COLUMNS} FROM orders WHERE id = ? FOR UPDATE`, [
-    orderId,
-  ]);
+  const order = await lockOrder(tx, orderId);
   if (order === undefined) return 'not_found';
   if (order.state === 'cancelled') return 'cancelled';
   if (!mayMove(order.state, 'cancelled')) return 'wrong_state';
@@ -89,37 +127,80 @@ async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> 
   return 'cancelled';
 }
 
-/** In the order of the primary key, whoever asks; rows that are not due are let go at once. */
-function lockDueOf(tx: Transaction, orderIds: readonly string[], butSales: readonly string[]): Promise<LockedOrder[]> {
-  return tx.query<LockedOrder>(
-    `SELECT ${LOCKED_COLUMNS} FROM orders FORCE INDEX (PRIMARY) WHERE id IN (${idList(orderIds)}) AND ${DUE}` +
-      `${but(butSales)} ORDER BY id FOR UPDATE`,
-    [statesBefore('expired')],
-  );
+/**
+ * Records a payment once, by its id, and pays the order with it; where that cannot be, a `refunds` row owes the money
+ * back. Every payment that came has its `payments` row, so payments less refunds are the amounts of the paid orders.
+ */
+async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome> {
+  const row = { payment_id: payment.paymentId, order_id: orderId, amount_cents: String(payment.amountCents) };
+  try {
+    return await pool.transaction(async (tx) => {
+      const order = await lockOrder(tx, orderId);
+      if (order === undefined) return 'not_found';
+      await execute(tx, knex('payments').insert(row));
+      const reason = whyNot(order, payment.amountCents);
+      if (reason === null) {
+        await moveOrders(tx, [order], 'paid');
+        return 'paid';
+      }
+      await execute(tx, knex('refunds').insert({ ...row, reason }));
+      return 'refund_due';
+    });
+  } catch (error) {
+    if (!(error instanceof MysqlError) || error.kind !== 'duplicate') throw error;
+    const outcome = await recordedBefore(pool, orderId, payment);
+    if (outcome === null) throw error;
+    return outcome;
+  }
 }
 
-/** Oldest deadline first, along the index `expiry`. Rows of others are passed over, so two sweepers share the work. */
-function lockDue(tx: Transaction, max: number, butSales: readonly string[]): Promise<LockedOrder[]> {
-  return tx.query<LockedOrder>(
-    `SELECT ${LOCKED_COLUMNS} FROM orders FORCE INDEX (expiry) WHERE ${DUE}` +
-      `${but(butSales)} ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED`,
-    [statesBefore('expired'), max],
-  );
+/** Why this payment does not pay the order; null when it does. The deadline does not count until somebody acts on it. */
+function whyNot(order: LockedOrder, amountCents: number): string | null {
+  if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
+  return Number(order.amount_cents) === amountCents ? null : 'wrong_amount';
 }
 
-const but = (saleIds: readonly string[]): string =>
-  saleIds.length === 0 ? '' : ` AND sale_id NOT IN (${idList(saleIds)})`;
+/** The key of `payments` has refused: the first report of this payment is committed, so its answer can be read. */
+async function recordedBefore(
+  pool: MysqlPool,
+  orderId: string,
+  { paymentId, amountCents }: Payment,
+): Promise<PayOutcome | null> {
+  const [row] = await select(
+    pool,
+    knex('payments as p')
+      .leftJoin('refunds as r', 'r.payment_id', 'p.payment_id')
+      .where('p.payment_id', paymentId)
+      .select<{ order_id: string; amount_cents: string; refund: string | null }[]>(
+        'p.order_id',
+        'p.amount_cents',
+        'r.payment_id as refund',
+      ),
+  );
+  if (row === undefined) return null;
+  if (row.order_id !== orderId || Number(row.amount_cents) !== amountCents) return 'payment_conflict';
+  return row.refund === null ? 'paid' : 'refund_due';
+}
+
+/** In the order of the primary key, whoever asks; rows that are not due are unlocked at once. */
+function lockDueOf(tx: Transaction, orderIds: readonly string[], exceptSales: readonly string[]) {
+  return select(tx, due('PRIMARY', exceptSales).whereRaw(idIn(orderIds)).orderBy('id').forUpdate());
+}
+
+/** Oldest deadline first. Rows that others have locked are skipped, so two sweepers share the work. */
+function lockDue(tx: Transaction, max: number, exceptSales: readonly string[]): Promise<LockedOrder[]> {
+  return select(tx, due('expiry', exceptSales).orderBy('expires_at').limit(max).forUpdate().skipLocked());
+}
+
+const due = (index: 'PRIMARY' | 'expiry', exceptSales: readonly string[]) =>
+  knex
+    .from(knex.raw('orders FORCE INDEX (??)', [index]))
+    .select<LockedOrder[]>(...LOCKED_COLUMNS)
+    .whereIn('state', statesBefore('expired'))
+    .where('expires_at', '<=', now())
+    .whereNotIn('sale_id', exceptSales);
 
 async function expireLocked(tx: Transaction, orders: readonly LockedOrder[]): Promise<number> {
   if (orders.length > 0) await moveOrders(tx, orders, 'expired');
   return orders.length;
-}
-
-async function overdue(pool: MysqlPool): Promise<{ orders: number; oldestMs: number }> {
-  const [row] = await pool.query<{ orders: string; oldest_us: string | null }>(
-    'SELECT COUNT(*) AS orders, TIMESTAMPDIFF(MICROSECOND, MIN(expires_at), UTC_TIMESTAMP(3)) AS oldest_us' +
-      ` FROM orders WHERE ${DUE}`,
-    [statesBefore('expired')],
-  );
-  return { orders: Number(row?.orders ?? 0), oldestMs: Math.floor(Number(row?.oldest_us ?? 0) / 1000) };
 }

@@ -1,41 +1,49 @@
+import type { Knex } from 'knex';
 import type { AgedState, Overdue, OverdueRepository } from '../core/ports/overdue-repository.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
+import { knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
 /** Counted no further: an alert needs to know that they are many, not how many. */
 const COUNTED_MAX = 10_000;
-const OLD = '<= UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND';
 
-/** The rows of a state, by an index each, and the column that says since when they wait. */
-const QUERIES: Record<Exclude<AgedState, 'outbox'>, { readonly since: string; readonly from: string }> = {
-  dead_letter: { since: 'created_at', from: "dead_letters WHERE state = 'parked'" },
-  refund: { since: 'created_at', from: "refunds WHERE state = 'due'" },
-  compensation: { since: 'available_at', from: "compensation_jobs WHERE state = 'pending'" },
-  sale_over: { since: 'closes_at', from: "sales WHERE state IN ('warm', 'open', 'paused')" },
+/** The rows of each state, found by an index each, and the column that says since when they wait. */
+const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryBuilder; readonly since: string }> = {
+  dead_letter: { rows: knex('dead_letters').where({ state: 'parked' }), since: 'created_at' },
+  refund: { rows: knex('refunds').where({ state: 'due' }), since: 'created_at' },
+  compensation: { rows: knex('compensation_jobs').where({ state: 'pending' }), since: 'available_at' },
+  sale_over: { rows: knex('sales').whereIn('state', ['warm', 'open', 'paused']), since: 'closes_at' },
 };
 
 /** What waits too long, in MySQL. */
 export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
-  const count = async (since: string, from: string, afterMs: number): Promise<Overdue> => {
-    const [row] = await pool.query<{ readonly n: string; readonly oldest_us: string | null }>(
-      `SELECT COUNT(*) AS n, TIMESTAMPDIFF(MICROSECOND, MIN(since), UTC_TIMESTAMP(3)) AS oldest_us FROM` +
-        ` (SELECT ${since} AS since FROM ${from} AND ${since} ${OLD} LIMIT ${COUNTED_MAX}) AS late`,
-      [afterMs * 1000],
-    );
-    const number = Number(row?.n ?? 0);
-    return { count: number, oldestMs: number === 0 ? 0 : Math.floor(Number(row?.oldest_us) / 1000) - afterMs };
-  };
   return {
     async overdue(state, afterMs): Promise<Overdue> {
-      if (state !== 'outbox') return count(QUERIES[state].since, QUERIES[state].from, afterMs);
+      if (state !== 'outbox') {
+        const { rows, since } = WAITING[state];
+        return count(pool, rows, since, afterMs);
+      }
       // Kind by kind: the index `due` begins with it, and of undone rows alone there are few.
       let [number, oldestMs] = [0, 0];
       for (const kind of OUTBOX_KINDS) {
-        const late = await count('created_at', `outbox WHERE kind = '${kind}' AND done_at IS NULL`, afterMs);
-        number += late.count;
-        oldestMs = Math.max(oldestMs, late.oldestMs);
+        const undone = knex('outbox').where({ kind }).whereNull('done_at');
+        const found = await count(pool, undone, 'created_at', afterMs);
+        number += found.count;
+        oldestMs = Math.max(oldestMs, found.oldestMs);
       }
       return { count: number, oldestMs };
     },
   };
+}
+
+async function count(pool: MysqlPool, rows: Knex.QueryBuilder, since: string, afterMs: number): Promise<Overdue> {
+  const old = rows.clone().select({ since }).where(since, '<=', msAgo(afterMs)).limit(COUNTED_MAX).as('old');
+  const counted = knex
+    .from(old)
+    .select<{ n: string; oldest_us: string | null }[]>(
+      knex.raw('COUNT(*) AS n, TIMESTAMPDIFF(MICROSECOND, MIN(since), UTC_TIMESTAMP(3)) AS oldest_us'),
+    );
+  const [row] = await select(pool, counted);
+  const number = Number(row?.n ?? 0);
+  return { count: number, oldestMs: number === 0 ? 0 : Math.floor(Number(row?.oldest_us) / 1000) - afterMs };
 }

@@ -39,7 +39,7 @@ export interface Statements {
 }
 
 export interface Transaction extends Statements {
-  /** Gives everything up; the work may return, nothing is committed after it. */
+  /** Undoes everything; the work may return, nothing is committed after it. */
   rollback(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export function openMysqlPool(options: MysqlOptions): MysqlPool {
   return new Connections(options);
 }
 
-/** What the url says, in the driver's words; the migrations use it too. */
+/** The parts of the url as options of the driver. */
 export function connectionOptions(url: string): Pick<PoolOptions, 'host' | 'port' | 'user' | 'password' | 'database'> {
   const { hostname, port, username, password, pathname } = new URL(url);
   return {
@@ -76,14 +76,16 @@ export function connectionOptions(url: string): Pick<PoolOptions, 'host' | 'port
 
 class Connections implements MysqlPool {
   readonly #pool: Pool;
-  readonly #options: Required<Pick<MysqlOptions, 'queryTimeoutMs' | 'poolWaitMs'>>;
+  readonly #queryTimeoutMs: number;
+  readonly #poolWaitMs: number;
   readonly #sessionSql: readonly string[];
   /** Connections whose session is set up. */
   readonly #ready = new WeakSet<PoolConnection>();
 
   constructor(options: MysqlOptions) {
     const { poolMax, queryTimeoutMs, poolWaitMs = 5000, connectTimeoutMs = 3000, silentSeconds = 20 } = options;
-    this.#options = { queryTimeoutMs, poolWaitMs };
+    this.#queryTimeoutMs = queryTimeoutMs;
+    this.#poolWaitMs = poolWaitMs;
     this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds);
     this.#pool = createPool({
       ...connectionOptions(options.url),
@@ -172,9 +174,9 @@ class Connections implements MysqlPool {
       let late = false;
       const timer = setTimeout(() => {
         late = true;
-        const message = `no free connection within ${this.#options.poolWaitMs} ms`;
+        const message = `no free connection within ${this.#poolWaitMs} ms`;
         reject(toMysqlError(Object.assign(new Error(message), { code: 'POOL_WAIT_TIMEOUT' })));
-      }, this.#options.poolWaitMs);
+      }, this.#poolWaitMs);
       this.#pool.getConnection((error, connection) => {
         clearTimeout(timer);
         if (late) return connection?.release();
@@ -187,17 +189,17 @@ class Connections implements MysqlPool {
   #send(connection: PoolConnection, sql: string, values?: readonly SqlValue[]): Promise<Result> {
     return new Promise((resolve, reject) => {
       // Null, not absent: for an absent list the driver looks for placeholders in the whole text all the same.
-      const query = { sql, timeout: this.#options.queryTimeoutMs, values: (values as unknown[] | undefined) ?? null };
+      const query = { sql, timeout: this.#queryTimeoutMs, values: (values as unknown[] | undefined) ?? null };
       connection.query(query, (error, result) => (error ? reject(toMysqlError(error)) : resolve(result as Result)));
     });
   }
 }
 
-/** One place for what every session relies on, whatever the server's defaults are. */
+/** What every session relies on, whatever the server's defaults are. */
 function sessionSql(lockWaitSeconds: number, silentSeconds: number): readonly string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    // Strict, or MySQL clips a value without a word; without NO_BACKSLASH_ESCAPES, or escaping breaks.
+    // Strict, or MySQL cuts a value silently; without NO_BACKSLASH_ESCAPES, or escaping breaks.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
       " time_zone = '+00:00'," +
       ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}`,

@@ -1,6 +1,7 @@
 import { lowestOrderIdAt } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
+import type { AuditedRow, OrderAudit } from '../core/ports/audit.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import type {
   AgedOrder,
@@ -9,9 +10,10 @@ import type {
   StuckLimits,
   StuckRow,
 } from '../core/ports/reconcile-repository.js';
-import { createOrderAudit } from './order-audit.js';
-import type { OrderRow } from './order-rows.js';
+import { ageOf, bigint, knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
+import { findSale } from './sale-repository.js';
+import type { OrderRow } from './tables.js';
 
 /** Rows that one statement reads: some tens of ms, far below any time-out of a statement. */
 const WINDOW_ROWS = 10_000;
@@ -20,28 +22,97 @@ const CLOCK_SKEW_MS = 3_600_000;
 /** Above every order id: they have 63 bits. */
 const ID_MAX = '9223372036854775807';
 
-type AgedRow = Pick<OrderRow, 'id' | 'user_id' | 'request_id' | 'batch_id' | 'quantity' | 'state' | 'reason'> & {
-  readonly age_us: string;
-};
+const COLUMNS = [
+  'id',
+  'user_id',
+  'request_id',
+  'batch_id',
+  'quantity',
+  'state',
+  'reason',
+] as const satisfies (keyof OrderRow)[];
+type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
+type AgedRow = ComparedRow & { readonly age_us: string };
 
-const COLUMNS =
-  'id, user_id, request_id, batch_id, quantity, state, reason,' +
-  ' TIMESTAMPDIFF(MICROSECOND, updated_at, UTC_TIMESTAMP(3)) AS age_us';
-
-/** Reads the book of a live sale. Each statement sees what is committed at its moment. */
-export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {
-  const { findSale, undoneReleases } = createOrderAudit(pool);
+/** Reads all orders of a sale at rest, for audits. Each statement sees what is committed at its moment. */
+export function createOrderAudit(pool: MysqlPool, windowRows: number = WINDOW_ROWS): OrderAudit {
   return {
-    ...{ findSale, undoneReleases },
+    findSale: (saleId) => findSale(pool, saleId),
+    async *orders(saleId): AsyncGenerator<readonly AuditedRow[]> {
+      for await (const window of windows(pool, '0', ID_MAX, windowRows)) {
+        const rows = await select(pool, inWindow(saleId, window).select(...COLUMNS, 'paid_at'));
+        if (rows.length === 0) continue;
+        yield rows.map((row) => ({ ...comparedOf(row), paidAtMs: row.paid_at?.getTime() ?? null }));
+      }
+    },
+    undoneReleases: (saleId) => undoneReleases(pool, saleId),
+  };
+}
+
+/** Reads the orders of a live sale. Each statement sees what is committed at its moment. */
+export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {
+  return {
+    findSale: (saleId) => findSale(pool, saleId),
+    undoneReleases: (saleId) => undoneReleases(pool, saleId),
     rowsOf: (saleId, purchases) => rowsOf(pool, saleId, purchases),
     agedOrders: (sale, window = {}) => agedOrders(pool, sale, window, windowRows),
     parkedBatches: (batchIds) => parkedBatches(pool, batchIds),
     stuckRows: (saleId, limits, max) => stuckRows(pool, saleId, limits, max),
     async isKept(outboxId): Promise<boolean> {
-      const rows = await pool.query('SELECT id FROM outbox WHERE id = ? AND done_at IS NULL', [outboxId]);
-      return rows.length === 0;
+      const undone = knex('outbox').select('id').where({ id: outboxId }).whereNull('done_at');
+      return (await select(pool, undone)).length === 0;
     },
   };
+}
+
+/** Ids: `after` is not in the window, `last` is. */
+interface IdWindow {
+  readonly after: string;
+  readonly last: string;
+}
+
+/**
+ * Walks `orders` by its primary key: there is no index by sale, which every insert of a rush would pay for, and only
+ * audits would use.
+ */
+async function* windows(pool: MysqlPool, after: string, before: string, windowRows: number): AsyncGenerator<IdWindow> {
+  for (let start = after; ;) {
+    const next = knex('orders')
+      .select('id')
+      .where('id', '>', bigint(start))
+      .where('id', '<', bigint(before))
+      .orderBy('id')
+      .limit(windowRows);
+    const [end] = await select(
+      pool,
+      knex.from(next.as('next')).select<{ last: string | null }[]>(knex.raw('MAX(id) AS last')),
+    );
+    const last = end?.last ?? null;
+    if (last === null) return;
+    yield { after: start, last };
+    start = last;
+  }
+}
+
+const inWindow = (saleId: string, { after, last }: IdWindow) =>
+  knex('orders')
+    .where('id', '>', bigint(after))
+    .where('id', '<=', bigint(last))
+    .where({ sale_id: saleId })
+    .orderBy('id');
+
+async function* agedOrders(
+  pool: MysqlPool,
+  sale: Sale,
+  { fromMs = sale.opensAtMs - CLOCK_SKEW_MS, toMs }: MintedWindow,
+  windowRows: number,
+): AsyncGenerator<readonly AgedOrder[]> {
+  const first = BigInt(lowestOrderIdAt(fromMs));
+  const after = String(first > 0n ? first - 1n : first);
+  for await (const window of windows(pool, after, toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs), windowRows)) {
+    const rows = inWindow(sale.saleId, window).select<AgedRow[]>(...COLUMNS, ageOf('updated_at'));
+    yield (await select(pool, rows)).map(agedOf);
+  }
 }
 
 async function rowsOf(
@@ -52,71 +123,50 @@ async function rowsOf(
   if (purchases.length === 0) return [];
   const wanted = new Set(purchases.map(purchaseKey));
   const users = [...new Set(purchases.map(({ userId }) => userId))];
-  const rows = await pool.query<AgedRow>(`SELECT ${COLUMNS} FROM orders WHERE sale_id = ? AND user_id IN (?)`, [
-    saleId,
-    users,
-  ]);
+  const ofUsers = knex('orders').where({ sale_id: saleId }).whereIn('user_id', users);
+  const rows = await select(pool, ofUsers.select<AgedRow[]>(...COLUMNS, ageOf('updated_at')));
   return rows.map(agedOf).filter((row) => wanted.has(purchaseKey(row)));
-}
-
-/**
- * Walks the primary key, window by window, from the first id that an order of this sale can have: there is no index by
- * sale, which every insert of a rush would pay for. Ids go beyond 2^53, so they are compared as integers.
- */
-async function* agedOrders(
-  pool: MysqlPool,
-  sale: Sale,
-  { fromMs = sale.opensAtMs - CLOCK_SKEW_MS, toMs }: MintedWindow,
-  windowRows: number,
-): AsyncGenerator<readonly AgedOrder[]> {
-  const stop = toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs);
-  const first = BigInt(lowestOrderIdAt(fromMs));
-  let last = String(first > 0n ? first - 1n : first);
-  for (;;) {
-    const [window] = await pool.query<{ readonly end: string | null }>(
-      'SELECT MAX(id) AS end FROM (SELECT id FROM orders' +
-        ' WHERE id > CAST(? AS UNSIGNED) AND id < CAST(? AS UNSIGNED) ORDER BY id LIMIT ?) AS next',
-      [last, stop, windowRows],
-    );
-    const end = window?.end ?? null;
-    if (end === null) return;
-    const rows = await pool.query<AgedRow>(
-      `SELECT ${COLUMNS} FROM orders` +
-        ' WHERE id > CAST(? AS UNSIGNED) AND id <= CAST(? AS UNSIGNED) AND sale_id = ? ORDER BY id',
-      [last, end, sale.saleId],
-    );
-    yield rows.map(agedOf);
-    last = end;
-  }
 }
 
 async function parkedBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {
   if (batchIds.length === 0) return new Set();
-  const rows = await pool.query<{ readonly batch_id: string }>(
-    "SELECT batch_id FROM dead_letters WHERE batch_id IN (?) AND state = 'parked'",
-    [batchIds],
-  );
-  return new Set(rows.map((row) => row.batch_id));
+  const parked = knex('dead_letters').select('batch_id').whereIn('batch_id', batchIds).where({ state: 'parked' });
+  const found = (await select(pool, parked)).map((row) => row.batch_id);
+  return new Set(found.filter((batchId) => batchId !== null));
 }
 
-/** Only undone rows are looked at, and they are few. Sale ids are digits, so the pattern needs no escape. */
+/** One row may carry releases of several sales. Sale ids are digits, so the pattern needs no escape. */
+const ofSale = (saleId: string): string => `%"saleId":"${saleId}"%`;
+
+async function undoneReleases(pool: MysqlPool, saleId: string): Promise<number> {
+  const undone = knex('outbox')
+    .where({ kind: 'release' })
+    .whereNull('done_at')
+    .where('payload', 'like', ofSale(saleId));
+  const [row] = await select(pool, undone.count<{ undone: string }[]>({ undone: '*' }));
+  return Number(row?.undone ?? 0);
+}
+
+/** Only undone rows are read, and they are few. */
 async function stuckRows(
   pool: MysqlPool,
   saleId: string,
   { olderThanMs, attemptsMin }: StuckLimits,
   max: number,
 ): Promise<StuckRow[]> {
-  const rows = await pool.query<{ readonly id: string; readonly attempts: number; readonly age_us: string }>(
-    'SELECT id, attempts, TIMESTAMPDIFF(MICROSECOND, created_at, UTC_TIMESTAMP(3)) AS age_us FROM outbox' +
-      ' WHERE kind IN (?) AND done_at IS NULL' +
-      ' AND (created_at <= UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND OR attempts >= ?)' +
-      ' AND payload LIKE ? ORDER BY id LIMIT ?',
-    [OUTBOX_KINDS, olderThanMs * 1000, attemptsMin, `%"saleId":"${saleId}"%`, max],
-  );
-  return rows.map(({ id, attempts, age_us: ageUs }) => ({ outboxId: id, attempts, ageMs: Number(ageUs) / 1000 }));
+  const stuck = knex('outbox')
+    .select<{ id: string; attempts: number; age_us: string }[]>('id', 'attempts', ageOf('created_at'))
+    .whereIn('kind', OUTBOX_KINDS)
+    .whereNull('done_at')
+    .where((late) => late.where('created_at', '<=', msAgo(olderThanMs)).orWhere('attempts', '>=', attemptsMin))
+    .where('payload', 'like', ofSale(saleId))
+    .orderBy('id')
+    .limit(max);
+  const rows = await select(pool, stuck);
+  return rows.map(({ id, attempts, age_us }) => ({ outboxId: id, attempts, ageMs: Number(age_us) / 1000 }));
 }
 
-const agedOf = (row: AgedRow): AgedOrder => ({
+const comparedOf = (row: ComparedRow) => ({
   orderId: row.id,
   userId: row.user_id,
   requestId: row.request_id,
@@ -124,5 +174,6 @@ const agedOf = (row: AgedRow): AgedOrder => ({
   quantity: row.quantity,
   state: row.state,
   reason: row.reason,
-  ageMs: Number(row.age_us) / 1000,
 });
+
+const agedOf = (row: AgedRow): AgedOrder => ({ ...comparedOf(row), ageMs: Number(row.age_us) / 1000 });

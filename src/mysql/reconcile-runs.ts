@@ -1,94 +1,82 @@
 import type { SaleFinding } from '../core/sale-finding.js';
-import type { ReconcileRun, ReconcileRuns, RunOutcome, SaleLease } from '../core/ports/reconcile-runs.js';
+import type { ReconcileRun, ReconcileRuns, SaleLease } from '../core/ports/reconcile-runs.js';
+import { execute, given, inMs, knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
-/** Of findings beyond this the first ones tell enough. */
+/** Findings of a run that are kept; what is beyond them would tell a person nothing new. */
 const FINDINGS_KEPT = 1000;
 const NAME_MAX = 128;
 
-interface RunRow {
-  readonly id: string;
-  readonly sale_id: string | null;
-  readonly applied: number;
-  readonly actor: string;
-  readonly started_at: Date;
-  readonly finished_at: Date | null;
-  readonly outcome: RunOutcome | null;
-  readonly figures_json: string | null;
-  readonly findings_json: string | null;
-}
+/** In SQL, since the builder knows no ORDER BY of a DELETE. */
+const REMOVE_OLD =
+  'DELETE FROM reconcile_runs WHERE started_at < UTC_TIMESTAMP(3) - INTERVAL :us MICROSECOND ORDER BY id LIMIT :max';
 
 /** The record of runs, in MySQL. Its clock ends a lease. */
 export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
   return {
-    lease: (saleId, owner, leaseMs) => lease(pool, saleId, owner, leaseMs),
+    lease: (saleId, owner, leaseMs) => lease(pool, saleId, owner.slice(0, NAME_MAX), leaseMs),
     async free(saleId, owner): Promise<void> {
-      await pool.execute(
-        'UPDATE reconcile_leases SET leased_until = UTC_TIMESTAMP(3) WHERE sale_id = ? AND owner = ?',
-        [saleId, owner.slice(0, NAME_MAX)],
-      );
+      const own = knex('reconcile_leases').where({ sale_id: saleId, owner: owner.slice(0, NAME_MAX) });
+      await execute(pool, own.update({ leased_until: now() }));
     },
     async begin({ saleId, applied, actor }): Promise<string> {
-      const sql = 'INSERT INTO reconcile_runs (sale_id, applied, actor) VALUES (?, ?, ?)';
-      return (await pool.execute(sql, [saleId, applied ? 1 : 0, actor.slice(0, NAME_MAX)])).insertId;
+      const row = { sale_id: saleId, applied: applied ? 1 : 0, actor: actor.slice(0, NAME_MAX) };
+      return (await execute(pool, knex('reconcile_runs').insert(row))).insertId;
     },
     async end(runId, { outcome, figures, findings }): Promise<void> {
-      await pool.execute(
-        'UPDATE reconcile_runs SET finished_at = UTC_TIMESTAMP(3), outcome = ?, figures_json = ?, findings_json = ?' +
-          ' WHERE id = ?',
-        [outcome, JSON.stringify(figures), JSON.stringify(findings.slice(0, FINDINGS_KEPT)), runId],
-      );
+      const changes = {
+        finished_at: now(),
+        outcome,
+        figures_json: JSON.stringify(figures),
+        findings_json: JSON.stringify(findings.slice(0, FINDINGS_KEPT)),
+      };
+      await execute(pool, knex('reconcile_runs').where({ id: runId }).update(changes));
     },
     async removeOld(keepMs, max): Promise<number> {
-      const sql =
-        'DELETE FROM reconcile_runs WHERE started_at < UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND ORDER BY id LIMIT ?';
-      return (await pool.execute(sql, [keepMs * 1000, max])).affectedRows;
+      return (await execute(pool, knex.raw(REMOVE_OLD, { us: keepMs * 1000, max }))).affectedRows;
     },
     async list({ saleId }, max): Promise<ReconcileRun[]> {
-      const where = saleId === undefined ? '' : 'WHERE sale_id = ? ';
-      const rows = await pool.query<RunRow>(`SELECT * FROM reconcile_runs ${where}ORDER BY id DESC LIMIT ?`, [
-        ...(saleId === undefined ? [] : [saleId]),
-        max,
-      ]);
-      return rows.map(runOf);
+      const newest = knex('reconcile_runs')
+        .where(given({ sale_id: saleId }))
+        .orderBy('id', 'desc')
+        .limit(max);
+      const rows = await select(pool, newest.select('*'));
+      return rows.map((row) => ({
+        runId: row.id,
+        saleId: row.sale_id,
+        applied: row.applied === 1,
+        actor: row.actor,
+        startedAtMs: row.started_at.getTime(),
+        finishedAtMs: row.finished_at?.getTime() ?? null,
+        outcome: row.outcome,
+        figures: JSON.parse(row.figures_json ?? '{}') as Record<string, number>,
+        findings: JSON.parse(row.findings_json ?? '[]') as SaleFinding[],
+      }));
     },
   };
 }
 
 /** The row is made first, free, so that there is always one to lock. */
-async function lease(pool: MysqlPool, saleId: string, ownerName: string, leaseMs: number): Promise<SaleLease> {
-  const owner = ownerName.slice(0, NAME_MAX);
-  await pool.execute(
-    "INSERT INTO reconcile_leases (sale_id, owner, leased_until) VALUES (?, '', '2000-01-01')" +
-      ' ON DUPLICATE KEY UPDATE sale_id = VALUES(sale_id)',
-    [saleId],
-  );
+async function lease(pool: MysqlPool, saleId: string, owner: string, leaseMs: number): Promise<SaleLease> {
+  const free = { sale_id: saleId, owner: '', leased_until: knex.raw("'2000-01-01'") };
+  await execute(pool, knex('reconcile_leases').insert(free).onConflict().merge(['sale_id']));
   return pool.transaction(async (tx) => {
-    const [row] = await tx.query<{ readonly owner: string; readonly leased_until: Date; readonly free: number }>(
-      'SELECT owner, leased_until, leased_until <= UTC_TIMESTAMP(3) AS free FROM reconcile_leases' +
-        ' WHERE sale_id = ? FOR UPDATE',
-      [saleId],
+    const [row] = await select(
+      tx,
+      knex('reconcile_leases')
+        .select<{ owner: string; leased_until: Date; is_free: number }[]>(
+          'owner',
+          'leased_until',
+          knex.raw('leased_until <= UTC_TIMESTAMP(3) AS is_free'),
+        )
+        .where({ sale_id: saleId })
+        .forUpdate(),
     );
-    if (row !== undefined && row.owner !== owner && Number(row.free) === 0) {
+    if (row !== undefined && row.owner !== owner && Number(row.is_free) === 0) {
       return { outcome: 'taken', owner: row.owner, untilMs: row.leased_until.getTime() };
     }
-    await tx.execute(
-      'UPDATE reconcile_leases SET owner = ?, leased_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND' +
-        ' WHERE sale_id = ?',
-      [owner, leaseMs * 1000, saleId],
-    );
+    const held = { owner, leased_until: inMs(leaseMs) };
+    await execute(tx, knex('reconcile_leases').where({ sale_id: saleId }).update(held));
     return { outcome: 'held' };
   });
 }
-
-const runOf = (row: RunRow): ReconcileRun => ({
-  runId: row.id,
-  saleId: row.sale_id,
-  applied: row.applied === 1,
-  actor: row.actor,
-  startedAtMs: row.started_at.getTime(),
-  finishedAtMs: row.finished_at?.getTime() ?? null,
-  outcome: row.outcome,
-  figures: JSON.parse(row.figures_json ?? '{}') as Record<string, number>,
-  findings: JSON.parse(row.findings_json ?? '[]') as SaleFinding[],
-});

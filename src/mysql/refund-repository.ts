@@ -5,27 +5,24 @@ import type {
   RefundRepository,
   RefundFilter,
   RefundPage,
-  RefundState,
   StoredRefund,
   TakeOnOutcome,
 } from '../core/ports/refund-repository.js';
 import { insertAudit } from './audit-log.js';
-import type { MysqlPool, SqlValue } from './pool.js';
+import { execute, given, inMs, knex, now, select } from './knex.js';
+import type { MysqlPool, Statements } from './pool.js';
+import type { RefundRow } from './tables.js';
 
 const ERROR_MAX = 1000;
 
-/** What is owed back, in MySQL. Its clock says what is due. */
+/** What is owed back to buyers, in MySQL. Its clock says what is due. */
 export function createRefundRepository(pool: MysqlPool): RefundRepository {
   return {
     lease: (max, leaseMs) => lease(pool, max, leaseMs),
-    async markRefunded(paymentId): Promise<boolean> {
-      const { affectedRows } = await pool.execute(MARK_REFUNDED, [paymentId]);
-      return affectedRows > 0;
-    },
+    markRefunded: (paymentId) => markRefunded(pool, paymentId),
     async postpone(paymentId, delayMs, error): Promise<void> {
-      const until = 'UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND';
-      const sql = `UPDATE refunds SET available_at = ${until}, last_error = ? WHERE payment_id = ? AND state = 'due'`;
-      await pool.execute(sql, [Math.round(delayMs * 1000), error.slice(0, ERROR_MAX), paymentId]);
+      const changes = { available_at: inMs(delayMs), last_error: error.slice(0, ERROR_MAX) };
+      await execute(pool, knex('refunds').where({ payment_id: paymentId, state: 'due' }).update(changes));
     },
     refundsOf: (orderId) => refundsOf(pool, orderId),
     list: (filter, page) => list(pool, filter, page),
@@ -33,98 +30,109 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
   };
 }
 
-const MARK_REFUNDED = "UPDATE refunds SET state = 'refunded', last_error = NULL WHERE payment_id = ? AND state = 'due'";
-
-interface RefundRow {
-  readonly payment_id: string;
-  readonly order_id: string;
-  readonly amount_cents: string;
-  readonly reason: string;
-  readonly state: RefundState;
-  readonly attempts: number;
-}
-
 /** The lock lasts for these two statements, the lease in `available_at` for the work: no money moves under a lock. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedRefund[]> {
   return pool.transaction(async (tx) => {
-    const rows = await tx.query<RefundRow>(
-      'SELECT payment_id, order_id, amount_cents, attempts FROM refunds' +
-        " WHERE state = 'due' AND available_at <= UTC_TIMESTAMP(3) ORDER BY available_at LIMIT ? FOR UPDATE SKIP LOCKED",
-      [max],
+    const rows = await select(
+      tx,
+      knex('refunds')
+        .select('payment_id', 'order_id', 'amount_cents', 'attempts')
+        .where({ state: 'due' })
+        .where('available_at', '<=', now())
+        .orderBy('available_at')
+        .limit(max)
+        .forUpdate()
+        .skipLocked(),
     );
     if (rows.length === 0) return [];
-    await tx.execute(
-      'UPDATE refunds SET attempts = attempts + 1, available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND' +
-        ' WHERE payment_id IN (?)',
-      [leaseMs * 1000, rows.map((row) => row.payment_id)],
-    );
+    const paymentIds = rows.map((row) => row.payment_id);
+    const changes = { attempts: knex.raw('attempts + 1'), available_at: inMs(leaseMs) };
+    await execute(tx, knex('refunds').whereIn('payment_id', paymentIds).update(changes));
     return rows.map((row) => ({
-      ...{ paymentId: row.payment_id, orderId: row.order_id, amountCents: Number(row.amount_cents) },
+      paymentId: row.payment_id,
+      orderId: row.order_id,
+      amountCents: Number(row.amount_cents),
       attempts: row.attempts + 1,
     }));
   });
 }
 
+async function markRefunded(on: Statements, paymentId: string): Promise<boolean> {
+  const due = knex('refunds').where({ payment_id: paymentId, state: 'due' });
+  const { affectedRows } = await execute(on, due.update({ state: 'refunded', last_error: null }));
+  return affectedRows > 0;
+}
+
 async function refundsOf(pool: MysqlPool, orderId: string): Promise<Refund[]> {
   if (!isOrderId(orderId)) return []; // MySQL would read 12x as 12
-  const rows = await pool.query<RefundRow>(
-    'SELECT payment_id, order_id, amount_cents, reason, state FROM refunds WHERE order_id = ? ORDER BY created_at',
-    [orderId],
+  const rows = await select(
+    pool,
+    knex('refunds')
+      .select('payment_id', 'order_id', 'amount_cents', 'reason', 'state')
+      .where({ order_id: orderId })
+      .orderBy('created_at'),
   );
-  return rows.map((row) => ({
-    ...{ paymentId: row.payment_id, orderId: row.order_id, amountCents: Number(row.amount_cents) },
-    ...{ reason: row.reason, state: row.state },
-  }));
+  return rows.map(refundOf);
 }
 
-interface StoredRow extends RefundRow {
-  readonly last_error: string | null;
-  readonly created_at: Date;
-  readonly updated_at: Date;
-}
-
-const STORED = 'payment_id, order_id, amount_cents, reason, state, attempts, last_error, created_at, updated_at';
+/** Without `available_at`, of which an operator learns nothing. */
+const STORED_COLUMNS = [
+  'payment_id',
+  'order_id',
+  'amount_cents',
+  'reason',
+  'state',
+  'attempts',
+  'last_error',
+  'created_at',
+  'updated_at',
+] as const satisfies (keyof RefundRow)[];
 
 async function list(
   pool: MysqlPool,
   { state }: RefundFilter,
   { afterPaymentId, max }: RefundPage,
 ): Promise<StoredRefund[]> {
-  const conditions: string[] = ['TRUE'];
-  const values: SqlValue[] = [];
-  if (state !== undefined) {
-    conditions.push('state = ?');
-    values.push(state);
-  }
+  let page = knex('refunds')
+    .select(...STORED_COLUMNS)
+    .where(given({ state }));
   if (afterPaymentId !== undefined) {
-    conditions.push('(created_at, payment_id) > (SELECT created_at, payment_id FROM refunds WHERE payment_id = ?)');
-    values.push(afterPaymentId);
+    const behind = '(created_at, payment_id) > (SELECT created_at, payment_id FROM refunds WHERE payment_id = ?)';
+    page = page.whereRaw(behind, [afterPaymentId]);
   }
-  const rows = await pool.query<StoredRow>(
-    `SELECT ${STORED} FROM refunds WHERE ${conditions.join(' AND ')} ORDER BY created_at, payment_id LIMIT ?`,
-    [...values, max],
-  );
-  return rows.map(storedOf);
+  return (await select(pool, page.orderBy(['created_at', 'payment_id']).limit(max))).map(storedOf);
 }
 
 function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
-  const sql = `SELECT ${STORED} FROM refunds WHERE payment_id = ?`;
+  const ofPayment = knex('refunds')
+    .select(...STORED_COLUMNS)
+    .where({ payment_id: paymentId });
   return pool.transaction(async (tx) => {
-    const [row] = await tx.query<StoredRow>(`${sql} FOR UPDATE`, [paymentId]);
+    const [row] = await select(tx, ofPayment.clone().forUpdate());
     if (row === undefined) return { outcome: 'not_found' };
     if (row.state === 'refunded') return { outcome: 'already_refunded', refund: storedOf(row) };
-    await tx.execute(MARK_REFUNDED, [paymentId]);
+    await markRefunded(tx, paymentId);
     const { state, attempts, lastError, orderId, amountCents } = storedOf(row);
     const before = { state, attempts, lastError };
     const after = { state: 'refunded', orderId, amountCents };
     await insertAudit(tx, { actor, action: 'refund.taken_on', subject: `refund:${paymentId}`, before, after });
-    const [now] = await tx.query<StoredRow>(sql, [paymentId]);
-    return { outcome: 'done', refund: storedOf(now ?? row) };
+    const [changed] = await select(tx, ofPayment);
+    return { outcome: 'done', refund: storedOf(changed ?? row) };
   });
 }
 
-const storedOf = (row: StoredRow): StoredRefund => ({
-  ...{ paymentId: row.payment_id, orderId: row.order_id, amountCents: Number(row.amount_cents) },
-  ...{ reason: row.reason, state: row.state, attempts: row.attempts, lastError: row.last_error },
-  ...{ createdAtMs: row.created_at.getTime(), updatedAtMs: row.updated_at.getTime() },
+const refundOf = (row: Pick<RefundRow, 'payment_id' | 'order_id' | 'amount_cents' | 'reason' | 'state'>): Refund => ({
+  paymentId: row.payment_id,
+  orderId: row.order_id,
+  amountCents: Number(row.amount_cents),
+  reason: row.reason,
+  state: row.state,
+});
+
+const storedOf = (row: Pick<RefundRow, (typeof STORED_COLUMNS)[number]>): StoredRefund => ({
+  ...refundOf(row),
+  attempts: row.attempts,
+  lastError: row.last_error,
+  createdAtMs: row.created_at.getTime(),
+  updatedAtMs: row.updated_at.getTime(),
 });

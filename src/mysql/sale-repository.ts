@@ -2,24 +2,9 @@ import { Bug } from '../core/errors.js';
 import { SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../core/sale.js';
 import { SYSTEM_ACTOR, type SaleRepository, type SaleFilter } from '../core/ports/sale-repository.js';
 import { insertAudit } from './audit-log.js';
+import { execute, knex, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
-
-interface SaleRow {
-  readonly id: string;
-  readonly sku: string;
-  readonly title: string;
-  readonly price_cents: number;
-  readonly stock: number;
-  readonly sold: number;
-  readonly limit_per_buyer: number;
-  readonly buckets: number;
-  readonly opens_at: Date;
-  readonly closes_at: Date;
-  readonly state: SaleState;
-  readonly epoch: number;
-}
-
-const COLUMNS = 'id, sku, title, price_cents, stock, sold, limit_per_buyer, buckets, opens_at, closes_at, state, epoch';
+import { SALE_COLUMNS, saleOf } from './tables.js';
 
 /** The sales, in MySQL. */
 export function createSaleRepository(pool: MysqlPool): SaleRepository {
@@ -33,20 +18,17 @@ export function createSaleRepository(pool: MysqlPool): SaleRepository {
 
 function create(pool: MysqlPool, sale: NewSale, actor: string): Promise<Sale> {
   return pool.transaction(async (tx) => {
-    const { insertId } = await tx.execute(
-      'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at)' +
-        ' VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-      [
-        sale.sku,
-        sale.title,
-        sale.priceCents,
-        sale.stock,
-        sale.limitPerBuyer,
-        sale.buckets,
-        new Date(sale.opensAtMs),
-        new Date(sale.closesAtMs),
-      ],
-    );
+    const row = {
+      sku: sale.sku,
+      title: sale.title,
+      price_cents: sale.priceCents,
+      stock: sale.stock,
+      limit_per_buyer: sale.limitPerBuyer,
+      buckets: sale.buckets,
+      opens_at: new Date(sale.opensAtMs),
+      closes_at: new Date(sale.closesAtMs),
+    };
+    const { insertId } = await execute(tx, knex('sales').insert(row));
     const created = await findSale(tx, insertId);
     if (created === null) throw new Bug(`sale ${insertId} vanished after its INSERT`);
     const action = saleAction('draft', 'draft');
@@ -56,20 +38,27 @@ function create(pool: MysqlPool, sale: NewSale, actor: string): Promise<Sale> {
 }
 
 /** A sale as this connection sees it, inside a transaction too. */
-export async function findSale(sql: Statements, saleId: string): Promise<Sale | null> {
-  const [row] = await sql.query<SaleRow>(`SELECT ${COLUMNS} FROM sales WHERE id = ?`, [saleId]);
+export async function findSale(on: Statements, saleId: string): Promise<Sale | null> {
+  const [row] = await select(
+    on,
+    knex('sales')
+      .select(...SALE_COLUMNS)
+      .where({ id: saleId }),
+  );
   return row === undefined ? null : saleOf(row);
 }
 
 async function list(pool: MysqlPool, { states = SALE_STATES, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
   if (states.length === 0) return [];
-  const by = order === 'newest' ? 'id DESC' : 'closes_at DESC, id DESC';
-  const sql = `SELECT ${COLUMNS} FROM sales WHERE state IN (?) ORDER BY ${by} LIMIT ?`;
-  return (await pool.query<SaleRow>(sql, [states, max])).map(saleOf);
+  let sales = knex('sales')
+    .select(...SALE_COLUMNS)
+    .whereIn('state', states);
+  if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
+  return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
 }
 
 /**
- * The row is locked first, so that the audit says what this move has changed and not what another one did; who was
+ * The row is locked first, so that the audit log says what this move changed and not what another one did; whoever was
  * there before, or came second, reads the same answer.
  */
 function move(
@@ -79,31 +68,25 @@ function move(
   actor: string,
 ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
   return pool.transaction(async (tx) => {
-    const [row] = await tx.query<SaleRow>(`SELECT ${COLUMNS} FROM sales WHERE id = ? FOR UPDATE`, [saleId]);
+    const [row] = await select(
+      tx,
+      knex('sales')
+        .select(...SALE_COLUMNS)
+        .where({ id: saleId })
+        .forUpdate(),
+    );
     if (row === undefined) return null;
     const before = saleOf(row);
     const mayMove = SALE_TRANSITIONS[before.state].includes(to);
     if (!mayMove && before.state !== to) return { sale: before, moved: false };
-    if (mayMove) await tx.execute('UPDATE sales SET state = ? WHERE id = ?', [to, saleId]);
+    if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update({ state: to }));
     await insertAudit(tx, {
-      ...{ actor, action: saleAction(before.state, to), subject: `sale:${saleId}` },
-      ...{ before: { state: before.state }, after: { state: to } },
+      actor,
+      action: saleAction(before.state, to),
+      subject: `sale:${saleId}`,
+      before: { state: before.state },
+      after: { state: to },
     });
     return { sale: { ...before, state: to }, moved: true };
   });
 }
-
-const saleOf = (row: SaleRow): Sale => ({
-  saleId: row.id,
-  sku: row.sku,
-  title: row.title,
-  priceCents: row.price_cents,
-  stock: row.stock,
-  sold: row.sold,
-  limitPerBuyer: row.limit_per_buyer,
-  buckets: row.buckets,
-  opensAtMs: row.opens_at.getTime(),
-  closesAtMs: row.closes_at.getTime(),
-  state: row.state,
-  epoch: row.epoch,
-});

@@ -1,6 +1,7 @@
 import { OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/worker-slots.js';
+import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /**
@@ -8,10 +9,6 @@ import type { MysqlPool, Transaction } from './pool.js';
  * the same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
  */
 const GRACE_MS = 5000;
-
-interface SlotRow {
-  readonly slot: number;
-}
 
 /** Slots for order ids, leased on database time. */
 export function createWorkerSlots(pool: MysqlPool, clock: Clock): WorkerSlots {
@@ -23,32 +20,37 @@ export function createWorkerSlots(pool: MysqlPool, clock: Clock): WorkerSlots {
     },
 
     async free(owner): Promise<void> {
-      await pool.execute('UPDATE worker_slots SET owner = NULL, leased_until = UTC_TIMESTAMP(3) WHERE owner = ?', [
-        owner,
-      ]);
+      await execute(pool, knex('worker_slots').where({ owner }).update({ owner: null, leased_until: now() }));
     },
   };
 }
 
 async function take(tx: Transaction, owner: string, leaseMs: number): Promise<number> {
-  const [mine] = await tx.query<SlotRow>('SELECT slot FROM worker_slots WHERE owner = ? FOR UPDATE', [owner]);
-  const slot = mine ?? (await oldestFree(tx));
+  const [own] = await select(tx, knex('worker_slots').select('slot').where({ owner }).forUpdate());
+  const slot = own?.slot ?? (await longestFree(tx));
   if (slot === undefined) {
     throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
   }
-  await tx.execute(
-    'UPDATE worker_slots SET owner = ?, leased_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE slot = ?',
-    [owner, leaseMs * 1000, slot.slot],
+  await execute(
+    tx,
+    knex('worker_slots')
+      .where({ slot })
+      .update({ owner, leased_until: inMs(leaseMs) }),
   );
-  return slot.slot;
+  return slot;
 }
 
-/** The longest unused slot, so that a slot rests as long as it can. Others that are being taken are passed over. */
-async function oldestFree(tx: Transaction): Promise<SlotRow | undefined> {
-  const [free] = await tx.query<SlotRow>(
-    'SELECT slot FROM worker_slots WHERE leased_until < UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND' +
-      ' ORDER BY leased_until, slot LIMIT 1 FOR UPDATE SKIP LOCKED',
-    [GRACE_MS * 1000],
+/** The slot that is free for longest, so that each rests as long as it can. Slots that others are taking are skipped. */
+async function longestFree(tx: Transaction): Promise<number | undefined> {
+  const [free] = await select(
+    tx,
+    knex('worker_slots')
+      .select('slot')
+      .where('leased_until', '<', msAgo(GRACE_MS))
+      .orderBy(['leased_until', 'slot'])
+      .limit(1)
+      .forUpdate()
+      .skipLocked(),
   );
-  return free;
+  return free?.slot;
 }

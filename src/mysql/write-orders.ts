@@ -56,7 +56,7 @@ async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
 
 /**
  * The end after a guard has said no: the `sales` row is locked and each purchase, in the order of its batch, is tried
- * against what is left. Those that do not fit become `failed/oversold_guard`; the rest passes the same guard as ever.
+ * against what is left. Those that do not fit become `failed/oversold_guard`; the rest passes the usual guard.
  */
 async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   const surplus = new Set<string>();
@@ -97,11 +97,11 @@ function addSurplus(surplus: Set<string>, plan: WritePlan, saleId: string, units
   }
 }
 
-/** The end after a value was refused: whose value it is becomes `failed`, and the rest ends as ever. */
+/** The end after a value was refused: the purchases with such a value become `failed`, the rest ends as usual. */
 async function finishAround(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<WriteOutcome> {
   const refused = await insertAround(tx, orders, plan);
-  const told = plan.orders.map((order) => (refused.has(order.orderId) ? refusedByDatabase(order) : order));
-  const rest = { ...plan, orders: told };
+  const marked = plan.orders.map((order) => (refused.has(order.orderId) ? refusedByDatabase(order) : order));
+  const rest = { ...plan, orders: marked };
   const written = await (plan.oneByOne.size === 0 ? finish(tx, rest) : finishOneByOne(tx, rest));
   return written.outcome === 'written' && refused.size > 0 ? { ...written, refused } : written;
 }

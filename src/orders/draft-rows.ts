@@ -1,7 +1,7 @@
 import type { Batch } from '../core/batch.js';
 import { isLive, type FailureReason, type Order } from '../core/order.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
-import type { SaleTerms } from '../core/ports/order-repository.js';
+import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { Release, LiveOrder } from '../core/ports/batch-store.js';
 
 /** What a look-up found in the book. */
@@ -104,4 +104,44 @@ function releaseOf(batch: Batch, row: Order): Release {
   const { saleId, bucket, batchId } = batch;
   const { userId, requestId, orderId, reason } = row;
   return { saleId, bucket, userId, requestId, orderId, batchId, withUnits: reason !== 'oversold_guard' };
+}
+
+/**
+ * Reads who of these purchases has a row, and which buyers have a live order where the limit is one.
+ * @throws OperationalError mysql
+ */
+export async function lookUp(
+  batches: readonly Batch[],
+  terms: ReadonlyMap<string, SaleTerms>,
+  repository: Pick<OrderRepository, 'findByPurchases' | 'liveBuyers'>,
+): Promise<Known> {
+  const rows = await lookUpRows(batches, repository);
+  const liveBuyers = new Set<string>();
+  for (const [saleId, purchases] of purchasesBySale(batches)) {
+    if (terms.get(saleId)?.limitPerBuyer !== 1) continue;
+    const users = [...new Set(purchases.map(({ userId }) => userId))];
+    for (const userId of await repository.liveBuyers(saleId, users)) liveBuyers.add(buyerName(saleId, userId));
+  }
+  return { rows, liveBuyers };
+}
+
+/**
+ * Reads the rows of these purchases, by request name.
+ * @throws OperationalError mysql
+ */
+export async function lookUpRows(
+  batches: readonly Batch[],
+  repository: Pick<OrderRepository, 'findByPurchases'>,
+): Promise<Map<string, Order>> {
+  const rows = new Map<string, Order>();
+  for (const [saleId, purchases] of purchasesBySale(batches)) {
+    for (const row of await repository.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);
+  }
+  return rows;
+}
+
+function purchasesBySale(batches: readonly Batch[]): Map<string, Purchase[]> {
+  const bySale = new Map<string, Purchase[]>();
+  for (const { saleId, purchases } of batches) bySale.set(saleId, [...(bySale.get(saleId) ?? []), ...purchases]);
+  return bySale;
 }

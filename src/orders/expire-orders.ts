@@ -1,25 +1,59 @@
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
-import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { Job } from '../core/job.js';
+import { decodePaymentDeadline } from '../core/payment-deadline.js';
+import type { OrderStates } from '../core/ports/order-states.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { MessageResult } from './consume-messages.js';
+import type { OrderJobMetrics } from './metrics.js';
 
-export interface ExpireOrdersPorts {
-  readonly moves: Pick<OrderTransitions, 'expireDue'>;
-  readonly metrics: KeeperMetrics;
-}
-
-/** Orders that are asked for at once, so that what is done is counted, also when the next step fails. */
-const STEP = 500;
+// An unpaid order expires at its deadline, in two ways: a delayed message of the broker comes at that time, and a sweep
+// over MySQL ends whatever a lost message has left. Both ask MySQL, whose clock decides; the units go back by the outbox.
 
 /**
- * Ends unpaid orders whose deadline has passed, oldest first, until none is left or `max` are done. Their units go back
- * by the outbox. Dying in the middle leaves the rest to the next run; two keepers share the work.
+ * Ends the unpaid orders that a deadline message names. An order that is not past its own deadline, or not there yet, is
+ * left alone and the message comes again.
  */
-export function expireOrders({ moves, metrics }: ExpireOrdersPorts, options: { readonly max: number }): Job {
+export function expireByMessage({
+  moves,
+  orders,
+  metrics,
+}: {
+  readonly moves: Pick<OrderTransitions, 'expire'>;
+  readonly orders: Pick<OrderStates, 'statesOf'>;
+  readonly metrics: Pick<OrderJobMetrics, 'expired'>;
+}) {
+  return async (body: string): Promise<MessageResult> => {
+    const decoded = decodePaymentDeadline(body);
+    if (decoded.outcome !== 'decoded') return decoded;
+    const { orders: orderIds } = decoded.deadline;
+    const ended = await moves.expire(orderIds);
+    metrics.expired(ended);
+    if (ended === orderIds.length) return { outcome: 'done' };
+    const states = await orders.statesOf(orderIds);
+    const open = orderIds.filter((orderId) => (states.get(orderId) ?? 'pending_payment') === 'pending_payment');
+    if (open.length === 0) return { outcome: 'done' };
+    return { outcome: 'later', why: `${open.length} of ${orderIds.length} orders are not due, or not there` };
+  };
+}
+
+/** Orders of one transaction: what is done is counted even when a later one fails. */
+const ORDERS_PER_STEP = 500;
+
+/**
+ * Ends unpaid orders whose deadline has passed, oldest first, until none is left or `max` are done. A keeper that dies
+ * leaves the rest to the next run; two keepers share the work.
+ */
+export function expireBySweep(
+  {
+    moves,
+    metrics,
+  }: { readonly moves: Pick<OrderTransitions, 'expireDue'>; readonly metrics: Pick<OrderJobMetrics, 'expired'> },
+  { max }: { readonly max: number },
+): Job {
   return {
     name: 'expire-orders',
     async runOnce(): Promise<void> {
-      for (let left = options.max; left > 0;) {
-        const step = Math.min(STEP, left);
+      for (let left = max; left > 0;) {
+        const step = Math.min(ORDERS_PER_STEP, left);
         const ended = await moves.expireDue(step);
         metrics.expired(ended);
         left -= ended;

@@ -5,8 +5,8 @@ import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-
 import type { Delivery } from '../core/ports/delivery-source.js';
 import type { Log } from '../core/ports/log.js';
 import type { LiveOrder, BatchStore } from '../core/ports/batch-store.js';
-import type { RetryReason, WorkerMetrics } from '../core/ports/worker-metrics.js';
 import { retryDelayMs } from '../core/back-off.js';
+import type { RetryReason, WorkerMetrics } from './metrics.js';
 import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
@@ -25,58 +25,66 @@ export interface HandleOptions extends RecordOptions {
 }
 
 /** A delivery whose body is a batch. */
-export interface Held {
+export interface BatchDelivery {
   readonly delivery: Delivery;
   readonly batch: Batch;
 }
 
-/** Deliveries that could not be recorded for a reason that is not theirs, and what MySQL said, if it was MySQL. */
+/** Deliveries that could not be recorded for a reason that is not theirs, and the error of MySQL, if it was MySQL. */
 export interface Postponed {
-  readonly held: readonly Held[];
+  readonly deliveries: readonly BatchDelivery[];
   readonly error: OperationalError | null;
 }
 
-interface Recorded extends Held {
+interface Recorded extends BatchDelivery {
   readonly orders: readonly LiveOrder[];
 }
 
+// A delivery that was received is, in the end, in one of these states:
+// - recorded: its rows are committed in MySQL; then it is marked recorded in Redis; then it is acked
+// - not marked: its rows are committed, Redis did not answer. It comes again and finds them, or the keeper marks it
+// - parked: it is no batch, or of no sale. It is in `dead_letters`, and acked
+// - retried: something about the batch itself. It comes again after a pause, and is a dead letter after its last attempt
+// - postponed: MySQL or the sale is not usable now. It stays with the worker loop, which tries it again
+// The order of the steps makes a death between any two of them repeat only what is safe to repeat.
+
 /** Reads the bodies. What is no batch is parked and acked here: it would never become one. Never rejects with a fault. */
-export async function openDeliveries(
+export async function readBatches(
   deliveries: readonly Delivery[],
   ports: HandlePorts,
   options: HandleOptions,
-): Promise<Held[]> {
-  const held: Held[] = [];
+): Promise<BatchDelivery[]> {
+  const batches: BatchDelivery[] = [];
   for (const delivery of deliveries) {
     if (delivery.checkedBack) ports.metrics.checkedBack();
     const decoded = decodeBatch(delivery.body);
-    if (decoded.outcome === 'decoded') held.push({ delivery, batch: decoded.batch });
+    if (decoded.outcome === 'decoded') batches.push({ delivery, batch: decoded.batch });
     else await park(delivery, null, decoded.outcome, decoded.detail, ports, options);
   }
-  return held;
+  return batches;
 }
 
 /**
- * Takes deliveries to their end: rows in MySQL, then the ledger settled, then the ack, so that a death in between only
- * repeats what is safe to repeat. Returns those that wait for MySQL; every other one has been acked or given back.
+ * Takes deliveries to their end: rows in MySQL, then marked recorded in Redis, then the ack.
+ * @returns those that are postponed; every other one has been acked or given back
  */
 export async function handleDeliveries(
-  held: readonly Held[],
+  deliveries: readonly BatchDelivery[],
   ports: HandlePorts,
   options: HandleOptions,
 ): Promise<Postponed> {
   const { metrics, clock, log } = ports;
   const startedMs = clock.nowMs();
-  const batches = held.map(({ batch }) => batch);
+  const batches = deliveries.map(({ batch }) => batch);
   const results = await recordBatches(batches, ports, options);
   const purchases = batches.reduce((sum, batch) => sum + batch.purchases.length, 0);
-  metrics.batchesWritten(batches.length, purchases, clock.nowMs() - startedMs);
+  metrics.batchesWritten(purchases, clock.nowMs() - startedMs);
 
   const recorded: Recorded[] = [];
-  const postponed: Held[] = [];
+  const postponed: BatchDelivery[] = [];
   let outage: OperationalError | null = null;
   for (const [index, result] of results.entries()) {
-    const { delivery, batch } = held[index] as Held;
+    const { delivery, batch } = deliveries[index] as BatchDelivery;
     switch (result.outcome) {
       case 'recorded':
       case 'refused':
@@ -104,44 +112,51 @@ export async function handleDeliveries(
         assertNever(result);
     }
   }
-  await settleAndAck(recorded, ports);
-  return { held: postponed, error: outage };
+  await markAndAck(recorded, ports);
+  return { deliveries: postponed, error: outage };
 }
 
-/** Nothing that the batch could help: it waits, and its attempts are not used up. */
+/** Not about the batch itself: it waits, and no attempt is used up. */
 const isPassing = (reason: RetryReason): boolean =>
   reason === 'unavailable' || reason === 'no_order_ids' || reason === 'repairing';
 
 /** All in one go; if that fails, sale by sale, so that a sale in repair does not hold up the others. */
-async function settleAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
+async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
   const startedMs = ports.clock.nowMs();
   try {
     await ports.store.markRecorded(recorded);
-    ports.metrics.settled(ports.clock.nowMs() - startedMs);
+    ports.metrics.markedRecorded(ports.clock.nowMs() - startedMs);
     await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     const saleIds = new Set(recorded.map(({ batch }) => batch.saleId));
     if (saleIds.size > 1) {
       for (const saleId of saleIds) {
-        await settleAndAck(
+        await markAndAck(
           recorded.filter(({ batch }) => batch.saleId === saleId),
           ports,
         );
       }
-    } else await Promise.all(recorded.map((one) => unsettled(one, error, ports)));
+    } else await Promise.all(recorded.map((one) => notMarked(one, error, ports)));
   }
 }
 
 /**
- * The rows are there, only the ledger does not know. The message comes again and finds them; on its last attempt it is
- * acked instead of becoming a dead letter: the batch is still in `pending`, so the keeper settles it later.
+ * The rows are there, only Redis does not know. The message comes again and finds them; on its last attempt it is acked
+ * instead of becoming a dead letter: the batch is still in `pending`, so the keeper marks it later.
  */
-async function unsettled({ delivery, batch }: Held, error: OperationalError, ports: HandlePorts): Promise<void> {
+async function notMarked(
+  { delivery, batch }: BatchDelivery,
+  error: OperationalError,
+  ports: HandlePorts,
+): Promise<void> {
   const { batchId } = batch;
-  ports.metrics.delivered('settle_failed', batch.purchases.length);
-  ports.log.warn({ batchId, attempt: delivery.attempt, error: error.message }, 'recorded, but not settled');
+  ports.metrics.delivered('not_marked', batch.purchases.length);
+  ports.log.warn(
+    { batchId, attempt: delivery.attempt, error: error.message },
+    'recorded in MySQL, but not marked in Redis',
+  );
   if (delivery.attempt > WRITER_RETRIES_MAX) await delivery.ack();
   else await delivery.retryAfter(retryDelayMs(delivery.attempt));
 }

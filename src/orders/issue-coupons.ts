@@ -1,16 +1,14 @@
 import { decodeOrderEvents } from '../core/order-event.js';
 import type { CouponRepository } from '../core/ports/coupon-repository.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
-import type { Consumed } from './consume.js';
+import type { MessageResult } from './consume-messages.js';
+import type { OrderJobMetrics } from './metrics.js';
 
-export interface IssueCouponsPorts {
-  readonly coupons: Pick<CouponRepository, 'issue'>;
-  readonly metrics: Pick<KeeperMetrics, 'couponsIssued'>;
-}
-
-/** One coupon for each order that was paid. The row decides, not the event: it may come twice, or before its time. */
-export function issueCoupons({ coupons, metrics }: IssueCouponsPorts) {
-  return async (body: string): Promise<Consumed> => {
+/** Issues one coupon for each paid order. MySQL decides, not the event, which may come twice or before its time. */
+export function issueCoupons(
+  coupons: Pick<CouponRepository, 'issue'>,
+  metrics: Pick<OrderJobMetrics, 'couponsIssued'>,
+) {
+  return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
     if (decoded.outcome !== 'decoded') return decoded;
     const paid = decoded.events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []));

@@ -1,12 +1,12 @@
 import { decodeOrderEvents } from '../core/order-event.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { OrderNotificationRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
-import type { Consumed } from './consume.js';
+import type { MessageResult } from './consume-messages.js';
+import type { OrderJobMetrics } from './metrics.js';
 
 export interface NotifyBuyersPorts {
   readonly orders: OrderNotificationRows;
   readonly sender: PurchaseNotificationsSender;
-  readonly metrics: Pick<KeeperMetrics, 'notificationsSent'>;
+  readonly metrics: Pick<OrderJobMetrics, 'notificationsSent'>;
 }
 
 /** Orders in one message: some tens of kB for every api that listens. */
@@ -17,7 +17,7 @@ const ORDERS_PER_MESSAGE = 500;
  * asks only that. The rows decide, not the event: one that comes twice, or late, tells the same again.
  */
 export function notifyBuyers({ orders, sender, metrics }: NotifyBuyersPorts) {
-  return async (body: string): Promise<Consumed> => {
+  return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
     if (decoded.outcome !== 'decoded') return decoded;
     const bySale = new Map<string, Set<string>>();

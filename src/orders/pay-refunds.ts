@@ -1,15 +1,15 @@
 import { assertNever } from '../core/errors.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { LeasedRefund, RefundRepository } from '../core/ports/refund-repository.js';
 import type { Job } from '../core/job.js';
+import type { OrderJobMetrics } from './metrics.js';
 
 export interface PayRefundsPorts {
   readonly refunds: Pick<RefundRepository, 'lease' | 'markRefunded' | 'postpone'>;
   readonly provider: Pick<PaymentProvider, 'refund'>;
   readonly log: Log;
-  readonly metrics: Pick<KeeperMetrics, 'refundTried'>;
+  readonly metrics: Pick<OrderJobMetrics, 'refundTried'>;
 }
 
 export interface PayRefundsOptions {

@@ -3,9 +3,8 @@ import { assertNever, OperationalError } from '../core/errors.js';
 import { purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { Reacquired, BatchStore } from '../core/ports/batch-store.js';
-import type { RetryReason } from '../core/ports/worker-metrics.js';
-import { isOfOlderEpoch, requestName, type Known } from './draft-rows.js';
-import { lookUpRows } from './look-up.js';
+import { isOfOlderEpoch, lookUpRows, requestName, type Known } from './draft-rows.js';
+import type { RetryReason } from './metrics.js';
 
 export interface ReacquirePorts {
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;

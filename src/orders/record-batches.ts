@@ -3,10 +3,9 @@ import { assert, assertNever, OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { NewOrder, OrderRepository, SaleTerms, WriteOutcome } from '../core/ports/order-repository.js';
 import type { LiveOrder } from '../core/ports/batch-store.js';
-import type { RetryReason } from '../core/ports/worker-metrics.js';
 import { reacquireUnits, type ReacquirePorts } from './reacquire-units.js';
-import { draftRows, isOfOlderEpoch, requestName, type Draft, type Known } from './draft-rows.js';
-import { lookUp } from './look-up.js';
+import { draftRows, isOfOlderEpoch, lookUp, requestName, type Draft, type Known } from './draft-rows.js';
+import type { RetryReason } from './metrics.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 
 export interface RecordPorts {

@@ -1,106 +1,100 @@
 import { jittered } from '../core/back-off.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
+import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import type { Outbox, OutboxKind, OutboxPayloads, OutboxRow } from '../core/ports/outbox.js';
-import type { Job } from '../core/job.js';
+import type { OrderJobMetrics } from './metrics.js';
 
 /** A row that can be read. */
-export interface Promised<K extends OutboxKind> extends OutboxRow<K> {
+export interface ReadableRow<K extends OutboxKind> extends OutboxRow<K> {
   readonly payload: OutboxPayloads[K];
 }
 
-export interface RelayOutboxPorts<K extends OutboxKind> {
+export interface RelayPorts<K extends OutboxKind> {
   readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone'>;
-  /**
-   * Does what rows promise, all of them or it rejects. It may be asked again for a row that it has done: nothing may
-   * happen twice.
-   */
-  readonly keep: (rows: readonly Promised<K>[]) => Promise<void>;
-  /** Which new rows are kept together, since one message carries them all; absent: each is kept alone. */
-  readonly gather?: (rows: readonly Promised<K>[]) => readonly (readonly Promised<K>[])[];
+  /** Does what the rows say, all of it, or rejects. It may be called again for a row that it has done: safe to repeat. */
+  readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
+  /** Which new rows are handled together, since one message carries them all. Absent: each is handled alone. */
+  readonly group?: (rows: readonly ReadableRow<K>[]) => readonly (readonly ReadableRow<K>[])[];
   readonly log: Log;
-  readonly metrics: Pick<KeeperMetrics, 'relayed'>;
+  readonly metrics: Pick<OrderJobMetrics, 'relayed'>;
 }
 
-export interface RelayOutboxOptions<K extends OutboxKind> {
-  readonly kind: K;
-  /** Rows taken by one statement; all of them are under way at the same time. */
-  readonly max: number;
-  /** After this long a row that a keeper took with it into its death is due again; longer than `keep` may take. */
-  readonly leaseMs: number;
-}
-
-/** Full takes of one run: a backlog is worked off in one go, but not for ever. */
-const TAKES_MAX = 50;
+/** Full leases of one run: a backlog is worked off in one go, but not for ever. */
+const LEASES_MAX = 50;
 /** A failed row waits 1, 2, 4 … s. So the longest wait after an outage is half a minute. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
 /**
- * Keeps what committed transactions have promised: takes due rows on lease, does what they say, marks them done by one
- * statement. A row that fails is due again later, then alone, so that it holds up no other one for long. Dying before
- * the mark does the row again when its lease is over.
+ * Handles due rows of the outbox: leases them, does what they say, marks them done with one statement. A row that failed
+ * is due again later, and then alone, so that it holds up no other for long. If the keeper dies before the mark, the row
+ * is handled again when its lease is over.
+ * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take
  */
-export function relayOutbox<K extends OutboxKind>(ports: RelayOutboxPorts<K>, options: RelayOutboxOptions<K>): Job {
-  const { outbox } = ports;
-  const { kind, max, leaseMs } = options;
+export function relayOutbox<K extends OutboxKind>(
+  ports: RelayPorts<K>,
+  { kind, max, leaseMs }: { readonly kind: K; readonly max: number; readonly leaseMs: number },
+): Job {
   return {
     name: `relay-outbox:${kind}`,
     async runOnce(): Promise<void> {
-      for (let takes = 1; takes <= TAKES_MAX; takes++) {
-        const rows = await outbox.lease(kind, max, leaseMs);
-        if (rows.length > 0) await relay(rows, ports);
+      for (let leases = 1; leases <= LEASES_MAX; leases++) {
+        const rows = await ports.outbox.lease(kind, max, leaseMs);
+        if (rows.length > 0) await relay(rows, kind, ports);
         if (rows.length < max) return;
       }
     },
   };
 }
 
-/** @throws the error of the first row that failed, after all of them are marked or given back */
-async function relay<K extends OutboxKind>(rows: readonly OutboxRow<K>[], ports: RelayOutboxPorts<K>): Promise<void> {
-  const { outbox, log, metrics, keep } = ports;
-  const [{ kind }] = rows as readonly [OutboxRow<K>];
+/** @throws the error of the first row that failed, after all rows are marked done or postponed */
+async function relay<K extends OutboxKind>(
+  rows: readonly OutboxRow<K>[],
+  kind: K,
+  { outbox, log, metrics, handle, group }: RelayPorts<K>,
+): Promise<void> {
   const done: string[] = [];
-  const failed = new Map<number, string[]>(); // by attempts: they wait equally long
+  const failedByAttempts = new Map<number, string[]>(); // those with as many attempts wait equally long
   let firstError: unknown;
-  const give = (row: OutboxRow<K>, error: unknown): void => {
-    const { outboxId, attempts } = row;
+  const failed = ({ outboxId, attempts }: OutboxRow<K>, error: unknown): void => {
     firstError ??= error;
     log.debug({ outboxId, kind, attempts, err: error }, 'outbox row failed');
-    failed.set(attempts, [...(failed.get(attempts) ?? []), outboxId]);
+    failedByAttempts.set(attempts, [...(failedByAttempts.get(attempts) ?? []), outboxId]);
   };
 
-  const readable = rows.filter((row): row is Promised<K> => row.payload !== null);
   for (const row of rows.filter(({ payload }) => payload === null)) {
     log.error({ outboxId: row.outboxId, kind }, 'an outbox row cannot be read: somebody has to mend it');
-    give(row, new Error(`outbox row ${row.outboxId} cannot be read`));
+    failed(row, new Error(`outbox row ${row.outboxId} cannot be read`));
   }
-  const loads = loadsOf(readable, ports.gather);
-  const results = await Promise.allSettled(loads.map(keep));
+  const groups = groupsOf(
+    rows.filter((row): row is ReadableRow<K> => row.payload !== null),
+    group,
+  );
+  const results = await Promise.allSettled(groups.map(handle));
   for (const [index, result] of results.entries()) {
-    const load = loads[index] as readonly Promised<K>[];
-    if (result.status === 'fulfilled') done.push(...load.map(({ outboxId }) => outboxId));
-    else for (const row of load) give(row, result.reason);
+    const handled = groups[index] as readonly ReadableRow<K>[];
+    if (result.status === 'fulfilled') done.push(...handled.map(({ outboxId }) => outboxId));
+    else for (const row of handled) failed(row, result.reason);
   }
 
   await outbox.markDone(done);
   metrics.relayed(kind, 'published', done.length);
-  for (const [attempts, outboxIds] of failed) {
+  for (const [attempts, outboxIds] of failedByAttempts) {
     await outbox.postpone(outboxIds, retryDelayMs(attempts));
     metrics.relayed(kind, 'retried', outboxIds.length);
   }
-  if (failed.size > 0) throw firstError;
+  if (failedByAttempts.size > 0) throw firstError;
 }
 
-/** New rows as they are gathered; one that has failed goes alone, in case that it is what fails. */
-function loadsOf<K extends OutboxKind>(
-  rows: readonly Promised<K>[],
-  gather: RelayOutboxPorts<K>['gather'],
-): (readonly Promised<K>[])[] {
+/** New rows are grouped; one that has failed goes alone, in case it is what fails. */
+function groupsOf<K extends OutboxKind>(
+  rows: readonly ReadableRow<K>[],
+  group: RelayPorts<K>['group'],
+): (readonly ReadableRow<K>[])[] {
   const alone = rows.map((row) => [row]);
-  if (gather === undefined) return alone;
+  if (group === undefined) return alone;
   try {
-    const fresh = gather(rows.filter(({ attempts }) => attempts === 1));
+    const fresh = group(rows.filter(({ attempts }) => attempts === 1));
     return [...fresh, ...alone.filter(([row]) => row !== undefined && row.attempts > 1)];
   } catch {
     return alone; // one of them is not what it should be: alone, it fails alone
@@ -110,4 +104,37 @@ function loadsOf<K extends OutboxKind>(
 /** With jitter: two keepers that failed together should not come back together. */
 function retryDelayMs(attempts: number): number {
   return jittered(Math.min(RETRY_FIRST_MS * 2 ** (Math.max(attempts, 1) - 1), RETRY_MAX_MS));
+}
+
+/** Publishes how much the outbox still holds. What grows old there is an outage, or a row that somebody broke. */
+export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: Pick<OrderJobMetrics, 'backlog'>): Job {
+  return {
+    name: 'watch-outbox',
+    async runOnce(): Promise<void> {
+      for (const backlog of await outbox.backlog()) metrics.backlog(backlog);
+    },
+  };
+}
+
+/** Rows of each kind that one statement removes: some tens of ms. */
+const REMOVED_PER_STEP = 1_000;
+/** More rows than one run removes wait for the next one. */
+const REMOVE_STEPS_MAX = 20;
+
+/** Removes rows that were done more than `keepMs` ago, so that the table stays as large as a few sales. */
+export function tidyOutbox(
+  outbox: Pick<Outbox, 'removeDone'>,
+  metrics: Pick<OrderJobMetrics, 'removed'>,
+  { keepMs }: { readonly keepMs: number },
+): Job {
+  return {
+    name: 'tidy-outbox',
+    async runOnce(): Promise<void> {
+      for (let steps = 1; steps <= REMOVE_STEPS_MAX; steps++) {
+        const removed = await outbox.removeDone(keepMs, REMOVED_PER_STEP);
+        metrics.removed(removed);
+        if (removed < REMOVED_PER_STEP) return; // every kind has less than a step left
+      }
+    },
+  };
 }

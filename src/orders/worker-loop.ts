@@ -2,19 +2,19 @@ import { OperationalError } from '../core/errors.js';
 import type { DeliverySource } from '../core/ports/delivery-source.js';
 import { jittered, retryDelayMs } from '../core/back-off.js';
 import {
+  type BatchDelivery,
   handleDeliveries,
-  openDeliveries,
   type HandleOptions,
   type HandlePorts,
-  type Held,
   type Postponed,
+  readBatches,
 } from './handle-deliveries.js';
-import type { OutageBreaker } from './outage-breaker.js';
+import type { MysqlOutage } from './mysql-outage.js';
 
 export interface WorkerLoopPorts extends HandlePorts {
   readonly source: DeliverySource;
-  readonly breaker: OutageBreaker;
-  /** Hears of our own mistakes; the deliveries at hand are not acked. */
+  readonly outage: MysqlOutage;
+  /** Called with a bug of ours; the deliveries at hand are not acked. */
   readonly onBug: (error: unknown) => void;
 }
 
@@ -49,16 +49,18 @@ const AGAIN_MAX_MS = 15_000;
 const ALONE_FROM_TRY = 3;
 
 /**
- * Receives batches and takes them to their end, in several loops.
+ * Receives batches and takes them to their end, in several loops. A loop is in one of three states:
  *
- * The broker counts every redelivery and gives up after five, whatever the reason was. A poison message should reach
- * that end; an outage of MySQL must not bring it about. So the loops tell the two apart:
- * - MySQL failed (`unavailable`), no order id may be minted, or a sale is being rebuilt (`repairing`): the deliveries
- *   stay in hand, held again and again (a hold is no redelivery and counts nothing), while the loop waits for the
- *   breaker and tries again. Nothing new is received meanwhile, so at most `loops` × `receiveMax` messages live in this
- *   process. If it dies, they come again after `holdMs` with one attempt more.
- * - Anything else is the batch's own trouble: back-off by its attempt, then the dead letters.
- * What is held longer than `holdMaxMs` is given back after all: perhaps it is the message that brings MySQL down.
+ * - *waiting*: MySQL is out and the loop has no deliveries; it receives nothing until the outage is over.
+ * - *receiving*: it asks the broker for deliveries.
+ * - *recording*: it has deliveries and tries them until each is acked or given back. Those that are postponed (MySQL is
+ *   out, no order id may be minted, or a sale is being rebuilt) stay with the loop, which receives nothing meanwhile.
+ *
+ * The broker counts every redelivery and gives a message up after five, whatever the reason was. A poison message should
+ * end there; an outage must not bring that about. So postponed deliveries are held: a hold is no redelivery and counts
+ * nothing. At most `loops` × `receiveMax` messages live in this process; if it dies, they come again after `holdMs` with
+ * one attempt more. What is held longer than `holdMaxMs` is given back after all: perhaps it is the message that brings
+ * MySQL down. A full or restarting Redis postpones nothing: the batch is recorded, and marked later (`handleDeliveries`).
  */
 export class WorkerLoop {
   readonly #ports: WorkerLoopPorts;
@@ -89,16 +91,16 @@ export class WorkerLoop {
     const deliveries = await source.receive(this.#options.receiveMax);
     if (deliveries.length === 0) return 0;
     metrics.received(deliveries.length);
-    const held = await openDeliveries(deliveries, this.#ports, this.#options);
-    if (held.length > 0) await this.#untilDone(held);
+    const batches = await readBatches(deliveries, this.#ports, this.#options);
+    if (batches.length > 0) await this.#recordUntilDone(batches);
     return deliveries.length;
   }
 
   async #loop(): Promise<void> {
-    const { breaker, clock, log, onBug } = this.#ports;
+    const { outage, clock, log, onBug } = this.#ports;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      if (!(await breaker.whenClosed(this.#options.holdMs, signal))) continue;
+      if (!(await outage.untilOver(this.#options.holdMs, signal))) continue;
       const startedMs = clock.nowMs();
       try {
         const received = await this.runOnce();
@@ -111,69 +113,69 @@ export class WorkerLoop {
     }
   }
 
-  async #untilDone(deliveries: readonly Held[]): Promise<void> {
+  async #recordUntilDone(received: readonly BatchDelivery[]): Promise<void> {
     const sinceMs = this.#ports.clock.nowMs();
-    let held = deliveries;
-    for (let tries = 1; held.length > 0; tries++) {
-      const postponed = await this.#handle(held, tries);
-      held = postponed.held;
-      if (held.length === 0) return;
-      if (postponed.error !== null) this.#ports.breaker.trip(postponed.error);
-      if (!(await this.#hold(held, sinceMs, tries))) return this.#giveBack(held);
+    let deliveries = received;
+    for (let tries = 1; deliveries.length > 0; tries++) {
+      const postponed = await this.#recordWhileHeld(deliveries, tries);
+      deliveries = postponed.deliveries;
+      if (deliveries.length === 0) return;
+      if (postponed.error !== null) this.#ports.outage.begin(postponed.error);
+      if (!(await this.#holdUntilUsable(deliveries, sinceMs, tries))) return this.#giveBack(deliveries);
     }
   }
 
   /** A transaction may take longer than a delivery is ours: a slow MySQL must not cost good batches their attempts. */
-  async #handle(held: readonly Held[], tries: number): Promise<Postponed> {
-    const writing = new AbortController();
-    void this.#renew(held, writing.signal);
+  async #recordWhileHeld(deliveries: readonly BatchDelivery[], tries: number): Promise<Postponed> {
+    const recording = new AbortController();
+    void this.#renew(deliveries, recording.signal);
     try {
-      return await this.#write(held, tries);
+      return await this.#record(deliveries, tries);
     } finally {
-      writing.abort();
+      recording.abort();
     }
   }
 
-  async #renew(held: readonly Held[], signal: AbortSignal): Promise<void> {
+  async #renew(deliveries: readonly BatchDelivery[], signal: AbortSignal): Promise<void> {
     const { renewMs, holdMs } = this.#options;
     if (renewMs === undefined) return;
     for (;;) {
       await this.#ports.clock.sleep(renewMs, signal);
       if (signal.aborted) return;
-      await Promise.all(held.map(({ delivery }) => delivery.hold(holdMs))); // false for one that is done
+      await Promise.all(deliveries.map(({ delivery }) => delivery.hold(holdMs))); // false for one that is done
     }
   }
 
-  async #write(held: readonly Held[], tries: number): Promise<Postponed> {
-    if (tries < ALONE_FROM_TRY) return handleDeliveries(held, this.#ports, this.#options);
-    const left: Held[] = [];
+  async #record(deliveries: readonly BatchDelivery[], tries: number): Promise<Postponed> {
+    if (tries < ALONE_FROM_TRY) return handleDeliveries(deliveries, this.#ports, this.#options);
+    const left: BatchDelivery[] = [];
     let error: OperationalError | null = null;
-    for (const one of held) {
+    for (const one of deliveries) {
       const postponed = await handleDeliveries([one], this.#ports, this.#options);
-      left.push(...postponed.held);
+      left.push(...postponed.deliveries);
       error ??= postponed.error;
     }
-    return { held: left, error };
+    return { deliveries: left, error };
   }
 
   /** Keeps deliveries ours until MySQL is back, and a little longer each time. False when they must be given back. */
-  async #hold(held: readonly Held[], sinceMs: number, tries: number): Promise<boolean> {
-    const { breaker, clock } = this.#ports;
+  async #holdUntilUsable(deliveries: readonly BatchDelivery[], sinceMs: number, tries: number): Promise<boolean> {
+    const { outage, clock } = this.#ports;
     const { holdMs, holdMaxMs } = this.#options;
     const { signal } = this.#stopping;
-    const over = (): boolean => signal.aborted || clock.nowMs() - sinceMs >= holdMaxMs;
+    const isTooLong = (): boolean => signal.aborted || clock.nowMs() - sinceMs >= holdMaxMs;
     do {
-      if (over()) return false;
-      await Promise.all(held.map(({ delivery }) => delivery.hold(holdMs)));
-    } while (!(await breaker.whenClosed(holdMs / 2, signal)));
+      if (isTooLong()) return false;
+      await Promise.all(deliveries.map(({ delivery }) => delivery.hold(holdMs)));
+    } while (!(await outage.untilOver(holdMs / 2, signal)));
     await clock.sleep(jittered(Math.min(AGAIN_MIN_MS * 2 ** (tries - 1), AGAIN_MAX_MS, holdMs / 4)), signal);
-    return !over();
+    return !isTooLong();
   }
 
-  async #giveBack(held: readonly Held[]): Promise<void> {
+  async #giveBack(deliveries: readonly BatchDelivery[]): Promise<void> {
     const { log, metrics } = this.#ports;
-    log.warn({ deliveries: held.length }, 'given back unrecorded, they come again');
-    for (const { batch } of held) metrics.delivered('retry', batch.purchases.length);
-    await Promise.all(held.map(({ delivery }) => delivery.retryAfter(retryDelayMs(delivery.attempt))));
+    log.warn({ deliveries: deliveries.length }, 'deliveries were not recorded in time and come again');
+    for (const { batch } of deliveries) metrics.delivered('retry', batch.purchases.length);
+    await Promise.all(deliveries.map(({ delivery }) => delivery.retryAfter(retryDelayMs(delivery.attempt))));
   }
 }

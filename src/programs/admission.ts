@@ -1,57 +1,149 @@
-import type { Config } from '../core/config/schema.js';
-import { SwitchAdmin } from '../admission/degrade/switches.js';
+import { randomInt, randomUUID } from 'node:crypto';
+import type { Registry } from 'prom-client';
 import { Admission } from '../admission/admission.js';
+import { REPORT_TIMES, SharedBreakers } from '../admission/breaker/shared-breakers.js';
+import { Degrade, DegradeLayer } from '../admission/degrade/degrade.js';
+import { DegradedReads, FallbackCache, type Body, type ReadEndpoint } from '../admission/degrade/degraded-reads.js';
+import { SwitchAdmin } from '../admission/degrade/switches.js';
 import { Limits } from '../admission/limits/limits.js';
 import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
-import { createClientAddress } from '../http/client-address.js';
-import type { HttpServices } from '../http/services.js';
-import { createLimitMetrics } from './admission-metrics.js';
+import { createAdmissionMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
+import { QueuePasses, TICK_MS, WaitingRooms } from '../admission/queue/waiting-rooms.js';
+import { CurrentRules } from '../admission/rules/current-rules.js';
+import { RuleAdmin } from '../admission/rules/rule-admin.js';
+import { missingSecrets, type RuleSet } from '../admission/rules/rule-set.js';
+import { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
+import { RequestSignatures } from '../admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../admission/sign/seals.js';
+import type { Config } from '../core/config/schema.js';
 import type { Log } from '../core/ports/log.js';
-import type { GateParts } from '../purchase/gate.js';
+import { createClientAddress } from '../http/client-address.js';
+import type { MysqlPool } from '../mysql/pool.js';
+import { createRuleRepository } from '../mysql/rule-repository.js';
+import { createBreakerStore } from '../redis/breaker-store.js';
+import type { RedisConnection } from '../redis/connection.js';
 import { createLimitStore } from '../redis/limit-store.js';
-import { openAdmissionChecks, type AdmissionChecks, type AdmissionChecksParts } from './admission-checks.js';
-import type { OpenGuard } from './admission-breakers.js';
-import type { OpenRules } from './admission-rules.js';
-import { steadyClock } from './system-clock.js';
+import { createNonceStore } from '../redis/nonce-store.js';
+import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
+import { createRuleBroadcast } from '../redis/rule-broadcast.js';
+import { steadyClock, systemClock } from './system-clock.js';
+import { withBreakers } from './with-breakers.js';
 
-export interface AdmissionParts extends Pick<AdmissionChecksParts, 'redis' | 'registry' | 'isSoldOut' | 'fail'> {
-  readonly rules: OpenRules;
-  readonly guard: OpenGuard;
+/** Old answers kept per endpoint; at half a kB each, some MB. */
+const ANSWERS_MAX = 5000;
+
+interface AdmissionParts {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly registry: Registry;
   readonly log: Log;
+  /** Whether this process knows that nothing of a sale is left. Called once the api serves. */
+  readonly isSoldOut: (saleId: string) => boolean;
+  /** Called with an error that is a bug. */
+  readonly fail: (error: unknown) => void;
 }
 
-/** The entry of an api: every layer, under the rules that are in force now. */
-export interface OpenAdmission {
-  readonly services: Pick<HttpServices, 'entry' | 'addressOf' | 'rules' | 'switches'> &
-    AdmissionChecks['services'] &
-    OpenGuard['services'];
-  readonly smooth: NonNullable<GateParts['smooth']>;
-  /** With rules and guard. Lets nobody in who waits. Never rejects. */
-  close(): Promise<void>;
-}
+/**
+ * Admission of an api: every layer, under the current rules.
+ * @throws OperationalError mysql, when the rules cannot be read at the start
+ */
+export async function openAdmission(
+  { admission: { signKeys, sealKeys }, http }: Config<'admission' | 'http'>,
+  { redis, mysql, registry, log, isSoldOut, fail }: AdmissionParts,
+) {
+  const metrics = createAdmissionMetrics(registry);
+  const stop = new AbortController();
 
-export function openAdmission(
-  { trustedProxies }: Config<'http'>['http'],
-  { rules, guard, redis, registry, isSoldOut, log, fail }: AdmissionParts,
-): OpenAdmission {
-  const { repository, admin, keys, metrics } = rules;
+  // Rules: MySQL has them, Redis announces them.
+  const keys = { sign: readKeyring(signKeys), seal: readKeyring(sealKeys) };
+  const unfit = (rules: RuleSet) => missingSecrets(rules, keys);
+  const repository = createRuleRepository(mysql);
+  const broadcast = createRuleBroadcast(redis);
+  const current = new CurrentRules({ repository, broadcast, clock: steadyClock, metrics, log, unfit });
+  await current.start();
+  const ruleAdmin = new RuleAdmin({ repository, broadcast, log, unfit });
+
+  // Layers that see every request of a buyer.
+  const lists = new Lists(() => current.rules.lists);
   const limits = new Limits({
-    ...{ rules: () => repository.rules.limits, store: createLimitStore(redis), clock: steadyClock },
-    ...{ metrics: createLimitMetrics(registry), log },
+    rules: () => current.rules.limits,
+    store: createLimitStore(redis),
+    clock: steadyClock,
+    metrics,
+    log,
   });
-  const front = openAdmissionChecks({ keys, rules: () => repository.rules, redis, registry, metrics, isSoldOut, fail });
-  // The breakers come last: who is let through in a trial should reach what is tried.
-  const layers = [new Lists(() => repository.rules.lists), limits, guard.layer];
+  const breakers = new SharedBreakers(
+    {
+      rules: () => current.rules.breaker,
+      store: createBreakerStore(redis),
+      clock: steadyClock,
+      random: Math.random,
+      metrics,
+      log,
+    },
+    { processId: randomUUID(), ...REPORT_TIMES },
+  );
+  await breakers.runOnce(); // a new process starts with the quorum of the others
+  const degrade = new Degrade({
+    rules: () => current.rules.degrade,
+    refuses: (dependency) => breakers.refuses(dependency),
+    metrics,
+  });
+  // Breakers last: a request that they let through as a trial should reach the dependency.
+  const layers = [lists, limits, new DegradeLayer(degrade)];
+
+  // What a purchase must show. Clients and other processes read these times, so the clock is that of the machine.
+  const clock = systemClock;
+  const seals = new Seals(keys.seal);
+  const signRules = () => current.rules.sign;
+  const tokenRules = () => current.rules.sign.tokens;
+  const queueRules = () => current.rules.queue;
+  const rooms = new WaitingRooms({ rules: queueRules, seals, isSoldOut, pick: (max) => randomInt(max), clock });
+  createWaitingRoomMetrics(registry, () => rooms.waiting);
+
+  const loops = [current.poll(stop.signal), breakers.poll(stop.signal), tick(rooms, stop.signal)].map((loop) =>
+    loop.catch(fail),
+  );
+  const reads = (endpoint: ReadEndpoint): DegradedReads => {
+    const rules = () => current.rules.degrade.cache;
+    return new DegradedReads(endpoint, new FallbackCache<Body>({ rules, clock: steadyClock, max: ANSWERS_MAX }));
+  };
   return {
     services: {
-      entry: new Admission(repository, layers, { metrics }),
-      addressOf: createClientAddress(new NetworkSet(listOf(trustedProxies))),
-      ...{ rules: admin, switches: new SwitchAdmin(admin), ...guard.services, ...front.services },
+      entry: new Admission(current, layers, metrics),
+      addressOf: createClientAddress(new NetworkSet(http.trustedProxies.split(',').filter((text) => text !== ''))),
+      rules: ruleAdmin,
+      switches: new SwitchAdmin(ruleAdmin),
+      degrade,
+      reads: { status: reads('status'), sale: reads('sale'), order: reads('order') },
+      signatures: new RequestSignatures({
+        rules: signRules,
+        keys: keys.sign,
+        nonces: createNonceStore(redis),
+        clock,
+        metrics,
+      }),
+      tokens: new PurchaseTokens({ rules: tokenRules, seals, store: createPurchaseTokenStore(redis), clock, metrics }),
+      passes: new QueuePasses({ rules: queueRules, seals, clock, metrics }),
+      rooms,
+      clock,
     },
+    /** Wraps stores and channels so that the breakers see how their calls go. */
+    watched: withBreakers(breakers),
+    /** Evens out the purchases that reach the batcher. */
     smooth: () => limits.smooth(),
-    close: async () => void (await Promise.all([rules, guard, front].map((part) => part.close()))),
+    /** Ends the loops; reports of this process are withdrawn. Never rejects. */
+    async close(): Promise<void> {
+      stop.abort();
+      await Promise.all(loops);
+    },
   };
 }
 
-const listOf = (text: string): string[] => text.split(',').filter((part) => part !== '');
+async function tick(rooms: WaitingRooms, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    rooms.runOnce();
+    await systemClock.sleep(TICK_MS, signal);
+  }
+}

@@ -7,9 +7,7 @@ import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
-import { cancelOrder } from '../orders/cancel.js';
-import { getOrder } from '../orders/get-order.js';
-import { payOrder } from '../orders/pay.js';
+import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import { PurchaseGate } from '../purchase/gate.js';
@@ -22,8 +20,6 @@ import { createSaleStore } from '../redis/sale-store.js';
 import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
-import { openGuard } from './admission-breakers.js';
-import { openAdmissionRules } from './admission-rules.js';
 import { apiFailPoints } from './fail-points.js';
 import { createHttpMetrics } from './metrics.js';
 import { Operator } from './operator.js';
@@ -51,16 +47,15 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   await mysql.probe();
 
   const common = { redis, registry, log, fail };
-  const rules = await openAdmissionRules(config.entry, { ...common, mysql });
-  const guard = await openGuard({ ...common, rules: () => rules.repository.rules });
-  const { watched } = guard;
+  const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
+  const admission = await openAdmission(config, { ...common, mysql, isSoldOut });
+  const { watched } = admission;
   const sales = watched.sales(createSaleRepository(mysql));
   const orders = watched.orders(createOrderRepository(mysql));
   const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
   const { store, snapshots, units } = path;
-  const admission = openAdmission(config.http, { ...common, rules, guard, isSoldOut: path.isSoldOut });
   const provider = paymentProviderOf(config.payment, log);
 
   // Buyers who wait for their purchase: by long poll or by stream, on the same notifications.

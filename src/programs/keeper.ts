@@ -4,15 +4,16 @@ import { keepRunning } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { openMysqlPool } from '../mysql/pool.js';
+import { createOrderJobMetrics } from '../orders/metrics.js';
+import { createRecoveryMetrics } from '../recovery/metrics.js';
 import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
-import { createKeeperMetrics, createReconcileMetrics, createRepairMetrics } from './metrics.js';
 import { Operator } from './operator.js';
 import type { Running } from './run-program.js';
 import { createReadiness, openRedis, paymentProviderOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createRegistry } from './telemetry.js';
+import { createJobMetrics, createRegistry } from './telemetry.js';
 
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
@@ -30,9 +31,9 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   const { redrives } = broker;
   const operator = new Operator(config, log, { redis, mysql, redrives, compensated: points.compensated });
   const metrics = {
-    ...createKeeperMetrics(registry),
-    ...createRepairMetrics(registry),
-    ...createReconcileMetrics(registry),
+    ...createJobMetrics(registry),
+    ...createOrderJobMetrics(registry),
+    ...createRecoveryMetrics(registry),
   };
   const jobs = planJobs(config, {
     redis,
@@ -51,7 +52,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   );
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job waits on it
-  const loops = jobs.map(({ job, everyMs }) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
+  const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
 
   return {
     ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.metrics.host}:${probe.port}/metrics`,

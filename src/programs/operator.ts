@@ -13,8 +13,7 @@ import { createAuditLog } from '../mysql/audit-log.js';
 import { createCompensationRepository } from '../mysql/compensation-repository.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
-import { createOrderRepository } from '../mysql/order-repository.js';
-import { createOrderStates } from '../mysql/order-states.js';
+import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
@@ -95,9 +94,9 @@ export class Operator<S extends SectionName> {
       if (error instanceof OperationalError) return error;
       throw error;
     });
-    const board =
-      redis instanceof OperationalError ? { post: () => Promise.reject(redis) } : createRuleBroadcast(redis);
-    return new RuleAdmin({ store: createRuleRepository(this.#openMysql()), board, log: this.#log });
+    const broadcast =
+      redis instanceof OperationalError ? { announce: () => Promise.reject(redis) } : createRuleBroadcast(redis);
+    return new RuleAdmin({ repository: createRuleRepository(this.#openMysql()), broadcast, log: this.#log });
   }
 
   /** @throws OperationalError redis, as does every method below */

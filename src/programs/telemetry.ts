@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import type { Log } from '../core/ports/log.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -16,4 +16,19 @@ export function createRegistry(program: string): Registry {
   registry.setDefaultLabels({ program });
   collectDefaultMetrics({ register: registry });
   return registry;
+}
+
+/** How long the runs of background jobs take. */
+export function createJobMetrics(registry: Registry) {
+  const runs = new Histogram({
+    name: 'seckill_keeper_job_seconds',
+    help: 'Runs of a job by result.',
+    labelNames: ['job', 'result'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers: [registry],
+  });
+  return {
+    jobRan: (job: string, result: 'done' | 'failed', tookMs: number): void =>
+      runs.labels(job, result).observe(tookMs / 1000),
+  };
 }

@@ -7,14 +7,14 @@ import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
+import { createWorkerMetrics } from '../orders/metrics.js';
+import { MysqlOutage } from '../orders/mysql-outage.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
-import { OutageBreaker } from '../orders/outage-breaker.js';
 import { WorkerLoop } from '../orders/worker-loop.js';
 import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { workerFailPoints } from './fail-points.js';
-import { createWorkerMetrics } from './metrics.js';
 import type { Running } from './run-program.js';
 import { brokerConnection, createReadiness, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
@@ -22,8 +22,8 @@ import { createRegistry } from './telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
-/** The two ways in: what the broker committed, and what the keeper published again. */
-const WAYS_IN = [
+/** Batches that the broker committed, and batches that the keeper published again. */
+const CONSUMED = [
   { topic: TOPICS.purchase, group: GROUPS.writer },
   { topic: TOPICS.redrive, group: GROUPS.redriveWriter },
 ] as const;
@@ -47,8 +47,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   await minter.renew();
   const stopRenewing = keepLease(minter, leaseMs, log);
 
-  const breaker = new OutageBreaker(
-    // A small write: a server with a full disk, or one that is read-only, still answers SELECT 1.
+  const outage = new MysqlOutage(
     { probe: () => minter.renew(), clock, metrics, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
@@ -61,18 +60,18 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     deadLetters: createDeadLetterRepository(mysql),
     store: points.store(createBatchStore(redis)),
     minter,
-    breaker,
+    outage,
     clock,
     metrics,
     log,
     onBug: fail,
   };
   const consumers = await Promise.all(
-    WAYS_IN.map(async (way) => {
-      const source = await createDeliverySource({ ...way, ...connection, invisibleMs });
+    CONSUMED.map(async (consumed) => {
+      const source = await createDeliverySource({ ...consumed, ...connection, invisibleMs });
       const loop = new WorkerLoop(
         { ...shared, source: points.source(source) },
-        { ...way, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
+        { ...consumed, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
       );
       return { source, loop };
     }),
@@ -94,7 +93,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
       stopRenewing();
-      breaker.shutdown();
+      outage.shutdown();
       await minter.close();
       await probe.close();
       await redis.close();

@@ -1,35 +1,38 @@
 import { decodeBatch } from '../core/batch.js';
 import { OperationalError } from '../core/errors.js';
 import { isLive } from '../core/order.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
 import type { Job } from '../core/job.js';
+import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
-export interface SettleRecordedPorts extends PendingBucketsPorts {
+interface MarkRecordedPorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'stalePending' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
-  readonly metrics: KeeperMetrics;
+  readonly metrics: Pick<RecoveryMetrics, 'markedLate'>;
 }
 
-export interface SettleRecordedOptions {
-  /** Younger batches are still in the hands of a worker. */
+interface MarkRecordedOptions {
+  /** A younger batch may still be with a worker, ms. */
   readonly afterMs: number;
   /** Batches of one bucket in one run. */
-  readonly max: number;
+  readonly maxPerBucket: number;
 }
 
-/** Settles what MySQL has and Redis still holds pending: a worker died, or lost Redis, between COMMIT and settle. */
-export function markRecorded(ports: SettleRecordedPorts, options: SettleRecordedOptions): Job {
+/**
+ * Marks batches as recorded that MySQL has and Redis still holds in `pending`: a worker died, or lost Redis, between
+ * COMMIT and the mark.
+ */
+export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOptions): Job {
   return {
     name: 'mark-recorded',
     async runOnce(): Promise<void> {
       let failure: OperationalError | null = null;
       for (const ref of await pendingBuckets(ports)) {
         try {
-          await markRecordedIn(ref, ports, options);
+          await markBucket(ref, ports, options);
         } catch (error) {
           if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
           failure ??= error; // a sale that is being rebuilt must not hold up the others
@@ -40,19 +43,19 @@ export function markRecorded(ports: SettleRecordedPorts, options: SettleRecorded
   };
 }
 
-async function markRecordedIn(
+async function markBucket(
   ref: BucketRef,
-  { store, repository, metrics }: SettleRecordedPorts,
-  { afterMs, max }: SettleRecordedOptions,
+  { store, repository, metrics }: MarkRecordedPorts,
+  { afterMs, maxPerBucket }: MarkRecordedOptions,
 ): Promise<void> {
-  for (const { body } of await store.stalePending(ref, afterMs, max)) {
+  for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket)) {
     const decoded = body === null ? null : decodeBatch(body);
     if (decoded?.outcome !== 'decoded') continue; // redrive reports it
     const { batch } = decoded;
     const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
-    if (own.length < batch.purchases.length) continue; // not ours alone: the worker decides
+    if (own.length < batch.purchases.length) continue; // a row is missing, or of another batch: the worker decides
     await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
-    metrics.settledLate(1);
+    metrics.markedLate(1);
   }
 }

@@ -1,8 +1,8 @@
 import type { Job } from '../core/job.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
+import type { RecoveryMetrics } from './metrics.js';
 
 /** More sales that may still sell are no use of this system; of those that are over, so many that ended last. */
 const SALES_MAX = 10_000;
@@ -27,7 +27,7 @@ export async function pendingBuckets({ sales, store }: PendingBucketsPorts): Pro
 
 export interface WatchPendingPorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'pendingSummary'>;
-  readonly metrics: KeeperMetrics;
+  readonly metrics: Pick<RecoveryMetrics, 'pending'>;
 }
 
 /** Publishes how much is deducted and not settled. The broker's own gauge drifts; this one cannot. */

@@ -1,10 +1,10 @@
 import { decodeBatch } from '../core/batch.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { RedriveChannel } from '../core/ports/channels.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { Job } from '../core/job.js';
+import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface RedrivePorts extends PendingBucketsPorts {
@@ -12,7 +12,7 @@ export interface RedrivePorts extends PendingBucketsPorts {
   readonly channel: RedriveChannel;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: KeeperMetrics;
+  readonly metrics: Pick<RecoveryMetrics, 'redriven'>;
 }
 
 export interface RedriveOptions {

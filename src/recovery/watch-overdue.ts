@@ -1,16 +1,16 @@
 import { WATCHED_STATES, type WatchedState } from '../core/waiting-states.js';
-import type { KeeperMetrics } from '../core/ports/keeper-metrics.js';
 import type { OverdueOrders } from '../core/ports/order-transitions.js';
 import type { AgedState, Overdue, OverdueRepository } from '../core/ports/overdue-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { Job } from '../core/job.js';
+import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface WatchOverduePorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'overduePending'>;
   readonly moves: OverdueOrders;
   readonly repository: OverdueRepository;
-  readonly metrics: Pick<KeeperMetrics, 'overdue'>;
+  readonly metrics: Pick<RecoveryMetrics, 'overdue'>;
 }
 
 /** From when on a state has waited too long, ms. */

@@ -5,16 +5,16 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { limitKeys } from './keys.js';
 import { asList } from './replies.js';
 
-/** Fields of the reply per visit: word, two per window, tokens. */
+/** Fields of the reply per request: word, two per window, tokens. */
 const FIELDS = 6;
 
-/** What visits are counted in, for all processes together. */
+/** Counts requests in Redis, for all processes together. */
 export function createLimitStore({ run }: Pick<RedisConnection, 'run'>): LimitStore {
   return {
     async take({ endpoint, limits, callers }): Promise<LimitAnswers> {
       const keys = keysOf(endpoint, limits);
       const reply = asList(
-        await asOperationalError('count visits', () => run('take-permits', keys, argumentsOf(limits, callers))),
+        await asOperationalError('count requests', () => run('take-permits', keys, argumentsOf(limits, callers))),
       );
       return readAnswers(reply, limits, callers);
     },
@@ -36,10 +36,13 @@ function argumentsOf(
 ): (string | number)[] {
   return [
     JSON.stringify(callers.map(({ address, userId }) => [address ?? '', userId ?? ''])),
-    ...[ip?.limit ?? 0, ip?.windowMs ?? 0],
-    ...[user?.limit ?? 0, user?.windowMs ?? 0],
+    ip?.limit ?? 0,
+    ip?.windowMs ?? 0,
+    user?.limit ?? 0,
+    user?.windowMs ?? 0,
     subjectsMax,
-    ...[global?.ratePerSecond ?? 0, global?.burst ?? 0],
+    global?.ratePerSecond ?? 0,
+    global?.burst ?? 0,
   ];
 }
 
@@ -68,6 +71,6 @@ function readWord(word: unknown): LimitVerdict['outcome'] {
     case 'rate_limited':
       return word;
     default:
-      throw new Bug(`take answered the word ${String(word)}`);
+      throw new Bug(`take-permits answered the word ${String(word)}`);
   }
 }

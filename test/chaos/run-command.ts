@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { reportStackError } from '../../deploy/local/stack-failure.js';
 import { seconds } from '../../deploy/local/stack-progress.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { renderTable } from '../../src/cli/table.js';
+import { renderTable } from '../helpers/render-table.js';
 import { buildIfOlder } from './harness/commands.js';
 import type { StackHands } from './harness/stack-controls.js';
 import { onOwnStacks } from './own-stacks.js';

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { reportStackError } from '../../deploy/local/stack-failure.js';
-import { renderTable } from '../../src/cli/table.js';
+import { renderTable } from '../helpers/render-table.js';
 import { buildIfOlder, BUILT_MAIN } from './harness/commands.js';
 import type { StackHands } from './harness/stack-controls.js';
 import { onOwnStacks } from './own-stacks.js';

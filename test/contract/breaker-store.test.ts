@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import type { BreakerState, BreakerStore, LiveVote, Vote } from '../../src/core/ports/admission-stores.js';
+import type { BreakerState, BreakerStore, LiveReport, BreakerReport } from '../../src/core/ports/admission-stores.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createBreakerStore } from '../../src/redis/breaker-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
@@ -9,9 +9,9 @@ import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryBreakerStore } from '../helpers/memory/memory-breaker-store.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-interface BoardWorld {
+interface StoreWorld {
   /** As two processes see it. */
-  readonly boards: readonly [BreakerStore, BreakerStore];
+  readonly stores: readonly [BreakerStore, BreakerStore];
   elapse(ms: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -23,86 +23,94 @@ const SHORT_MS = 300;
 const connect = (): Promise<RedisConnection> =>
   connectRedis({ url: stackEnv().REDIS_URL, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
 
-async function memoryWorld(): Promise<BoardWorld> {
+async function memoryWorld(): Promise<StoreWorld> {
   const clock = new ManualClock();
-  const board = new MemoryBreakerStore(clock);
-  return { boards: [board, board], elapse: (ms) => clock.sleep(ms), close: async () => undefined };
+  const store = new MemoryBreakerStore(clock);
+  return { stores: [store, store], elapse: (ms) => clock.sleep(ms), close: async () => undefined };
 }
 
-async function redisWorld(): Promise<BoardWorld> {
+async function redisWorld(): Promise<StoreWorld> {
   const [one, two] = await Promise.all([connect(), connect()]);
   return {
-    boards: [createBreakerStore(one), createBreakerStore(two)],
+    stores: [createBreakerStore(one), createBreakerStore(two)],
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => void (await Promise.all([one.close(), two.close()])),
   };
 }
 
 const newId = (): string => `test-${randomUUID()}`;
-const voteOf = (redis: BreakerState, mysql: BreakerState = 'closed'): Vote => ({ redis, rocketmq: 'closed', mysql });
+const reportOf = (redis: BreakerState, mysql: BreakerState = 'closed'): BreakerReport => ({
+  redis,
+  rocketmq: 'closed',
+  mysql,
+});
 
-/** Other tests may vote on the same server. */
-const among = (votes: readonly LiveVote[], ids: readonly string[]): Record<string, Vote> =>
+/** Other tests may report on the same server. */
+const among = (reports: readonly LiveReport[], ids: readonly string[]): Record<string, BreakerReport> =>
   Object.fromEntries(
-    votes.filter(({ processId }) => ids.includes(processId)).map(({ processId, vote }) => [processId, vote]),
+    reports.filter(({ processId }) => ids.includes(processId)).map(({ processId, report }) => [processId, report]),
   );
 
 for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['redis', redisWorld],
 ] as const) {
-  describe(`contract BreakerBoard on ${name}`, () => {
-    let world: BoardWorld;
+  describe(`contract BreakerStore on ${name}`, () => {
+    let world: StoreWorld;
     before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());
 
-    it('every process sees the vote of every other one, and its own', async () => {
-      const [mine, theirs] = world.boards;
+    it('every process sees the report of every other one, and its own', async () => {
+      const [mine, theirs] = world.stores;
       const [a, b] = [newId(), newId()];
-      expect(among(await mine.exchange(a, voteOf('open'), LONG_MS), [a, b])).to.deep.equal({ [a]: voteOf('open') });
-      const both = { [a]: voteOf('open'), [b]: voteOf('closed', 'half_open') };
-      expect(among(await theirs.exchange(b, voteOf('closed', 'half_open'), LONG_MS), [a, b])).to.deep.equal(both);
-      expect(among(await mine.exchange(a, voteOf('open'), LONG_MS), [a, b])).to.deep.equal(both);
+      expect(among(await mine.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal({ [a]: reportOf('open') });
+      const both = { [a]: reportOf('open'), [b]: reportOf('closed', 'half_open') };
+      expect(among(await theirs.exchange(b, reportOf('closed', 'half_open'), LONG_MS), [a, b])).to.deep.equal(both);
+      expect(among(await mine.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal(both);
     });
 
-    it('a later vote takes the place of the earlier one', async () => {
-      const [mine, theirs] = world.boards;
+    it('a later report takes the place of the earlier one', async () => {
+      const [mine, theirs] = world.stores;
       const [a, b] = [newId(), newId()];
       for (const state of ['open', 'half_open', 'closed'] as const) {
-        await mine.exchange(a, voteOf(state), LONG_MS);
-        expect(among(await theirs.exchange(b, voteOf('closed'), LONG_MS), [a])).to.deep.equal({ [a]: voteOf(state) });
+        await mine.exchange(a, reportOf(state), LONG_MS);
+        expect(among(await theirs.exchange(b, reportOf('closed'), LONG_MS), [a])).to.deep.equal({
+          [a]: reportOf(state),
+        });
       }
     });
 
     it('a process that says nothing any more is not live any more', async () => {
-      const [mine, theirs] = world.boards;
+      const [mine, theirs] = world.stores;
       const [a, b] = [newId(), newId()];
-      await mine.exchange(a, voteOf('open'), SHORT_MS);
-      await theirs.exchange(b, voteOf('open'), LONG_MS);
+      await mine.exchange(a, reportOf('open'), SHORT_MS);
+      await theirs.exchange(b, reportOf('open'), LONG_MS);
       await world.elapse(SHORT_MS + 20);
-      expect(among(await theirs.exchange(b, voteOf('open'), LONG_MS), [a, b])).to.deep.equal({ [b]: voteOf('open') });
-      const again = among(await mine.exchange(a, voteOf('closed'), SHORT_MS), [a]);
-      expect(again, 'it may come back').to.deep.equal({ [a]: voteOf('closed') });
+      expect(among(await theirs.exchange(b, reportOf('open'), LONG_MS), [a, b])).to.deep.equal({
+        [b]: reportOf('open'),
+      });
+      const again = among(await mine.exchange(a, reportOf('closed'), SHORT_MS), [a]);
+      expect(again, 'it may come back').to.deep.equal({ [a]: reportOf('closed') });
     });
 
     it('a process that speaks in time stays live', async () => {
-      const [mine, theirs] = world.boards;
+      const [mine, theirs] = world.stores;
       const [a, b] = [newId(), newId()];
-      await mine.exchange(a, voteOf('open'), SHORT_MS);
-      await mine.exchange(a, voteOf('open'), LONG_MS);
+      await mine.exchange(a, reportOf('open'), SHORT_MS);
+      await mine.exchange(a, reportOf('open'), LONG_MS);
       await world.elapse(SHORT_MS + 20);
-      expect(among(await theirs.exchange(b, voteOf('closed'), LONG_MS), [a])).to.have.key(a);
+      expect(among(await theirs.exchange(b, reportOf('closed'), LONG_MS), [a])).to.have.key(a);
     });
 
-    it('a vote that is taken back is gone at once, and may be taken back again', async () => {
-      const [mine, theirs] = world.boards;
+    it('a report that is taken back is gone at once, and may be taken back again', async () => {
+      const [mine, theirs] = world.stores;
       const [a, b] = [newId(), newId()];
-      await mine.exchange(a, voteOf('open'), LONG_MS);
+      await mine.exchange(a, reportOf('open'), LONG_MS);
       await mine.withdraw(a);
       await mine.withdraw(a);
-      expect(among(await theirs.exchange(b, voteOf('closed'), LONG_MS), [a])).to.deep.equal({});
+      expect(among(await theirs.exchange(b, reportOf('closed'), LONG_MS), [a])).to.deep.equal({});
     });
   });
 }
@@ -114,7 +122,7 @@ describe('BreakerBoard on redis', () => {
   });
   after(() => connection?.close());
 
-  it('a vote of another release is a live process without trouble where it cannot be read', async () => {
+  it('a report of another release is a live process without trouble where it cannot be read', async () => {
     const { redis } = connection;
     const texts = ['', 'nonsense', 'null', '7', '{"redis":"ajar","mysql":"open","kafka":"open"}'];
     const strange = texts.map((text) => [newId(), text] as const);
@@ -122,26 +130,26 @@ describe('BreakerBoard on redis', () => {
       await redis.zadd(BREAKER_UNTIL_KEY, Date.now() + LONG_MS, id);
       await redis.hset(BREAKER_VOTES_KEY, id, text);
     }
-    const votes = await createBreakerStore(connection).exchange(newId(), voteOf('closed'), LONG_MS);
+    const reports = await createBreakerStore(connection).exchange(newId(), reportOf('closed'), LONG_MS);
     const ids = strange.map(([id]) => id);
     const last = ids.at(-1) as string;
-    expect(among(votes, ids)).to.deep.equal({
-      ...Object.fromEntries(ids.map((id) => [id, voteOf('closed')])),
-      [last]: voteOf('closed', 'open'),
+    expect(among(reports, ids)).to.deep.equal({
+      ...Object.fromEntries(ids.map((id) => [id, reportOf('closed')])),
+      [last]: reportOf('closed', 'open'),
     });
     for (const id of ids) await createBreakerStore(connection).withdraw(id);
   });
 
-  it('who is gone leaves nothing, and a board without voters ends', async () => {
+  it('who is gone leaves nothing, and a store without voters ends', async () => {
     const { redis } = connection;
     const [a, b] = [newId(), newId()];
-    const board = createBreakerStore(connection);
-    await board.exchange(a, voteOf('open'), 1);
+    const store = createBreakerStore(connection);
+    await store.exchange(a, reportOf('open'), 1);
     await new Promise((resolve) => setTimeout(resolve, 20)); // on the clock of Redis, which no test can move
-    await board.exchange(b, voteOf('open'), LONG_MS);
+    await store.exchange(b, reportOf('open'), LONG_MS);
     expect(await redis.hexists(BREAKER_VOTES_KEY, a)).to.equal(0);
     expect(await redis.zscore(BREAKER_UNTIL_KEY, a)).to.equal(null);
     for (const key of [BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY]) expect(await redis.pttl(key)).to.be.within(1, 3_600_000);
-    await board.withdraw(b);
+    await store.withdraw(b);
   });
 });

@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import type { OrderState } from '../../src/core/order.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { migrate } from '../../src/mysql/migrate.js';
-import { createNotificationsRows } from '../../src/mysql/notifications-rows.js';
-import { createOrderStates } from '../../src/mysql/order-states.js';
+import { createOrderStates } from '../../src/mysql/order-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
@@ -85,12 +84,12 @@ describe('coupons and states of orders, in MySQL', () => {
 
   it('how the orders stand that are there, with their buyers', async () => {
     const [paid, expired] = (await ordersIn('paid', 'expired')) as [string, string];
-    const rows = await createNotificationsRows(pool).notificationsOf([expired, paid, '1']);
+    const rows = await createOrderStates(pool).notificationsOf([expired, paid, '1']);
     expect(rows).to.have.deep.members([
       { orderId: paid, userId: 'u0', requestId: 'k1', state: 'paid', reason: null },
       { orderId: expired, userId: 'u1', requestId: 'k1', state: 'expired', reason: null },
     ]);
-    expect(await createNotificationsRows(pool).notificationsOf([])).to.deep.equal([]);
+    expect(await createOrderStates(pool).notificationsOf([])).to.deep.equal([]);
   });
 
   it('states of the orders that are there', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { steadyClock } from '../../src/programs/system-clock.js';
 import { limitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Refused } from '../../src/admission/layer.js';
-import { noLimitMetrics } from '../../src/core/ports/limit-metrics.js';
+import { noAdmissionMetrics } from '../../src/admission/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
@@ -38,7 +38,7 @@ describe('limits while Redis is away', function () {
       rules: () => rules,
       store: createLimitStore(connection),
       clock: steadyClock,
-      metrics: { ...noLimitMetrics, counted: (by, callers) => void (counted[by] += callers) },
+      metrics: { ...noAdmissionMetrics, requestsCounted: (by, callers) => void (counted[by] += callers) },
       log: silentLog,
     });
   });

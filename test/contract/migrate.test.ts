@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createConnection, type Connection } from 'mysql2/promise';
 import { OperationalError } from '../../src/core/errors.js';
 import { migrate, type MigrateProgress } from '../../src/mysql/migrate.js';
-import { MIGRATIONS } from '../../src/mysql/migrations/list.js';
+import { MIGRATIONS } from '../../src/mysql/migrations.js';
 import { connectionOptions } from '../../src/mysql/pool.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { describeSchema } from '../helpers/describe-schema.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { migrate } from '../../src/mysql/migrate.js';
-import { createOrderAudit } from '../../src/mysql/order-audit.js';
+import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import type { AuditedRow } from '../../src/core/ports/audit.js';

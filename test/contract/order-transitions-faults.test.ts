@@ -51,7 +51,7 @@ describe('OrderMoves on mysql under faults', function () {
     until('a move waits for the sale', async () => {
       const [row] = await world.pool.query<{ waiting: string }>(
         'SELECT COUNT(*) AS waiting FROM information_schema.processlist' +
-          " WHERE db = DATABASE() AND info LIKE 'UPDATE sales SET sold%'",
+          " WHERE db = DATABASE() AND info LIKE 'update `sales` set `sold`%'",
       );
       return Number(row?.waiting) > 0;
     });

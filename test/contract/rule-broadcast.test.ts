@@ -4,12 +4,12 @@ import { silentLog } from '../../src/core/ports/log.js';
 import type { RuleBroadcast } from '../../src/core/ports/rules.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRuleBroadcast } from '../../src/redis/rule-broadcast.js';
-import { MemoryRuleBoard } from '../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast } from '../helpers/memory/memory-rule-repository.js';
 import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 interface World {
-  /** A board on which nothing hangs. */
+  /** A broadcast on which nothing hangs. */
   fresh(): RuleBroadcast;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<World> {
 }
 
 const WORLDS = [
-  ['memory', async (): Promise<World> => ({ fresh: () => new MemoryRuleBoard(), close: async () => undefined })],
+  ['memory', async (): Promise<World> => ({ fresh: () => new MemoryRuleBroadcast(), close: async () => undefined })],
   ['redis', () => redisWorld()],
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
@@ -33,45 +33,45 @@ const rules = (mode: string): object => ({ lists: { mode } });
 for (const [name, createWorld] of WORLDS) {
   describe(`contract RuleBoard on ${name}`, () => {
     let world: World;
-    let board: RuleBroadcast;
+    let broadcast: RuleBroadcast;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
     });
-    beforeEach(() => (board = world.fresh()));
+    beforeEach(() => (broadcast = world.fresh()));
     after(() => world?.close());
 
-    it('an empty board is behind everybody, also those who know nothing yet', async () => {
-      expect(await board.notificationsSince(0)).to.deep.equal({ board: 'behind' });
-      expect(await board.notificationsSince(3)).to.deep.equal({ board: 'behind' });
+    it('an empty broadcast is behind everybody, also those who know nothing yet', async () => {
+      expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
+      expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
     });
 
     it('shows what was put up to those who know less, as it was written', async () => {
       const stored = { version: 2, rules: { lists: { agents: { deny: ['Schlüssel "1" {x}', '🎉'] } } } };
-      await board.post(stored);
-      expect(await board.notificationsSince(0)).to.deep.equal({ board: 'newer', stored });
-      expect(await board.notificationsSince(1)).to.deep.equal({ board: 'newer', stored });
-      expect(await board.notificationsSince(2)).to.deep.equal({ board: 'level' });
-      expect(await board.notificationsSince(3)).to.deep.equal({ board: 'behind' });
+      await broadcast.announce(stored);
+      expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'newer', stored });
+      expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'newer', stored });
+      expect(await broadcast.newerThan(2)).to.deep.equal({ is: 'level' });
+      expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
     });
 
     it('no rules at all hang there as version 0', async () => {
-      await board.post({ version: 0, rules: {} });
-      expect(await board.notificationsSince(0)).to.deep.equal({ board: 'level' });
-      expect(await board.notificationsSince(1)).to.deep.equal({ board: 'behind' });
+      await broadcast.announce({ version: 0, rules: {} });
+      expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'level' });
+      expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'behind' });
     });
 
     it('the newest stays, in whatever order and however often versions are put up', async () => {
       const versions = [3, 1, 4, 4, 2, 10, 9];
-      await Promise.all(versions.map((version) => board.post({ version, rules: rules(`m${version}`) })));
-      const newest = { board: 'newer', stored: { version: 10, rules: rules('m10') } };
-      expect(await board.notificationsSince(0)).to.deep.equal(newest);
-      expect(await board.notificationsSince(9)).to.deep.equal(newest);
+      await Promise.all(versions.map((version) => broadcast.announce({ version, rules: rules(`m${version}`) })));
+      const newest = { is: 'newer', stored: { version: 10, rules: rules('m10') } };
+      expect(await broadcast.newerThan(0)).to.deep.equal(newest);
+      expect(await broadcast.newerThan(9)).to.deep.equal(newest);
     });
   });
 }
 
-describe('rule board on redis', () => {
+describe('rule broadcast on redis', () => {
   let connection: RedisConnection;
   before(async () => {
     const options = { url: stackEnv().REDIS_URL, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
@@ -81,16 +81,16 @@ describe('rule board on redis', () => {
 
   it('keeps one version, so that it does not grow', async () => {
     const key = freshKey();
-    const board = createRuleBroadcast(connection, key);
-    for (let version = 0; version < 5; version++) await board.post({ version, rules: rules(`m${version}`) });
+    const broadcast = createRuleBroadcast(connection, key);
+    for (let version = 0; version < 5; version++) await broadcast.announce({ version, rules: rules(`m${version}`) });
     expect(await connection.redis.zcard(key)).to.equal(1);
   });
 
   it('what somebody put there by hand is handed on for the reader to refuse', async () => {
     const key = freshKey();
     await connection.redis.zadd(key, 7, 'no json');
-    const news = await createRuleBroadcast(connection, key).notificationsSince(0);
-    expect(news).to.deep.equal({ board: 'newer', stored: { version: 7, rules: 'no json' } });
+    const news = await createRuleBroadcast(connection, key).newerThan(0);
+    expect(news).to.deep.equal({ is: 'newer', stored: { version: 7, rules: 'no json' } });
   });
 
   it('a Redis that is gone is a fault of redis', async () => {
@@ -98,8 +98,8 @@ describe('rule board on redis', () => {
     const gone = await connectRedis(options, silentLog);
     await gone.close();
     for (const call of [
-      () => createRuleBroadcast(gone).notificationsSince(0),
-      () => createRuleBroadcast(gone).post({ version: 1, rules: {} }),
+      () => createRuleBroadcast(gone).newerThan(0),
+      () => createRuleBroadcast(gone).announce({ version: 1, rules: {} }),
     ]) {
       const error = await call().catch((cause: unknown) => cause);
       expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });

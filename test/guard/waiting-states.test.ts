@@ -4,20 +4,13 @@ import { Registry } from 'prom-client';
 import { SCHEMA } from '../../src/core/config/schema.js';
 import type { Key } from '../../src/core/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
-import {
-  createBreakerMetrics,
-  createDegradeMetrics,
-  createAdmissionMetrics,
-  createLimitMetrics,
-} from '../../src/programs/admission-metrics.js';
-import {
-  createChannelMetrics,
-  createHttpMetrics,
-  createKeeperMetrics,
-  createReconcileMetrics,
-  createWorkerMetrics,
-} from '../../src/programs/metrics.js';
+import { createAdmissionMetrics } from '../../src/admission/metrics.js';
+import { createChannelMetrics, createHttpMetrics } from '../../src/programs/metrics.js';
 import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
+
+import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
+import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
+import { createJobMetrics } from '../../src/programs/telemetry.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -28,12 +21,10 @@ async function published(): Promise<Set<string>> {
   createChannelMetrics(registry);
   createHttpMetrics(registry);
   createWorkerMetrics(registry);
-  createKeeperMetrics(registry);
-  createReconcileMetrics(registry);
+  createJobMetrics(registry);
+  createOrderJobMetrics(registry);
+  createRecoveryMetrics(registry);
   createAdmissionMetrics(registry);
-  createLimitMetrics(registry);
-  createBreakerMetrics(registry);
-  createDegradeMetrics(registry);
   const metrics = await registry.getMetricsAsJSON();
   return new Set(
     metrics.flatMap(({ name, type }) =>
@@ -68,17 +59,17 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
     }
   });
 
-  it('what needs a person at the entry has an alert: a breaker that opened, and rules that were refused', async () => {
+  it('admission has an alert for a breaker that opened and for rules that were refused', async () => {
     const rules = read('deploy/prometheus/alerts.yml');
-    for (const metric of ['seckill_entry_breaker', 'seckill_entry_rules_refused_total']) {
+    for (const metric of ['seckill_admission_breaker', 'seckill_admission_rules_refused_total']) {
       expect(rules).to.match(new RegExp(`expr: (>-\\s+)?max.*\\b${metric}\\b`));
     }
     const registry = new Registry();
-    const { breakerMoved } = createBreakerMetrics(registry);
+    const { breakerMoved } = createAdmissionMetrics(registry);
     breakerMoved('mysql', 'open');
     const text = await registry.metrics();
-    expect(text, 'above the threshold of its alert').to.match(/^seckill_entry_breaker\{dependency="mysql"\} 2$/m);
-    expect(text, 'seen before it moves').to.match(/^seckill_entry_breaker\{dependency="redis"\} 0$/m);
+    expect(text, 'above the threshold of its alert').to.match(/^seckill_admission_breaker\{dependency="mysql"\} 2$/m);
+    expect(text, 'seen before it moves').to.match(/^seckill_admission_breaker\{dependency="redis"\} 0$/m);
   });
 
   it('docs/architecture.md has the table of src/core/waiting-states.ts', () => {

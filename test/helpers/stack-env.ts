@@ -1,6 +1,6 @@
 const NAMES = [
   ...(['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const),
-  ...(['ENTRY_SIGN_KEYS', 'ENTRY_SEAL_KEYS'] as const),
+  ...(['ADMISSION_SIGN_KEYS', 'ADMISSION_SEAL_KEYS'] as const),
 ];
 
 /** Where the servers of this test run are. */

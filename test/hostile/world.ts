@@ -9,8 +9,8 @@ import { Lists, listsRules } from '../../src/admission/lists/lists.js';
 import { NetworkSet } from '../../src/admission/lists/network-set.js';
 import { QueuePasses, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
 import { queueRules } from '../../src/admission/queue/queue-rules.js';
-import { CANONICAL_BYTES_MAX, RequestSignatures, signRules } from '../../src/admission/sign/request-signatures.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../src/admission/sign/seals.js';
+import { RequestSignatures, signRules } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
 import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
 import { createAuthenticator } from '../../src/http/auth.js';
@@ -20,9 +20,7 @@ import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/programs/metrics.js';
 import { createRegistry } from '../../src/programs/telemetry.js';
-import { cancelOrder } from '../../src/orders/cancel.js';
-import { getOrder } from '../../src/orders/get-order.js';
-import { payOrder } from '../../src/orders/pay.js';
+import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
 import type { Log } from '../../src/core/ports/log.js';
 import type { PurchaseChannel } from '../../src/core/ports/channels.js';
@@ -40,7 +38,7 @@ import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
@@ -73,7 +71,7 @@ const LISTS = listsRules.parse({
 /** Everything that buyers may be asked for is looked at, and nobody is refused. */
 const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
 const QUEUE = queueRules.parse({ mode: 'dry_run' });
-const ENTRY_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
+const ADMISSION_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
 const DEGRADE = degradeRules.parse({ mode: 'on' });
 const LIMITS = { memoryTtlMs: 20, memoryMax: 100, lockMs: 1000 };
 
@@ -151,11 +149,14 @@ export class HostileWorld extends ReconcileWorld {
         onError: (error) => this.#wrong('batcher', error),
       },
     );
-    const rules = new RuleAdmin({ store: new MemoryRuleRepository(), board: new MemoryRuleBoard(), log: this.log });
+    const rules = new RuleAdmin({
+      repository: new MemoryRuleRepository(),
+      broadcast: new MemoryRuleBroadcast(),
+      log: this.log,
+    });
     // Looked at for every request, which gets the full answer all the same.
     const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, metrics: { degraded: () => undefined } });
-    const answers = (): FallbackCache<Body> =>
-      new FallbackCache({ rules: () => DEGRADE.cache, clock, entriesMax: 1000 });
+    const answers = (): FallbackCache<Body> => new FallbackCache({ rules: () => DEGRADE.cache, clock, max: 1000 });
     const reads = {
       status: new DegradedReads('status', answers()),
       sale: new DegradedReads('sale', answers()),
@@ -164,7 +165,7 @@ export class HostileWorld extends ReconcileWorld {
     return {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       // Every address is looked at, and whom a header names is believed; nobody is refused.
-      entry: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { metrics: { refused: () => undefined } }),
+      entry: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
       ...{ degrade, reads },
       reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
@@ -202,8 +203,8 @@ export class HostileWorld extends ReconcileWorld {
     snapshots: SaleSnapshots,
     flags: SoldOutFlags,
   ): Pick<HttpServices, 'signatures' | 'passes' | 'tokens' | 'rooms' | 'snapshots' | 'clock'> {
-    const seals = new Seals(readKeyring(ENTRY_KEY, SEALED_BYTES_MAX));
-    const keys = readKeyring(ENTRY_KEY, CANONICAL_BYTES_MAX);
+    const seals = new Seals(readKeyring(ADMISSION_KEY));
+    const keys = readKeyring(ADMISSION_KEY);
     const metrics = { refused: () => undefined };
     const [nonces, store] = [new MemoryNonceStore(clock), new MemoryPurchaseTokenStore(clock)];
     const isSoldOut = (saleId: string): boolean => flags.isSoldOut({ saleId, buckets: 1 });

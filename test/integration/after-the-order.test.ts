@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { newBatchId } from '../../src/core/batch.js';
 import type { OrderState } from '../../src/core/order.js';
 import { composeOrderId } from '../../src/core/order-id.js';
-import { createOrderStates } from '../../src/mysql/order-states.js';
+import { createOrderStates } from '../../src/mysql/order-repository.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/order-channels.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';

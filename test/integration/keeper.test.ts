@@ -41,7 +41,7 @@ describe('the keeper mends what a death left behind', () => {
 
   it('settles what a worker recorded before it died, while none runs [M9]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
-    const before = await metric('seckill_settled_late_batches_total');
+    const before = await metric('seckill_marked_late_batches_total');
     const batch = await deducted(saleId, 3);
     const repository = createOrderRepository(system.stack.mysql);
     const terms = await repository.termsOf([saleId]);
@@ -54,7 +54,7 @@ describe('the keeper mends what a death left behind', () => {
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });
-    await until('it counts the batch', async () => (await metric('seckill_settled_late_batches_total')) === before + 1);
+    await until('it counts the batch', async () => (await metric('seckill_marked_late_batches_total')) === before + 1);
   });
 
   it('re-drives a batch whose message never came: the worker records it [M2]', async () => {

@@ -50,7 +50,7 @@ describe('too much to do: two apis', () => {
     expect(status, text).to.equal(200);
     const published = Number(version) + 1;
     await until('every api has them', async () => {
-      const inForce = await Promise.all(apis.map((api) => readMetric(api, 'seckill_entry_rules_version')));
+      const inForce = await Promise.all(apis.map((api) => readMetric(api, 'seckill_admission_rules_version')));
       return inForce.every((one) => one >= published);
     });
   }
@@ -145,7 +145,7 @@ describe('too much to do: two apis', () => {
         for (let i = 0; i <= GREEDY; i++) words.push((await buyers.buy('greedy', { url: api.url }))?.json.code);
         expect(words.at(-1), `${words}`).to.equal('rate_limited');
         expect(words.slice(0, GREEDY)).not.to.include('rate_limited');
-        expect(await readMetric(api, 'seckill_entry_limit_visits_total{by="local"}')).to.be.above(0);
+        expect(await readMetric(api, 'seckill_admission_limit_requests_total{by="local"}')).to.be.above(0);
       }
     } finally {
       redis.kill('SIGCONT');
@@ -193,7 +193,9 @@ describe('too much to do: two apis', () => {
     const breaker = { ...BREAKER, windowMs: 10_000, probe: { firstMs: 5000, capMs: 5000 } };
     await publish({ breaker, degrade: { mode: 'on' } });
     await until('the third has the rules', async () => {
-      const versions = await Promise.all([apis[0], third].map((api) => readMetric(api, 'seckill_entry_rules_version')));
+      const versions = await Promise.all(
+        [apis[0], third].map((api) => readMetric(api, 'seckill_admission_rules_version')),
+      );
       return versions[0] === versions[1];
     });
     const orderId = '1';
@@ -214,7 +216,7 @@ describe('too much to do: two apis', () => {
       await until('both see it', bothOpen, 60_000, 20);
       const openMs = performance.now();
       const answer = await found('the third spares it', async () => {
-        if ((await readMetric(third, 'seckill_entry_breaker_quorum{dependency="mysql"}')) !== 1) return null;
+        if ((await readMetric(third, 'seckill_admission_breaker_quorum{dependency="mysql"}')) !== 1) return null;
         return order(third);
       });
       const tookMs = performance.now() - openMs;
@@ -235,8 +237,8 @@ describe('too much to do: two apis', () => {
   });
 });
 
-const REDIS_BREAKER = 'seckill_entry_breaker{dependency="redis"}';
-const MYSQL_BREAKER = 'seckill_entry_breaker{dependency="mysql"}';
+const REDIS_BREAKER = 'seckill_admission_breaker{dependency="redis"}';
+const MYSQL_BREAKER = 'seckill_admission_breaker{dependency="mysql"}';
 
 function countOf(words: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};

@@ -64,7 +64,7 @@ describe('repair of a sale that Redis has lost', () => {
     expect(full).to.include({ sold: 4, rows: 5, unitsLeft: 0, failedRows: 1 });
     const { text } = await ask(`${keeper.probeUrl}/metrics`);
     expect(text).to.match(/^seckill_sale_repairs_total\{result="repaired".*\} [1-9]/m);
-    expect(text).to.match(/^seckill_sales_shut\{sales="live".*\} \d/m);
+    expect(text).to.match(/^seckill_sales_in_repair\{sales="live".*\} \d/m);
   });
 
   it('`sale repair`: without need it changes nothing, with --force only the epoch; another one is not disturbed [R10]', async () => {

@@ -276,14 +276,14 @@ export const MUTANTS: readonly Mutant[] = [
     invariants: ['I6', 'I1'],
     edits: [
       {
-        file: 'src/mysql/record-payment.ts',
+        file: 'src/mysql/order-transitions.ts',
         find: "if (!mayMove(order.state, 'paid')) return",
         replace: "if (order.state === 'paid') return",
       },
       {
         file: 'src/mysql/move-orders.ts',
-        find: 'AND state IN (?)`',
-        replace: 'AND ? IS NOT NULL`',
+        find: "locked.whereIn('state', statesBefore(move)).update(",
+        replace: 'locked.update(',
       },
     ],
     rows: ['C4'],

@@ -14,8 +14,8 @@ export interface StackEnv {
   readonly NAMESRV_ADDR: string;
   readonly JWT_SECRET: string;
   /** One key each, `local`. */
-  readonly ENTRY_SIGN_KEYS: string;
-  readonly ENTRY_SEAL_KEYS: string;
+  readonly ADMISSION_SIGN_KEYS: string;
+  readonly ADMISSION_SEAL_KEYS: string;
 }
 
 export const DATABASE = 'seckill';
@@ -28,8 +28,8 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
     JWT_SECRET: secrets.jwtSecret,
-    ENTRY_SIGN_KEYS: `local:${madeOf(secrets.jwtSecret, 'sign')}`,
-    ENTRY_SEAL_KEYS: `local:${madeOf(secrets.jwtSecret, 'seal')}`,
+    ADMISSION_SIGN_KEYS: `local:${madeOf(secrets.jwtSecret, 'sign')}`,
+    ADMISSION_SEAL_KEYS: `local:${madeOf(secrets.jwtSecret, 'seal')}`,
   };
 }
 

@@ -85,7 +85,10 @@ const FREE_RANGE = { from: 21_000, to: 32_000 };
 const FREE_TRIES_MAX = 200;
 
 /** Picks ports nobody listens on. Two instances that pick at the same moment are kept apart by chance alone. */
-export function pickFreePorts(listening: readonly ListeningPort[], random: () => number = Math.random): StackPorts {
+export function pickFreePorts(
+  listening: readonly Pick<ListeningPort, 'port'>[],
+  random: () => number = Math.random,
+): StackPorts {
   const taken = new Set([...listening, ...claimedPorts(DEFAULT_PORTS)].map(({ port }) => port));
   const pick = (neighbours: readonly number[]): number => {
     for (let attempt = 0; attempt < FREE_TRIES_MAX; attempt++) {

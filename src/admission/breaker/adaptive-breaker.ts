@@ -4,18 +4,18 @@ import type { BreakerState } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import { CallWindow, LearnedRate } from './call-window.js';
 
-/** What speaks for trouble, as it was measured. */
+/** What was measured of the calls to a dependency. */
 export interface Signals {
   /** In the window. */
   readonly calls: number;
   readonly perSecond: number;
-  /** What was learned; null while it says nothing yet. */
+  /** What is usual; null until enough was learned. */
   readonly usualPerSecond: number | null;
   readonly failureShare: number;
   readonly p95Ms: number;
 }
 
-/** All signals as one number: 0 is no trouble, and from `openAt` on the breaker opens. */
+/** All signals as one number: 0 when all is well; from `openAt` on the breaker opens. */
 export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, latencyMs }: BreakerRules): number {
   if (signals.calls < callsMin) return 0;
   const { perSecond, usualPerSecond, failureShare, p95Ms } = signals;
@@ -27,13 +27,13 @@ export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, l
   );
 }
 
-/** 0 up to `from`, 1 from `to` on. */
+/** 0 up to `from`, 1 from `to` on, evenly in between. */
 function along({ from, to }: { readonly from: number; readonly to: number }, value: number): number {
   return Math.min(1, Math.max(0, (value - from) / (to - from)));
 }
 
 /**
- * How long it stays open before it tries again.
+ * How long the breaker stays open before its next trial, ms.
  * @param failedTrials in a row; the wait doubles with each, up to the cap
  * @param random 0 to 1; makes the wait shorter, so the cap holds
  */
@@ -41,34 +41,34 @@ export function probeWaitMs(failedTrials: number, random: number, { firstMs, cap
   return Math.min(capMs, firstMs * 2 ** failedTrials) * (1 - jitter * random);
 }
 
-export interface BreakerParts {
+interface BreakerParts {
   /** Read at each call. */
   readonly rules: () => BreakerRules;
-  /** One that goes on evenly. */
+  /** Steady. */
   readonly clock: Pick<Clock, 'nowMs'>;
   /** 0 to 1. */
   readonly random: () => number;
-  readonly moved: (state: BreakerState) => void;
-  readonly refused: (dryRun: boolean) => void;
+  readonly moved: (to: BreakerState) => void;
+  readonly refused: (mode: 'dry_run' | 'on') => void;
 }
 
-/** What `begin` answers while the layer is off. */
+/** What `begin` returns while the layer is off. */
 export const UNWATCHED = 0;
 /** The score is computed at most this often. */
 const SCORE_EVERY_MS = 100;
 
 /**
- * The breaker of one dependency in one process. It refuses at the entry, before anything has begun; calls that are
- * under way are only watched, never refused, so that no purchase is cut in two.
+ * The breaker of one dependency in one process. It refuses requests at admission, before anything has begun; calls that
+ * are under way are only watched, never refused, so that no purchase is cut in two.
  *
  * closed → open when the score is high; open → half_open when the wait is over; half_open lets a few requests through
  * and closes when their calls go well, or opens for longer. Beside its own state it follows the quorum of all
- * processes, which opens it but is no experience of its own.
+ * processes: that refuses requests too, but is not reported as a state of this process.
  */
 export class AdaptiveBreaker {
   readonly #parts: BreakerParts;
   #state: BreakerState = 'closed';
-  /** Raised by each move; a call that began before the last move says nothing about the state after it. */
+  /** Rises with each move: a call that began before a move says nothing about the state after it. */
   #era = 1;
   #window: CallWindow;
   readonly #usual: LearnedRate;
@@ -89,29 +89,29 @@ export class AdaptiveBreaker {
     this.#usual = new LearnedRate(nowMs);
   }
 
-  /** From its own experience, whatever the others say. */
+  /** By its own calls, whatever the quorum is. */
   state(): BreakerState {
     this.#wake(this.#parts.clock.nowMs());
     return this.#state;
   }
 
-  /** Asked once for each request that needs the dependency; false in a trial takes one of its places. */
+  /** Called once for each request that needs the dependency. In a trial, false takes one of its places. */
   refuses(): boolean {
     const { mode, trial } = this.#parts.rules();
     if (mode === 'off') return false;
-    if (!this.#isShut(this.#parts.clock.nowMs(), trial)) return false;
-    this.#parts.refused(mode === 'dry_run');
+    if (!this.#isOpen(this.#parts.clock.nowMs(), trial)) return false;
+    this.#parts.refused(mode);
     return mode === 'on';
   }
 
-  /** A call to the dependency begins. @returns what `end` wants to know */
+  /** A call to the dependency begins. @returns what to pass to `end` */
   begin(): number {
     if (this.#parts.rules().mode === 'off') return UNWATCHED;
     this.#wake(this.#parts.clock.nowMs());
     return this.#era;
   }
 
-  /** The call that `begin` was told of has ended. */
+  /** @param era from `begin` */
   end(era: number, failed: boolean, latencyMs: number): void {
     const rules = this.#parts.rules();
     if (era === UNWATCHED || rules.mode === 'off') return;
@@ -122,17 +122,17 @@ export class AdaptiveBreaker {
     else this.#learn(nowMs, rules, failed, latencyMs);
   }
 
-  /** What the board says counts until then, even if it is not seen again. */
-  followBoard(openForAll: boolean, untilMs: number): void {
+  /** @param untilMs the quorum counts until then, even if reports cannot be read again */
+  followQuorum(openForAll: boolean, untilMs: number): void {
     this.#openForAllUntilMs = openForAll ? untilMs : -Infinity;
   }
 
-  /** Another process has found it well: reason enough to try now. */
+  /** Another process has closed its breaker, so the dependency may be well: half open now. */
   tryNow(): void {
     if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.nowMs();
   }
 
-  /** The layer goes off or on: what was seen before says nothing about later. */
+  /** The layer was switched off or on: earlier calls say nothing about later ones. */
   forget(): void {
     const nowMs = this.#parts.clock.nowMs();
     this.#window = new CallWindow(this.#parts.rules().windowMs, nowMs);
@@ -142,7 +142,7 @@ export class AdaptiveBreaker {
     if (this.#state !== 'closed') this.#move('closed');
   }
 
-  #isShut(nowMs: number, trial: BreakerRules['trial']): boolean {
+  #isOpen(nowMs: number, trial: BreakerRules['trial']): boolean {
     this.#wake(nowMs);
     switch (this.#state) {
       case 'closed':
@@ -156,7 +156,7 @@ export class AdaptiveBreaker {
     }
   }
 
-  /** A request that was let through may never reach the dependency, so the places come back. */
+  /** A request that was let through may never reach the dependency, so places come back. */
   #letsThrough(nowMs: number, trial: BreakerRules['trial']): boolean {
     if (nowMs - this.#trialMs >= trial.waitMs) {
       this.#trialMs = nowMs;

@@ -5,7 +5,7 @@ const PER_OCTAVE = 4;
 const OCTAVES = 18;
 
 export const BUCKETS = OCTAVES * PER_OCTAVE + 1;
-/** A quantile is told too high by this factor at the most, never too low. */
+/** A quantile is at most this factor too high, never too low. */
 export const EDGE_FACTOR = 2 ** (1 / PER_OCTAVE);
 export const LAST_EDGE_MS = FIRST_EDGE_MS * 2 ** OCTAVES;
 
@@ -26,7 +26,7 @@ export function quantileMs(counts: Uint32Array, calls: number, quantile: number)
   return LAST_EDGE_MS;
 }
 
-/** A window is this many slots, and loses the oldest one when a new one begins. */
+/** A window is so many slots, and drops the oldest one when a new one begins. */
 export const SLOTS = 10;
 const P95 = 0.95;
 
@@ -36,10 +36,7 @@ class Slot {
   readonly latencies = new Uint32Array(BUCKETS);
 }
 
-/**
- * How the calls of the last while went. Memory is bounded whatever comes: slots of counters, and their sums.
- * Adding costs no allocation.
- */
+/** Counts the calls of the last `windowMs`, in slots and their sum. Memory is bounded; adding allocates nothing. */
 export class CallWindow {
   readonly windowMs: number;
   readonly #slotMs: number;
@@ -77,20 +74,20 @@ export class CallWindow {
     return this.#sum.calls === 0 ? 0 : this.#sum.failures / this.#sum.calls;
   }
 
-  /** At least as much as the true one, and at most a fifth more; 0 without any call. */
+  /** At least the true one, and at most a fifth more; 0 without any call. */
   p95Ms(nowMs: number): number {
     this.#moveTo(nowMs);
     return quantileMs(this.#sum.latencies, this.#sum.calls, P95);
   }
 
-  /** Over the part of the window that this one has seen, a slot at least. */
+  /** Over the part of the window since it began, one slot at least. */
   callsPerSecond(nowMs: number): number {
     this.#moveTo(nowMs);
     const fromMs = Math.max(this.#sinceMs, (this.#newest - SLOTS + 1) * this.#slotMs);
     return (1000 * this.#sum.calls) / Math.max(this.#slotMs, nowMs - fromMs);
   }
 
-  /** A clock that goes back stays in the newest slot. */
+  /** While the clock is set back, the newest slot stays. */
   #moveTo(nowMs: number): void {
     const now = Math.floor(nowMs / this.#slotMs);
     const stale = Math.min(now - this.#newest, SLOTS);
@@ -114,14 +111,14 @@ export class CallWindow {
 const SECOND_MS = 1000;
 
 /**
- * How many calls a second are usual: an average that forgets, over whole seconds. It is a true average from its first
- * second on, since it is divided by the weight that it has gathered.
+ * How many calls a second are usual: an exponentially weighted average over whole seconds. It is right from the first
+ * second on, since it is divided by the weight gathered so far.
  */
 export class LearnedRate {
   #sum = 0;
   #weight = 0;
   #learnedMs = 0;
-  /** The second that is being counted; calls before it do not count. */
+  /** The second that is being counted; earlier calls do not count. */
   #second: number;
   #count = 0;
 
@@ -135,7 +132,7 @@ export class LearnedRate {
     if (Math.floor(nowMs / SECOND_MS) === this.#second) this.#count++;
   }
 
-  /** Begins anew with the next whole second: what came or did not come meanwhile is not usual. */
+  /** Goes on with the next whole second: calls of the time since the last one are left out. */
   resume(nowMs: number): void {
     this.#second = nextSecond(nowMs);
     this.#count = 0;
@@ -146,7 +143,7 @@ export class LearnedRate {
     return this.#weight === 0 ? 0 : this.#sum / this.#weight;
   }
 
-  /** So much time it has learned from. */
+  /** Time that the average is made of. */
   get learnedMs(): number {
     return this.#learnedMs;
   }

@@ -1,99 +1,108 @@
-import { type Dependency, OperationalError } from '../../core/errors.js';
-import type { LiveVote, BreakerStore, Vote } from '../../core/ports/admission-stores.js';
-import type { BreakerMetrics } from '../../core/ports/breaker-metrics.js';
+import { OperationalError, type Dependency } from '../../core/errors.js';
+import type { BreakerReport, BreakerStore, LiveReport } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
-import { DEPENDENCIES, type BreakerRules } from './breaker-rules.js';
+import type { AdmissionMetrics } from '../metrics.js';
 import { AdaptiveBreaker, UNWATCHED } from './adaptive-breaker.js';
+import { DEPENDENCIES, type BreakerRules } from './breaker-rules.js';
 
-/** One process that is in trouble alone opens it for nobody else. */
-const VOTES_MIN = 2;
+/** One process alone opens the breaker of nobody else. */
+const QUORUM_MIN = 2;
 /** 0.07 × 100 is a little above 7 in floating point. */
 const ROUNDING = 1e-9;
 
-/** So many of the live processes open it for all. */
-export function votesNeeded(live: number, quorumShare: number): number {
-  return Math.max(Math.min(VOTES_MIN, live), Math.ceil(quorumShare * live - ROUNDING));
+/** How many of the live processes must have a breaker open for all to treat it as open. */
+export function quorumOf(live: number, quorumShare: number): number {
+  return Math.max(Math.min(QUORUM_MIN, live), Math.ceil(quorumShare * live - ROUNDING));
 }
 
-/** A process in a trial counts as live, not as one in trouble: it may wait long for a request to try with. */
-export function isOpenForAll(votes: readonly LiveVote[], dependency: Dependency, quorumShare: number): boolean {
-  const open = votes.filter(({ vote }) => vote[dependency] === 'open').length;
-  return open > 0 && open >= votesNeeded(votes.length, quorumShare);
+/** A half-open breaker counts as live, not as open: it may wait long for a request to try with. */
+export function isOpenForAll(reports: readonly LiveReport[], dependency: Dependency, quorumShare: number): boolean {
+  const open = reports.filter(({ report }) => report[dependency] === 'open').length;
+  return open > 0 && open >= quorumOf(reports.length, quorumShare);
 }
 
-/** Whether a process that was in trouble at the last look has found the dependency well since. */
-export function hasRecovered(before: readonly LiveVote[], now: readonly LiveVote[], dependency: Dependency): boolean {
-  const wasInTrouble = new Set(before.filter(({ vote }) => vote[dependency] !== 'closed').map((one) => one.processId));
-  return now.some(({ processId, vote }) => vote[dependency] === 'closed' && wasInTrouble.has(processId));
+/** Whether a process whose breaker was not closed when reports were read last has closed it since. */
+export function hasRecovered(
+  before: readonly LiveReport[],
+  now: readonly LiveReport[],
+  dependency: Dependency,
+): boolean {
+  const wasNotClosed = new Set(
+    before.filter(({ report }) => report[dependency] !== 'closed').map(({ processId }) => processId),
+  );
+  return now.some(({ processId, report }) => report[dependency] === 'closed' && wasNotClosed.has(processId));
 }
 
-export interface SharedBreakersPorts {
+interface SharedBreakersParts {
   readonly rules: () => BreakerRules;
-  readonly board: BreakerStore;
-  /** One that goes on evenly. */
+  readonly store: BreakerStore;
+  /** Steady. */
   readonly clock: Clock;
+  /** 0 to 1. */
   readonly random: () => number;
-  readonly metrics: BreakerMetrics;
+  readonly metrics: Pick<AdmissionMetrics, 'breakerMoved' | 'breakerRefused' | 'breakerQuorum'>;
   readonly log: Log;
 }
 
-export interface SharedBreakersOptions {
-  /** Names this process on the board; never used twice. */
+interface SharedBreakersOptions {
+  /** Never used twice. */
   readonly processId: string;
-  /** Between two looks at the board. Two looks and a trial stay below the second within which processes agree. */
+  /** Between two exchanges of reports. Two of them and a trial stay below the second within which processes agree. */
   readonly pollMs: number;
-  /** A process that says nothing for so long does not count any more, nor does what the board said. */
-  readonly voteLifeMs: number;
+  /** A process that reports nothing for so long does not count any more; nor does what was read from the store. */
+  readonly reportLifeMs: number;
 }
 
-/** Four looks a second; a process that misses eight of them is gone. */
-export const BOARD_TIMES = { pollMs: 250, voteLifeMs: 2000 } as const;
+/** Four exchanges a second; a process that misses eight of them does not count any more. */
+export const REPORT_TIMES = { pollMs: 250, reportLifeMs: 2000 } as const;
 
-/** The breakers of all dependencies in this process, and what the other processes say. */
+/** The breakers of all dependencies in this process, and the quorum of all processes. */
 export class SharedBreakers {
-  readonly #ports: SharedBreakersPorts;
+  readonly #parts: SharedBreakersParts;
   readonly #options: SharedBreakersOptions;
   readonly #breakers: Readonly<Record<Dependency, AdaptiveBreaker>>;
-  #seen: readonly LiveVote[] = [];
-  #boardIsAway = false;
+  #reports: readonly LiveReport[] = [];
+  #isStoreAway = false;
   #wasOn: boolean;
 
-  constructor(ports: SharedBreakersPorts, options: SharedBreakersOptions) {
-    this.#ports = ports;
+  constructor(parts: SharedBreakersParts, options: SharedBreakersOptions) {
+    this.#parts = parts;
     this.#options = options;
     this.#wasOn = this.isOn;
     const breakerOf = (dependency: Dependency): AdaptiveBreaker =>
       new AdaptiveBreaker({
-        ...{ rules: ports.rules, clock: ports.clock, random: ports.random },
+        rules: parts.rules,
+        clock: parts.clock,
+        random: parts.random,
         moved: (state) => {
-          ports.metrics.breakerMoved(dependency, state);
-          ports.log.warn({ dependency, state }, 'a breaker has moved');
+          parts.metrics.breakerMoved(dependency, state);
+          parts.log.warn({ dependency, state }, 'breaker changed its state');
         },
-        refused: (dryRun) => ports.metrics.breakerRefused(dependency, dryRun),
+        refused: (mode) => parts.metrics.breakerRefused(dependency, mode),
       });
     this.#breakers = { redis: breakerOf('redis'), rocketmq: breakerOf('rocketmq'), mysql: breakerOf('mysql') };
   }
 
-  /** False: nothing is watched and nobody is refused. */
+  /** False: no call is watched and no request refused. */
   get isOn(): boolean {
-    return this.#ports.rules().mode !== 'off';
+    return this.#parts.rules().mode !== 'off';
   }
 
-  /** Asked once for each request that needs the dependency, before anything of it has begun. */
+  /** Called once for each request that needs the dependency, before anything of it has begun. */
   refuses(dependency: Dependency): boolean {
     return this.#breakers[dependency].refuses();
   }
 
   /**
-   * Runs one call to a dependency and remembers how it went. It is never refused here.
-   * @param failed tells a result that stands for a failure; what is thrown is one if the dependency is to blame
+   * Runs one call to a dependency and records how it went. It is never refused here.
+   * @param failed whether a result stands for a failure; an error that is thrown is one if it blames this dependency
    */
   async watch<T>(dependency: Dependency, call: () => Promise<T>, failed?: (result: T) => boolean): Promise<T> {
     const breaker = this.#breakers[dependency];
     const era = breaker.begin();
     if (era === UNWATCHED) return call();
-    const { clock } = this.#ports;
+    const { clock } = this.#parts;
     const startedMs = clock.nowMs();
     try {
       const result = await call();
@@ -107,62 +116,63 @@ export class SharedBreakers {
   }
 
   /**
-   * One look at the board. Best awaited once before the first request, so that a new process begins as the others
-   * stand. Never throws: without the board each process goes by its own experience.
+   * Exchanges reports once. Best awaited before the first request, so that a new process starts with the quorum of the
+   * others. Rejects with a bug only: without the store each process follows its own calls.
    */
   async runOnce(): Promise<void> {
-    const { board, clock } = this.#ports;
-    const { processId, voteLifeMs } = this.#options;
-    if (this.isOn !== this.#wasOn) this.#beginAnew();
+    const { store, clock, log } = this.#parts;
+    const { processId, reportLifeMs } = this.#options;
+    if (this.isOn !== this.#wasOn) this.#startAnew();
     if (!this.isOn) return;
     const askedMs = clock.nowMs();
     try {
-      const votes = await board.exchange(processId, this.#vote(), voteLifeMs);
-      this.#follow(votes, askedMs + voteLifeMs);
-      if (this.#boardIsAway) this.#ports.log.info({}, 'the board of the breakers is back');
-      this.#boardIsAway = false;
+      const reports = await store.exchange(processId, this.#report(), reportLifeMs);
+      this.#follow(reports, askedMs + reportLifeMs);
+      if (this.#isStoreAway) log.info({}, 'breaker reports are exchanged again');
+      this.#isStoreAway = false;
     } catch (err) {
       if (!(err instanceof OperationalError)) throw err;
-      if (!this.#boardIsAway) this.#ports.log.warn({ err }, 'no board: breakers go by what this process sees');
-      this.#boardIsAway = true;
+      if (!this.#isStoreAway)
+        log.warn({ err }, 'breaker reports cannot be exchanged: this process follows its own calls');
+      this.#isStoreAway = true;
     }
   }
 
-  /** Looks at the board again and again until the signal aborts, then takes its vote back. */
-  async run(signal: AbortSignal): Promise<void> {
-    const { clock, board, log } = this.#ports;
+  /** Exchanges reports until the signal aborts, then withdraws that of this process. */
+  async poll(signal: AbortSignal): Promise<void> {
+    const { clock, store, log } = this.#parts;
     while (!signal.aborted) {
       await this.runOnce();
       await clock.sleep(this.#options.pollMs, signal);
     }
-    await board.withdraw(this.#options.processId).catch((err: unknown) => {
-      log.debug({ err }, 'the vote of this process ends by itself');
+    await store.withdraw(this.#options.processId).catch((err: unknown) => {
+      log.debug({ err }, 'the breaker report of this process could not be withdrawn; it ends by itself');
     });
   }
 
-  #beginAnew(): void {
+  #startAnew(): void {
     this.#wasOn = this.isOn;
-    this.#seen = [];
+    this.#reports = [];
     for (const dependency of DEPENDENCIES) {
       this.#breakers[dependency].forget();
-      this.#ports.metrics.breakerQuorum(dependency, false);
+      this.#parts.metrics.breakerQuorum(dependency, false);
     }
   }
 
-  #vote(): Vote {
+  #report(): BreakerReport {
     const { redis, rocketmq, mysql } = this.#breakers;
     return { redis: redis.state(), rocketmq: rocketmq.state(), mysql: mysql.state() };
   }
 
-  #follow(votes: readonly LiveVote[], untilMs: number): void {
-    const { quorumShare } = this.#ports.rules();
+  #follow(reports: readonly LiveReport[], untilMs: number): void {
+    const { quorumShare } = this.#parts.rules();
     for (const dependency of DEPENDENCIES) {
       const breaker = this.#breakers[dependency];
-      const isOpen = isOpenForAll(votes, dependency, quorumShare);
-      breaker.followBoard(isOpen, untilMs);
-      this.#ports.metrics.breakerQuorum(dependency, isOpen);
-      if (hasRecovered(this.#seen, votes, dependency)) breaker.tryNow();
+      const isOpen = isOpenForAll(reports, dependency, quorumShare);
+      breaker.followQuorum(isOpen, untilMs);
+      this.#parts.metrics.breakerQuorum(dependency, isOpen);
+      if (hasRecovered(this.#reports, reports, dependency)) breaker.tryNow();
     }
-    this.#seen = votes;
+    this.#reports = reports;
   }
 }

@@ -3,14 +3,14 @@ import { mode, type Endpoint, type Mode, type Layer, type Refused, type Caller }
 import type { Dependency } from '../../core/errors.js';
 import { DEPENDENCIES } from '../breaker/breaker-rules.js';
 import { hash32 } from '../../core/sale.js';
-import type { DegradeMetrics } from '../../core/ports/degrade-metrics.js';
+import type { AdmissionMetrics } from '../metrics.js';
 
 /**
  * How much of an answer is given.
  * - L0  the full answer
- * - L1  the answer of a while ago, marked as stale
- * - L2  of that one the essential fields
- * - L3  an answer of the right shape that says nothing
+ * - L1  an earlier answer, marked as stale
+ * - L2  the essential fields of an earlier answer
+ * - L3  an answer of the right shape without content
  * - L4  refused at once
  */
 export const LEVELS = ['L0', 'L1', 'L2', 'L3', 'L4'] as const;
@@ -22,14 +22,14 @@ const RANKS: Readonly<Record<Level, number>> = { L0: 0, L1: 1, L2: 2, L3: 3, L4:
 export const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other];
 
 const anyLevel = z.enum(LEVELS);
-/** A purchase is made or it is not; an old or an empty answer to it would be a lie. */
+/** A purchase is made or it is not; an old or an empty answer to it would be false. */
 const allOrNothing = z.enum(['L0', 'L4'], { error: 'a purchase knows L0 and L4 only' });
 
-/** Share of the users that a switch is for; who is in at 10 is in at 20 too. */
+/** Share of the users that a switch is for; a user who is in at 10 is in at 20 too. */
 const percent = z.number().min(0).max(100).default(100);
 const anySwitch = z.strictObject({ level: anyLevel.default('L0'), percent }).prefault({});
 
-/** What an operator has set. */
+/** Set by operators. */
 const switches = z.strictObject({
   purchase: z.strictObject({ level: allOrNothing.default('L0'), percent }).prefault({}),
   status: anySwitch,
@@ -54,7 +54,7 @@ const askedOf = ({ purchase, status, sale, order }: Asked) =>
     })
     .prefault({});
 
-/** What the breaker of a dependency asks for while it is open. MySQL is not on the way of a purchase, nor of a sale page. */
+/** What an open breaker asks for. A purchase and a sale page do not need MySQL. */
 const asked = z.strictObject({
   redis: askedOf({ purchase: 'L4', status: 'L1', sale: 'L1', order: 'L0' }),
   rocketmq: askedOf({ purchase: 'L4', status: 'L0', sale: 'L0', order: 'L0' }),
@@ -63,16 +63,16 @@ const asked = z.strictObject({
 
 const cache = z
   .strictObject({
-    /** How old an answer may be that is given at L1 and L2. */
+    /** How old an answer may be at L1 and L2. */
     ttlMs: z.int().min(100).max(3_600_000).default(60_000),
-    /** Each failure of the source makes it so much less. */
+    /** Each failure of the source in a row multiplies the time by this. */
     factor: z.number().gt(0).max(1).default(0.7),
     /** But never less than this. */
     ttlMinMs: z.int().min(0).max(3_600_000).default(5000),
   })
   .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'ttlMinMs must not be above ttlMs' });
 
-/** How much of an answer is given while there is too much to do. */
+/** How much of an answer is given under too much load. */
 export const degradeRules = z.strictObject({
   mode: mode.default('off'),
   switches: switches.prefault({}),
@@ -82,22 +82,23 @@ export const degradeRules = z.strictObject({
 
 export type DegradeRules = z.infer<typeof degradeRules>;
 
+/** What one request gets. */
 export interface Ruling {
   readonly level: Level;
   /** A breaker asks for it, so what is behind the answer must not be called. */
   readonly sparesSource: boolean;
 }
 
-/** All that there are: a request makes none. */
+/** Every ruling there is, so that a request allocates none. */
 const rulingsOf = (sparesSource: boolean): Readonly<Record<Level, Ruling>> =>
   Object.fromEntries(LEVELS.map((level) => [level, Object.freeze({ level, sparesSource })])) as Record<Level, Ruling>;
 const BY_SWITCH = rulingsOf(false);
 const BY_BREAKER = rulingsOf(true);
 
 /**
- * The level of one request: what the operator has switched for this user, or what an open breaker asks for if that is
- * less of an answer. Breakers are asked only where it matters, since a question may take a place of a trial.
- * @param who the user, or the client address of somebody who is not signed in
+ * The level of one request: the switch of the operator for this user, or what an open breaker asks for if that is a
+ * smaller answer. Breakers are called only where it matters, since a call may take a place of a trial.
+ * @param who the user; the client address where no token is needed
  */
 export function rulingFor(
   { switches, asked }: Pick<DegradeRules, 'switches' | 'asked'>,
@@ -126,8 +127,8 @@ function switchedFor({ level, percent }: DegradeRules['switches'][Endpoint], who
 const TWO_TO_32 = 2 ** 32;
 
 /**
- * Where somebody stands among all, from 0 to just below 100: the same at any time and in every process. The hash is
- * stirred once more (the last steps of MurmurHash3), or who is chosen would hang together with who shares a bucket.
+ * A number from 0 to just below 100 for a user: the same at any time and in every process. The hash is mixed once more
+ * (the last steps of MurmurHash3), or the choice would depend on the bucket of the user.
  */
 export function percentileOf(who: string): number {
   let hash = hash32(who);
@@ -136,15 +137,15 @@ export function percentileOf(who: string): number {
   return (((hash ^ (hash >>> 16)) >>> 0) * 100) / TWO_TO_32;
 }
 
-export interface DegradeParts {
+interface DegradeParts {
   /** Read at each call. */
   readonly rules: () => DegradeRules;
-  /** Whether the breaker of this dependency wants it to be left alone. */
+  /** Whether the breaker of this dependency is open for this request. */
   readonly refuses: (dependency: Dependency) => boolean;
-  readonly metrics: DegradeMetrics;
+  readonly metrics: Pick<AdmissionMetrics, 'degraded'>;
 }
 
-/** Decides for each request how much of an answer it gets. */
+/** Decides how much of an answer each request gets. */
 export class Degrade {
   readonly #parts: DegradeParts;
 
@@ -156,33 +157,33 @@ export class Degrade {
     return this.#parts.rules().mode;
   }
 
-  /** False: nobody need ask. */
+  /** False: every request gets the full answer. */
   get isOn(): boolean {
     return this.mode !== 'off';
   }
 
   /**
-   * Asked once for each request.
-   * @param who the user, or the client address of somebody who is not signed in
-   * @returns null: the layer is off, or only counts; everything is as if it were not there
+   * Called once for each request.
+   * @param who the user; the client address where no token is needed
+   * @returns null: the layer is off, or only counts; the request is answered as if it were not there
    */
   rulingOf(endpoint: Endpoint, who: string): Ruling | null {
     const now = this.#parts.rules();
     if (now.mode === 'off') return null;
-    const ruling = this.#rule(now, endpoint, who);
+    const ruling = this.#rule(now, now.mode, endpoint, who);
     return now.mode === 'on' ? ruling : null;
   }
 
-  /** The same, for who needs no more than the level, and knows himself what a dry run is. L0 while the layer is off. */
+  /** The level alone, in a dry run too: `Admission` knows what to do then. L0 while the layer is off. */
   levelOf(endpoint: Endpoint, who: string): Level {
     const now = this.#parts.rules();
-    return now.mode === 'off' ? 'L0' : this.#rule(now, endpoint, who).level;
+    return now.mode === 'off' ? 'L0' : this.#rule(now, now.mode, endpoint, who).level;
   }
 
-  #rule(now: DegradeRules, endpoint: Endpoint, who: string): Ruling {
+  #rule(now: DegradeRules, mode: 'dry_run' | 'on', endpoint: Endpoint, who: string): Ruling {
     const { refuses, metrics } = this.#parts;
     const ruling = rulingFor(now, endpoint, who, refuses);
-    if (ruling.level !== 'L0') metrics.degraded(endpoint, ruling.level, now.mode === 'dry_run');
+    if (ruling.level !== 'L0') metrics.degraded(endpoint, ruling.level, mode);
     return ruling;
   }
 }
@@ -193,12 +194,12 @@ export class Degrade {
  */
 export const refusesChange = (ruling: Ruling | null): boolean => ruling?.level === 'L4';
 
-/** It passes by itself, so the word says when to come again. */
+/** The row of the code says when to try again. */
 const DEGRADED: Refused = { word: 'degraded', retryAfterMs: null };
 
 /**
- * Refuses purchases, before anything of them has begun. What reads is not refused here, since it has poorer answers
- * (`DegradedReads`); who pays or cancels is asked where that is told from a read.
+ * Refuses purchases, before anything of them has begun. Reads are not refused here, since they have smaller answers
+ * (`DegradedReads`); payment and cancellation are refused by their routes.
  */
 export class DegradeLayer implements Layer {
   readonly name = 'degrade';
@@ -212,7 +213,7 @@ export class DegradeLayer implements Layer {
     return this.#degrade.mode;
   }
 
-  /** Who it is decides whether a switch is for him. */
+  /** A switch is for a share of the users, so the user must be known. */
   anonymous(): null {
     return null;
   }

@@ -4,11 +4,11 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/ports/clock.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
 
-/** Endpoints that read; a purchase has no poorer answer. */
+/** Endpoints that read; a purchase has no smaller answer. */
 export type ReadEndpoint = Exclude<Endpoint, 'purchase'>;
 export type Body = Readonly<Record<string, unknown>>;
 
-/** What a page or a program cannot do without, by the names of the HTTP bodies. */
+/** Fields that a page or a program cannot do without, as the HTTP bodies name them. */
 const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
   status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
   sale: ['saleId', 'title', 'priceCents', 'state', 'opensAt', 'closesAt'],
@@ -19,17 +19,17 @@ export function essentialOf(endpoint: ReadEndpoint, body: Body): Body {
   return Object.fromEntries(ESSENTIAL[endpoint].filter((field) => field in body).map((field) => [field, body[field]]));
 }
 
-/** `unknown` is neither yes nor no: above all it is not "there is none", which a buyer would believe. */
+/** `unknown` is neither yes nor no; above all it never says that something does not exist. */
 const NOTHING_KNOWN: Readonly<Record<ReadEndpoint, Body>> = {
   status: { status: 'unknown' },
   sale: { state: 'unknown', stock: 'unknown' },
   order: { state: 'unknown' },
 };
 
-/** @param ids as they stand in the address */
+/** @param ids from the address */
 export const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHING_KNOWN[endpoint] });
 
-/** What L4 is: a page can do without its content; who waits for a purchase, its status or an order has to come again. */
+/** The answer at L4: a page can do without its content; a buyer who waits for a purchase, its status or an order must ask again. */
 export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
   purchase: 'degraded',
   status: 'degraded',
@@ -37,15 +37,15 @@ export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
   order: 'degraded',
 };
 
-/** What is given to one request. */
+/** The answer to one request. */
 export type Served =
-  /** As without this layer; null: there is no such thing. */
+  /** As without this layer; null: it does not exist. */
   | { readonly served: 'full'; readonly body: Body | null }
-  /** With `degraded` and, where it was read before, `ageMs`. */
+  /** With `degraded`, and `ageMs` where it was read before. */
   | { readonly served: 'stale' | 'essential' | 'empty'; readonly body: Body }
   | { readonly served: 'degraded' | 'no_content' };
 
-/** Says in the body that it is not the full answer, and how old it is. */
+/** Adds to the body that it is not the full answer, and how old it is. */
 export const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
   ...body,
   degraded,
@@ -57,18 +57,18 @@ export interface Kept<T> {
   readonly ageMs: number;
 }
 
-export interface FallbackCacheParts {
+interface FallbackCacheParts {
   /** Read at each call. */
   readonly rules: () => DegradeRules['cache'];
-  /** One that goes on evenly. */
+  /** Steady. */
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** Beyond it the least used answer goes. */
-  readonly entriesMax: number;
+  /** Answers; one more drops the least recently used. */
+  readonly max: number;
 }
 
 /**
- * The last good answers of one source, for the time in which it gives none. The longer the source is out, the less its old
- * answers are worth: each failure in a row makes their life shorter, and the first success gives it back.
+ * The last good answers of one source, for the time in which it gives none. Each failure in a row makes them valid for a
+ * shorter time; the first success restores the full one.
  */
 export class FallbackCache<T extends object> {
   readonly #parts: FallbackCacheParts;
@@ -77,7 +77,7 @@ export class FallbackCache<T extends object> {
 
   constructor(parts: FallbackCacheParts) {
     this.#parts = parts;
-    this.#answers = new LRUCache({ max: parts.entriesMax });
+    this.#answers = new LRUCache({ max: parts.max });
   }
 
   /** How old an answer may be now. */
@@ -86,7 +86,7 @@ export class FallbackCache<T extends object> {
     return Math.max(ttlMinMs, ttlMs * factor ** this.#failures);
   }
 
-  /** The source has given this. */
+  /** The source has answered this. */
   put(key: string, value: T): void {
     this.worked();
     this.#answers.set(key, { value, atMs: this.#parts.clock.nowMs() });
@@ -111,17 +111,17 @@ export class FallbackCache<T extends object> {
 }
 
 export interface ReadRequest {
-  /** Names the answer. Whose it is belongs into it where others may not see it: user id and purchase, not purchase. */
+  /** Key of the answer. It holds the user id where other users may not see the answer. */
   readonly key: string;
-  /** As they stand in the address; the empty answer has them. */
+  /** From the address; the empty answer has them. */
   readonly ids: Body;
-  /** The full answer; null when there is no such thing. @throws OperationalError */
+  /** The full answer; null when it does not exist. @throws OperationalError */
   readonly source: () => Promise<Body | null>;
-  /** Whether an answer may stand in for later ones; left out: any. One that says "not yet" would hide what comes. */
+  /** Whether an answer may be given again later; left out: any. One that says "not yet" would hide what comes. */
   readonly keeps?: (body: Body) => boolean;
 }
 
-/** Answers one endpoint that reads, at the level that was ruled. */
+/** Answers the requests of one endpoint that reads, at their level. */
 export class DegradedReads {
   readonly #endpoint: ReadEndpoint;
   readonly #cache: FallbackCache<Body>;
@@ -131,7 +131,7 @@ export class DegradedReads {
     this.#cache = cache;
   }
 
-  /** @throws OperationalError from the source, when nothing old can stand in for it */
+  /** @throws OperationalError from the source, when no old answer is there */
   async serve(ruling: Ruling | null, request: ReadRequest): Promise<Served> {
     if (ruling === null) return { served: 'full', body: await request.source() };
     switch (ruling.level) {
@@ -149,7 +149,7 @@ export class DegradedReads {
     }
   }
 
-  /** A source that fails is stood in for by what it said last. */
+  /** While the source fails, its last answer is given. */
   async #full(request: ReadRequest): Promise<Served> {
     try {
       return { served: 'full', body: await this.#read(request) };
@@ -160,7 +160,7 @@ export class DegradedReads {
     }
   }
 
-  /** What was said before is given first; the source is read for what nobody has asked lately, if it may be. */
+  /** An earlier answer comes first; the source is read only where there is none, and only if it may be. */
   async #spared({ level, sparesSource }: Ruling, request: ReadRequest): Promise<Served> {
     const kept = this.#cache.get(request.key);
     if (kept !== null) return this.#reduced(level, kept.value, kept.ageMs);

@@ -15,14 +15,14 @@ const switchChange = z
     path: ['level'],
   });
 
-/** What an operator wants of one endpoint. */
+/** A switch that an operator sets for one endpoint. */
 export type SwitchChange = z.infer<typeof switchChange>;
 
 export type ReadChange =
   | { readonly read: 'change'; readonly change: SwitchChange }
   | { readonly read: 'refused'; readonly errors: readonly { readonly field: string; readonly message: string }[] };
 
-/** Checks what came in a body: `{ endpoint, level, percent? }`. */
+/** Checks a body: `{ endpoint, level, percent? }`. */
 export function readSwitchChange(input: unknown): ReadChange {
   const parsed = switchChange.safeParse(input);
   if (parsed.success) return { read: 'change', change: parsed.data };
@@ -30,15 +30,15 @@ export function readSwitchChange(input: unknown): ReadChange {
   return { read: 'refused', errors };
 }
 
-/** The same for the words of a command line: `seckill switch <endpoint> <level> [--percent n]`. */
+/** The same for a command line: `seckill switch <endpoint> <level> [--percent n]`. */
 export function readSwitchArguments(endpoint: string, level: string, percent?: string): ReadChange {
   if (percent === undefined) return readSwitchChange({ endpoint, level });
   return readSwitchChange({ endpoint, level, percent: percent.trim() === '' ? NaN : Number(percent) });
 }
 
 /**
- * The rule set with this switch set and everything else as it was. Whoever sets a switch wants it in force, so a layer
- * that is off goes on; in a dry run it stays. What others had set before it went off does not come back with it.
+ * The rule set with this switch set and everything else unchanged. A layer that is off is switched on, since a switch is
+ * set to be in force; a dry run stays one. Switches that were set before the layer went off do not come back.
  */
 export function withSwitch<R extends { readonly degrade: DegradeRules }>(rules: R, change: SwitchChange): R {
   const { mode, switches } = rules.degrade;
@@ -60,15 +60,15 @@ export interface SwitchRow {
   readonly inForce: boolean;
 }
 
-/** How all switches stand, for people. */
+/** All switches, for people. */
 export function switchRows({ mode, switches }: DegradeRules): SwitchRow[] {
   return ENDPOINTS.map((endpoint) => ({ endpoint, ...switches[endpoint], inForce: mode === 'on' }));
 }
 
-/** Who publishes other rules at the same moment changes the version under us; the switch is then set in those. */
+/** Others may publish rules at the same moment; then the switch is set in those. */
 const TRIES = 5;
 
-/** The newest rules cannot be read by this program, so nothing can be set in them. */
+/** This program cannot read the newest rules, so it can set nothing in them. */
 export interface Unfit {
   readonly outcome: 'rules_unfit';
   readonly reasons: readonly RuleReason[];
@@ -76,22 +76,22 @@ export interface Unfit {
 
 export interface FoundSwitches {
   readonly outcome: 'found';
-  /** Of the rule set. */
+  /** Of the rules. */
   readonly version: number;
   readonly mode: Mode;
   readonly switches: readonly SwitchRow[];
 }
 
 /**
- * - `switched`: stored; `seenAtOnce` as with all rules
- * - `version_conflict`: others published again and again meanwhile; nothing was changed
+ * - `switched`: stored; `seenAtOnce` as for `RuleAdmin.publish`
+ * - `version_conflict`: others published again and again; nothing was changed
  */
 export type SwitchAnswer =
   | { readonly outcome: 'switched'; readonly version: number; readonly seenAtOnce: boolean; readonly row: SwitchRow }
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
-/** What operators do with the switches. Each change is a new version of the rules, so it is audited as any other. */
+/** What operators do with the switches. Each change is a new version of the rules, and audited as such. */
 export class SwitchAdmin {
   readonly #admin: Pick<RuleAdmin, 'show' | 'publish'>;
 

@@ -2,14 +2,14 @@ import type { Clock } from '../../core/ports/clock.js';
 
 export interface LeakyLimit {
   readonly ratePerSecond: number;
-  /** Whoever would have to wait longer is refused. */
+  /** A request that would have to wait longer is refused. */
   readonly waitMaxMs: number;
 }
 
-/** A timer is no finer, so what is due within this time goes at once. */
+/** A timer is no finer, so what is due within this time goes on at once. */
 const TIMER_STEP_MS = 1;
 
-/** Places of those who have left that are kept: a bucket under load is never empty, and moving everyone up for each costs. */
+/** Requests that have gone on stay in the array up to this number: moving all others up for each would cost more. */
 const LEFT_KEPT_MAX = 1000;
 
 interface Waiting {
@@ -17,14 +17,12 @@ interface Waiting {
   readonly leave: () => void;
 }
 
-/**
- * Lets visits of one process through at an even rate, in the order they came. However many wait, one timer runs.
- */
+/** Lets the requests of one process through at an even rate, in the order they came. However many wait, one timer runs. */
 export class LeakyBucket {
   readonly #clock: Clock;
   #nextMs = -Infinity;
   #queue: Waiting[] = [];
-  /** Those before it have left. */
+  /** Index of the first that waits. */
   #head = 0;
   #running = false;
 
@@ -36,7 +34,7 @@ export class LeakyBucket {
     return this.#queue.length - this.#head;
   }
 
-  /** @returns null: go on at once; a promise: go on when it resolves; else refused, and when it may do better */
+  /** @returns null: go on at once; a promise: go on when it resolves; else refused, with the time after which it may go on */
   enter({ ratePerSecond, waitMaxMs }: LeakyLimit): null | Promise<void> | { readonly retryAfterMs: number } {
     const nowMs = this.#clock.nowMs();
     const dueMs = Math.max(nowMs, this.#nextMs);
@@ -60,13 +58,13 @@ export class LeakyBucket {
       }
       first.leave();
       this.#head++;
-      if (this.#head === LEFT_KEPT_MAX) this.#forgetLeft();
+      if (this.#head === LEFT_KEPT_MAX) this.#dropLeft();
     }
-    this.#forgetLeft();
+    this.#dropLeft();
     this.#running = false;
   }
 
-  #forgetLeft(): void {
+  #dropLeft(): void {
     this.#queue.splice(0, this.#head);
     this.#head = 0;
   }

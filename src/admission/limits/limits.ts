@@ -3,16 +3,16 @@ import { mode, type Endpoint, type Layer, type Refused, type Verdict, type Mode,
 import type { LimitSet, BucketLimit, LimitVerdict, WindowLimit } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
-import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
+import type { AdmissionMetrics } from '../metrics.js';
 import type { Log } from '../../core/ports/log.js';
 import { LeakyBucket } from './leaky-bucket.js';
-import { StoreOrLocal, TakeTogether } from './shared-limits.js';
+import { FallbackLimitStore, LimitBatcher } from './shared-limits.js';
 import { LocalLimitStore } from './local-limit-store.js';
 import ipaddr from 'ipaddr.js';
 
-/** A day; beyond it a count of visits is no protection any more. */
+/** A day; a count of requests over a longer time is no protection. */
 const WINDOW_MAX_MS = 86_400_000;
-/** Whoever may come more often than that is limited in vain. */
+/** A higher limit protects nothing. */
 const WINDOW_LIMIT_MAX = 1_000_000;
 const RATE_MAX = 1_000_000;
 
@@ -37,63 +37,63 @@ const endpointLimits = z.strictObject({
 
 const leaky = z.strictObject({
   ratePerSecond: z.int().min(1).max(RATE_MAX),
-  /** Less than an api that is stopped has for what is under way. */
+  /** Below the time in which an api that is stopped answers what is under way. */
   waitMaxMs: z.int().min(0).max(5000),
 });
 
-/** How fast, in all, by each user and from each address; and what reaches the batcher of one process. */
+/** How many requests all buyers, each user and each address may send; and how many purchases reach the batcher of one process. */
 export const limitsRules = z.strictObject({
   mode: mode.default('off'),
   purchase: endpointLimits.prefault({}),
   status: endpointLimits.prefault({}),
   sale: endpointLimits.prefault({}),
   order: endpointLimits.prefault({}),
-  /** Smooths the purchases of each process; null: they go on as they come. */
+  /** Evens out the purchases of each process; null: they go on as they come. */
   leaky: leaky.nullable().default(null),
-  /** Redis has this long to answer; after it the process counts by itself. A healthy one needs a few ms. */
+  /** Redis has this long to answer; then the process counts by itself. A healthy Redis needs a few ms. */
   replyTimeoutMs: z.int().min(5).max(5000).default(100),
-  /** While Redis is away it is asked again this often. */
+  /** While Redis is away it is tried again this often. */
   retryEveryMs: z.int().min(50).max(60_000).default(500),
   /** Api processes that share the traffic while Redis is away; 0: not known, each then allows the whole. */
   processes: z.int().min(0).max(1000).default(0),
 });
 export type LimitsRules = z.infer<typeof limitsRules>;
 
-export interface LimitsParts {
+interface LimitsParts {
   /** Read at each call. */
   readonly rules: () => LimitsRules;
-  /** What all processes count in. */
+  /** Shared by all processes. */
   readonly store: LimitStore;
   /** Steady. */
   readonly clock: Clock;
-  readonly metrics: LimitMetrics;
+  readonly metrics: AdmissionMetrics;
   readonly log: Log;
 }
 
-/** The limits of an endpoint in two parts: what is asked of a stranger, and what of a buyer whom his token has named. */
-interface Parts {
+/** The limits of an endpoint in two parts: before the token is checked, and after it. */
+interface LimitsByStep {
   readonly anonymous: LimitSet;
   readonly buyer: LimitSet;
 }
 
-/** How fast, in all, by each user and from each address. */
+/** Limits the rate of requests: in all, by each user and from each address. */
 export class Limits implements Layer {
   readonly name = 'limits';
   readonly #rules: () => LimitsRules;
-  readonly #metrics: LimitMetrics;
-  readonly #strangers: TakeTogether;
-  readonly #buyers: TakeTogether;
+  readonly #metrics: AdmissionMetrics;
+  readonly #anonymous: LimitBatcher;
+  readonly #buyers: LimitBatcher;
   readonly #leaky: LeakyBucket;
-  /** Rules stay for long; a part is the same object as long as they do. */
-  readonly #parts = new WeakMap<LimitSet, Parts>();
+  /** One object per set of rules, so a request allocates none. */
+  readonly #byStep = new WeakMap<LimitSet, LimitsByStep>();
 
   constructor({ rules, store: shared, clock, metrics, log }: LimitsParts) {
     const local = new LocalLimitStore(clock);
-    const store = new StoreOrLocal({ shared, local, clock, metrics, log }, rules);
+    const store = new FallbackLimitStore({ shared, local, clock, metrics, log }, rules);
     this.#rules = rules;
     this.#metrics = metrics;
-    this.#strangers = new TakeTogether(store, metrics, clock);
-    this.#buyers = new TakeTogether(store, metrics, clock);
+    this.#anonymous = new LimitBatcher(store, metrics, clock);
+    this.#buyers = new LimitBatcher(store, metrics, clock);
     this.#leaky = new LeakyBucket(clock);
   }
 
@@ -101,58 +101,58 @@ export class Limits implements Layer {
     return this.#rules().mode;
   }
 
-  /** Counts the address. Rejects with a bug only: without Redis the process counts by itself. */
+  /** Counts the address. Rejects with a bug only: while Redis is away the process counts by itself. */
   anonymous({ endpoint, address }: Caller): Verdict {
-    const limits = this.#partsOf(endpoint).anonymous;
+    const limits = this.#limitsOf(endpoint).anonymous;
     if (!hasAny(limits)) return null;
     const counted = limits.ip === null || address === '' ? null : addressKey(address);
-    return this.#take(this.#strangers, endpoint, limits, { address: counted, userId: null });
+    return this.#take(this.#anonymous, endpoint, limits, { address: counted, userId: null });
   }
 
-  /** Counts the user, and the visit among all. */
+  /** Counts the user, and the request among all. */
   buyer({ endpoint }: Caller, userId: string): Verdict {
-    const limits = this.#partsOf(endpoint).buyer;
+    const limits = this.#limitsOf(endpoint).buyer;
     if (!hasAny(limits)) return null;
     return this.#take(this.#buyers, endpoint, limits, { address: null, userId });
   }
 
-  /** Before the batcher: null: go on; a promise: go on when it resolves; else refused. */
+  /** Called before the batcher. Null: go on; a promise: go on when it resolves; else refused. */
   smooth(): null | Promise<void> | 'rate_limited' {
     const { mode, leaky } = this.#rules();
     if (mode === 'off' || leaky === null) return null;
     const entered = this.#leaky.enter(leaky);
     if (entered === null || entered instanceof Promise) return mode === 'on' ? entered : null;
-    this.#metrics.refused('purchase', 'leaky', mode);
+    this.#metrics.limitRefused('purchase', 'leaky', mode);
     return mode === 'on' ? 'rate_limited' : null;
   }
 
   async #take(
-    together: TakeTogether,
+    batcher: LimitBatcher,
     endpoint: Endpoint,
     limits: LimitSet,
     caller: LimitCaller,
   ): Promise<Refused | null> {
-    const verdict = await together.take(endpoint, limits, caller);
+    const verdict = await batcher.take(endpoint, limits, caller);
     if (verdict.outcome === 'allowed') return null;
     const { mode } = this.#rules();
-    if (mode !== 'off') this.#metrics.refused(endpoint, verdict.limit ?? 'global', mode);
+    if (mode !== 'off') this.#metrics.limitRefused(endpoint, verdict.limit ?? 'global', mode);
     const { outcome: word, retryAfterMs } = verdict;
     return { word, retryAfterMs, headers: rateLimitHeaders(limits, verdict) };
   }
 
-  /** Nobody signs in for a sale page, so all of its limits are asked at once. */
-  #partsOf(endpoint: Endpoint): Parts {
+  /** A sale page needs no token, so all of its limits are counted in the first step. */
+  #limitsOf(endpoint: Endpoint): LimitsByStep {
     const limits = this.#rules()[endpoint];
-    let parts = this.#parts.get(limits);
-    if (parts === undefined) {
-      const nobody: LimitSet = { ...limits, ip: null, user: null, global: null };
-      parts =
+    let steps = this.#byStep.get(limits);
+    if (steps === undefined) {
+      const none: LimitSet = { ...limits, ip: null, user: null, global: null };
+      steps =
         endpoint === 'sale'
-          ? { anonymous: { ...limits, user: null }, buyer: nobody }
-          : { anonymous: { ...nobody, ip: limits.ip }, buyer: { ...limits, ip: null } };
-      this.#parts.set(limits, parts);
+          ? { anonymous: { ...limits, user: null }, buyer: none }
+          : { anonymous: { ...none, ip: limits.ip }, buyer: { ...limits, ip: null } };
+      this.#byStep.set(limits, steps);
     }
-    return parts;
+    return steps;
   }
 }
 
@@ -161,8 +161,8 @@ const hasAny = ({ ip, user, global }: LimitSet): boolean => ip !== null || user 
 const GROUPS_OF_NETWORK = 4;
 
 /**
- * What an address counts as: itself, or, for IPv6, its /64 network, since whoever has one address there has all of them.
- * @param address as the server knows it, IPv4 or IPv6; an IPv4 address in IPv6 clothes counts as IPv4
+ * What an address counts as: itself, or, for IPv6, its /64 network, since one client usually has a whole one.
+ * @param address IPv4 or IPv6; IPv4-mapped IPv6 addresses are normalised to IPv4
  */
 export function addressKey(address: string): string {
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address;
@@ -174,12 +174,12 @@ export function addressKey(address: string): string {
 
 const MS_PER_S = 1000;
 
-/** Whole seconds, rounded up: never sends a client back too soon, and never says 0 while there is something to wait for. */
+/** Whole seconds, rounded up: a client never comes back too soon, and 0 means that there is nothing to wait for. */
 const seconds = (ms: number): number => Math.ceil(ms / MS_PER_S);
 
 /**
- * `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. A bucket is told as what it holds when
- * full, and how long an empty one takes to fill.
+ * `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. For a bucket these are its burst and the
+ * time in which an empty one fills.
  */
 export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
   const ofWindow = (name: string, window: WindowLimit | null): string[] =>
@@ -192,19 +192,18 @@ export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
 const policy = (name: string, quota: number, windowS: number): string => `"${name}";q=${quota};w=${windowS}`;
 
 /**
- * The headers of one answer as a flat list of names and values: the limit that counts most with what it has left (`r`)
- * and in how many seconds there is more (`t`), after the fields of the IETF draft `RateLimit`. Empty where no limit counts
- * the visit.
+ * The headers of one answer as a flat list of names and values: the tightest limit with what it has left (`r`) and in how
+ * many seconds there is more (`t`), after the IETF draft `RateLimit`. Empty where no limit counts the request.
  */
 export function rateLimitHeaders(limits: LimitSet, verdict: LimitVerdict): string[] {
   const { outcome, limit, remaining, resetMs, retryAfterMs } = verdict;
   if (limit === null) return [];
   const refused = outcome === 'rate_limited';
   const moreInS = seconds(refused ? retryAfterMs : resetMs);
-  return [...['RateLimit-Policy', policyOf(limits)], ...['RateLimit', `"${limit}";r=${remaining};t=${moreInS}`]];
+  return ['RateLimit-Policy', policyOf(limits), 'RateLimit', `"${limit}";r=${remaining};t=${moreInS}`];
 }
 
-/** Rules stay for long and answers are many. */
+/** Made once per set of rules. */
 const policies = new WeakMap<LimitSet, string>();
 
 function policyOf(limits: LimitSet): string {

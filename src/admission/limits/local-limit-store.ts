@@ -12,7 +12,7 @@ import {
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitAnswers, LimitCall, LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 
-/** Judges as lua/take-permits-5.lua does, in the memory of one process: takes over while Redis is away. */
+/** Counts as lua/take-permits-5.lua does, in the memory of one process, while Redis is away. */
 export class LocalLimitStore implements LimitStore {
   readonly #clock: Clock;
   readonly #endpoints = new Map<string, EndpointCounts>();
@@ -27,7 +27,7 @@ export class LocalLimitStore implements LimitStore {
     if (!counts) this.#endpoints.set(endpoint, (counts = new EndpointCounts()));
     let uncounted = 0;
     const verdicts = callers.map((caller) => {
-      const figures = counts.judge(limits, caller, nowUs);
+      const figures = counts.take(limits, caller, nowUs);
       if (limits.ip !== null && caller.address !== null && figures.ip === null) uncounted++;
       if (limits.user !== null && caller.userId !== null && figures.user === null) uncounted++;
       return limitVerdict(limits, figures);
@@ -43,12 +43,12 @@ class EndpointCounts {
   #user = new SlidingWindow(0);
 
   /** Takes from all limits or from none. */
-  judge(limits: LimitSet, { address, userId }: LimitCaller, nowUs: number): LimitFigures {
+  take(limits: LimitSet, { address, userId }: LimitCaller, nowUs: number): LimitFigures {
     this.#ip = inLength(this.#ip, limits.ip);
     this.#user = inLength(this.#user, limits.user);
-    const ip = found(this.#ip, limits, limits.ip, address, nowUs);
-    const user = found(this.#user, limits, limits.user, userId, nowUs);
-    const { global } = limits;
+    const { global, subjectsMax } = limits;
+    const ip = limits.ip === null || address === null ? null : this.#ip.find(address, subjectsMax, nowUs);
+    const user = limits.user === null || userId === null ? null : this.#user.find(userId, subjectsMax, nowUs);
     const open = global === null || this.#bucket.tokens(global, nowUs) >= TOKEN;
     const allowed = open && hasRoom(ip, limits.ip) && hasRoom(user, limits.user);
     if (allowed) {
@@ -57,7 +57,8 @@ class EndpointCounts {
       if (global) this.#bucket.take(global, nowUs);
     }
     return {
-      ...{ nowUs, outcome: allowed ? 'allowed' : 'rate_limited' },
+      nowUs,
+      outcome: allowed ? 'allowed' : 'rate_limited',
       ip: ip && limits.ip && figuresOf(ip, limits.ip.limit),
       user: user && limits.user && figuresOf(user, limits.user.limit),
       tokens: global === null ? 0 : this.#bucket.tokens(global, nowUs),
@@ -68,19 +69,11 @@ class EndpointCounts {
 const hasRoom = (counts: Counts | null, limit: WindowLimit | null): boolean =>
   counts === null || limit === null || counts.total < limit.limit;
 
-/** A window of another length begins anew. */
+/** A window of another length starts empty. */
 const inLength = (window: SlidingWindow, limit: WindowLimit | null): SlidingWindow =>
   limit === null || limit.windowMs === window.windowMs ? window : new SlidingWindow(limit.windowMs);
 
-function found(
-  ...[window, { subjectsMax }, limit, subject, nowUs]: [
-    ...[window: SlidingWindow, limits: LimitSet, limit: WindowLimit | null, subject: string | null, nowUs: number],
-  ]
-): Counts | null {
-  return limit === null || subject === null ? null : window.find(subject, subjectsMax, nowUs);
-}
-
-/** The visits of one subject, slice by slice. */
+/** The requests of one subject, slice by slice. */
 export interface Counts {
   /** The slice of `bySlice[0]`; the others are those before it. */
   readonly slice: number;
@@ -89,9 +82,9 @@ export interface Counts {
 }
 
 /**
- * The sliding window of lua/take-permits-5.lua in one process: every visit of the last `windowMs` counts, and some that are up
- * to a tenth older. Two generations of subjects take turns, each as long as the window: who has not come for two of them
- * is forgotten, with all others of his generation at once.
+ * The sliding window of lua/take-permits-5.lua in one process: every request of the last `windowMs` counts, and some that
+ * are up to a tenth older. There are two generations of subjects, each as long as the window: a subject without a request
+ * in both is dropped, together with its generation.
  */
 export class SlidingWindow {
   readonly windowMs: number;
@@ -109,7 +102,7 @@ export class SlidingWindow {
   }
 
   /**
-   * How a subject stands; null: `subjectsMax` others are counted, he is not.
+   * The counts of a subject; null: it is not counted, since `subjectsMax` others are.
    * @param nowUs whole microseconds
    */
   find(subject: string, subjectsMax: number, nowUs: number): Counts | null {
@@ -120,7 +113,7 @@ export class SlidingWindow {
     return countsAt(slice, known ?? this.#previous.get(subject));
   }
 
-  /** Counts one more visit of a subject as it was just found. */
+  /** Counts one more request of a subject that was just found. */
   add(subject: string, counts: Counts): void {
     counts.bySlice[0] = (counts.bySlice[0] ?? 0) + 1;
     counts.total++;
@@ -135,12 +128,12 @@ export class SlidingWindow {
   }
 }
 
-/** What a limit of so many visits makes of what was counted. */
+/** What is left of a limit after these requests. */
 export function figuresOf({ bySlice, total }: Counts, limit: number): WindowFigures {
   return { left: Math.max(0, limit - total), oldestBack: bySlice.findLastIndex((count) => count > 0) };
 }
 
-/** What was counted, moved to the slice that runs now. */
+/** The counts, moved to the slice that runs now. */
 function countsAt(slice: number, known: Counts | undefined): Counts {
   const bySlice = new Array<number>(WINDOW_SLICES + 1).fill(0);
   let total = 0;
@@ -159,12 +152,12 @@ export class TokenBucket {
   #left = Infinity;
   #atUs = 0;
 
-  /** What is there now, in millionths of a token. A clock that was set back gives nothing. */
+  /** Tokens that are there now, in millionths. A clock that was set back adds none. */
   tokens({ ratePerSecond, burst }: BucketLimit, nowUs: number): number {
     return Math.min(burst * TOKEN, this.#left + Math.max(0, nowUs - this.#atUs) * ratePerSecond);
   }
 
-  /** Takes one; the caller has looked that it is there. */
+  /** Takes one; the caller has checked that it is there. */
   take(limit: BucketLimit, nowUs: number): void {
     this.#left = this.tokens(limit, nowUs) - TOKEN;
     this.#atUs = nowUs;

@@ -1,6 +1,5 @@
 import { Bug, OperationalError } from '../../core/errors.js';
-import type { LimitSet, LimitVerdict, BucketLimit, WindowLimit } from '../../core/limits.js';
-import type { Clock } from '../../core/ports/clock.js';
+import type { BucketLimit, LimitSet, LimitVerdict, WindowLimit } from '../../core/limits.js';
 import {
   LIMIT_CALLERS_MAX,
   type LimitAnswers,
@@ -8,13 +7,9 @@ import {
   type LimitCaller,
   type LimitStore,
 } from '../../core/ports/admission-stores.js';
-import type { LimitMetrics } from '../../core/ports/limit-metrics.js';
+import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
-
-/** What judges visits. `waitedMs`: so long the oldest of them has waited for the call already. */
-export interface CallerJudge {
-  take(call: LimitCall, waitedMs: number): Promise<LimitAnswers>;
-}
+import type { AdmissionMetrics } from '../metrics.js';
 
 interface Waiting {
   readonly sinceMs: number;
@@ -23,46 +18,50 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** The visits of one endpoint. */
+/** The requests to one endpoint. */
 interface Lane {
   readonly endpoint: string;
-  /** Those of the latest visit: rules that have changed hold for all who wait. */
+  /** Those of the latest request: rules that have changed count for all who wait. */
   limits: LimitSet;
   queue: Waiting[];
-  underWay: boolean;
+  isUnderWay: boolean;
 }
 
 /**
- * One call for many visits: whoever comes while a call is under way joins the next one. Nobody waits for company: a lone
- * visit leaves at the end of the turn of the event loop that brought it.
+ * Counts many requests with one call: those that come while a call is under way join the next one. A lone request does
+ * not wait for others; its call leaves at the end of the turn of the event loop that brought it.
  */
-export class TakeTogether {
-  readonly #judge: CallerJudge;
+export class LimitBatcher {
+  readonly #store: Pick<FallbackLimitStore, 'take'>;
   readonly #clock: Pick<Clock, 'nowMs'>;
-  readonly #metrics: Pick<LimitMetrics, 'uncounted'>;
-  /** As many as there are endpoints. */
+  readonly #metrics: Pick<AdmissionMetrics, 'uncounted'>;
+  /** One per endpoint. */
   readonly #lanes = new Map<string, Lane>();
 
-  constructor(judge: CallerJudge, metrics: Pick<LimitMetrics, 'uncounted'>, clock: Pick<Clock, 'nowMs'>) {
-    this.#judge = judge;
+  constructor(
+    store: Pick<FallbackLimitStore, 'take'>,
+    metrics: Pick<AdmissionMetrics, 'uncounted'>,
+    clock: Pick<Clock, 'nowMs'>,
+  ) {
+    this.#store = store;
     this.#clock = clock;
     this.#metrics = metrics;
   }
 
-  /** @throws what the judge throws */
+  /** @throws what the store throws */
   take(endpoint: string, limits: LimitSet, caller: LimitCaller): Promise<LimitVerdict> {
     const lane = this.#lane(endpoint, limits);
     return new Promise((resolve, reject) => {
       lane.queue.push({ sinceMs: this.#clock.nowMs(), caller, resolve, reject });
-      if (lane.underWay) return;
-      lane.underWay = true;
+      if (lane.isUnderWay) return;
+      lane.isUnderWay = true;
       setImmediate(() => void this.#run(lane));
     });
   }
 
   #lane(endpoint: string, limits: LimitSet): Lane {
     let lane = this.#lanes.get(endpoint);
-    if (!lane) this.#lanes.set(endpoint, (lane = { endpoint, limits, queue: [], underWay: false }));
+    if (!lane) this.#lanes.set(endpoint, (lane = { endpoint, limits, queue: [], isUnderWay: false }));
     lane.limits = limits;
     return lane;
   }
@@ -75,77 +74,77 @@ export class TakeTogether {
         const { endpoint, limits } = lane;
         const callers = taken.map(({ caller }) => caller);
         const waitedMs = this.#clock.nowMs() - (taken[0]?.sinceMs ?? 0);
-        const { verdicts, uncounted } = await this.#judge.take({ endpoint, limits, callers }, waitedMs);
+        const { verdicts, uncounted } = await this.#store.take({ endpoint, limits, callers }, waitedMs);
         if (uncounted > 0) this.#metrics.uncounted(uncounted);
         taken.forEach(({ resolve, reject }, index) => {
           const verdict = verdicts[index];
           if (verdict) resolve(verdict);
-          else reject(new Bug('a visit was not judged'));
+          else reject(new Bug('a request has no verdict'));
         });
       } catch (error) {
         for (const { reject } of taken) reject(error);
       }
     }
-    lane.underWay = false;
+    lane.isUnderWay = false;
   }
 }
 
-export interface FallbackOptions {
-  /** The shared ledger has this long to answer. */
-  readonly replyTimeoutMs: number;
-  /** While it is away it is asked again this often. */
-  readonly retryEveryMs: number;
-  /** Processes that share the traffic meanwhile; 0: not known. */
-  readonly processes: number;
-}
-
-export interface FallbackPorts {
+interface FallbackParts {
   readonly shared: LimitStore;
   readonly local: LimitStore;
   readonly clock: Clock;
-  readonly metrics: LimitMetrics;
+  readonly metrics: Pick<AdmissionMetrics, 'requestsCounted'>;
   readonly log: Log;
+}
+
+interface FallbackOptions {
+  /** The shared store has this long to answer. */
+  readonly replyTimeoutMs: number;
+  /** While it is away it is tried again this often. */
+  readonly retryEveryMs: number;
+  /** Processes that share the traffic meanwhile; 0: not known. */
+  readonly processes: number;
 }
 
 /** A reason of its own: without one, each call would pay for an exception and its stack. */
 const ANSWERED = 'answered';
 
 /**
- * The shared ledger; while it does not answer, or not in time, the local one. Nobody hears of it but the log, once per
- * outage, and the meters. Only one call at a time finds out whether the shared one is back.
+ * Counts in the shared store; while that does not answer, or not in time, in the local one. Buyers notice nothing: the
+ * log says so once per outage. One call at a time finds out whether the shared store is back.
  */
-export class StoreOrLocal implements LimitStore {
-  readonly #ports: FallbackPorts;
+export class FallbackLimitStore implements LimitStore {
+  readonly #parts: FallbackParts;
   readonly #options: () => FallbackOptions;
-  #away = false;
-  /** While away: when it is asked again. */
-  #askAgainMs = 0;
+  #isAway = false;
+  /** While it is away: when it is tried again. */
+  #retryAtMs = 0;
 
-  constructor(ports: FallbackPorts, options: () => FallbackOptions) {
-    this.#ports = ports;
+  constructor(parts: FallbackParts, options: () => FallbackOptions) {
+    this.#parts = parts;
     this.#options = options;
   }
 
   /**
-   * Throws only what is a bug.
-   * @param waitedMs what these visits have waited already is part of their time: a Redis that is slower than they come is
-   *   not asked for all of them
+   * Rejects with a bug only.
+   * @param waitedMs what the oldest request has waited already; it is part of the time to answer, so a Redis that is
+   *   slower than requests come is not called for all of them
    */
   async take(call: LimitCall, waitedMs = 0): Promise<LimitAnswers> {
-    const { clock, metrics } = this.#ports;
+    const { clock, metrics } = this.#parts;
     const { retryEveryMs, replyTimeoutMs } = this.#options();
     if (waitedMs >= replyTimeoutMs) return this.#takeLocally(call);
-    if (this.#away && clock.nowMs() < this.#askAgainMs) return this.#takeLocally(call);
-    this.#askAgainMs = clock.nowMs() + retryEveryMs;
-    const answers = await this.#ask(call);
+    if (this.#isAway && clock.nowMs() < this.#retryAtMs) return this.#takeLocally(call);
+    this.#retryAtMs = clock.nowMs() + retryEveryMs;
+    const answers = await this.#takeShared(call);
     if (answers === null) return this.#takeLocally(call);
-    metrics.counted('redis', call.callers.length);
+    metrics.requestsCounted('redis', call.callers.length);
     return answers;
   }
 
   /** Null: it did not answer. */
-  async #ask(call: LimitCall): Promise<LimitAnswers | null> {
-    const { shared, clock } = this.#ports;
+  async #takeShared(call: LimitCall): Promise<LimitAnswers | null> {
+    const { shared, clock } = this.#parts;
     const { replyTimeoutMs } = this.#options();
     const answered = new AbortController();
     try {
@@ -164,31 +163,31 @@ export class StoreOrLocal implements LimitStore {
   }
 
   #takeLocally(call: LimitCall): Promise<LimitAnswers> {
-    const { local, metrics } = this.#ports;
-    metrics.counted('local', call.callers.length);
+    const { local, metrics } = this.#parts;
+    metrics.requestsCounted('local', call.callers.length);
     const { processes } = this.#options();
     return local.take(processes <= 1 ? call : { ...call, limits: shareOf(call.limits, processes) });
   }
 
   #leave(why: string): void {
-    const { clock, log } = this.#ports;
-    this.#askAgainMs = clock.nowMs() + this.#options().retryEveryMs;
-    if (this.#away) return;
-    this.#away = true;
-    log.warn({ why }, 'Redis does not count visits; this process does it by itself');
+    const { clock, log } = this.#parts;
+    this.#retryAtMs = clock.nowMs() + this.#options().retryEveryMs;
+    if (this.#isAway) return;
+    this.#isAway = true;
+    log.warn({ why }, 'Redis does not count requests for limits; this process counts by itself');
   }
 
   #comeBack(): void {
-    if (!this.#away) return;
-    this.#away = false;
-    this.#ports.log.info({}, 'Redis counts visits again');
+    if (!this.#isAway) return;
+    this.#isAway = false;
+    this.#parts.log.info({}, 'Redis counts requests for limits again');
   }
 }
 
 /** After a pause of the whole process timers run before sockets are read: an answer may be there already. */
 const afterSockets = (): Promise<null> => new Promise((resolve) => setImmediate(() => resolve(null)));
 
-/** What one of so many processes may let through; each limit lets at least one in. */
+/** What one of so many processes may let through; each limit lets at least one through. */
 export function shareOf(limits: LimitSet, processes: number): LimitSet {
   const part = (whole: number): number => Math.ceil(whole / processes);
   const ofWindow = (window: WindowLimit | null): WindowLimit | null =>

@@ -4,9 +4,9 @@ import { isId } from '../../core/ids.js';
 import { mode, type Layer, type Refused, type Mode, type Caller } from '../layer.js';
 import { NetworkSet } from './network-set.js';
 
-/** Addresses and users are found by hash, whatever their number; this bounds the size of the rules. */
+/** Bounds the size of the rules; look-ups are by hash and cost the same for any number. */
 const LISTED_MAX = 10_000;
-/** Every part of a user agent is looked for in every request, one after the other. */
+/** Every request is searched for every part of a user agent, one after the other. */
 const AGENTS_MAX = 100;
 const AGENT_PART_LENGTH_MAX = 200;
 
@@ -19,33 +19,31 @@ const network = z
 const agent = z.string().trim().min(1, 'must not be empty').max(AGENT_PART_LENGTH_MAX);
 const user = z.string().refine(isId, 'must be the id of a user');
 
-const allowAndDeny = <T extends z.ZodType>(entry: T, max: number) =>
-  z
-    .strictObject({ allow: z.array(entry).max(max).default([]), deny: z.array(entry).max(max).default([]) })
-    .prefault({});
+const allowAndDeny = <T extends z.ZodType>(item: T, max: number) =>
+  z.strictObject({ allow: z.array(item).max(max).default([]), deny: z.array(item).max(max).default([]) }).prefault({});
 
-/** Who may come in at all. In each list `allow` beats `deny`; what stands in neither may come in. */
+/** Who is refused always. In each list `allow` beats `deny`; what stands in neither goes on. */
 export const listsRules = z.strictObject({
   mode: mode.default('off'),
   /** IP addresses and networks. */
   addresses: allowAndDeny(network, LISTED_MAX),
-  /** Parts of a user agent, in upper or lower case. */
+  /** Parts of a user agent; upper and lower case are the same. */
   agents: allowAndDeny(agent, AGENTS_MAX),
   /** Ids of users, as their tokens name them. */
   users: allowAndDeny(user, LISTED_MAX),
 });
 export type ListsRules = z.infer<typeof listsRules>;
 
-/** Longer user agents are looked at as far as this; no browser needs more. */
+/** A longer user agent is read up to here; no browser needs more. */
 const AGENT_LENGTH_MAX = 1000;
 
 const DENIED: Refused = { word: 'denied', retryAfterMs: null };
 
-/** Lets nobody in who stands on a list that says so. */
+/** Refuses addresses, user agents and users that a list denies. */
 export class Lists implements Layer {
   readonly name = 'lists';
   readonly #rules: () => ListsRules;
-  /** The rules in a form that is quick to ask, and the rules that it was made of. */
+  /** The present rules in a form that is quick to search. */
   #index: ListsIndex | null = null;
 
   constructor(rules: () => ListsRules) {

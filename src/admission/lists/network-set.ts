@@ -1,15 +1,16 @@
 import { readNetwork, type Address } from '../../core/ip-address.js';
 
 /**
- * Networks, asked whether one of them holds an address. One hash per length that occurs, so that ten thousand networks
- * cost as many look-ups as they have lengths, seldom more than a handful.
+ * Networks, and whether one of them holds an address. One hash per length that occurs: ten thousand networks cost as
+ * many look-ups as they have lengths, seldom more than a handful. `net.BlockList` reads its rules one after the other:
+ * 97 µs for ten thousand, against 0.2 µs here (docs/decisions/0021-libraries-in-admission.md).
  */
 export class NetworkSet {
   /** By length: the first bits of each network. */
   readonly #ipv4: [divisor: number, starts: Set<number>][] = [];
   readonly #ipv6: [shift: bigint, starts: Set<bigint>][] = [];
 
-  /** @param networks as `readNetwork` takes them; what it does not take was refused where it was written, and is left out */
+  /** @param networks as `readNetwork` takes them; the rules and the configuration have refused others */
   constructor(networks: readonly string[]) {
     const ipv4 = new Map<number, Set<number>>();
     const ipv6 = new Map<number, Set<bigint>>();

@@ -1,8 +1,8 @@
-/** Somebody in a line. */
+/** A place in a line. */
 export interface InLine {
-  /** Smaller stands further ahead; of equals, who came first. */
+  /** Smaller stands further ahead; of equals, the one added first. */
   readonly order: number;
-  /** Where the line keeps him, for the line only; null while he stands in none. */
+  /** Used by the line only; null outside of a line. */
   block: object | null;
 }
 
@@ -15,8 +15,8 @@ interface Block<T> {
 const BLOCK_SIZE = 256;
 
 /**
- * A line in which anybody may be asked for his place, step out, or come in where he belongs, at the price of a few
- * hundred comparisons, with 100,000 in it as with ten.
+ * A line that can be asked for a place, left from anywhere and entered anywhere, at the price of a few hundred
+ * comparisons, whether it holds ten or 100,000.
  */
 export class Line<T extends InLine> {
   #blocks: Block<T>[] = [];
@@ -26,7 +26,7 @@ export class Line<T extends InLine> {
     return this.#size;
   }
 
-  /** Behind everybody whose order is not greater. Nearly always that is the end. */
+  /** Behind all whose order is not greater. Nearly always that is the end. */
   add(one: T): void {
     let at = this.#blocks.length - 1;
     while (at > 0 && firstOrder(this.#blocks[at] as Block<T>) > one.order) at--;
@@ -39,14 +39,14 @@ export class Line<T extends InLine> {
     if (block.members.length >= 2 * BLOCK_SIZE) this.#cut(block);
   }
 
-  /** The first one, who is in the line no more. */
+  /** Removes the first one. */
   shift(): T | undefined {
     const first = this.#blocks[0]?.members[0];
     if (first !== undefined) this.remove(first);
     return first;
   }
 
-  /** Whoever stands in no line is left alone. */
+  /** Does nothing to one that is in no line. */
   remove(one: T): void {
     const block = one.block as Block<T> | null;
     if (block === null) return;
@@ -56,7 +56,7 @@ export class Line<T extends InLine> {
     if (block.members.length === 0) this.#blocks.splice(this.#blocks.indexOf(block), 1);
   }
 
-  /** How many stand before this one, who must be in the line. */
+  /** How many stand before this one, which must be in the line. */
   ahead(one: T): number {
     let ahead = 0;
     for (const block of this.#blocks) {
@@ -67,7 +67,7 @@ export class Line<T extends InLine> {
   }
 
   /**
-   * Draws a new order by lot; every order is as likely as any other.
+   * Draws a new order by lot; every order is equally likely.
    * @param pick a whole number from 0 to below `max`, each as likely
    */
   shuffle(pick: (max: number) => number): void {

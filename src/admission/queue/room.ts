@@ -1,53 +1,14 @@
-import { type InLine, Line } from './line.js';
-import { type PriorityClass, CLASSES, type QueueRules } from './queue-rules.js';
-import { Timer, type TimingWheel } from './timing-wheel.js';
+import { Line, type InLine } from './line.js';
+import { CLASSES, type PriorityClass, type QueueRules } from './queue-rules.js';
 
-/** Where a waiter tells that his time has come. */
-interface Host {
-  timeOut(waiter: Waiter, nowMs: number): void;
-}
-
-/**
- * One buyer in a waiting room, and the timer that ends his stay.
- * - `waiting`: in the line; the timer looks whether he still asks
- * - `admitted`: he may buy until the timer fires
- * - `over`: he had his time; kept until the last ticket in his hands has ended, so that it does not bring him back
- */
-export class Waiter extends Timer implements InLine {
-  readonly userId: string;
-  readonly priority: PriorityClass;
-  /** Unix ms, from the ticket. */
-  readonly joinedMs: number;
-  readonly order: number;
-  readonly #host: Host;
-  state: 'waiting' | 'admitted' | 'over' = 'waiting';
-  /** When he asked last, Unix ms. */
-  seenMs: number;
-  /** End of his pass, Unix ms; 0 while he waits. */
-  untilMs = 0;
-  block: object | null = null;
-
-  constructor(host: Host, place: Pick<Waiter, 'userId' | 'priority' | 'joinedMs' | 'order'>, nowMs: number) {
-    super();
-    this.#host = host;
-    this.userId = place.userId;
-    this.priority = place.priority;
-    this.joinedMs = place.joinedMs;
-    this.order = place.order;
-    this.seenMs = nowMs;
-  }
-
-  fire(nowMs: number): void {
-    this.#host.timeOut(this, nowMs);
-  }
-}
-
-/** Credit for so long a pause is kept: a line that was empty does not let a crowd in at once. In ms. */
+/** Credit is saved up for at most this long, ms: after a pause the line does not let a crowd in at once. */
 const CREDIT_MAX_MS = 1000;
+/** Ten times 0.1 is a little less than 1. */
+const ROUNDING = 1e-9;
 
 /**
- * How many may go in now, so that over any time it is the rate: a part of a place is kept for the next time.
- * The rate may change between two calls; it counts for the time since the call before.
+ * How many may be admitted now, so that over any time it is the rate: a part of a place is kept for the next time. The
+ * rate may change between two calls; it counts for the time since the call before.
  */
 export class Pace {
   #sinceMs: number;
@@ -61,7 +22,7 @@ export class Pace {
   free(perSecond: number, nowMs: number): number {
     const passedMs = Math.max(0, nowMs - this.#sinceMs);
     this.#sinceMs = Math.max(this.#sinceMs, nowMs);
-    const creditMax = 1 + (perSecond * CREDIT_MAX_MS) / 1000; // 1: the place in the making is not lost by waiting
+    const creditMax = 1 + (perSecond * CREDIT_MAX_MS) / 1000; // 1: a place that is nearly free is not lost by waiting
     this.#credit = Math.min(creditMax, this.#credit + (perSecond * passedMs) / 1000);
     return Math.floor(this.#credit + ROUNDING);
   }
@@ -69,76 +30,105 @@ export class Pace {
   take(places: number): void {
     this.#credit -= places;
   }
-
-  /** When the next place will be free, in ms from the last look; Infinity at a rate of 0. */
-  untilNextMs(perSecond: number): number {
-    return perSecond > 0 ? Math.max(0, ((1 - this.#credit) * 1000) / perSecond) : Infinity;
-  }
 }
 
-/** Ten times 0.1 is a little less than 1. */
-const ROUNDING = 1e-9;
-
-export interface RoomParts {
-  readonly rules: () => QueueRules;
-  readonly wheel: TimingWheel;
-  /** A whole number from 0 to below `max`, each as likely. */
-  readonly pick: (max: number) => number;
+/**
+ * One buyer in a waiting room.
+ * - `waiting`: in the line, while the buyer asks at least once in `idleMs`
+ * - `admitted`: may buy until `untilMs`
+ * - `over`: the pass has ended; kept for `idleMs` more, so that an old ticket does not bring the old place back
+ */
+export interface Waiter extends InLine {
+  readonly userId: string;
+  readonly priority: PriorityClass;
+  /** Unix ms, from the ticket. */
+  readonly joinedMs: number;
+  state: 'waiting' | 'admitted' | 'over';
+  /** Last question of a buyer who waits, Unix ms. */
+  seenMs: number;
+  /** End of the pass, Unix ms; 0 for a buyer who waits. */
+  untilMs: number;
 }
 
-/** A rule may change meanwhile, so nobody sleeps longer than this, in ms. */
-const LOOK_AGAIN_MS = 1000;
-
-/** Those who wait for one sale in this process. Before it opens nobody goes in; then as many a second as the rules say. */
+/**
+ * The buyers who wait for one sale in this process. Nobody is admitted before the sale opens; then as many a second as
+ * the rules say.
+ *
+ * No buyer has a timer. A map keeps the order in which its keys were set, so the map of each state is in the order in
+ * which its buyers are due, and `advance` reads it from the front to the first one who is not.
+ */
 export class Room {
-  readonly #parts: RoomParts;
+  readonly #rules: () => QueueRules;
+  /** A whole number from 0 to below `max`, each as likely. */
+  readonly #pick: (max: number) => number;
   readonly #opensAtMs: number;
   readonly #lines = CLASSES.map(() => new Line<Waiter>());
-  readonly #waiters = new Map<string, Waiter>();
-  readonly #pace: Pace;
-  readonly #door: Door;
+  /** In the order of `seenMs`. */
+  readonly #waiting = new Map<string, Waiter>();
+  /** In the order of `untilMs`, unless the rules have made passes shorter: `find` ends those that this hides. */
+  readonly #admitted = new Map<string, Waiter>();
+  /** In the order of `untilMs`. */
+  readonly #over = new Map<string, Waiter>();
   /** Read once: a line that was begun in one order goes on in it. */
   readonly #order: QueueRules['order'];
-  #drawn = false;
+  #isDrawn = false;
+  readonly #pace: Pace;
 
-  constructor(opensAtMs: number, parts: RoomParts) {
-    this.#parts = parts;
+  constructor(opensAtMs: number, rules: () => QueueRules, pick: (max: number) => number) {
     this.#opensAtMs = opensAtMs;
+    this.#rules = rules;
+    this.#pick = pick;
+    this.#order = rules().order;
     this.#pace = new Pace(opensAtMs);
-    this.#order = parts.rules().order;
-    this.#door = new Door((nowMs) => this.#admit(nowMs));
   }
 
-  /** Waiting, admitted, and over. */
+  /** Waiting, admitted and over. */
   get size(): number {
-    return this.#waiters.size;
+    return this.#waiting.size + this.#admitted.size + this.#over.size;
   }
 
   get waiting(): number {
-    return this.#lines.reduce((sum, line) => sum + line.size, 0);
+    return this.#waiting.size;
   }
 
-  find(userId: string): Waiter | undefined {
-    return this.#waiters.get(userId);
+  find(userId: string, nowMs: number): Waiter | undefined {
+    const admitted = this.#admitted.get(userId);
+    if (admitted !== undefined && admitted.untilMs <= nowMs) this.#endPass(admitted);
+    return this.#waiting.get(userId) ?? this.#admitted.get(userId) ?? this.#over.get(userId);
   }
 
-  /** A new place for a buyer who has none, or none any more. May let him in at once. */
+  /** A new place for a buyer who has none. Where nobody waits the buyer may be admitted at once. */
   join(userId: string, priority: PriorityClass, joinedMs: number, nowMs: number): Waiter {
-    const known = this.#waiters.get(userId);
-    if (known !== undefined) this.#forget(known);
-    // Who came before a draw waits for it like all others; who came before the sale in no other way keeps his place.
+    this.#over.delete(userId);
+    // Before a draw all are equal; otherwise who came before the sale opened keeps the place.
     const order = this.#order === 'lot' ? Math.max(joinedMs, this.#opensAtMs) : joinedMs;
-    const waiter = new Waiter(this, { userId, priority, joinedMs, order }, nowMs);
-    this.#waiters.set(userId, waiter);
+    const waiter: Waiter = {
+      userId,
+      priority,
+      joinedMs,
+      order,
+      state: 'waiting',
+      seenMs: nowMs,
+      untilMs: 0,
+      block: null,
+    };
+    this.#waiting.set(userId, waiter);
     this.#lineOf(waiter).add(waiter);
-    this.#parts.wheel.schedule(waiter, nowMs + this.#parts.rules().idleMs);
-    if (!this.#door.isSet) this.#admit(nowMs);
+    if (this.waiting === 1) this.#admit(nowMs);
     return waiter;
   }
 
-  /** The place of a waiter, from 1; null before a draw. It may grow when somebody of a higher class comes. */
+  /** The buyer has asked again. */
+  touch(waiter: Waiter, nowMs: number): void {
+    waiter.seenMs = nowMs;
+    if (waiter.state !== 'waiting') return;
+    this.#waiting.delete(waiter.userId); // to the end of the map
+    this.#waiting.set(waiter.userId, waiter);
+  }
+
+  /** The place of a buyer who waits, from 1; null before a draw. It may grow when a buyer of a higher class comes. */
   position(waiter: Waiter): number | null {
-    if (this.#order === 'lot' && !this.#drawn) return null;
+    if (this.#order === 'lot' && !this.#isDrawn) return null;
     const before = this.#lines.slice(0, waiter.priority).reduce((sum, line) => sum + line.size, 0);
     return before + this.#lineOf(waiter).ahead(waiter) + 1;
   }
@@ -150,54 +140,49 @@ export class Room {
     return Math.max(0, this.#opensAtMs - nowMs) + Math.ceil((position * 1000) / perSecond);
   }
 
-  /** Sends everybody home. */
-  end(): void {
-    for (const waiter of this.#waiters.values()) this.#forget(waiter);
-    this.#parts.wheel.cancel(this.#door);
-  }
-
-  timeOut(waiter: Waiter, nowMs: number): void {
-    const { rules, wheel } = this.#parts;
-    const { idleMs } = rules();
-    if (waiter.state === 'waiting' && waiter.seenMs + idleMs > nowMs) {
-      return wheel.schedule(waiter, waiter.seenMs + idleMs);
+  /** Ends what is over by now, and admits those whose turn has come. */
+  advance(nowMs: number): void {
+    const { idleMs } = this.#rules();
+    for (const [userId, waiter] of this.#waiting) {
+      if (waiter.seenMs + idleMs > nowMs) break;
+      this.#waiting.delete(userId);
+      this.#lineOf(waiter).remove(waiter);
     }
-    if (waiter.state !== 'admitted') return this.#forget(waiter);
-    waiter.state = 'over';
-    wheel.schedule(waiter, nowMs + idleMs);
+    for (const waiter of this.#admitted.values()) {
+      if (waiter.untilMs > nowMs) break;
+      this.#endPass(waiter);
+    }
+    for (const [userId, waiter] of this.#over) {
+      if (waiter.untilMs + idleMs > nowMs) break;
+      this.#over.delete(userId);
+    }
+    if (this.waiting > 0) this.#admit(nowMs);
   }
 
   #admit(nowMs: number): void {
-    const { rules, wheel } = this.#parts;
-    if (nowMs < this.#opensAtMs) return wheel.schedule(this.#door, this.#opensAtMs);
-    if (!this.#drawn) this.#draw();
-    const perSecond = this.#perSecond();
-    const { passMs } = rules();
-    for (let places = this.#pace.free(perSecond, nowMs); places > 0; places--) {
-      const waiter = this.#next();
-      if (waiter === undefined) return; // the next one who comes opens the door himself
+    if (nowMs < this.#opensAtMs) return;
+    if (!this.#isDrawn) this.#draw();
+    const untilMs = nowMs + this.#rules().passMs;
+    for (let places = this.#pace.free(this.#perSecond(), nowMs); places > 0; places--) {
+      const waiter = this.#lines.find(({ size }) => size > 0)?.shift();
+      if (waiter === undefined) return;
       this.#pace.take(1);
       waiter.state = 'admitted';
-      waiter.untilMs = nowMs + passMs;
-      wheel.schedule(waiter, waiter.untilMs);
+      waiter.untilMs = untilMs;
+      this.#waiting.delete(waiter.userId);
+      this.#admitted.set(waiter.userId, waiter);
     }
-    if (this.waiting === 0) return;
-    wheel.schedule(this.#door, nowMs + Math.min(LOOK_AGAIN_MS, this.#pace.untilNextMs(perSecond)));
+  }
+
+  #endPass(waiter: Waiter): void {
+    waiter.state = 'over';
+    this.#admitted.delete(waiter.userId);
+    this.#over.set(waiter.userId, waiter);
   }
 
   #draw(): void {
-    this.#drawn = true;
-    if (this.#order === 'lot') for (const line of this.#lines) line.shuffle(this.#parts.pick);
-  }
-
-  #next(): Waiter | undefined {
-    return this.#lines.find(({ size }) => size > 0)?.shift();
-  }
-
-  #forget(waiter: Waiter): void {
-    this.#waiters.delete(waiter.userId);
-    this.#lineOf(waiter).remove(waiter);
-    this.#parts.wheel.cancel(waiter);
+    this.#isDrawn = true;
+    if (this.#order === 'lot') for (const line of this.#lines) line.shuffle(this.#pick);
   }
 
   #lineOf({ priority }: Waiter): Line<Waiter> {
@@ -205,22 +190,7 @@ export class Room {
   }
 
   #perSecond(): number {
-    const { admitPerSecond, processes } = this.#parts.rules();
+    const { admitPerSecond, processes } = this.#rules();
     return admitPerSecond / processes;
-  }
-}
-
-/** Opens when the next place is free. */
-class Door extends Timer {
-  readonly #open: (nowMs: number) => void;
-  constructor(open: (nowMs: number) => void) {
-    super();
-    this.#open = open;
-  }
-  get isSet(): boolean {
-    return this.dueTick !== -1;
-  }
-  fire(nowMs: number): void {
-    this.#open(nowMs);
   }
 }

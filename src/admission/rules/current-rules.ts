@@ -1,50 +1,50 @@
 import type { Clock } from '../../core/ports/clock.js';
-import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleAnnouncement, RuleBroadcast, RuleRepository, StoredRules } from '../../core/ports/rules.js';
+import type { RuleBroadcast, RuleUpdate, RuleRepository, StoredRules } from '../../core/ports/rules.js';
+import type { AdmissionMetrics } from '../metrics.js';
 import { ALL_OFF, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
-/** The board is asked this often, so that new rules are in force everywhere well within a second. */
-const BOARD_LOOK_MS = 250;
-/** The store is looked at this often although the board says nothing, for what a publisher stored and could not put up. */
-const STORE_LOOK_MS = 10_000;
-/** And this often while the board is away, or has forgotten what we know. */
-const STORE_LOOK_INSTEAD_MS = 1000;
+/** Redis is read this often, so that every process follows new rules well within a second. */
+const BROADCAST_POLL_MS = 250;
+/** MySQL is read this often in any case, for rules that were stored and could not be announced. */
+const REPOSITORY_POLL_MS = 10_000;
+/** And this often while Redis is away or has lost what it knew. */
+const REPOSITORY_POLL_INSTEAD_MS = 1000;
 
-export interface CurrentRulesPorts {
-  readonly board: RuleBroadcast;
-  readonly store: Pick<RuleRepository, 'current'>;
+interface CurrentRulesParts {
+  readonly broadcast: RuleBroadcast;
+  readonly repository: Pick<RuleRepository, 'current'>;
   readonly clock: Clock;
   readonly metrics: Pick<AdmissionMetrics, 'rulesTaken' | 'rulesRefused'>;
   readonly log: Log;
-  /** Left out: rules that are well-formed are fit. */
+  /** Left out: rules that are well-formed can be used. */
   readonly unfit?: Fitness;
 }
 
 /**
- * The rules in force in this process. It only ever goes forward: a newer version takes the place of an older one if it
- * is fit to, whether the board or the store told of it. Whatever fails, the rules that are in force stay.
+ * The rules that this process follows. They only go forward: a newer version replaces an older one if this process can
+ * use it, wherever it was read. Whatever fails, the present rules stay.
  */
 export class CurrentRules {
-  readonly #ports: CurrentRulesPorts;
-  readonly #boardOutage: Outage;
-  readonly #storeOutage: Outage;
+  readonly #parts: CurrentRulesParts;
+  readonly #redisOutage: OutageLog;
+  readonly #mysqlOutage: OutageLog;
   #rules = ALL_OFF;
   #isAnyOn = false;
-  /** The newest version looked at, taken or refused. */
+  /** Newest version that was read, whether it could be used or not. */
   #seen = 0;
-  #storeLookedMs = -Infinity;
-  #storeLook: Promise<void> | null = null;
+  #repositoryReadMs = -Infinity;
+  #reading: Promise<void> | null = null;
 
-  constructor(ports: CurrentRulesPorts) {
-    this.#ports = ports;
-    this.#boardOutage = new Outage(ports.log, {
-      begins: 'Redis does not tell of new rules; MySQL is asked once a second instead',
-      ends: 'Redis tells of new rules again',
+  constructor(parts: CurrentRulesParts) {
+    this.#parts = parts;
+    this.#redisOutage = new OutageLog(parts.log, {
+      begins: 'Redis does not announce new rules; MySQL is read once a second instead',
+      ends: 'Redis announces new rules again',
     });
-    this.#storeOutage = new Outage(ports.log, {
-      begins: 'MySQL does not tell of new rules; those in force stay',
-      ends: 'MySQL tells of new rules again',
+    this.#mysqlOutage = new OutageLog(parts.log, {
+      begins: 'new rules cannot be read from MySQL; the present ones stay',
+      ends: 'new rules can be read from MySQL again',
     });
   }
 
@@ -52,104 +52,107 @@ export class CurrentRules {
     return this.#rules;
   }
 
-  /** False: every layer is off, and nobody needs to be asked. */
+  /** False: every layer is off, and none needs to be called. */
   get isAnyOn(): boolean {
     return this.#isAnyOn;
   }
 
   /**
-   * The first look, before buyers come.
+   * Reads the rules once, before buyers come.
    * @throws OperationalError mysql
    */
   async start(): Promise<void> {
-    this.#take(await this.#ports.store.current());
+    this.#take(await this.#parts.repository.current());
   }
 
-  /** Looks again and again until the signal aborts. */
-  async keepLooking(signal: AbortSignal): Promise<void> {
+  /** Follows new rules until the signal aborts. */
+  async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
-      await this.#ports.clock.sleep(BOARD_LOOK_MS, signal);
+      await this.#parts.clock.sleep(BROADCAST_POLL_MS, signal);
     }
-    await this.#storeLook;
+    await this.#reading;
   }
 
-  /** One look at the board; the store is looked at beside it, since it may be slow. Never rejects. */
+  /** Reads Redis; MySQL, which may be slow, is read beside it when it is due. Never rejects. */
   async runOnce(): Promise<void> {
-    const news = await this.#askBoard();
-    if (news?.board === 'newer') this.#take(news.stored);
-    const everyMs = news === null || news.board === 'behind' ? STORE_LOOK_INSTEAD_MS : STORE_LOOK_MS;
-    const nowMs = this.#ports.clock.nowMs();
-    if (this.#storeLook !== null || nowMs - this.#storeLookedMs < everyMs) return;
-    this.#storeLookedMs = nowMs;
-    this.#storeLook = this.#lookAtStore(news).finally(() => (this.#storeLook = null));
+    const update = await this.#readBroadcast();
+    if (update?.is === 'newer') this.#take(update.stored);
+    const everyMs = update === null || update.is === 'behind' ? REPOSITORY_POLL_INSTEAD_MS : REPOSITORY_POLL_MS;
+    const nowMs = this.#parts.clock.nowMs();
+    if (this.#reading !== null || nowMs - this.#repositoryReadMs < everyMs) return;
+    this.#repositoryReadMs = nowMs;
+    this.#reading = this.#readRepository(update).finally(() => (this.#reading = null));
   }
 
-  async #askBoard(): Promise<RuleAnnouncement | null> {
+  async #readBroadcast(): Promise<RuleUpdate | null> {
     try {
-      const news = await this.#ports.board.notificationsSince(this.#seen);
-      this.#boardOutage.end();
-      return news;
+      const update = await this.#parts.broadcast.newerThan(this.#seen);
+      this.#redisOutage.end();
+      return update;
     } catch (error) {
-      this.#boardOutage.tell(error);
+      this.#redisOutage.failed(error);
       return null;
     }
   }
 
-  /** What the board has missed or forgotten is put up again. */
-  async #lookAtStore(news: RuleAnnouncement | null): Promise<void> {
+  /** What Redis has missed or lost is announced again. */
+  async #readRepository(update: RuleUpdate | null): Promise<void> {
     try {
-      const stored = await this.#ports.store.current();
-      this.#storeOutage.end();
-      const isMissed = stored.version > this.#seen || news?.board === 'behind';
+      const stored = await this.#parts.repository.current();
+      this.#mysqlOutage.end();
+      const isMissed = stored.version > this.#seen || update?.is === 'behind';
       this.#take(stored);
-      if (isMissed && news !== null) await this.#post(stored);
+      if (isMissed && update !== null) await this.#announce(stored);
     } catch (error) {
-      this.#storeOutage.tell(error);
+      this.#mysqlOutage.failed(error);
     }
   }
 
-  async #post(stored: StoredRules): Promise<void> {
+  async #announce(stored: StoredRules): Promise<void> {
     try {
-      await this.#ports.board.post(stored);
+      await this.#parts.broadcast.announce(stored);
     } catch (error) {
-      this.#boardOutage.tell(error);
+      this.#redisOutage.failed(error);
     }
   }
 
   #take({ version, rules }: StoredRules): void {
     if (version <= this.#seen) return;
-    this.#seen = version; // a version that is refused is not looked at again
-    const { log, metrics, unfit } = this.#ports;
+    this.#seen = version; // a version that cannot be used is not tried again
+    const { log, metrics, unfit } = this.#parts;
     const parsed = parseRules(rules, unfit);
     if ('reasons' in parsed) {
       metrics.rulesRefused();
-      return log.error({ version, reasons: parsed.reasons }, 'rules of the entry were refused; those in force stay');
+      return log.error(
+        { version, reasons: parsed.reasons },
+        'new admission rules cannot be used; the present ones stay',
+      );
     }
     this.#rules = parsed.rules;
     this.#isAnyOn = isAnyOn(parsed.rules);
     metrics.rulesTaken(version);
-    log.info({ version }, 'rules of the entry are in force');
+    log.info({ version }, 'new admission rules are in force');
   }
 }
 
-/** Tells of the first of many failures in a row, and of their end. */
-class Outage {
+/** Logs the first of many failures in a row, and their end. */
+class OutageLog {
   readonly #log: Log;
-  readonly #words: { readonly begins: string; readonly ends: string };
+  readonly #messages: { readonly begins: string; readonly ends: string };
   #failures = 0;
 
-  constructor(log: Log, words: { readonly begins: string; readonly ends: string }) {
+  constructor(log: Log, messages: { readonly begins: string; readonly ends: string }) {
     this.#log = log;
-    this.#words = words;
+    this.#messages = messages;
   }
 
-  tell(err: unknown): void {
-    if (this.#failures++ === 0) this.#log.warn({ err }, this.#words.begins);
+  failed(err: unknown): void {
+    if (this.#failures++ === 0) this.#log.warn({ err }, this.#messages.begins);
   }
 
   end(): void {
-    if (this.#failures > 0) this.#log.info({ failures: this.#failures }, this.#words.ends);
+    if (this.#failures > 0) this.#log.info({ failures: this.#failures }, this.#messages.ends);
     this.#failures = 0;
   }
 }

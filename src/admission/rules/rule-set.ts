@@ -7,7 +7,7 @@ import type { LayerName } from '../layer.js';
 import { queueRules } from '../queue/queue-rules.js';
 import { signRules } from '../sign/request-signatures.js';
 
-/** The rules of every layer. A layer that is not named is off. */
+/** The rules of every layer. A layer that is left out is off. */
 const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
   limits: limitsRules.prefault({}),
@@ -18,7 +18,7 @@ const ruleSet = z.strictObject({
 } satisfies Record<LayerName, z.ZodType>);
 export type RuleSet = z.infer<typeof ruleSet>;
 
-/** What holds where nobody has published rules. */
+/** The rules where nobody has published any. */
 export const ALL_OFF: RuleSet = ruleSet.parse({});
 
 /** One thing that is wrong with rules, and where: `lists.addresses.deny.3`. */
@@ -29,16 +29,16 @@ export interface RuleReason {
 
 export type ParsedRules = { readonly rules: RuleSet } | { readonly reasons: readonly RuleReason[] };
 
-/** What speaks against rules that are well-formed, in this process; nothing, when the list is empty. */
+/** Why this process cannot use rules that are well-formed; an empty list: it can. */
 export type Fitness = (rules: RuleSet) => readonly RuleReason[];
 
-/** A list of ten thousand slips helps nobody. */
+/** A list of ten thousand mistakes helps nobody. */
 const REASONS_MAX = 20;
 const WORD_MAX = 60;
 
 /**
  * Reads rules, with every default filled in, or says what is wrong with them.
- * @param unfit left out: rules that are well-formed are good rules
+ * @param unfit left out: rules that are well-formed can be used
  */
 export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRules {
   const read = ruleSet.safeParse(json);
@@ -54,27 +54,27 @@ export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRule
   return { reasons: reasons.slice(0, REASONS_MAX) };
 }
 
-/** Whether any layer has something to say. Purchase tokens have a mode of their own inside of another layer. */
+/** Purchase tokens have a mode of their own inside of another layer. */
 export const isAnyOn = (rules: RuleSet): boolean =>
   [...Object.values(rules), rules.sign.tokens].some(({ mode }) => mode !== 'off');
 
-/** Keys come from whoever wrote the rules, so they are cut. */
+/** Keys come from the client, so they are cut. */
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((part) => String(part).slice(0, WORD_MAX)).join('.') || 'rules';
 
-/** The keys that a process has secrets for, by their ids. */
+/** Keys that this process has secrets for, by their ids. */
 export interface KnownKeys {
   readonly sign: { has(keyId: string): boolean };
   readonly seal: { readonly size: number };
 }
 
-/** What rules need a secret for that this process does not have. A layer that is off needs none. */
+/** Rules that need a secret which this process does not have. A layer that is off needs none. */
 export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): readonly RuleReason[] {
   const reasons: RuleReason[] = [];
   if (sign.mode !== 'off') {
     for (const [index, keyId] of sign.keys.entries()) {
       if (known.sign.has(keyId)) continue;
-      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: ENTRY_SIGN_KEYS must have it' });
+      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: ADMISSION_SIGN_KEYS must have it' });
     }
   }
   if (known.seal.size > 0) return reasons;
@@ -83,4 +83,4 @@ export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): read
   return reasons;
 }
 
-const NO_SEAL = 'must be off here: ENTRY_SEAL_KEYS is not set';
+const NO_SEAL = 'must be off here: ADMISSION_SEAL_KEYS is not set';

@@ -1,36 +1,36 @@
+import { hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
-import { isId } from '../../core/ids.js';
-import { mode, saleScope, covers } from '../layer.js';
-import { hash } from 'node:crypto';
-import { type HmacSha256, sameText } from '../../core/hmac.js';
 import { OperationalError } from '../../core/errors.js';
-import type { Clock } from '../../core/ports/clock.js';
-import type { AdmissionMetrics } from '../../core/ports/admission-metrics.js';
+import { hmacSha256, sameText } from '../../core/hmac.js';
+import { isId } from '../../core/ids.js';
 import type { NonceStore } from '../../core/ports/admission-stores.js';
+import type { Clock } from '../../core/ports/clock.js';
+import { covers, mode, saleScope } from '../layer.js';
+import type { AdmissionMetrics } from '../metrics.js';
 import type { Keyring } from './seals.js';
 
-/** What to do with a buyer while the server that remembers does not answer. */
+/** What to do with a buyer while Redis, which remembers nonces and tokens, does not answer. */
 const whenDown = z.enum(['refuse', 'allow']);
 
 /** One-time purchase tokens. */
 const tokenRules = z.strictObject({
   mode: mode.default('off'),
   sales: saleScope.default('all'),
-  /** Tokens are handed out from so long before the sale opens. */
+  /** Tokens are issued from so long before the sale opens. */
   leadMs: z.int().min(0).max(86_400_000).default(300_000),
-  /** A token is good for so long; whoever lets it end may fetch it again. */
+  /** A token is good for so long; a buyer whose token has ended may fetch it again. */
   lifeMs: z.int().min(1000).max(86_400_000).default(900_000),
-  /** Tokens handed out, as a multiple of the stock: most buyers have one, most scripts come too late. */
+  /** Tokens, as a multiple of the stock: enough for those who win, too few for most scripts. */
   perUnit: z.number().min(1).max(1000).default(3),
   down: whenDown.default('refuse'),
 });
 
-/** Signed requests, and purchase tokens. Everything is off unless said otherwise. */
+/** Signed requests, and purchase tokens. */
 export const signRules = z
   .strictObject({
     mode: mode.default('off'),
     sales: saleScope.default('all'),
-    /** Ids of the keys that are believed; their secrets are in the configuration. */
+    /** Ids of the keys that are accepted; their secrets are in the configuration. */
     keys: z.array(z.string().refine(isId, 'must be a key id')).max(64).default([]),
     /** How far the time of a request may be from ours, either way. */
     windowMs: z.int().min(1000).max(3_600_000).default(300_000),
@@ -45,7 +45,7 @@ export const signRules = z
 export type SignRules = z.infer<typeof signRules>;
 export type TokenRules = SignRules['tokens'];
 
-/** What a signature stands for. */
+/** What a signature is over. */
 export interface CanonicalRequest {
   readonly method: string;
   /** The target as it stands in the request line, query included. */
@@ -57,45 +57,30 @@ export interface CanonicalRequest {
   readonly nonce: string;
 }
 
+type SentRequest = Pick<CanonicalRequest, 'method' | 'path' | 'body'>;
+
 /** Longer addresses are not signed; none of this API comes near. */
-export const PATH_LENGTH_MAX = 1024;
-/** Scheme, method, hash, time stamp and nonce, with room. */
-export const CANONICAL_BYTES_MAX = PATH_LENGTH_MAX + 256;
+const PATH_LENGTH_MAX = 1024;
 
 /**
  * The text under a signature: six lines that end with a newline each but for the last. No part can hold a newline, so
  * two requests never have the same text.
  */
-export function canonicalText({ method, path, body, timestamp, nonce }: CanonicalRequest): string {
-  return `SECKILL-HMAC-SHA256\n${method}\n${path}\n${hash('sha256', body, 'hex')}\n${timestamp}\n${nonce}`;
-}
+export const canonicalText = ({ method, path, body, timestamp, nonce }: CanonicalRequest): string =>
+  `SECKILL-HMAC-SHA256\n${method}\n${path}\n${hash('sha256', body, 'hex')}\n${timestamp}\n${nonce}`;
 
-/**
- * The headers of a signed request, as a caller makes them.
- * @throws RangeError for a request that cannot be signed: not ASCII, or too long
- */
-export function signRequest(keyId: string, key: HmacSha256, request: CanonicalRequest): Record<string, string> {
-  const text = canonicalText(request);
-  const signature = key.sign(text, text.length);
-  if (signature === null) throw new RangeError('only a short ASCII address can be signed');
+/** The headers of a signed request, as a client makes them. @throws RangeError for an address that is too long */
+export function signRequest(keyId: string, key: KeyObject, request: CanonicalRequest): Record<string, string> {
+  if (request.path.length > PATH_LENGTH_MAX) throw new RangeError('only a short address can be signed');
   return {
     'seckill-key-id': keyId,
     'seckill-timestamp': request.timestamp,
     'seckill-nonce': request.nonce,
-    'seckill-signature': signature,
+    'seckill-signature': hmacSha256(key, canonicalText(request)),
   };
 }
 
-export interface RequestSignaturesParts {
-  readonly rules: () => SignRules;
-  /** Of everybody who may sign; the rules say which of them count now. */
-  readonly keys: Keyring;
-  readonly nonces: NonceStore;
-  readonly clock: Clock;
-  readonly metrics: Pick<AdmissionMetrics, 'refused'>;
-}
-
-/** What the four headers say, well-formed and in time; whether it is true only the body can tell. */
+/** The four headers, well-formed and in time. Whether the signature is true can be said once the body is there. */
 export interface SignatureHead {
   readonly keyId: string;
   readonly timestamp: string;
@@ -103,16 +88,16 @@ export interface SignatureHead {
   readonly signature: string;
 }
 
-/** `unavailable`: nobody can say whether the nonce was used. */
+/** `unavailable`: nobody can say whether the nonce was used before. */
 export type SignatureRefusal = 'bad_signature' | 'unavailable';
 
-/** Why, for the counter; a caller without the secret hears `bad_signature` only. */
+/** Why, for the metric; a client reads `bad_signature` only. */
 type Flaw = 'not_signed' | 'malformed' | 'stale' | 'unknown_key' | 'forged' | 'nonce_used' | 'unavailable';
 
 export type SignatureHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 const TIMESTAMP = /^[0-9]{1,12}$/;
-/** Shorter ones meet by chance. */
+/** Shorter ones could be the same by chance. */
 const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** HMAC-SHA-256 in base64url. */
 const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
@@ -120,31 +105,49 @@ const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
 const CLOCK_SKEW_MS = 5000;
 
 /**
- * Believes a request only if somebody who knows the secret of a key signed it, now, and for one use. The cheap half,
- * `begin`, needs no body; `finish` has the HMAC, and only what is truly signed costs a question to Redis.
+ * Accepts a request only if somebody with the secret of a key signed it, now, and for one use. `begin` is cheap and
+ * needs no body; `finish` computes the HMAC, and calls Redis for true signatures only.
  */
 export class RequestSignatures {
-  readonly #parts: RequestSignaturesParts;
+  readonly #rules: () => SignRules;
+  readonly #keys: Keyring;
+  readonly #nonces: NonceStore;
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
 
-  constructor(parts: RequestSignaturesParts) {
-    this.#parts = parts;
+  /** @param keys of everybody who may sign; the rules say which of them are accepted now */
+  constructor({
+    rules,
+    keys,
+    nonces,
+    clock,
+    metrics,
+  }: {
+    readonly rules: () => SignRules;
+    readonly keys: Keyring;
+    readonly nonces: NonceStore;
+    readonly clock: Pick<Clock, 'nowMs'>;
+    readonly metrics: Pick<AdmissionMetrics, 'refused'>;
+  }) {
+    this.#rules = rules;
+    this.#keys = keys;
+    this.#nonces = nonces;
+    this.#clock = clock;
+    this.#metrics = metrics;
   }
 
-  /** @returns what to give to `finish`, a refusal, or null: nothing more is asked of this request */
+  /** @returns what to pass to `finish`; a refusal; or null: this request needs no signature */
   begin(saleId: string, headers: SignatureHeaders): SignatureHead | 'bad_signature' | null {
-    const rules = this.#parts.rules();
+    const rules = this.#rules();
     if (rules.mode === 'off' || !covers(rules.sales, saleId)) return null;
     const head = this.#read(headers, rules);
     if (typeof head !== 'string') return head;
     return this.#refuses(head, rules.mode) ? 'bad_signature' : null;
   }
 
-  /** Null: let it in. Never rejects for a fault of Redis. */
-  async finish(
-    head: SignatureHead,
-    request: Pick<CanonicalRequest, 'method' | 'path' | 'body'>,
-  ): Promise<SignatureRefusal | null> {
-    const rules = this.#parts.rules();
+  /** Null: go on. Never rejects for a fault of Redis. */
+  async finish(head: SignatureHead, request: SentRequest): Promise<SignatureRefusal | null> {
+    const rules = this.#rules();
     if (rules.mode === 'off') return null; // switched off while the body came
     const flaw = this.#isSigned(head, request) ? await this.#takeNonce(head, rules) : 'forged';
     if (flaw === null || !this.#refuses(flaw, rules.mode)) return null;
@@ -157,24 +160,22 @@ export class RequestSignatures {
     if (signature === undefined) return 'not_signed';
     if (!isId(keyId) || !matches(TIMESTAMP, timestamp)) return 'malformed';
     if (!matches(NONCE, nonce) || !matches(SIGNATURE, signature)) return 'malformed';
-    const ageMs = this.#parts.clock.nowMs() - Number(timestamp) * 1000;
+    const ageMs = this.#clock.nowMs() - Number(timestamp) * 1000;
     if (Math.abs(ageMs) > windowMs) return 'stale';
     if (!keys.includes(keyId)) return 'unknown_key';
     return { keyId, timestamp, nonce, signature };
   }
 
-  #isSigned(head: SignatureHead, request: Pick<CanonicalRequest, 'method' | 'path' | 'body'>): boolean {
-    const key = this.#parts.keys.get(head.keyId); // a rule may name a key that this process does not have
+  #isSigned(head: SignatureHead, request: SentRequest): boolean {
+    const key = this.#keys.get(head.keyId); // a rule may name a key that this process does not have
     if (key === undefined || request.path.length > PATH_LENGTH_MAX) return false;
-    const text = canonicalText({ ...request, ...head });
-    const expected = key.sign(text, text.length);
-    return expected !== null && sameText(expected, head.signature);
+    return sameText(hmacSha256(key, canonicalText({ ...request, ...head })), head.signature);
   }
 
   async #takeNonce({ keyId, nonce }: SignatureHead, { windowMs, down }: SignRules): Promise<Flaw | null> {
     try {
-      const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // from the first moment at which its time stamp is good to the last
-      return (await this.#parts.nonces.take(keyId, nonce, lifeMs)) === 'fresh' ? null : 'nonce_used';
+      const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // from the first moment at which its timestamp is good to the last
+      return (await this.#nonces.take(keyId, nonce, lifeMs)) === 'fresh' ? null : 'nonce_used';
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
       return down === 'allow' ? null : 'unavailable';
@@ -182,7 +183,7 @@ export class RequestSignatures {
   }
 
   #refuses(flaw: Flaw, mode: 'dry_run' | 'on'): boolean {
-    this.#parts.metrics.refused('sign', flaw, mode);
+    this.#metrics.refused('sign', flaw, mode);
     return mode === 'on';
   }
 }

@@ -1,5 +1,5 @@
 import type { Key } from './key.js';
-import { http, auth, entry, gate, batch } from './sections/entry.js';
+import { http, auth, admission, gate, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, news } from './sections/orders.js';
 import { metrics, failPoint, log } from './sections/process.js';
@@ -11,7 +11,7 @@ import { redis, rocketmq, mysql } from './sections/servers.js';
  * from; a program reads only the sections that it uses.
  */
 export const SCHEMA = {
-  ...{ http, auth, entry, gate, batch, redis, rocketmq, worker, mysql, order, payment, news },
+  ...{ http, auth, admission, gate, batch, redis, rocketmq, worker, mysql, order, payment, news },
   ...{ keeper, overdue, repair, reconcile, metrics, failPoint, log },
 } as const;
 
@@ -25,7 +25,7 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
   api: [
-    ...['http', 'auth', 'entry', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment'],
+    ...['http', 'auth', 'admission', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment'],
     ...['news', 'keeper', 'repair', 'reconcile', 'failPoint', 'log'],
   ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],

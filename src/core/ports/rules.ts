@@ -1,6 +1,6 @@
-/** The rules of the entry in one version. `rules` is JSON that nobody below has looked into. */
+/** The rules of admission in one version. `rules` is JSON that the store has not looked into. */
 export interface StoredRules {
-  /** Counts up by one with each change; 0: nobody has published any. */
+  /** Rises by one with each change; 0: nobody has published any. */
   readonly version: number;
   readonly rules: unknown;
 }
@@ -8,7 +8,7 @@ export interface StoredRules {
 /** One change of the rules. */
 export interface RuleChange {
   readonly version: number;
-  /** The user id of an admin, or the name of the account at the keyboard. */
+  /** User id of an admin, or the name of the account that ran the command. */
   readonly actor: string;
   /** Unix ms on the clock of MySQL. */
   readonly atMs: number;
@@ -17,19 +17,19 @@ export interface RuleChange {
 /** What became of a change. */
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
-  /** Somebody else was faster: `version` is the one to look at now. */
+  /** Somebody else was faster; `version` is the newest one now. */
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
-/** Where rules are kept for good, every version of them. */
+/** Keeps every version of the rules. */
 export interface RuleRepository {
-  /** The newest; version 0 with no rules when there are none. @throws OperationalError mysql */
+  /** The newest; version 0 without rules when there are none. @throws OperationalError mysql */
   current(): Promise<StoredRules>;
 
   /** One version; null when there is none. @throws OperationalError mysql */
   find(version: number): Promise<StoredRules | null>;
 
   /**
-   * Keeps new rules as version `expectedVersion + 1`, with their entry in the audit log, if that is the newest version.
+   * Stores new rules as version `expectedVersion + 1`, with their row in the audit log, if that is the newest version.
    * @throws OperationalError mysql; they may be stored all the same, which `current` tells
    */
   store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome>;
@@ -39,21 +39,19 @@ export interface RuleRepository {
 }
 
 /**
- * What the board says to one who knows a version.
- * - `level`: nothing newer hangs there
- * - `newer`: these rules do
- * - `behind`: not even the known version does; somebody must look at the store and put it up
+ * What the broadcast has for a reader of one version.
+ * - `level`: nothing newer
+ * - `newer`: these rules
+ * - `behind`: not even that version; somebody must read the repository and announce it
  */
-export type RuleAnnouncement =
-  | { readonly board: 'level' }
-  | { readonly board: 'newer'; readonly stored: StoredRules }
-  | { readonly board: 'behind' };
+export type RuleUpdate =
+  { readonly is: 'level' } | { readonly is: 'newer'; readonly stored: StoredRules } | { readonly is: 'behind' };
 
-/** Where every process sees new rules at once. It may forget: the store is the truth. */
+/** Shows new rules to every process within a second. It may lose them: the repository is the truth. */
 export interface RuleBroadcast {
   /** @throws OperationalError redis */
-  notificationsSince(version: number): Promise<RuleAnnouncement>;
+  newerThan(version: number): Promise<RuleUpdate>;
 
-  /** Puts rules up, unless newer ones hang there. Safe to repeat. @throws OperationalError redis */
-  post(stored: StoredRules): Promise<void>;
+  /** Shows these rules, unless there are newer ones. Safe to repeat. @throws OperationalError redis */
+  announce(stored: StoredRules): Promise<void>;
 }

@@ -16,7 +16,7 @@ export function mountPurchaseToken(router: Router, services: HttpServices): void
       const sale = await snapshotOf(exchange, snapshots);
       if (sale === null) return;
       if (sale.state === 'closed') return replies.problem(req, res, 'closed');
-      const answer = await tokens.hand(sale, who.userId);
+      const answer = await tokens.issue(sale, who.userId);
       switch (answer.outcome) {
         case 'handed': {
           const { token, untilMs } = answer;

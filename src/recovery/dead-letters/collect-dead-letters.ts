@@ -7,10 +7,10 @@ import { decodePaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
 import type { Delivery, DeliverySource } from '../../core/ports/delivery-source.js';
-import type { KeeperMetrics } from '../../core/ports/keeper-metrics.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { type Group, GROUPS } from '../../core/topics.js';
+import type { RecoveryMetrics } from '../metrics.js';
 
 /** What a body says of itself. `batch`: only where the body is one. */
 interface ReadBody {
@@ -57,7 +57,7 @@ export interface CollectDeadLettersPorts {
   readonly store: Pick<BatchStore, 'park' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly log: Log;
-  readonly metrics: KeeperMetrics;
+  readonly metrics: Pick<RecoveryMetrics, 'markedLate' | 'parked'>;
 }
 
 export interface CollectDeadLettersOptions {
@@ -76,20 +76,20 @@ const RECEIVE_MAX = 16;
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
   const { source, deadLetters, store, repository, log, metrics } = ports;
 
-  /** Its last worker may have died after COMMIT: then it is no dead letter, only the ledger has not heard of it. */
-  const settled = async (batch: Batch): Promise<boolean> => {
+  /** Its last worker may have died after COMMIT: then it is no dead letter, it only has to be marked recorded in Redis. */
+  const markIfRecorded = async (batch: Batch): Promise<boolean> => {
     const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
     if (own.length < batch.purchases.length) return false;
     await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
-    metrics.settledLate(1);
+    metrics.markedLate(1);
     return true;
   };
 
   const collect = async (delivery: Delivery): Promise<void> => {
     const body = BODY_READERS[options.group](delivery.body);
     const read = body.outcome === 'decoded' ? body : null;
-    if (read?.batch && (await settled(read.batch))) return void (await delivery.ack());
+    if (read?.batch && (await markIfRecorded(read.batch))) return void (await delivery.ack());
     const parked = await deadLetters.park({
       messageId: delivery.messageId,
       group: options.group,

@@ -1,4 +1,5 @@
-import type { ReconcileMetrics } from '../../core/ports/reconcile-metrics.js';
+import type { Job } from '../../core/job.js';
+import type { RecoveryMetrics } from '../metrics.js';
 import type { ReconcileAdmin } from './reconcile-admin.js';
 
 const ACTOR = 'keeper';
@@ -13,9 +14,12 @@ export class SalesNotCompared extends Error {
 
 /** Compares the books of every recent sale; `apply` makes jobs of what it finds, which `compensateJob` works off. */
 export function reconcileJob(
-  { admin, metrics }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: ReconcileMetrics },
+  {
+    admin,
+    metrics,
+  }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: Pick<RecoveryMetrics, 'reconciled'> },
   { apply }: { readonly apply: boolean },
-): { readonly name: string; runOnce(): Promise<void> } {
+): Job {
   return {
     name: 'reconcile',
     async runOnce(): Promise<void> {
@@ -31,10 +35,7 @@ const RUNS_PER_STEP = 100;
 const STEPS_MAX = 20;
 
 /** Removes the records of runs that are old. */
-export function tidyRuns(
-  admin: Pick<ReconcileAdmin, 'removeOldRuns'>,
-  { keepMs }: { readonly keepMs: number },
-): { readonly name: string; runOnce(): Promise<void> } {
+export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOldRuns'>, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-runs',
     async runOnce(): Promise<void> {
@@ -51,13 +52,13 @@ export function compensateJob({
   metrics,
 }: {
   readonly admin: Pick<ReconcileAdmin, 'compensate' | 'jobCounts'>;
-  readonly metrics: ReconcileMetrics;
-}): { readonly name: string; runOnce(): Promise<void> } {
+  readonly metrics: Pick<RecoveryMetrics, 'compensationJobs'>;
+}): Job {
   return {
     name: 'compensate',
     async runOnce(): Promise<void> {
       await admin.compensate(ACTOR);
-      metrics.jobs(await admin.jobCounts());
+      metrics.compensationJobs(await admin.jobCounts());
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { Job } from '../../core/job.js';
 import { repairNeedOf } from '../../core/repair-need.js';
 import type { Sale, SaleState } from '../../core/sale.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
@@ -14,17 +15,11 @@ export interface AlignPorts {
 const CLOSED_MAX = 100;
 const LIVE_MAX = 10_000;
 
-interface AlignJob {
-  readonly name: 'align-gates';
-  /** @throws OperationalError; the next run tries again */
-  runOnce(): Promise<void>;
-}
-
 /**
  * Brings buckets into the state that MySQL has, where whoever moved the sale died before Redis heard of it: a sale that
  * its owner closed must not go on selling. A difference has to be seen twice, since a move takes its time.
  */
-export function alignGates({ store, sales }: AlignPorts): AlignJob {
+export function alignGates({ store, sales }: AlignPorts): Job {
   let seen = new Map<string, SaleState>();
   return {
     name: 'align-gates',

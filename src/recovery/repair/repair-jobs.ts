@@ -1,10 +1,10 @@
 import { OperationalError } from '../../core/errors.js';
-import type { KeeperMetrics } from '../../core/ports/keeper-metrics.js';
-import type { RepairMetrics } from '../../core/ports/repair-metrics.js';
+import type { Job } from '../../core/job.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { type RepairNeed, repairNeedOf } from '../../core/repair-need.js';
 import type { Sale } from '../../core/sale.js';
+import type { RecoveryMetrics } from '../metrics.js';
 import {
   bucketRefsOf,
   type RepairOptions,
@@ -97,13 +97,7 @@ export async function repairAsked(
 
 export interface RepairJobPorts extends RepairPorts {
   readonly sales: RepairPorts['sales'] & NeedPorts['sales'];
-  readonly metrics: RepairMetrics;
-}
-
-interface RepairJob {
-  readonly name: string;
-  /** @throws OperationalError; the next run tries again */
-  runOnce(): Promise<void>;
+  readonly metrics: Pick<RecoveryMetrics, 'repairTried'>;
 }
 
 const ACTOR = 'keeper';
@@ -114,7 +108,7 @@ const REPAIRS_AT_ONCE = 24;
  * Repairs sales that buyers can come to, the newest first. One that is not in Redis must be missed twice: `warm` may be
  * under way, which loads it before MySQL says so.
  */
-export function repairSales(ports: RepairJobPorts, options: RepairOptions): RepairJob {
+export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job {
   const turns = new Turns();
   let missed = new Set<string>();
   return {
@@ -136,7 +130,7 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Repa
 const CLOSED_LOOK_EVERY_MS = 30_000;
 
 /** Repairs one closed sale a run: their buyers wait for nothing but units that go back. */
-export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions): RepairJob {
+export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions): Job {
   let waiting: SaleInNeed[] = [];
   let lookedAtMs = -Infinity;
   return {
@@ -192,11 +186,11 @@ async function tryRepair(
 
 export interface WatchShutPorts extends NeedPorts {
   readonly clock: RepairPorts['clock'];
-  readonly metrics: Pick<RepairMetrics, 'salesShut'> & Pick<KeeperMetrics, 'overdue'>;
+  readonly metrics: Pick<RecoveryMetrics, 'salesInRepair' | 'overdue'>;
 }
 
 /** Publishes which sales wait for a repair, and which live ones wait for too long. A repair that hangs does not hide it. */
-export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs: number }): RepairJob {
+export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs: number }): Job {
   /** saleId → when it was first seen shut. */
   let since = new Map<string, number>();
   let closed = 0;
@@ -214,7 +208,7 @@ export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs
         closed = (await closedInNeed(ports, nowMs)).length;
         lookedAtMs = nowMs;
       }
-      metrics.salesShut(live.length, closed);
+      metrics.salesInRepair(live.length, closed);
     },
   };
 }

@@ -1,6 +1,5 @@
 import type { Sale } from '../../core/sale.js';
 import { openTransfers } from '../../core/unit-transfer.js';
-import type { KeeperMetrics } from '../../core/ports/keeper-metrics.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { finishTransfer, lookAtSale } from './look-at-sale.js';
@@ -9,7 +8,7 @@ import type { Job } from '../../core/job.js';
 export interface FinishTransfersPorts {
   readonly sales: Pick<SaleRepository, 'list'>;
   readonly store: TransferStore;
-  readonly metrics: Pick<KeeperMetrics, 'overdue'>;
+  readonly metrics: { overdue(state: 'units_lent', count: number, oldestMs: number): void };
 }
 
 export interface FinishTransfersOptions {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OrderState } from '../../../src/core/order.js';
-import { createOrderStates } from '../../../src/mysql/order-states.js';
+import { createOrderStates } from '../../../src/mysql/order-repository.js';
 import type { Arena } from '../context.js';
 import { expectAllBack, recordBatch, soldToUnpaid, statesOf } from '../harness/batches.js';
 import { REDELIVERED_WITHIN_MS, drainDeliveries } from '../harness/broker.js';

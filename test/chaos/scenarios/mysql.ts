@@ -41,7 +41,7 @@ const MYSQL_ROWS: readonly Row[] = [
       const outFor = (ms: number): boolean => performance.now() - stoppedMs > ms;
       await arena.bite('the worker noticed that MySQL is silent', async () => {
         const { text } = await ask(`${worker.probeUrl}/metrics`);
-        return /seckill_mysql_breaker\S* [12]/.test(text);
+        return /seckill_mysql_outage\S* 1/.test(text);
       });
       await arena.until('18 s have passed', () => outFor(OUTAGE_MS - 2000), OUTAGE_MS);
       const okBefore = opLog.count('ok');

@@ -1,11 +1,11 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import type { BreakerStore, LiveVote, Vote } from '../../../src/core/ports/admission-stores.js';
+import type { BreakerStore, LiveReport, BreakerReport } from '../../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 
-/** The board in memory: votes end with the clock. */
+/** The board in memory: reports end with the clock. */
 export class MemoryBreakerStore implements BreakerStore {
   readonly #clock: Pick<Clock, 'nowMs'>;
-  readonly #votes = new Map<string, { readonly vote: Vote; readonly untilMs: number }>();
+  readonly #reports = new Map<string, { readonly report: BreakerReport; readonly untilMs: number }>();
   /** While true every call fails as if Redis were away. */
   down = false;
 
@@ -13,18 +13,18 @@ export class MemoryBreakerStore implements BreakerStore {
     this.#clock = clock;
   }
 
-  async exchange(processId: string, vote: Vote, lifeMs: number): Promise<readonly LiveVote[]> {
+  async exchange(processId: string, report: BreakerReport, lifeMs: number): Promise<readonly LiveReport[]> {
     this.#reach();
     const nowMs = this.#clock.nowMs();
-    this.#votes.set(processId, { vote, untilMs: nowMs + lifeMs });
-    return [...this.#votes]
+    this.#reports.set(processId, { report, untilMs: nowMs + lifeMs });
+    return [...this.#reports]
       .filter(([, { untilMs }]) => untilMs > nowMs)
-      .map(([id, { vote: said }]) => ({ processId: id, vote: said }));
+      .map(([id, { report: said }]) => ({ processId: id, report: said }));
   }
 
   async withdraw(processId: string): Promise<void> {
     this.#reach();
-    this.#votes.delete(processId);
+    this.#reports.delete(processId);
   }
 
   #reach(): void {

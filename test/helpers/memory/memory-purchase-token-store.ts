@@ -1,6 +1,6 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { Handed, PurchaseTokenStore, Spent, TokenIssue } from '../../../src/core/ports/admission-stores.js';
+import type { Issued, PurchaseTokenStore, Redeemed, TokenIssue } from '../../../src/core/ports/admission-stores.js';
 
 /** Purchase tokens in memory. */
 export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
@@ -20,17 +20,17 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     this.#sales.clear();
   }
 
-  async hand({ saleId, ...issue }: TokenIssue, userId: string): Promise<{ outcome: Handed; nowMs: number }> {
+  async issue({ saleId, ...issue }: TokenIssue, userId: string): Promise<{ outcome: Issued; nowMs: number }> {
     this.#reach();
     const nowMs = this.#clock.nowMs();
     const buyers = this.#buyersOf(saleId);
-    return { outcome: this.#hand(issue, buyers, userId, nowMs), nowMs };
+    return { outcome: this.#issue(issue, buyers, userId, nowMs), nowMs };
   }
 
-  async spend(
+  async redeem(
     { saleId, userId, requestId }: { readonly saleId: string; readonly userId: string; readonly requestId: string },
     isGood: boolean,
-  ): Promise<Spent> {
+  ): Promise<Redeemed> {
     this.#reach();
     const buyers = this.#buyersOf(saleId);
     const bound = buyers.get(userId) ?? '';
@@ -41,7 +41,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     return 'spent';
   }
 
-  #hand(issue: Omit<TokenIssue, 'saleId'>, buyers: Map<string, string>, userId: string, nowMs: number): Handed {
+  #issue(issue: Omit<TokenIssue, 'saleId'>, buyers: Map<string, string>, userId: string, nowMs: number): Issued {
     if (nowMs < issue.fromMs) return 'too_early';
     if (nowMs >= issue.untilMs) return 'too_late';
     if (buyers.has(userId)) return 'handed_before';

@@ -1,7 +1,7 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type {
-  RuleAnnouncement,
+  RuleUpdate,
   RuleBroadcast,
   RuleChange,
   RuleRepository,
@@ -65,22 +65,22 @@ const changed = (before: unknown, after: object): string[] =>
     .filter(([name, rules]) => JSON.stringify(rules) !== JSON.stringify((before as Record<string, unknown>)[name]))
     .map(([name]) => name);
 
-/** The board in memory; it may be away, and may forget. */
-export class MemoryRuleBoard implements RuleBroadcast {
+/** The broadcast in memory; it may be away, and may forget. */
+export class MemoryRuleBroadcast implements RuleBroadcast {
   /** While true every call fails as if Redis were away. */
   down = false;
-  posts = 0;
+  announced = 0;
   #stored: StoredRules | null = null;
 
-  async notificationsSince(version: number): Promise<RuleAnnouncement> {
+  async newerThan(version: number): Promise<RuleUpdate> {
     this.#reach();
-    if (this.#stored === null || this.#stored.version < version) return { board: 'behind' };
-    return this.#stored.version === version ? { board: 'level' } : { board: 'newer', stored: this.#stored };
+    if (this.#stored === null || this.#stored.version < version) return { is: 'behind' };
+    return this.#stored.version === version ? { is: 'level' } : { is: 'newer', stored: this.#stored };
   }
 
-  async post(stored: StoredRules): Promise<void> {
+  async announce(stored: StoredRules): Promise<void> {
     this.#reach();
-    this.posts++;
+    this.announced++;
     if (this.#stored === null || stored.version > this.#stored.version) this.#stored = stored;
   }
 
@@ -89,6 +89,6 @@ export class MemoryRuleBoard implements RuleBroadcast {
   }
 
   #reach(): void {
-    if (this.down) throw new OperationalError('redis', 'memory rule board is down', { retryable: true });
+    if (this.down) throw new OperationalError('redis', 'memory rule broadcast is down', { retryable: true });
   }
 }

@@ -1,19 +1,24 @@
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../../src/core/topics.js';
 import { collectDeadLetters } from '../../../src/recovery/dead-letters/collect-dead-letters.js';
-import { consume } from '../../../src/orders/consume.js';
-import { expireOrders } from '../../../src/orders/expire-orders.js';
+import { consumeMessages } from '../../../src/orders/consume-messages.js';
+import { expireByMessage, expireBySweep } from '../../../src/orders/expire-orders.js';
 import { finishTransfers } from '../../../src/sales/stock/finish-transfers.js';
-import { expireUnpaid } from '../../../src/orders/expire-unpaid.js';
 import { keepRunning, type Job } from '../../../src/core/job.js';
-import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../../../src/orders/publish-orders.js';
+import type { OrderJobMetrics } from '../../../src/orders/metrics.js';
+import {
+  groupMoved,
+  groupRecorded,
+  publishMoved,
+  publishRecorded,
+  releaseUnits,
+} from '../../../src/orders/outbox-handlers.js';
 import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { redrive } from '../../../src/recovery/redrive.js';
 import { relayOutbox } from '../../../src/orders/relay-outbox.js';
-import { releaseUnits } from '../../../src/orders/release-units.js';
 import { markRecorded } from '../../../src/recovery/mark-recorded.js';
 import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
-import type { KeeperMetrics } from '../../../src/core/ports/keeper-metrics.js';
+import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { Life, NEVER_ABORTED } from '../engine/life.js';
 import { through } from '../engine/through.js';
@@ -22,6 +27,8 @@ import { notificationsRowsOf, orderStatesOf } from './repository-reads.js';
 import { repairers } from './repairer.js';
 import { reconcilers } from './reconciler.js';
 import { sourceOf } from './source.js';
+
+type KeeperMetrics = ReturnType<typeof metricsOf>;
 
 const RESTART_MAX_MS = 6_000;
 /** A receive waits for messages by itself. */
@@ -75,12 +82,15 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
-    markRecorded({ sales, store, repository, metrics }, { afterMs: shape.settleAfterMs, max: BATCHES_PER_RUN }),
+    markRecorded(
+      { sales, store, repository, metrics },
+      { afterMs: shape.settleAfterMs, maxPerBucket: BATCHES_PER_RUN },
+    ),
     ...(site.rules.redrives
       ? [redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 })]
       : []),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
-    expireOrders({ moves, metrics }, { max: 1_000 }),
+    expireBySweep({ moves, metrics }, { max: 1_000 }),
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
   ];
 }
@@ -104,14 +114,17 @@ function consumers(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const sender = through(life, 'redis', site.notifications, ['hasListeners', 'send']);
   const ready = (): Promise<void> => life.call('mysql', 'probe', async () => undefined, []);
   const works = [
-    { group: GROUPS.expirer, handle: expireUnpaid({ moves, orders: orderStatesOf(life, site), metrics }) },
+    { group: GROUPS.expirer, handle: expireByMessage({ moves, orders: orderStatesOf(life, site), metrics }) },
     { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(life, site), sender, metrics }) },
   ];
   return works.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };
     const { invisibleMs } = shape;
     const source = sourceOf(life, site, { ...way, invisibleMs });
-    return consume({ source, ready, handle, deadLetters, clock: life.clock, log, metrics }, { ...way, invisibleMs });
+    return consumeMessages(
+      { source, ready, handle, deadLetters, clock: life.clock, log, metrics },
+      { ...way, invisibleMs },
+    );
   });
 }
 
@@ -126,22 +139,25 @@ function relays(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const lease = { max: 64, leaseMs: shape.outboxLeaseMs };
   return [
     relayOutbox(
-      { ...ports, keep: publishRecorded({ deadlines, events }), gather: gatherRecorded },
+      { ...ports, handle: publishRecorded({ deadlines, events }), group: groupRecorded },
       { ...lease, kind: 'batch_recorded' },
     ),
-    relayOutbox({ ...ports, keep: publishMoved({ events }), gather: gatherMoved }, { ...lease, kind: 'orders_moved' }),
-    relayOutbox({ ...ports, keep: releaseUnits({ store, metrics }) }, { ...lease, kind: 'release' }),
+    relayOutbox({ ...ports, handle: publishMoved({ events }), group: groupMoved }, { ...lease, kind: 'orders_moved' }),
+    relayOutbox({ ...ports, handle: releaseUnits(store, metrics) }, { ...lease, kind: 'release' }),
   ];
 }
 
-function metricsOf(site: Site): KeeperMetrics {
+function metricsOf(site: Site): OrderJobMetrics &
+  Pick<RecoveryMetrics, 'redriven' | 'markedLate' | 'overdue' | 'parked' | 'pending'> & {
+    jobRan(job: string, result: 'done' | 'failed'): void;
+  } {
   const some = (what: string) => (number: number) => {
     if (number > 0) site.count(`keeper: ${what}`);
   };
   return {
     jobRan: (_, result) => site.count(`job: ${result}`),
     redriven: some('re-driven'),
-    settledLate: some('settled late'),
+    markedLate: some('marked late'),
     released: some('released'),
     expired: some('expired'),
     overdue: () => undefined,
@@ -154,7 +170,7 @@ function metricsOf(site: Site): KeeperMetrics {
     removed: () => undefined,
     consumed: (_, verdict) => site.count(`consumed: ${verdict}`),
     refundTried: (outcome) => site.count(`refund: ${outcome}`),
-    notificationsSent: some('buyers told'),
+    notificationsSent: some('buyers notified'),
     couponsIssued: () => undefined,
   };
 }

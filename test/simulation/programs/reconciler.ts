@@ -4,7 +4,7 @@ import type { ReconcileStore } from '../../../src/core/ports/reconcile-store.js'
 import type { RepairStore } from '../../../src/core/ports/repair-stores.js';
 import { ReconcileAdmin } from '../../../src/recovery/reconcile/reconcile-admin.js';
 import { compensateJob, reconcileJob } from '../../../src/recovery/reconcile/reconcile-jobs.js';
-import type { ReconcileMetrics } from '../../../src/core/ports/reconcile-metrics.js';
+import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import type { Job } from '../../../src/core/job.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../helpers/memory/memory-reconcile.js';
 import type { Life } from '../engine/life.js';
@@ -84,7 +84,7 @@ function repositoryOf(life: Life, { books, deadLetters }: Site): ReconcileReposi
   };
 }
 
-function metricsOf(site: Site): ReconcileMetrics {
+function metricsOf(site: Site): Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> {
   return {
     reconciled: (findings) => {
       for (const kind of Object.keys(findings)) site.count(`finding: ${kind}`);
@@ -93,7 +93,7 @@ function metricsOf(site: Site): ReconcileMetrics {
       if (impossible !== undefined && site.past.restarts === 0)
         site.fail('FALSE ALARM', `reconcile found ${impossible}, and nothing was lost`);
     },
-    jobs: (counts) => {
+    compensationJobs: (counts) => {
       if (counts.compensated > 0) site.count('compensation: compensated');
       if (counts.failed_final > 0) site.count('compensation: failed_final');
     },

@@ -1,6 +1,6 @@
 import type { Resharded } from '../../../src/core/resharded.js';
 import type { Job } from '../../../src/core/job.js';
-import type { RepairMetrics } from '../../../src/core/ports/repair-metrics.js';
+import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { alignGates } from '../../../src/recovery/repair/align-gates.js';
 import type { RepairOptions } from '../../../src/recovery/repair/repair-sale.js';
 import { reshardSale } from '../../../src/recovery/repair/reshard-sale.js';
@@ -52,9 +52,9 @@ const optionsOf = ({ shape }: Site): RepairOptions => ({
   ...{ quietMs: shape.quietMs, waitMaxMs: shape.repairWaitMaxMs, leaseMs: shape.repairLeaseMs },
 });
 
-function metricsOf(site: Site): RepairMetrics {
+function metricsOf(site: Site): Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> {
   return {
     repairTried: (result) => site.count(`repair: ${result}`),
-    salesShut: () => undefined,
+    salesInRepair: () => undefined,
   };
 }

@@ -1,10 +1,11 @@
+import { Registry } from 'prom-client';
 import { OperationalError } from '../../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
-import { OutageBreaker } from '../../../src/orders/outage-breaker.js';
+import { createWorkerMetrics, type WorkerMetrics } from '../../../src/orders/metrics.js';
+import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { WorkerLoop } from '../../../src/orders/worker-loop.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
-import { silentWorkerMetrics, type WorkerMetrics } from '../../../src/core/ports/worker-metrics.js';
 import { Life } from '../engine/life.js';
 import { replaced, through } from '../engine/through.js';
 import { onBug, type Site } from '../site.js';
@@ -54,21 +55,21 @@ async function run(life: Life, site: Site, owner: string): Promise<void> {
   void keepLease(life, minter, shape.slotLeaseMs / 3).catch(onBug(site));
 
   const metrics: WorkerMetrics = {
-    ...silentWorkerMetrics,
+    ...createWorkerMetrics(new Registry()),
     delivered: (verdict) => site.count(`delivery: ${verdict}`),
     retried: (reason) => site.count(`retry: ${reason}`),
-    breaker: (state) => site.count(`breaker: ${state}`),
+    mysqlOutage: (isOut) => site.count(`outage: ${isOut ? 'begun' : 'over'}`),
   };
-  const breaker = new OutageBreaker(
+  const outage = new MysqlOutage(
     { probe: () => minter.renew(), clock, metrics, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
-  life.onDeath(() => breaker.shutdown());
+  life.onDeath(() => outage.shutdown());
   const shared = {
     repository: orderRepositoryOf(life, site),
     deadLetters: through(life, 'mysql', site.deadLetters, ['park']),
     store: through(life, 'redis', site.servers.settlement, ['markRecorded', 'reacquire', 'park']),
-    ...{ minter, breaker, clock, metrics, log, onBug: onBug(site) },
+    ...{ minter, outage, clock, metrics, log, onBug: onBug(site) },
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;
   const renew = renewMs === null ? {} : { renewMs };

@@ -5,7 +5,7 @@ import type { Layer, Refused, Verdict, Mode, Caller } from '../../../src/admissi
 const CALLER: Caller = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
 const NO: Refused = { word: 'denied', retryAfterMs: null };
 
-describe('entry', () => {
+describe('admission', () => {
   let asked: string[];
   let counted: string[];
   beforeEach(() => void ([asked, counted] = [[], []]));
@@ -18,25 +18,23 @@ describe('entry', () => {
     return { name: 'lists', mode, anonymous: () => answer('stranger'), buyer: (_caller, userId) => answer(userId) };
   };
   const entryOf = (...layers: Layer[]): Admission =>
-    new Admission({ isAnyOn: true }, layers, {
-      metrics: { refused: (...words) => void counted.push(words.join(' ')) },
-    });
+    new Admission({ isAnyOn: true }, layers, { refused: (...words) => void counted.push(words.join(' ')) });
 
-  it('nothing is in the way while all are off, and nobody is asked', () => {
+  it('while all layers are off none is called', () => {
     const entry = entryOf(layer('off', NO), layer('off', NO));
     expect([entry.anonymous(CALLER), entry.buyer(CALLER, 'ann')]).to.deep.equal([null, null]);
     expect([asked, counted]).to.deep.equal([[], []]);
   });
 
   it('is on as the rules say', () => {
-    const repository = { isAnyOn: false };
-    const entry = new Admission(repository, [], { metrics: { refused: () => undefined } });
+    const current = { isAnyOn: false };
+    const entry = new Admission(current, [], { refused: () => undefined });
     expect(entry.isOn).to.equal(false);
-    repository.isAnyOn = true;
+    current.isAnyOn = true;
     expect(entry.isOn).to.equal(true);
   });
 
-  it('the first no ends it, is counted with its layer, and nobody behind it is asked', () => {
+  it('the first refusal ends it, is counted with its layer, and later layers are not called', () => {
     const entry = entryOf(
       layer('on', null, 'first' as Mode),
       layer('on', NO, 'second' as Mode),
@@ -47,7 +45,7 @@ describe('entry', () => {
     expect(counted).to.deep.equal(['lists denied on']);
   });
 
-  it('a dry run counts its no and lets the visit go on to the next layer', () => {
+  it('a dry run counts its refusal and the request goes on to the next layer', () => {
     const entry = entryOf(layer('dry_run', NO), layer('on', NO));
     expect(entry.buyer(CALLER, 'ann')).to.equal(NO);
     expect(asked).to.deep.equal(['dry_run ann', 'on ann']);
@@ -55,7 +53,7 @@ describe('entry', () => {
     expect(entryOf(layer('dry_run', NO)).anonymous(CALLER)).to.equal(null);
   });
 
-  it('a layer that must ask elsewhere makes the others wait for it, and only then', async () => {
+  it('later layers wait for a layer that answers with a promise', async () => {
     const slow = Promise.resolve(null);
     expect(entryOf(layer('on', null)).anonymous(CALLER), 'nothing waits').to.equal(null);
     const verdict = entryOf(layer('on', slow), layer('dry_run', Promise.resolve(NO)), layer('on', NO)).anonymous(
@@ -68,7 +66,7 @@ describe('entry', () => {
     expect(await entryOf(layer('on', slow)).buyer(CALLER, 'ann')).to.equal(null);
   });
 
-  it('a no that comes late ends it as well', async () => {
+  it('a late refusal ends it too', async () => {
     expect(await entryOf(layer('on', Promise.resolve(NO)), layer('on', null)).anonymous(CALLER)).to.equal(NO);
     expect(asked).to.have.length(1);
   });

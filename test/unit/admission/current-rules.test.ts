@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import type { Log } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
 
 class RulesWorld {
   readonly clock = new SteppedClock();
-  readonly store = new MemoryRuleRepository();
-  readonly board = new MemoryRuleBoard();
+  readonly repository = new MemoryRuleRepository();
+  readonly broadcast = new MemoryRuleBroadcast();
   readonly logged: string[] = [];
   readonly taken: number[] = [];
   refused = 0;
@@ -20,30 +20,30 @@ class RulesWorld {
     warn: (_fields, message) => void this.logged.push(`warn ${message}`),
     error: (fields, message) => void this.logged.push(`error ${message} ${JSON.stringify(fields)}`),
   };
-  readonly admin = new RuleAdmin({ store: this.store, board: this.board, log: this.log });
-  readonly repository = this.newRepository();
+  readonly admin = new RuleAdmin({ repository: this.repository, broadcast: this.broadcast, log: this.log });
+  readonly current = this.newCurrent();
 
-  newRepository(): CurrentRules {
+  newCurrent(): CurrentRules {
     return new CurrentRules({
-      ...{ board: this.board, store: this.store, clock: this.clock, log: this.log },
+      ...{ broadcast: this.broadcast, repository: this.repository, clock: this.clock, log: this.log },
       metrics: { rulesTaken: (version) => void this.taken.push(version), rulesRefused: () => void this.refused++ },
     });
   }
 
   get denied(): readonly string[] {
-    return this.repository.rules.lists.users.deny;
+    return this.current.rules.lists.users.deny;
   }
 
   /** One look and all that follows from it. */
   async look(): Promise<void> {
-    await this.repository.runOnce();
+    await this.current.runOnce();
     await new Promise((resolve) => setImmediate(resolve));
   }
 
   /** As another process publishes: past the desk of this one. */
   async storeOnly(rules: object): Promise<void> {
-    const { version } = await this.store.current();
-    await this.store.store(rules, version, 'ann');
+    const { version } = await this.repository.current();
+    await this.repository.store(rules, version, 'ann');
   }
 
   warnings(): string[] {
@@ -51,84 +51,84 @@ class RulesWorld {
   }
 }
 
-describe('entry: the book of rules', () => {
+describe('current rules', () => {
   let world: RulesWorld;
   beforeEach(async () => {
     world = new RulesWorld();
-    await world.repository.start();
+    await world.current.start();
     await world.look();
   });
 
-  it('nothing was ever published: all is off, and the board knows it, so that MySQL is left alone', async () => {
-    expect(world.repository.isAnyOn).to.equal(false);
-    const before = world.store.looks;
+  it('before the first rules all is off, and Redis says so, so that MySQL is not read', async () => {
+    expect(world.current.isAnyOn).to.equal(false);
+    const before = world.repository.looks;
     for (let looks = 0; looks < 30; looks++) {
       world.clock.advance(250);
       await world.look();
     }
-    expect(world.store.looks - before, 'looks at MySQL in 7.5 s').to.equal(0);
-    expect(world.board.posts).to.equal(1);
+    expect(world.repository.looks - before, 'looks at MySQL in 7.5 s').to.equal(0);
+    expect(world.broadcast.announced).to.equal(1);
   });
 
-  it('what is published is in force with the next look at Redis', async () => {
+  it('published rules are in force with the next read of Redis', async () => {
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.deep.equal({
       ...{ outcome: 'published', version: 1, seenAtOnce: true },
     });
     await world.look();
     expect(world.denied).to.deep.equal(['eve']);
-    expect(world.repository.isAnyOn).to.equal(true);
+    expect(world.current.isAnyOn).to.equal(true);
     await world.admin.publish({}, 1, 'ann');
     await world.look();
-    expect(world.repository.isAnyOn).to.equal(false);
+    expect(world.current.isAnyOn).to.equal(false);
     expect(world.taken).to.deep.equal([1, 2]);
   });
 
-  it('a process that starts has the rules in force before its first buyer', async () => {
+  it('a process that starts follows the newest rules before its first buyer', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
-    const late = world.newRepository();
+    const late = world.newCurrent();
     await late.start();
     expect(late.rules.lists.users.deny).to.deep.equal(['eve']);
   });
 
-  it('bad rules are refused once, with the reason, and the old ones stay; good ones after them are taken', async () => {
+  it('bad rules are refused once, with the reason, and the old ones stay; later good ones are used', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.look();
-    await world.board.post({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} } });
+    await world.broadcast.announce({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} } });
     for (let looks = 0; looks < 3; looks++) await world.look();
     expect(world.denied).to.deep.equal(['eve']);
-    expect(world.repository.isAnyOn).to.equal(true);
+    expect(world.current.isAnyOn).to.equal(true);
     expect(world.refused).to.equal(1);
     expect(world.warnings()).to.have.length(1);
     expect(world.warnings()[0]).to.contain('lists.mode').and.contain('tomorrow');
-    await world.board.post({ version: 3, rules: denying('bob') });
+    await world.broadcast.announce({ version: 3, rules: denying('bob') });
     await world.look();
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('older rules never take the place of newer ones', async () => {
+  it('older rules never replace newer ones', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.admin.publish(denying('bob'), 1, 'ann');
     await world.look();
-    world.board.forget();
-    await world.board.post({ version: 1, rules: denying('eve') });
+    world.broadcast.forget();
+    await world.broadcast.announce({ version: 1, rules: denying('eve') });
     world.clock.advance(1000);
     await world.look();
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('Redis has forgotten the rules: within a second they are put up again from MySQL', async () => {
+  it('when Redis has lost the rules, they are announced again from MySQL within a second', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.look();
-    world.board.forget();
+    world.broadcast.forget();
     for (let looks = 0; looks < 4; looks++) {
       world.clock.advance(250);
       await world.look();
     }
-    expect(await world.board.notificationsSince(0)).to.deep.include({ board: 'newer' });
+    expect(await world.broadcast.newerThan(0)).to.deep.include({ is: 'newer' });
     expect(world.denied).to.deep.equal(['eve']);
   });
 
-  it('a publisher died between MySQL and Redis: ten seconds later its rules are in force, and put up', async () => {
+  it('when a publisher died between MySQL and Redis, its rules are in force and announced ten seconds later', async () => {
     await world.storeOnly(denying('eve'));
     world.clock.advance(9000);
     await world.look();
@@ -136,29 +136,29 @@ describe('entry: the book of rules', () => {
     world.clock.advance(1000);
     await world.look();
     expect(world.denied).to.deep.equal(['eve']);
-    expect(await world.board.notificationsSince(1)).to.deep.equal({ board: 'level' });
+    expect(await world.broadcast.newerThan(1)).to.deep.equal({ is: 'level' });
   });
 
-  it('Redis is away: MySQL is asked once a second instead, and one line says so', async () => {
-    world.board.down = true;
+  it('while Redis is away MySQL is read once a second, and one line of the log says so', async () => {
+    world.broadcast.down = true;
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.include({ outcome: 'published', seenAtOnce: false });
-    const before = world.store.looks;
+    const before = world.repository.looks;
     for (let looks = 0; looks < 20; looks++) {
       world.clock.advance(250);
       await world.look();
     }
     expect(world.denied).to.deep.equal(['eve']);
-    expect(world.store.looks - before, 'looks at MySQL in 5 s').to.equal(5);
+    expect(world.repository.looks - before, 'looks at MySQL in 5 s').to.equal(5);
     expect(world.warnings().filter((line) => line.includes('once a second'))).to.have.length(1);
-    world.board.down = false;
+    world.broadcast.down = false;
     await world.look();
-    expect(world.logged.at(-1)).to.equal('info Redis tells of new rules again');
+    expect(world.logged.at(-1)).to.equal('info Redis announces new rules again');
   });
 
-  it('both are away: the rules in force stay, and each outage is told once', async () => {
+  it('while both are away the present rules stay, and each outage is logged once', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.look();
-    world.board.down = world.store.down = true;
+    world.broadcast.down = world.repository.down = true;
     for (let looks = 0; looks < 20; looks++) {
       world.clock.advance(1000);
       await world.look();
@@ -167,7 +167,7 @@ describe('entry: the book of rules', () => {
     expect(world.warnings()).to.have.length(2);
   });
 
-  it('a store that hangs does not hold up the board, and is not asked twice at once', async () => {
+  it('a MySQL that hangs does not delay rules from Redis, and is not called twice at once', async () => {
     let answer: () => void = () => undefined;
     let asked = 0;
     const hanging = async () => {
@@ -175,10 +175,10 @@ describe('entry: the book of rules', () => {
       await new Promise<void>((resolve) => (answer = resolve));
       return { version: 0, rules: {} };
     };
-    world.store.current = hanging;
+    world.repository.current = hanging;
     world.clock.advance(10_000);
     await world.look();
-    await world.board.post({ version: 1, rules: denying('eve') });
+    await world.broadcast.announce({ version: 1, rules: denying('eve') });
     world.clock.advance(10_000);
     await world.look();
     expect(world.denied).to.deep.equal(['eve']);
@@ -186,9 +186,9 @@ describe('entry: the book of rules', () => {
     answer();
   });
 
-  it('looks four times a second until it is told to end', async () => {
+  it('reads four times a second until it is stopped', async () => {
     const stop = new AbortController();
-    const looking = world.repository.keepLooking(stop.signal);
+    const looking = world.current.poll(stop.signal);
     await world.admin.publish(denying('eve'), 0, 'ann');
     for (let steps = 0; steps < 2; steps++) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -201,24 +201,24 @@ describe('entry: the book of rules', () => {
   });
 });
 
-describe('entry: the desk of rules', () => {
-  it('bad rules are not stored, and every reason is told', async () => {
-    const { admin, store } = new RulesWorld();
+describe('rule admin', () => {
+  it('bad rules are not stored, and every reason is returned', async () => {
+    const { admin, repository } = new RulesWorld();
     const bad = { lists: { mode: 'maybe' } };
     expect(admin.check(bad).map(({ path }) => path)).to.deep.equal(['lists.mode']);
     expect(await admin.publish(bad, 0, 'ann')).to.deep.include({ outcome: 'invalid', reasons: admin.check(bad) });
-    expect(await store.current()).to.deep.equal({ version: 0, rules: {} });
+    expect(await repository.current()).to.deep.equal({ version: 0, rules: {} });
     expect(admin.check({})).to.deep.equal([]);
   });
 
-  it('of two who start from the same version one is told to look again', async () => {
+  it('of two changes of one version the second is a version_conflict', async () => {
     const { admin } = new RulesWorld();
     await admin.publish(denying('eve'), 0, 'ann');
     expect(await admin.publish(denying('bob'), 0, 'bob')).to.deep.equal({ outcome: 'version_conflict', version: 1 });
     expect((await admin.history(5)).map(({ version, actor }) => `${version} ${actor}`)).to.deep.equal(['1 ann']);
   });
 
-  it('shows rules with their defaults, and rules that are not fit any more as they are', async () => {
+  it('shows rules with their defaults, and unreadable rules as they are', async () => {
     const world = new RulesWorld();
     await world.storeOnly({ lists: { mode: 'on' } });
     expect((await world.admin.show()).rules)

@@ -50,7 +50,7 @@ function modelOf(networks: readonly string[]): (text: string) => boolean {
   return (text) => lists[familyOf(text)].check(text, familyOf(text));
 }
 
-describe('entry: lists', () => {
+describe('lists', () => {
   it('a set of networks holds what the plain model holds, whatever overlaps', () => {
     let inside = 0;
     fc.assert(
@@ -92,13 +92,13 @@ describe('entry: lists', () => {
     expect(refused('')).to.equal(null);
   });
 
-  it('each list judges for itself: an allowed agent does not open the door for a denied address', () => {
+  it('an allowed agent does not help a denied address', () => {
     const lists = listsOf({ addresses: { deny: ['192.0.2.0/24'] }, agents: { allow: ['mozilla'] } });
     expect(lists.anonymous(caller())).to.deep.equal(DENIED);
     expect(lists.anonymous(caller({ address: '198.51.100.7' }))).to.equal(null);
   });
 
-  it('a user is looked at once the token has named him', () => {
+  it('a user is checked after the token', () => {
     const lists = listsOf({ users: { deny: ['eve', 'mallory'], allow: ['mallory'] } });
     expect(lists.anonymous(caller())).to.equal(null);
     expect(lists.buyer(caller(), 'eve')).to.deep.equal(DENIED);
@@ -106,13 +106,13 @@ describe('entry: lists', () => {
     expect(lists.buyer(caller(), 'ann')).to.equal(null);
   });
 
-  it('an address that is none stands on no list', () => {
+  it('what is no address is on no list', () => {
     const lists = listsOf({ addresses: { deny: ['0.0.0.0/0', '::/0'] } });
     expect(lists.anonymous(caller({ address: '' }))).to.equal(null);
     expect(lists.anonymous(caller({ address: '::ffff:192.0.2.9' }))).to.deep.equal(DENIED);
   });
 
-  it('new rules are in force with the next visit', () => {
+  it('new rules count from the next request on', () => {
     let rules: ListsRules = listsRules.parse({ users: { deny: ['eve'] } });
     const lists = new Lists(() => rules);
     expect(lists.buyer(caller(), 'eve')).to.deep.equal(DENIED);

@@ -1,19 +1,31 @@
 import { expect } from 'chai';
-import { ALL_OFF, isAnyOn, parseRules } from '../../../src/admission/rules/rule-set.js';
+import {
+  ALL_OFF,
+  isAnyOn,
+  parseRules,
+  missingSecrets,
+  type KnownKeys,
+  type RuleSet,
+} from '../../../src/admission/rules/rule-set.js';
+import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
+import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
+import { silentLog } from '../../../src/core/ports/log.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const reasonsOf = (rules: unknown): string[] => {
   const parsed = parseRules(rules);
   return 'reasons' in parsed ? parsed.reasons.map(({ path, message }) => `${path}: ${message}`) : [];
 };
 
-describe('entry: the rule set', () => {
-  it('no rules are good rules: everything is off', () => {
+describe('rule set', () => {
+  it('without rules everything is off', () => {
     expect(parseRules({})).to.deep.equal({ rules: ALL_OFF });
     for (const layer of Object.values(ALL_OFF)) expect(layer.mode).to.equal('off');
     expect(isAnyOn(ALL_OFF)).to.equal(false);
   });
 
-  it('what is left out is filled in, and what was read can be read again', () => {
+  it('defaults are filled in, and the result can be read again', () => {
     const parsed = parseRules({ lists: { mode: 'dry_run', users: { deny: ['eve'] } } });
     const rules = 'rules' in parsed ? parsed.rules : null;
     expect(rules?.lists).to.deep.equal({
@@ -26,7 +38,7 @@ describe('entry: the rule set', () => {
     expect(parseRules(JSON.parse(JSON.stringify(rules)))).to.deep.equal({ rules });
   });
 
-  it('says where each slip is', () => {
+  it('names the place of each mistake', () => {
     const reasons = reasonsOf({
       lists: { mode: 'sometimes', addresses: { deny: ['10.0.0.0/8', '10.0.0.1/8'] }, users: { dney: [] } },
       limit: {},
@@ -37,7 +49,7 @@ describe('entry: the rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
-  it('breaker and degradation are rules like all others: validated with their reasons, and on by themselves', () => {
+  it('breaker and degradation are checked like all other rules, and can be on alone', () => {
     const reasons = reasonsOf({
       breaker: { mode: 'on', weights: { rate: 0.9 } },
       degrade: { mode: 'on', switches: { purchase: { level: 'L1' } }, asked: { mysql: { order: 'L7' } } },
@@ -51,21 +63,93 @@ describe('entry: the rule set', () => {
     }
   });
 
-  it('what is no object at all is refused, in a few words', () => {
+  it('what is no object is refused, in a few words', () => {
     for (const rules of [null, 7, 'rules', [], undefined]) expect(reasonsOf(rules)).to.have.length(1);
     expect(reasonsOf(null)[0]).to.match(/^rules: /);
   });
 
-  it('ten thousand slips are told as twenty, and a long name is cut', () => {
+  it('of ten thousand mistakes twenty are named, and a long name is cut', () => {
     expect(reasonsOf({ lists: { addresses: { deny: Array<string>(9000).fill('x') } } })).to.have.length(20);
     expect(reasonsOf({ ['x'.repeat(5000)]: 1 })[0]).to.have.length.below(100);
   });
 
-  it('lists end somewhere', () => {
+  it('lists have a maximum', () => {
     const deny = Array.from({ length: 10_001 }, (_, i) => `u${i}`);
     expect(reasonsOf({ lists: { users: { deny } } })).to.have.length(1);
     expect(reasonsOf({ lists: { users: { deny: deny.slice(1) } } })).to.deep.equal([]);
     expect(reasonsOf({ lists: { agents: { deny: deny.slice(0, 101) } } })).to.have.length(1);
     expect(reasonsOf({ lists: { agents: { deny: [' '] } } })).to.have.length(1);
+  });
+});
+
+const keys = (sign: readonly string[], seal: number): KnownKeys => ({ sign: new Set(sign), seal: { size: seal } });
+const rulesOf = (raw: object): RuleSet => (parseRules(raw) as { rules: RuleSet }).rules;
+const pathsOf = (raw: object, known: KnownKeys): string[] =>
+  missingSecrets(rulesOf(raw), known).map(({ path }) => path);
+
+describe('rules that need secrets', () => {
+  it('a layer that is off needs none', () => {
+    expect(pathsOf({ sign: { keys: ['app-1'] } }, keys([], 0))).to.deep.equal([]);
+  });
+
+  for (const mode of ['on', 'dry_run']) {
+    it(`${mode}: each named key needs its secret, tokens and queue need a key to seal with`, () => {
+      const rules = { sign: { mode, keys: ['app-1', 'app-2'], tokens: { mode } }, queue: { mode } };
+      expect(pathsOf(rules, keys([], 0))).to.deep.equal([
+        ...['sign.keys.0', 'sign.keys.1', 'sign.tokens.mode', 'queue.mode'],
+      ]);
+      expect(pathsOf(rules, keys(['app-1'], 1))).to.deep.equal(['sign.keys.1']);
+      expect(pathsOf(rules, keys(['app-2', 'app-1', 'old'], 1))).to.deep.equal([]);
+      expect(pathsOf({ queue: { mode } }, keys([], 0))).to.deep.equal(['queue.mode']);
+      expect(pathsOf({ sign: { tokens: { mode } } }, keys([], 0))).to.deep.equal(['sign.tokens.mode']);
+    });
+
+    it(`${mode}: purchase tokens alone switch admission on`, () => {
+      expect(isAnyOn(rulesOf({ sign: { tokens: { mode } } }))).to.equal(true);
+      expect(isAnyOn(rulesOf({ queue: { mode } }))).to.equal(true);
+      expect(isAnyOn(rulesOf({ sign: { mode, keys: ['app-1'] } }))).to.equal(true);
+    });
+  }
+
+  it('signatures cannot be on without a key', () => {
+    expect(parseRules({ sign: { mode: 'on' } })).to.deep.equal({
+      reasons: [{ path: 'sign.keys', message: 'must name a key: without one nobody can sign' }],
+    });
+  });
+
+  describe('in a process that lacks one', () => {
+    const named = (...keyIds: string[]): object => ({ sign: { mode: 'on', keys: keyIds } });
+    const unfit = (rules: RuleSet) => missingSecrets(rules, keys(['app-1'], 1));
+    let repository: MemoryRuleRepository;
+    let broadcast: MemoryRuleBroadcast;
+    beforeEach(() => void ([repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()]));
+
+    it('they are not published, and a check names the reason', async () => {
+      const admin = new RuleAdmin({ repository, broadcast, log: silentLog, unfit });
+      expect(await admin.publish(named('app-1', 'app-2'), 0, 'ann')).to.deep.equal({
+        outcome: 'invalid',
+        reasons: [{ path: 'sign.keys.1', message: 'has no secret here: ADMISSION_SIGN_KEYS must have it' }],
+      });
+      expect(admin.check(named('app-2'))).to.have.length(1);
+      expect(admin.check(named('app-1'))).to.deep.equal([]);
+      expect(await admin.publish(named('app-1'), 0, 'ann')).to.include({ outcome: 'published', version: 1 });
+    });
+
+    it('when another process published them, they are refused with an error, and the present rules stay', async () => {
+      const errors: string[] = [];
+      let refused = 0;
+      const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };
+      const metrics = { rulesTaken: () => undefined, rulesRefused: () => void refused++ };
+      const current = new CurrentRules({ broadcast, repository, clock: new SteppedClock(), metrics, log, unfit });
+      const admin = new RuleAdmin({ repository, broadcast, log: silentLog }); // as at the command line, where no secret is
+      await admin.publish(named('app-1'), 0, 'ann');
+      await current.start();
+      expect(await admin.publish(named('app-2'), 1, 'ann')).to.include({ outcome: 'published' });
+      await current.runOnce();
+      expect(current.rules.sign.keys).to.deep.equal(['app-1']);
+      expect(refused).to.equal(1);
+      expect(errors).to.have.length(1);
+      expect(errors[0]).to.contain('sign.keys.0');
+    });
   });
 });

@@ -61,7 +61,7 @@ describe('bench options', () => {
   it('attack, layers, paired and buckets, then only when named', () => {
     expect(parse('attack', 'layers').scenarios).to.deep.equal(['attack', 'layers']);
     const options = parse('paired', '--against', '/elsewhere', '--pairs', '3');
-    expect(options).to.include({ against: '/elsewhere', pairs: 3, entry: 'off' });
+    expect(options).to.include({ against: '/elsewhere', pairs: 3, admission: 'off' });
     expect(parse().against).to.equal(null);
     expect(parse('buckets', '--buckets', '4')).to.deep.include({ scenarios: ['buckets'], buckets: 4 });
     expect(parse().buckets).to.equal(8);
@@ -76,8 +76,8 @@ describe('bench options', () => {
     expect(dueOf('--rate', '500')).to.deep.equal([500, 500]);
   });
 
-  it('--entry on, then sold-out behind every layer', () => {
-    expect(parse('sold-out', '--entry', 'on').entry).to.equal('on');
+  it('--admission on, then sold-out behind every layer', () => {
+    expect(parse('sold-out', '--admission', 'on').admission).to.equal('on');
   });
 
   it('help, then exit 0', () => {
@@ -95,7 +95,7 @@ describe('bench options', () => {
     ['--generator', 'ab'],
     ['--speed', '9'],
     ['paired'],
-    ['--entry', 'maybe'],
+    ['--admission', 'maybe'],
     ['paired', '--against', '/elsewhere', '--pairs', '0'],
   ]) {
     it(`${args.join(' ')}, then exit 2`, () => {

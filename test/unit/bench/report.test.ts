@@ -113,7 +113,7 @@ describe('goals', () => {
   });
 });
 
-describe('goals of the entry', () => {
+describe('goals of admission', () => {
   const attacked = (share: number, p99: number, longestMs: number, units = share) =>
     judgeGoals([
       load({
@@ -135,8 +135,8 @@ describe('goals of the entry', () => {
   });
 
   it('sold-out behind every layer has a goal of its own', () => {
-    const met = (entry: string) =>
-      judgeGoals([load({ scenario: 'sold-out', extra: { 'share of bare node:http': 0.6, entry } })])[0]?.met;
+    const met = (admission: string) =>
+      judgeGoals([load({ scenario: 'sold-out', extra: { 'share of bare node:http': 0.6, admission } })])[0]?.met;
     expect([met('on'), met('off')]).to.deep.equal([true, false]);
   });
 });

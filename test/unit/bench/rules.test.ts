@@ -21,7 +21,7 @@ class FakeApi {
     req.on('end', () => {
       const text = Buffer.concat(chunks).toString();
       const body = (text === '' ? {} : JSON.parse(text)) as { version?: number; rules?: Record<string, unknown> };
-      if (req.url === '/metrics') return void res.end(`seckill_entry_rules_version ${this.#lookAtVersion()}\n`);
+      if (req.url === '/metrics') return void res.end(`seckill_admission_rules_version ${this.#lookAtVersion()}\n`);
       const who = this.#auth.authenticate(req.headers.authorization);
       if (typeof who === 'string' || !who.roles.includes('admin')) return void res.writeHead(403).end('{}');
       if (req.url === '/admin/v1/rules/check') {

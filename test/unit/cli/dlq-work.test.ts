@@ -7,7 +7,7 @@ import { DeadLetterWorld } from '../recovery/dead-letters/dead-letter-world.js';
 
 const PACE = { perSecond: 1000, inFlightMax: 2 };
 
-describe('dlq: working through letters', () => {
+describe('seckill dlq: working through dead letters', () => {
   let lines: Record<string, unknown>[];
   let said: string[];
   beforeEach(() => {
@@ -22,7 +22,11 @@ describe('dlq: working through letters', () => {
 
   const run = (answers: Record<string, ReplayAnswer | OperationalError>, total = Object.keys(answers).length) =>
     workThroughDeadLetters(new DeadLetterWorld().admin, {
-      ...{ deadLetterIds: Object.keys(answers), total, pace: PACE, json: true, end: 'replayed' },
+      deadLetterIds: Object.keys(answers),
+      total,
+      pace: PACE,
+      json: true,
+      end: 'replayed',
       work: async (deadLetterId) => {
         const answer = answers[deadLetterId] as ReplayAnswer | OperationalError;
         if (answer instanceof OperationalError) throw answer;
@@ -30,7 +34,7 @@ describe('dlq: working through letters', () => {
       },
     });
 
-  it('all done: one JSON line each, and a sum', async () => {
+  it('prints one JSON line each and a sum, and says that all is done', async () => {
     const done = await run({
       1: { outcome: 'replayed', note: 'recorded' },
       2: { outcome: 'already_recorded', note: 'before' },
@@ -46,20 +50,20 @@ describe('dlq: working through letters', () => {
     expect(said).to.deep.equal(['3 asked for: 1 replayed, 1 already_recorded, 1 already_closed.']);
   });
 
-  const PARTLY: Record<string, ReplayAnswer> = {
-    'a letter whose orders did not come': { outcome: 'unfinished', note: 'n' },
-    'a letter that is no batch': { outcome: 'unreadable', note: 'n' },
-    'a letter without units': { outcome: 'not_held', note: 'n' },
-    'a letter that was discarded': { outcome: 'already_closed', state: 'discarded' },
-    'a letter that is none': { outcome: 'not_found' },
+  const NOT_DONE: Record<string, ReplayAnswer> = {
+    'one whose orders did not come': { outcome: 'unfinished', note: 'n' },
+    'one that is no batch': { outcome: 'unreadable', note: 'n' },
+    'one without units': { outcome: 'not_held', note: 'n' },
+    'one that was discarded': { outcome: 'already_closed', state: 'discarded' },
+    'one that does not exist': { outcome: 'not_found' },
   };
-  for (const [what, answer] of Object.entries(PARTLY)) {
-    it(`done in part: ${what}`, async () => {
+  for (const [what, answer] of Object.entries(NOT_DONE)) {
+    it(`is done in part with ${what}`, async () => {
       expect(await run({ 1: { outcome: 'replayed', note: 'n' }, 2: answer })).to.equal(false);
     });
   }
 
-  it('done in part: a fault is told with its message, and what to do', async () => {
+  it('is done in part when a server fails: its message is shown, and what to do', async () => {
     const done = await run({ 1: new OperationalError('mysql', 'mysql is gone', { retryable: true }) });
     sinon.restore();
     expect(done).to.equal(false);
@@ -67,7 +71,7 @@ describe('dlq: working through letters', () => {
     expect(said.at(-1)).to.contain('run the same command again');
   });
 
-  it('done in part: fewer than were asked for', async () => {
+  it('is done in part when there were fewer than asked for', async () => {
     expect(await run({ 1: { outcome: 'replayed', note: 'n' } }, 2)).to.equal(false);
   });
 

@@ -6,7 +6,7 @@ import sinon from 'sinon';
 import { CliError } from '../../../src/cli/cli-error.js';
 import { rulesCommand } from '../../../src/cli/rules.js';
 
-describe('rules: a file is checked', () => {
+describe('seckill rules check', () => {
   let folder: string;
   let lines: string[];
   beforeEach(() => {
@@ -32,13 +32,13 @@ describe('rules: a file is checked', () => {
     return lines.join('\n');
   }
 
-  it('a good one has nothing wrong with it', async () => {
+  it('says of good rules that nothing is wrong with them', async () => {
     expect(await check('{"version":3,"rules":{"lists":{"mode":"on"}}}')).to.match(/nothing is wrong with it\.$/);
     lines = [];
     expect(JSON.parse(await check('{"rules":{}}', '--json'))).to.deep.equal({ valid: true, errors: [] });
   });
 
-  it('each slip is told with its place, for people and for programs', async () => {
+  it('names everything that is wrong with its place, for people and for programs', async () => {
     const bad = '{"rules":{"lists":{"mode":"x","users":{"deny":["a b"]}}}}';
     const said = await check(bad);
     expect(said)
@@ -47,18 +47,17 @@ describe('rules: a file is checked', () => {
       .and.contain('\n  lists.users.deny.0 ');
     await check(bad, '--json');
     const [json = ''] = lines;
-    expect(JSON.parse(json).errors.map(({ field }: { field: string }) => field)).to.deep.equal([
-      ...['lists.mode', 'lists.users.deny.0'],
-    ]);
+    const fields = JSON.parse(json).errors.map(({ field }: { field: string }) => field);
+    expect(fields).to.deep.equal(['lists.mode', 'lists.users.deny.0']);
   });
 
-  it('what is no file of rules is said to be none', async () => {
+  it('refuses what is no file of rules', async () => {
     expect(await check(null)).to.match(/^refused: .*cannot be read/);
     expect(await check('{')).to.match(/^refused: .*must be \{"version"/);
     expect(await check('{"lists":{}}')).to.match(/^refused: .*lists is not known here/);
   });
 
-  it('what the file holds cannot steer the terminal', async () => {
+  it('shows nothing of the file that could steer the terminal', async () => {
     const said = await check(JSON.stringify({ rules: { '\u001b[2Jgone': 1 } }));
     expect(said).to.contain('gone').and.not.contain('\u001b');
   });

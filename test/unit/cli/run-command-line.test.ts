@@ -4,7 +4,7 @@ import sinon from 'sinon';
 import { UsageError } from '../../../src/cli/cli-error.js';
 import { report } from '../../../src/cli/run-command-line.js';
 
-describe('an error of a command', () => {
+describe('what a command prints when it fails', () => {
   let said: unknown[][];
   beforeEach(() => {
     said = [];
@@ -27,7 +27,7 @@ describe('an error of a command', () => {
     ['a wrong sentinel', () => new Error('All sentinels are unreachable'), /REDIS_URL/],
     ['an unknown host', () => Object.assign(new Error('getaddrinfo ENOTFOUND h'), { code: 'ENOTFOUND' }), /address/],
   ] as const) {
-    it(`is one sentence without a stack: ${name}`, () => {
+    it(`one sentence without a stack: ${name}`, () => {
       expect(report(make())).to.equal(1);
       expect(said).to.have.length(1);
       expect(said[0]).to.have.length(1);
@@ -35,11 +35,11 @@ describe('an error of a command', () => {
     });
   }
 
-  it('of a wrong option ends with exit code 2', () => {
+  it('a wrong option ends with exit code 2', () => {
     expect(report(new UsageError('--title must have 1 to 200 characters.'))).to.equal(2);
   });
 
-  it('that nobody foresaw keeps its stack', () => {
+  it('an error that nobody foresaw keeps its stack', () => {
     const error = new Error('x');
     expect(report(error)).to.equal(1);
     expect(said[0]).to.include(error);

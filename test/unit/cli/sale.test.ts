@@ -1,7 +1,70 @@
 import { expect } from 'chai';
-import { saleCommand, wrongStateSentence } from '../../../src/cli/sale.js';
+import { UsageError } from '../../../src/cli/cli-error.js';
+import { newSaleOf, saleCommand, wrongStateSentence } from '../../../src/cli/sale.js';
 
-describe('sale', () => {
+const NOW_MS = Date.UTC(2030, 0, 1);
+const DAY_MS = 86_400_000;
+
+describe('seckill sale create', () => {
+  const FLAGS = {
+    sku: 'pen',
+    title: 'A pen',
+    priceCents: '250',
+    stock: '10',
+    limitPerBuyer: '1',
+    buckets: '1',
+    opensAt: '2030-01-01T00:00:00Z',
+  };
+
+  const refusal = (flags: Partial<typeof FLAGS> & { closesAt?: string }): string => {
+    try {
+      newSaleOf({ ...FLAGS, ...flags }, NOW_MS);
+    } catch (error) {
+      if (error instanceof UsageError) return error.message;
+      throw error;
+    }
+    return 'created';
+  };
+
+  it('a sale that is right closes a day after it opens, unless a time is given', () => {
+    const sale = { sku: 'pen', title: 'A pen', priceCents: 250, stock: 10, limitPerBuyer: 1, buckets: 1 };
+    const window = { opensAtMs: NOW_MS, closesAtMs: NOW_MS + DAY_MS };
+    expect(newSaleOf(FLAGS, NOW_MS)).to.deep.equal({ ...sale, ...window });
+    expect(newSaleOf({ ...FLAGS, closesAt: '2030-01-01T02:00:00Z' }, NOW_MS).closesAtMs).to.equal(NOW_MS + 7_200_000);
+  });
+
+  it('everything that is wrong is named at once, each by its option', () => {
+    expect(
+      refusal({ title: '', priceCents: '2.50', stock: 'many', buckets: '0', opensAt: 'soon' }).split('\n'),
+    ).to.deep.equal([
+      'there is something wrong with this sale:',
+      '  --title must be a text of 1 to 200 characters.',
+      '  --price-cents must be a whole number from 0 to 1000000000.',
+      '  --stock must be a whole number from 1 to 10000000.',
+      '  --buckets must be a whole number from 1 to 64.',
+      '  --opens-at must be a time such as 2030-01-31T20:00:00Z.',
+    ]);
+  });
+
+  it('a title that is too long, empty or holds escape codes is refused', () => {
+    expect(refusal({ title: 'x'.repeat(10_000) })).to.include('--title must be a text of 1 to 200 characters');
+    expect(refusal({ title: ' ' })).to.include('--title must be a text of 1 to 200 characters');
+    expect(refusal({ title: '\u001b[2Jgone' })).to.include('--title must not hold control characters');
+  });
+
+  it('what is missing is called missing', () => {
+    const { title: _title, ...rest } = FLAGS;
+    expect(() => newSaleOf(rest, NOW_MS)).to.throw(UsageError, '--title is missing');
+  });
+
+  it('a window that ends before it begins, or in the past, is refused', () => {
+    expect(refusal({ closesAt: '2029-12-31T00:00:00Z' })).to.include('--closes-at must be later than --opens-at.');
+    const past = { opensAt: '2029-01-01T00:00:00Z', closesAt: '2029-01-02T00:00:00Z' };
+    expect(refusal(past)).to.include('--closes-at must be in the future.');
+  });
+});
+
+describe('seckill sale', () => {
   it('a refused move names the command that comes first', () => {
     expect(wrongStateSentence('open', { saleId: '7', state: 'draft' })).to.include('`seckill sale warm 7`');
     expect(wrongStateSentence('pause', { saleId: '7', state: 'warm' })).to.include('`seckill sale open 7`');

@@ -5,19 +5,19 @@ import { set, show, switchCommand } from '../../../src/cli/switch.js';
 import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 
-describe('switch: the command', () => {
+describe('seckill switch', () => {
   let lines: string[];
-  let store: MemoryRuleRepository;
-  let board: MemoryRuleBoard;
+  let repository: MemoryRuleRepository;
+  let broadcast: MemoryRuleBroadcast;
   let rules: RuleAdmin;
   let admin: SwitchAdmin;
   beforeEach(() => {
     lines = [];
     sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
-    [store, board] = [new MemoryRuleRepository(), new MemoryRuleBoard()];
-    rules = new RuleAdmin({ store, board, log: silentLog });
+    [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
+    rules = new RuleAdmin({ repository, broadcast, log: silentLog });
     admin = new SwitchAdmin(rules);
   });
   afterEach(() => sinon.restore());
@@ -28,21 +28,18 @@ describe('switch: the command', () => {
   it('says what is switched, for whom, and when it is in force', async () => {
     await set(admin, SALE, {});
     expect(lines.pop()).to.equal('sale is at L1 for 20 of 100 users, everywhere within a second (version 1).');
-    board.down = true;
+    broadcast.down = true;
     await set(admin, { ...SALE, percent: 100 }, {});
     expect(lines.pop()).to.match(/^sale is at L1 for all, everywhere within ten seconds: .*\(version 2\)\.$/);
-    board.down = false;
+    broadcast.down = false;
     await rules.publish({ degrade: { mode: 'dry_run' } }, 2, 'boss');
     await set(admin, SALE, {});
     expect(lines.pop()).to.contain('but not in force');
   });
 
-  it('shows all of them, for people and for programs', async () => {
+  it('shows every switch, for people and for programs', async () => {
     await set(admin, SALE, { json: true });
-    expect(json()).to.deep.equal({
-      ...{ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true },
-      ...SALE,
-    });
+    expect(json()).to.deep.equal({ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true, ...SALE });
     lines = [];
     await show(admin, {});
     expect(lines).to.have.length(5);
@@ -52,7 +49,7 @@ describe('switch: the command', () => {
     expect(json()).to.have.property('switches').with.length(4);
   });
 
-  it('what was not switched is said in a sentence', async () => {
+  it('says in a sentence why nothing was switched', async () => {
     const why = (work: Promise<void>): Promise<string> =>
       work.then(
         () => 'done',
@@ -60,7 +57,7 @@ describe('switch: the command', () => {
       );
     const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
     expect(await why(set(busy, SALE, {}))).to.match(/nothing was switched/);
-    await store.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
+    await repository.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
     for (const said of [await why(show(admin, {})), await why(set(admin, SALE, {}))]) {
       expect(said)
         .to.match(/cannot be read/)
@@ -80,7 +77,7 @@ describe('switch: the command', () => {
     );
   }
 
-  it('used wrongly it says what it takes', async () => {
+  it('says what it takes when it is used wrongly', async () => {
     expect(await usage('sale')).to.match(/which level for sale/);
     expect(await usage('admin', 'L1')).to.match(/^error: endpoint: /);
     expect(await usage('sale', 'L9')).to.match(/^error: level: /);

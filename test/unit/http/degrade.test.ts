@@ -47,7 +47,7 @@ class World {
     });
     const cache = () =>
       new FallbackCache<Readonly<Record<string, unknown>>>({
-        ...{ rules: () => this.rules.cache, clock: this.clock, entriesMax: 10 },
+        ...{ rules: () => this.rules.cache, clock: this.clock, max: 10 },
       });
     const on = {
       get isAnyOn(): boolean {
@@ -55,7 +55,7 @@ class World {
       },
     };
     this.fake = new FakeServices({
-      entry: new Admission(on, [new DegradeLayer(degrade)], { metrics: { refused: () => undefined } }),
+      entry: new Admission(on, [new DegradeLayer(degrade)], { refused: () => undefined }),
       degrade,
       reads: {
         status: new DegradedReads('status', cache()),

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { HmacSha256 } from '../../../src/core/hmac.js';
+import type { KeyObject } from 'node:crypto';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { QueuePasses, WaitingRooms } from '../../../src/admission/queue/waiting-rooms.js';
 import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
-import { CANONICAL_BYTES_MAX, RequestSignatures, signRequest } from '../../../src/admission/sign/request-signatures.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../../src/admission/sign/seals.js';
+import { RequestSignatures, signRequest } from '../../../src/admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
 import { systemClock as clock } from '../../../src/programs/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-nonce-store.js';
@@ -17,7 +17,7 @@ const PURCHASES = '/v1/sales/7/purchases';
 const QUEUE = '/v1/sales/7/queue';
 const TOKEN = '/v1/sales/7/purchase-token';
 const KEY = 'app:a-key-of-the-tests-of-the-front-with-40-bytes';
-const SIGN_KEYS = readKeyring(KEY, CANONICAL_BYTES_MAX);
+const SIGN_KEYS = readKeyring(KEY);
 const SIGN = { sign: { mode: 'on', keys: ['app'] } };
 const TOKENS = { sign: { tokens: { mode: 'on' } } };
 const WAIT = { queue: { mode: 'on', admitPerSecond: 1000 } };
@@ -35,7 +35,7 @@ class Front {
 
   constructor() {
     this.#rules = rulesOf({});
-    const seals = new Seals(readKeyring(KEY, SEALED_BYTES_MAX));
+    const seals = new Seals(readKeyring(KEY));
     const metrics = { refused: (...words: string[]) => void this.counted.push(words.join(' ')) };
     const snapshot: SaleSnapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', stock: 2 }) };
     const [sign, queue] = [() => this.#rules.sign, () => this.#rules.queue];
@@ -77,7 +77,7 @@ function rulesOf(raw: object): RuleSet {
 
 let made = 0;
 const signed = (path: string, { method = 'POST', body = '', nonce = '' } = {}): Record<string, string> =>
-  signRequest('app', SIGN_KEYS.get('app') as HmacSha256, {
+  signRequest('app', SIGN_KEYS.get('app') as KeyObject, {
     ...{ method, path, body, timestamp: String(Math.floor(Date.now() / 1000)) },
     nonce: nonce || `nonce-of-the-front-${process.pid}-${made++}`,
   });

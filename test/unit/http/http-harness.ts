@@ -42,7 +42,7 @@ export class FakeServices {
       entry: { isOn: false, anonymous: refuse, buyer: refuse },
       addressOf: () => '192.0.2.1',
       signatures: { begin: () => null, finish: refuse },
-      ...{ passes: { check: () => null }, tokens: { check: () => null, hand: refuse } },
+      ...{ passes: { check: () => null }, tokens: { check: () => null, issue: refuse } },
       rooms: { join: refuse, look: refuse, end: refuse },
       ...{ snapshots: { get: refuse }, clock: { nowMs: () => Date.now() } },
       degrade: { isOn: false, rulingOf: refuse },

@@ -45,12 +45,12 @@ describe('the queue and its tokens over HTTP', () => {
         note('look', saleId, userId, ticket),
       end: (saleId: string) => void note('end', saleId),
     };
-    const hand = async ({ saleId }: { saleId: string }, userId: string): Promise<TokenAnswer> => {
-      asked.push(`hand ${saleId} ${userId}`);
+    const issue = async ({ saleId }: { saleId: string }, userId: string): Promise<TokenAnswer> => {
+      asked.push(`issue ${saleId} ${userId}`);
       if (handed instanceof OperationalError) throw handed;
       return handed;
     };
-    const tokens = { hand, check: () => null };
+    const tokens = { issue, check: () => null };
     fake = new FakeServices({ rooms, snapshots, clock, tokens });
     const router = new Router(app, fake.services, newLifecycle());
     mountQueue(router, fake.services);
@@ -142,7 +142,7 @@ describe('the queue and its tokens over HTTP', () => {
     });
     handed = { outcome: 'not_needed' };
     expect((await fetchToken().expect(200)).body).to.deep.equal({ token: null, endsAt: null });
-    expect(asked).to.deep.equal(['hand 7 u1', 'hand 7 u1']);
+    expect(asked).to.deep.equal(['issue 7 u1', 'issue 7 u1']);
     expect(fake.counted).to.deep.equal(['purchase_token handed', 'purchase_token not_needed']);
   });
 

@@ -2,20 +2,20 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
 
 describe('admin rules', () => {
   let server: Started;
-  let store: MemoryRuleRepository;
-  let board: MemoryRuleBoard;
+  let repository: MemoryRuleRepository;
+  let broadcast: MemoryRuleBroadcast;
   const admin = bearer('boss', ['admin']);
 
   beforeEach(async () => {
-    [store, board] = [new MemoryRuleRepository(), new MemoryRuleBoard()];
-    const rules = new RuleAdmin({ store, board, log: silentLog });
+    [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
+    const rules = new RuleAdmin({ repository, broadcast, log: silentLog });
     // long enough for megabytes on a busy machine
     server = await startServer(new FakeServices({ rules }), { headersTimeoutMs: 15_000, requestTimeoutMs: 15_000 });
   });
@@ -32,7 +32,7 @@ describe('admin rules', () => {
     await ask('post', '/check', bearer()).send({ rules: {} }).expect(403);
     await ask('get', '/history', bearer()).expect(403);
     await ask('get', '/history/1', bearer()).expect(403);
-    expect(await store.current()).to.include({ version: 0 });
+    expect(await repository.current()).to.include({ version: 0 });
   });
 
   it('what was read can be changed and sent back, and is published under the name of who asks', async () => {
@@ -42,12 +42,12 @@ describe('admin rules', () => {
     const { body } = await ask('put').send(read).expect(200);
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: true });
     expect((await ask('get').expect(200)).body).to.deep.equal({ version: 1, rules: read.rules });
-    expect(await board.notificationsSince(0)).to.have.nested.property('stored.version', 1);
-    expect((await store.history(1))[0]).to.include({ version: 1, actor: 'boss' });
+    expect(await broadcast.newerThan(0)).to.have.nested.property('stored.version', 1);
+    expect((await repository.history(1))[0]).to.include({ version: 1, actor: 'boss' });
   });
 
   it('Redis is away: they are published all the same, and the answer says it takes longer', async () => {
-    board.down = true;
+    broadcast.down = true;
     const { body } = await put(0, denying('eve')).expect(200);
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: false });
   });
@@ -57,7 +57,7 @@ describe('admin rules', () => {
     const { body } = await put(0, denying('eve')).expect(409);
     expect(body).to.include({ code: 'version_conflict', retryable: false });
     expect(body.detail).to.contain('1');
-    expect(await store.current()).to.include({ version: 1 });
+    expect(await repository.current()).to.include({ version: 1 });
   });
 
   it('S6 bad rules are 400, with every slip and its place, and nothing is changed', async () => {
@@ -65,7 +65,7 @@ describe('admin rules', () => {
     expect(body.errors.map(({ field }: { field: string }) => field)).to.have.members([
       ...['lists.mode', 'lists.users.deny.0', 'soon'],
     ]);
-    expect(await store.current()).to.include({ version: 0 });
+    expect(await repository.current()).to.include({ version: 0 });
   });
 
   it('S6 a document that is none is 400', async () => {
@@ -74,7 +74,7 @@ describe('admin rules', () => {
     }
     await ask('put').send({ version: 0, rules: {}, actor: 'me' }).expect(400);
     await ask('put').set('content-type', 'text/plain').send('{}').expect(415);
-    expect(await store.current()).to.include({ version: 0 });
+    expect(await repository.current()).to.include({ version: 0 });
   });
 
   it('a check says what is wrong and changes nothing', async () => {
@@ -92,7 +92,7 @@ describe('admin rules', () => {
       .expect(200);
     expect(body.valid).to.equal(false);
     expect(body.errors[0].field).to.equal('lists.mode');
-    expect(await store.current()).to.include({ version: 0 });
+    expect(await repository.current()).to.include({ version: 0 });
   });
 
   it('history says who changed them, and shows each version', async () => {

@@ -3,15 +3,17 @@ import request from 'supertest';
 import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { MemoryRuleBoard, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 describe('admin switches', () => {
   let server: Started;
-  let store: MemoryRuleRepository;
+  let repository: MemoryRuleRepository;
   beforeEach(async () => {
-    store = new MemoryRuleRepository();
-    const switches = new SwitchAdmin(new RuleAdmin({ store, board: new MemoryRuleBoard(), log: silentLog }));
+    repository = new MemoryRuleRepository();
+    const switches = new SwitchAdmin(
+      new RuleAdmin({ repository, broadcast: new MemoryRuleBroadcast(), log: silentLog }),
+    );
     server = await startServer(new FakeServices({ switches }));
   });
   afterEach(() => server.stop());
@@ -23,7 +25,7 @@ describe('admin switches', () => {
     await request(server.url).get('/admin/v1/switches').expect(401);
     await ask('get', '', bearer()).expect(403);
     await ask('put', '/sale', bearer()).send({ level: 'L4' }).expect(403);
-    expect(await store.current()).to.include({ version: 0 });
+    expect(await repository.current()).to.include({ version: 0 });
   });
 
   it('one is set for a share of the users, under the name of who asks, and shown with all others', async () => {
@@ -32,7 +34,7 @@ describe('admin switches', () => {
       ...{ outcome: 'switched', version: 1, seenAtOnce: true },
       ...{ endpoint: 'sale', level: 'L1', percent: 20, inForce: true },
     });
-    expect((await store.history(1))[0]).to.include({ version: 1, actor: 'boss' });
+    expect((await repository.history(1))[0]).to.include({ version: 1, actor: 'boss' });
     const { body: shown } = await ask('get').expect(200);
     expect(shown).to.include({ version: 1, mode: 'on' });
     expect(shown.switches).to.have.length(4);
@@ -63,21 +65,21 @@ describe('admin switches', () => {
       .send({ level: 'L4', note: 'x'.repeat(5000) })
       .expect(413);
     await ask('post', '/sale').expect(405).expect('allow', 'PUT');
-    expect(await store.current()).to.include({ version: 0 });
+    expect(await repository.current()).to.include({ version: 0 });
   });
 
   it('rules that this program cannot read are told as such, and not overwritten', async () => {
-    await store.store({ tomorrow: {} }, 0, 'newer');
+    await repository.store({ tomorrow: {} }, 0, 'newer');
     for (const answer of [ask('get'), ask('put', '/sale').send({ level: 'L4' })]) {
       const { body } = await answer.expect(409);
       expect(body).to.include({ code: 'rules_unfit', retryable: false });
       expect(body.errors[0].field).to.equal('tomorrow');
     }
-    expect(await store.current()).to.include({ version: 1 });
+    expect(await repository.current()).to.include({ version: 1 });
   });
 
   it('MySQL away is 503 with Retry-After', async () => {
-    store.down = true;
+    repository.down = true;
     await ask('get').expect(503).expect('retry-after', '1');
     await ask('put', '/sale').send({ level: 'L4' }).expect(503);
   });

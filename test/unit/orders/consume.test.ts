@@ -1,18 +1,18 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../../src/core/topics.js';
-import { consume, type Consumed, type ConsumePorts } from '../../../src/orders/consume.js';
+import { consumeMessages, type ConsumerPorts, type MessageResult } from '../../../src/orders/consume-messages.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const TOPIC = TOPICS.orderEvent;
 const GROUP = GROUPS.coupon;
 const INVISIBLE_MS = 30_000;
 
-describe('keeper: consume', () => {
+describe('keeper: the messages of a consumer group', () => {
   let world: KeeperWorld;
   let handled: string[];
   /** What becomes of a body; `done` where nothing is said. */
-  let answers: Map<string, () => Consumed>;
+  let answers: Map<string, () => MessageResult>;
 
   beforeEach(() => {
     world = new KeeperWorld();
@@ -20,15 +20,15 @@ describe('keeper: consume', () => {
     answers = new Map();
   });
 
-  const run = (parts: Partial<ConsumePorts> = {}): Promise<string> => {
+  const run = (parts: Partial<ConsumerPorts> = {}): Promise<string> => {
     const { deadLetters, clock, log, metrics } = world;
-    const handle = async (body: string): Promise<Consumed> => {
+    const handle = async (body: string): Promise<MessageResult> => {
       handled.push(body);
       return answers.get(body)?.() ?? { outcome: 'done' };
     };
     const source = world.broker.source(TOPIC, GROUP, INVISIBLE_MS);
     const ports = { source, ready: async () => undefined, handle, deadLetters, clock, log, metrics, ...parts };
-    return consume(ports, { group: GROUP, topic: TOPIC, invisibleMs: INVISIBLE_MS })
+    return consumeMessages(ports, { group: GROUP, topic: TOPIC, invisibleMs: INVISIBLE_MS })
       .runOnce()
       .then(
         () => 'done',

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { expireOrders } from '../../../src/orders/expire-orders.js';
+import { expireBySweep } from '../../../src/orders/expire-orders.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const WINDOW_MS = 900_000; // of the orders that the world records
 
-describe('keeper: expire-orders', () => {
+describe('keeper: orders expire by the sweep', () => {
   let world: KeeperWorld;
   beforeEach(() => {
     world = new KeeperWorld();
   });
-  const jobOf = (max: number) => expireOrders({ moves: world.moves, metrics: world.metrics }, { max });
+  const jobOf = (max: number) => expireBySweep({ moves: world.moves, metrics: world.metrics }, { max });
   async function unpaid(count: number): Promise<string[]> {
     const sale = await world.openSale({ stock: 5000 });
     const names = Array.from({ length: count }, (_, index) => `u${index}`);

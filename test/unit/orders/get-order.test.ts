@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Order } from '../../../src/core/order.js';
 import { retryDelayMs } from '../../../src/core/back-off.js';
-import { getOrder } from '../../../src/orders/get-order.js';
+import { getOrder } from '../../../src/orders/buyer-orders.js';
 
 describe('get-order', () => {
   const order = { orderId: '123', userId: 'ann' } as Order;

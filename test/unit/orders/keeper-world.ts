@@ -1,8 +1,9 @@
 import type { Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
-import type { KeeperMetrics } from '../../../src/core/ports/keeper-metrics.js';
 import type { Log } from '../../../src/core/ports/log.js';
 import type { OutboxBacklog } from '../../../src/core/ports/outbox.js';
+import type { OrderJobMetrics } from '../../../src/orders/metrics.js';
+import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
@@ -20,8 +21,16 @@ export class KeeperWorld {
   readonly moves = new MemoryOrderMoves(this.books);
   readonly deadLetters = new MemoryDeadLetterRepository(this.clock);
   readonly counts = {
-    ...{ redriven: 0, settledLate: 0, released: 0, parked: 0, published: 0, retried: 0, removed: 0 },
-    ...{ expired: 0, coupons: 0, told: 0 },
+    redriven: 0,
+    markedLate: 0,
+    released: 0,
+    parked: 0,
+    published: 0,
+    retried: 0,
+    removed: 0,
+    expired: 0,
+    coupons: 0,
+    notified: 0,
   };
   readonly consumed: [string, string][] = [];
   readonly backlogs: OutboxBacklog[] = [];
@@ -33,10 +42,13 @@ export class KeeperWorld {
   readonly warnings: string[] = [];
   #orders = 0;
 
-  readonly metrics: KeeperMetrics = {
+  readonly metrics: OrderJobMetrics &
+    Pick<RecoveryMetrics, 'redriven' | 'markedLate' | 'overdue' | 'parked' | 'pending'> & {
+      jobRan(job: string, result: 'done' | 'failed'): void;
+    } = {
     jobRan: (job, result) => this.runs.push([job, result]),
     redriven: (batches) => (this.counts.redriven += batches),
-    settledLate: (batches) => (this.counts.settledLate += batches),
+    markedLate: (batches) => (this.counts.markedLate += batches),
     released: (requests) => (this.counts.released += requests),
     expired: (orders) => (this.counts.expired += orders),
     overdue: (state, count, oldestMs) => (this.overdue[state] = [count, oldestMs]),
@@ -47,7 +59,7 @@ export class KeeperWorld {
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
     refundTried: (outcome) => this.refundTries.push(outcome),
-    notificationsSent: (orders) => (this.counts.told += orders),
+    notificationsSent: (orders) => (this.counts.notified += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
 
@@ -73,7 +85,7 @@ export class KeeperWorld {
     return batch;
   }
 
-  /** Writes the rows of a batch, as a worker does before it settles; `failed` users get a failed row. */
+  /** Writes the rows of a batch, as a worker does before it marks the batch; `failed` users get a failed row. */
   async recorded(batch: Batch, failed: readonly string[] = []): Promise<string[]> {
     const terms = await this.books.termsOf([batch.saleId]);
     const orders = batch.purchases.map((purchase) => ({

@@ -42,7 +42,7 @@ describe('keeper: tell-buyers', () => {
     expect(result).to.deep.equal({ outcome: 'done' });
     expect(news.sent).to.deep.equal([['7', [notificationsOf('1'), notificationsOf('2')]]]);
     expect(heard.filter(Boolean)).to.deep.equal([notificationsOf('1')]);
-    expect(world.counts.told).to.equal(2);
+    expect(world.counts.notified).to.equal(2);
   });
 
   it('of a sale that nobody waits for no row is read and nothing is told', async () => {

@@ -2,11 +2,11 @@ import { expect } from 'chai';
 import type { OrderState } from '../../../src/core/order.js';
 import { encodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
-import { expireUnpaid } from '../../../src/orders/expire-unpaid.js';
+import { expireByMessage } from '../../../src/orders/expire-orders.js';
 import { issueCoupons } from '../../../src/orders/issue-coupons.js';
 import { KeeperWorld } from './keeper-world.js';
 
-describe('keeper: expire-unpaid', () => {
+describe('keeper: orders expire by their deadline message', () => {
   let world: KeeperWorld;
   let states: Map<string, OrderState>;
   let due: Set<string>;
@@ -28,7 +28,7 @@ describe('keeper: expire-unpaid', () => {
       orders: { statesOf: async () => states },
       metrics: world.metrics,
     };
-    return expireUnpaid(ports)(encodePaymentDeadline({ batchId: 'b1', saleId: '7', deadlineAtMs: 1, orders }));
+    return expireByMessage(ports)(encodePaymentDeadline({ batchId: 'b1', saleId: '7', deadlineAtMs: 1, orders }));
   };
 
   it('ends what is unpaid and leaves alone what was paid or cancelled', async () => {
@@ -64,12 +64,12 @@ describe('keeper: expire-unpaid', () => {
 
   it('a body that is no deadline is an answer [M7]', async () => {
     const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
-    const outcome = await expireUnpaid({ moves: never, orders: never, metrics: world.metrics })('{"v":9}');
+    const outcome = await expireByMessage({ moves: never, orders: never, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
 });
 
-describe('keeper: issue-coupons', () => {
+describe('keeper: coupons', () => {
   let world: KeeperWorld;
   let paid: Set<string>;
   let having: Set<string>;
@@ -90,10 +90,10 @@ describe('keeper: issue-coupons', () => {
         return { issued: fresh.length, unpaid: orderIds.filter((id) => !having.has(id)) };
       },
     };
-    return issueCoupons({ coupons, metrics: world.metrics })(encodeOrderEvents(events));
+    return issueCoupons(coupons, world.metrics)(encodeOrderEvents(events));
   };
 
-  it('one coupon for each paid order, however often it is told', async () => {
+  it('one coupon for each paid order, however often the event comes', async () => {
     paid = new Set(['1', '2']);
     for (let copies = 0; copies < 3; copies++) {
       expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('done');
@@ -102,13 +102,13 @@ describe('keeper: issue-coupons', () => {
     expect(world.counts.coupons).to.equal(2);
   });
 
-  it('other news are not its business', async () => {
+  it('other events issue no coupon', async () => {
     paid = new Set(['1']);
     expect((await handle(event('order.created', '1'), event('order.expired', '2'))).outcome).to.equal('done');
     expect(having.size).to.equal(0);
   });
 
-  it('news that come before their row wait for it [M6]', async () => {
+  it('an event that comes before its row comes again later [M6]', async () => {
     paid = new Set(['1']);
     expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('later');
     expect([...having]).to.deep.equal(['1']);

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { tidyOutbox } from '../../../src/orders/tidy-outbox.js';
-import { watchOutbox } from '../../../src/orders/watch-outbox.js';
+import { tidyOutbox, watchOutbox } from '../../../src/orders/relay-outbox.js';
 import { KeeperWorld } from './keeper-world.js';
 
 describe('keeper: watch-outbox and tidy-outbox', () => {
@@ -15,7 +14,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
     world.clock.advance(5_000);
     outbox.add('release', 'b', []);
     await outbox.markDone([outbox.add('orders_moved', 'c', null)]);
-    await watchOutbox({ outbox, metrics: world.metrics }).runOnce();
+    await watchOutbox(outbox, world.metrics).runOnce();
     expect(world.backlogs).to.deep.equal([
       { kind: 'batch_recorded', undone: 0, oldestMs: 0 },
       { kind: 'orders_moved', undone: 0, oldestMs: 0 },
@@ -25,7 +24,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
 
   it('removes what was done long ago, in bounded steps, and nothing else', async () => {
     const { outbox } = world.books;
-    const job = tidyOutbox({ outbox, metrics: world.metrics }, { keepMs: 60_000 });
+    const job = tidyOutbox(outbox, world.metrics, { keepMs: 60_000 });
     const old = Array.from({ length: 2_500 }, () => outbox.add('release', 'old', []));
     await outbox.markDone(old);
     const undone = outbox.add('release', 'undone', []);
@@ -40,7 +39,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
   it('one run has an end, however many rows there are', async () => {
     let steps = 0;
     const outbox = { removeDone: async () => (steps++, 1_000) };
-    await tidyOutbox({ outbox, metrics: world.metrics }, { keepMs: 60_000 }).runOnce();
+    await tidyOutbox(outbox, world.metrics, { keepMs: 60_000 }).runOnce();
     expect(steps).to.equal(20);
   });
 });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { Order } from '../../../src/core/order.js';
-import { cancelOrder } from '../../../src/orders/cancel.js';
-import { payOrder, type PayAnswer } from '../../../src/orders/pay.js';
+import { cancelOrder, payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';

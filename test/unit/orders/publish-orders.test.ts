@@ -2,21 +2,21 @@ import { expect } from 'chai';
 import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
 import { decodePaymentDeadline, type PaymentDeadline } from '../../../src/core/payment-deadline.js';
 import { TOPICS } from '../../../src/core/topics.js';
-import { gatherMoved, gatherRecorded, publishMoved, publishRecorded } from '../../../src/orders/publish-orders.js';
-import type { Promised } from '../../../src/orders/relay-outbox.js';
+import { groupMoved, groupRecorded, publishMoved, publishRecorded } from '../../../src/orders/outbox-handlers.js';
+import type { ReadableRow } from '../../../src/orders/relay-outbox.js';
 import type { BatchRecorded, OrdersMoved } from '../../../src/core/ports/outbox.js';
 import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const AT_MS = 1_700_000_000_000;
 
-describe('keeper: publish-orders', () => {
+describe('keeper: events and deadlines of the outbox', () => {
   let world: KeeperWorld;
   beforeEach(() => {
     world = new KeeperWorld();
   });
 
-  const recordedRow = (parts: Partial<BatchRecorded> = {}): Promised<'batch_recorded'> => ({
+  const recordedRow = (parts: Partial<BatchRecorded> = {}): ReadableRow<'batch_recorded'> => ({
     ...{ outboxId: '41', kind: 'batch_recorded', createdAtMs: AT_MS, attempts: 1 },
     payload: { batchId: 'b1', saleId: '7', orders: ['11', '12'], failed: [], paymentWindowMs: 900_000, ...parts },
   });
@@ -33,7 +33,7 @@ describe('keeper: publish-orders', () => {
       return decoded.deadline;
     });
 
-  it('a batch is told in one message, and its deadline is set from the time of its rows', async () => {
+  it('a batch is published in one message, and its deadline is set from the time of its rows', async () => {
     await publishRecorded(memoryOrderChannels(world.broker))([recordedRow({ failed: ['13'] })]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
     expect(events()).to.deep.equal([
@@ -69,20 +69,20 @@ describe('keeper: publish-orders', () => {
   });
 
   it('is gathered by sale and by deadline, as much as one message can carry', () => {
-    const row = (outboxId: string, parts: Partial<BatchRecorded> = {}, laterMs = 0): Promised<'batch_recorded'> => ({
+    const row = (outboxId: string, parts: Partial<BatchRecorded> = {}, laterMs = 0): ReadableRow<'batch_recorded'> => ({
       ...{ ...recordedRow(parts), outboxId, createdAtMs: AT_MS + laterMs },
     });
     const ids = (groups: readonly (readonly { outboxId: string }[])[]): string[] =>
       groups.map((group) => group.map(({ outboxId }) => outboxId).join('+'));
     const rows = [row('1'), row('2', { saleId: '8' }), row('3', {}, 1_000), row('4', {}, 1_001), row('5')];
-    expect(ids(gatherRecorded(rows))).to.deep.equal(['1+3+5', '2', '4']);
+    expect(ids(groupRecorded(rows))).to.deep.equal(['1+3+5', '2', '4']);
     const many = Array.from({ length: 40 }, (_, index) => row(String(index)));
-    expect(gatherRecorded(many).map((group) => group.length)).to.deep.equal([32, 8]);
+    expect(groupRecorded(many).map((group) => group.length)).to.deep.equal([32, 8]);
     const orders = Array.from({ length: 4_999 }, (_, index) => String(index + 1));
     const big = ['1', '2', '3'].map((id) => row(id, { orders, failed: ['9000001'] }));
-    expect(ids(gatherRecorded(big))).to.deep.equal(['1+2', '3']);
+    expect(ids(groupRecorded(big))).to.deep.equal(['1+2', '3']);
 
-    const moved = (outboxId: string, move: OrdersMoved['move'], saleId: string): Promised<'orders_moved'> => ({
+    const moved = (outboxId: string, move: OrdersMoved['move'], saleId: string): ReadableRow<'orders_moved'> => ({
       ...{ outboxId, kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 },
       payload: { move, saleId, orders: ['11'] },
     });
@@ -92,7 +92,7 @@ describe('keeper: publish-orders', () => {
       moved('3', 'paid', '7'),
       moved('4', 'paid', '8'),
     ];
-    expect(ids(gatherMoved(moves))).to.deep.equal(['1+3', '2', '4']);
+    expect(ids(groupMoved(moves))).to.deep.equal(['1+3', '2', '4']);
   });
 
   it('is not kept before both messages are stored', async () => {

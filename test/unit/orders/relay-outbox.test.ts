@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Job } from '../../../src/core/job.js';
-import { relayOutbox, type Promised, type RelayOutboxPorts } from '../../../src/orders/relay-outbox.js';
+import { relayOutbox, type ReadableRow, type RelayPorts } from '../../../src/orders/relay-outbox.js';
 import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
 import type { MemoryOutbox } from '../../helpers/memory/memory-outbox.js';
 import { KeeperWorld } from './keeper-world.js';
@@ -12,54 +12,54 @@ const MAX = 4;
 describe('keeper: relay-outbox', () => {
   let world: KeeperWorld;
   let outbox: MemoryOutbox;
-  let kept: string[];
+  let handled: string[];
   /** Ids of rows that fail as long as they stand here. */
   let failing: Set<string>;
 
   beforeEach(() => {
     world = new KeeperWorld();
     outbox = world.books.outbox;
-    kept = [];
+    handled = [];
     failing = new Set();
   });
 
   const moved = (order: number): OrdersMoved => ({ move: 'paid', saleId: '7', orders: [String(order)] });
   const add = (count: number): string[] =>
     Array.from({ length: count }, (_, i) => outbox.add('orders_moved', `k${i}`, moved(i + 1)));
-  const keep = async (rows: readonly Promised<'orders_moved'>[]): Promise<void> => {
-    kept.push(rows.map(({ outboxId }) => outboxId).join('+'));
+  const handle = async (rows: readonly ReadableRow<'orders_moved'>[]): Promise<void> => {
+    handled.push(rows.map(({ outboxId }) => outboxId).join('+'));
     if (rows.some(({ outboxId }) => failing.has(outboxId))) {
       throw new OperationalError('rocketmq', 'away', { retryable: true });
     }
   };
-  type Gather = RelayOutboxPorts<'orders_moved'>['gather'];
-  const create = (gather?: Gather): Job => {
+  type Group = RelayPorts<'orders_moved'>['group'];
+  const create = (group?: Group): Job => {
     const { log, metrics } = world;
-    return relayOutbox({ outbox, keep, gather, log, metrics }, { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS });
+    return relayOutbox({ outbox, handle, group, log, metrics }, { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS });
   };
-  const run = (gather?: Gather): Promise<string> =>
-    create(gather)
+  const run = (group?: Group): Promise<string> =>
+    create(group)
       .runOnce()
       .then(
         () => 'done',
         (error: Error) => error.name,
       );
 
-  it('keeps every promise of its kind, oldest first, and marks it done', async () => {
+  it('handles every row of its kind, oldest first, and marks it done', async () => {
     const ids = add(3);
     outbox.add('release', 'other', []);
     expect(await run()).to.equal('done');
-    expect(kept).to.deep.equal(ids);
+    expect(handled).to.deep.equal(ids);
     expect([outbox.undone('orders_moved').length, outbox.undone('release').length]).to.deep.equal([0, 1]);
     expect(world.counts).to.include({ published: 3, retried: 0 });
     await run();
-    expect(kept).to.have.length(3);
+    expect(handled).to.have.length(3);
   });
 
   it('works off a backlog in one run, so many rows at a time', async () => {
     const ids = add(MAX * 3 + 1);
     await run();
-    expect(kept).to.deep.equal(ids);
+    expect(handled).to.deep.equal(ids);
   });
 
   it('a row that fails waits 1, 2, 4 … 30 s, is never given up, and holds up no other', async () => {
@@ -67,15 +67,15 @@ describe('keeper: relay-outbox', () => {
     failing.add(bad);
     expect(await run()).to.equal('OperationalError');
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([bad]);
-    expect(kept).to.deep.equal([bad, good]);
+    expect(handled).to.deep.equal([bad, good]);
 
     const pausesMs: number[] = [];
     let lastMs = world.clock.nowMs();
     while (pausesMs.length < 8) {
-      const before = kept.length;
+      const before = handled.length;
       world.clock.advance(100);
       await run();
-      if (kept.length === before) continue;
+      if (handled.length === before) continue;
       pausesMs.push(world.clock.nowMs() - lastMs);
       lastMs = world.clock.nowMs();
     }
@@ -88,34 +88,34 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('rows are kept together as they are gathered; after a failure each goes alone', async () => {
+  it('rows are handled together in their groups; after a failure each goes alone', async () => {
     const [a, b, c] = add(3) as [string, string, string];
-    const inPairs: Gather = (rows) => [rows.slice(0, 2), rows.slice(2)];
+    const inPairs: Group = (rows) => [rows.slice(0, 2), rows.slice(2)];
     failing.add(a);
     expect(await run(inPairs)).to.equal('OperationalError');
-    expect(kept).to.deep.equal([`${a}+${b}`, c]);
+    expect(handled).to.deep.equal([`${a}+${b}`, c]);
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a, b]);
     expect(world.counts).to.include({ published: 1, retried: 2 });
 
     world.clock.advance(1_500);
     expect(await run((rows) => [rows])).to.equal('OperationalError');
-    expect(kept.filter((ids) => ids === a || ids === b).sort()).to.deep.equal([a, b]);
+    expect(handled.filter((ids) => ids === a || ids === b).sort()).to.deep.equal([a, b]);
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a]);
   });
 
-  it('a row that cannot be gathered with the others holds none of them up', async () => {
+  it('a row that cannot be grouped with the others holds none of them up', async () => {
     const ids = add(2);
     await run(() => {
       throw new TypeError('payload.orders is undefined');
     });
-    expect(kept).to.deep.equal(ids);
+    expect(handled).to.deep.equal(ids);
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
   it('during an outage one run tries one lot, not the whole backlog', async () => {
     for (const id of add(MAX * 3)) failing.add(id);
     await run();
-    expect(kept).to.have.length(MAX);
+    expect(handled).to.have.length(MAX);
     expect(world.counts).to.include({ published: 0, retried: MAX });
   });
 
@@ -125,24 +125,24 @@ describe('keeper: relay-outbox', () => {
     expect(await run()).to.equal('OperationalError');
     world.clock.advance(LEASE_MS - 1);
     await run();
-    expect(kept).to.deep.equal([id]);
+    expect(handled).to.deep.equal([id]);
     world.clock.advance(1);
     await run();
-    expect(kept).to.deep.equal([id, id]);
+    expect(handled).to.deep.equal([id, id]);
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
   it('two keepers at once keep each promise once [C1]', async () => {
     const ids = add(MAX * 2);
     await Promise.all([run(), run()]);
-    expect([...kept].sort()).to.deep.equal([...ids].sort());
+    expect([...handled].sort()).to.deep.equal([...ids].sort());
   });
 
   it('a row that nobody can read is told and stays; the others go on', async () => {
     const broken = outbox.add('orders_moved', 'broken', null);
     const [good] = add(1);
     expect(await run()).to.equal('Error');
-    expect(kept).to.deep.equal([good]);
+    expect(handled).to.deep.equal([good]);
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([broken]);
     expect(world.errors).to.deep.equal(['an outbox row cannot be read: somebody has to mend it']);
   });
@@ -152,6 +152,6 @@ describe('keeper: relay-outbox', () => {
     outbox.breakNext('lease_fails');
     expect(await run()).to.equal('OperationalError');
     expect(await run()).to.equal('done');
-    expect(kept).to.have.length(1);
+    expect(handled).to.have.length(1);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../../src/core/sale.js';
 import type { Job } from '../../../src/core/job.js';
 import { relayOutbox } from '../../../src/orders/relay-outbox.js';
-import { releaseUnits } from '../../../src/orders/release-units.js';
+import { releaseUnits } from '../../../src/orders/outbox-handlers.js';
 import { KeeperWorld } from './keeper-world.js';
 
 /** Longer than the longest pause of a row that failed. */
@@ -17,7 +17,7 @@ describe('keeper: release-units', () => {
     world = new KeeperWorld();
     const { books, store, log, metrics } = world;
     job = relayOutbox(
-      { outbox: books.outbox, keep: releaseUnits({ store, metrics }), log, metrics },
+      { outbox: books.outbox, handle: releaseUnits(store, metrics), log, metrics },
       { kind: 'release', max: 10, leaseMs: 20_000 },
     );
     sale = await world.openSale({ stock: 100 });

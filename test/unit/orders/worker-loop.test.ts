@@ -23,7 +23,7 @@ describe('worker-loop', () => {
     const stopped = running?.stop();
     await timers.tickAsync(30_000);
     await stopped;
-    world.breaker.shutdown();
+    world.outage.shutdown();
   });
 
   /** Starts the loops and lets `ms` pass. */
@@ -122,7 +122,7 @@ describe('worker-loop', () => {
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });
     expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
-    expect([world.breaker.closed, world.unfinished]).to.deep.equal([true, 1]);
+    expect([world.outage.isOver, world.unfinished]).to.deep.equal([true, 1]);
 
     world.store.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.epoch = 2;
     await timers.tickAsync(MINUTE_MS);
@@ -215,7 +215,7 @@ describe('worker-loop', () => {
     world.store.breakNext('settle_fails', 'settle_reply_lost');
     await run(MINUTE_MS);
     expect(world.verdicts).to.deep.equal([
-      ...['recorded', 'settle_failed', 'already_recorded', 'settle_failed', 'already_recorded'],
+      ...['recorded', 'not_marked', 'already_recorded', 'not_marked', 'already_recorded'],
     ]);
     expect(world.store.bucket(batch).requests.get('ann/k1')?.state).to.equal('ordered');
     expect(world.unfinished).to.equal(0);
@@ -226,25 +226,25 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
-    const settle = sinon.stub(world.store, 'markRecorded').rejects(mysqlDown('redis'));
+    const markRecorded = sinon.stub(world.store, 'markRecorded').rejects(mysqlDown('redis'));
     await run(10 * MINUTE_MS);
-    expect(settle.callCount).to.equal(ATTEMPTS_BEFORE_DEAD);
+    expect(markRecorded.callCount).to.equal(ATTEMPTS_BEFORE_DEAD);
     expect(world.unfinished).to.equal(0);
     expect(world.deadLetterBodies).to.deep.equal([]);
     expect([...world.store.bucket(batch).pending.keys()]).to.deep.equal([batch.batchId]);
   });
 
-  it('a sale in repair does not hold up the settling of another', async () => {
-    const [shut, open] = [await world.openSale(), await world.openSale()];
-    const settle = world.store.markRecorded.bind(world.store);
+  it('a sale in repair does not hold up the marks of another', async () => {
+    const [locked, open] = [await world.openSale(), await world.openSale()];
+    const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (settled) => {
-      if (settled.some(({ batch }) => batch.saleId === shut.saleId)) throw mysqlDown('repair');
-      return settle(settled);
+      if (settled.some(({ batch }) => batch.saleId === locked.saleId)) throw mysqlDown('repair');
+      return markRecorded(settled);
     });
-    for (const sale of [shut, open]) await world.place(batchOf(sale, purchasesOf('ann')));
+    for (const sale of [locked, open]) await world.place(batchOf(sale, purchasesOf('ann')));
     await world.worker().runOnce();
     expect(world.store.bucket({ saleId: open.saleId, bucket: 0 }).pending.size).to.equal(0);
-    expect(world.store.bucket({ saleId: shut.saleId, bucket: 0 }).pending.size).to.equal(1);
+    expect(world.store.bucket({ saleId: locked.saleId, bucket: 0 }).pending.size).to.equal(1);
     expect(world.unfinished).to.equal(1);
   });
 

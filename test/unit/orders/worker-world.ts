@@ -3,13 +3,13 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { GROUPS, TOPICS, WRITER_RETRIES_MAX } from '../../../src/core/topics.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
-import { OutageBreaker } from '../../../src/orders/outage-breaker.js';
+import type { DeliveryVerdict, WorkerMetrics } from '../../../src/orders/metrics.js';
+import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { WorkerLoop, type WorkerLoopOptions } from '../../../src/orders/worker-loop.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { DeliverySource } from '../../../src/core/ports/delivery-source.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-repository.js';
-import type { DeliveryVerdict, WorkerMetrics } from '../../../src/core/ports/worker-metrics.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
@@ -59,12 +59,12 @@ export class WorkerWorld {
   /** Attempts of everything that was received. */
   readonly attempts: number[] = [];
   checkedBack = 0;
-  readonly breaker: OutageBreaker;
+  readonly outage: MysqlOutage;
   readonly repository: OrderRepository;
 
   constructor() {
     const { books } = this;
-    this.breaker = new OutageBreaker(
+    this.outage = new MysqlOutage(
       { probe: () => this.#probe(), clock: timerClock, metrics: this.metrics, log: silentLog },
       { probeEveryMs: 1000 },
     );
@@ -83,11 +83,11 @@ export class WorkerWorld {
     delivered: (verdict) => void this.verdicts.push(verdict),
     retried: () => undefined,
     batchesWritten: () => undefined,
-    settled: () => undefined,
-    breaker: () => undefined,
+    markedRecorded: () => undefined,
+    mysqlOutage: () => undefined,
   };
 
-  /** An open sale, in the books and in the ledger. */
+  /** An open sale, in MySQL and in Redis. */
   async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
     const sale = saleOf({ stock: 1000, ...parts }, timerClock.nowMs());
     this.books.putSale(sale);
@@ -114,10 +114,10 @@ export class WorkerWorld {
         return deliveries;
       },
     };
-    const { repository, store, deadLetters, minter, breaker, metrics } = this;
+    const { repository, store, deadLetters, minter, outage, metrics } = this;
     const onBug = (error: unknown): void => void this.bugs.push(error);
     return new WorkerLoop(
-      { source, repository, store, deadLetters, minter, breaker, metrics, clock: timerClock, log: silentLog, onBug },
+      { source, repository, store, deadLetters, minter, outage, metrics, clock: timerClock, log: silentLog, onBug },
       {
         ...{ loops: 2, receiveMax: 16, paymentWindowMs: 900_000 },
         ...{ group: GROUPS.writer, topic: TOPICS.purchase, ...parts },

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { withBreakers } from '../../../src/programs/with-breakers.js';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
 import { breakerRules, type BreakerRules } from '../../../src/admission/breaker/breaker-rules.js';
-import { BOARD_TIMES, SharedBreakers } from '../../../src/admission/breaker/shared-breakers.js';
+import { REPORT_TIMES, SharedBreakers } from '../../../src/admission/breaker/shared-breakers.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type { OrderTransitions } from '../../../src/core/ports/order-transitions.js';
@@ -23,11 +23,11 @@ class Ports {
   answer: () => Promise<unknown> = () => Promise.resolve({ outcome: 'deducted' });
   readonly breakers = new SharedBreakers(
     {
-      ...{ rules: () => this.rules, board: new MemoryBreakerStore(this.clock), clock: this.clock, random: () => 0 },
+      ...{ rules: () => this.rules, store: new MemoryBreakerStore(this.clock), clock: this.clock, random: () => 0 },
       metrics: { breakerMoved: () => undefined, breakerRefused: () => undefined, breakerQuorum: () => undefined },
       log: silentLog,
     },
-    { processId: 'p', ...BOARD_TIMES },
+    { processId: 'p', ...REPORT_TIMES },
   );
   readonly watched = withBreakers(this.breakers);
 

@@ -16,7 +16,7 @@ describe('keeper: mark-recorded', () => {
   beforeEach(async () => {
     world = new KeeperWorld();
     const { books, store, metrics } = world;
-    job = markRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, max: 10 });
+    job = markRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, maxPerBucket: 10 });
     sale = await world.openSale();
   });
 
@@ -31,7 +31,7 @@ describe('keeper: mark-recorded', () => {
     await job.runOnce();
     expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: first, quantity: 1 });
     expect(await entryOf('u2')).to.deep.equal({ state: 'ordered', orderId: second, quantity: 2 });
-    expect([await pending(), world.counts.settledLate]).to.deep.equal([0, 1]);
+    expect([await pending(), world.counts.markedLate]).to.deep.equal([0, 1]);
   });
 
   it('leaves a young batch to its worker, and one without rows to the re-drive', async () => {
@@ -41,7 +41,7 @@ describe('keeper: mark-recorded', () => {
     await world.recorded(young);
     world.clock.advance(1);
     await job.runOnce();
-    expect([await pending(), world.counts.settledLate]).to.deep.equal([2, 0]);
+    expect([await pending(), world.counts.markedLate]).to.deep.equal([2, 0]);
   });
 
   it('settles only when every row is its own: a row of another batch is the worker’s to judge', async () => {
@@ -51,7 +51,7 @@ describe('keeper: mark-recorded', () => {
     world.clock.advance(AFTER_MS);
     await job.runOnce();
     expect((await entryOf('u2'))?.state).to.equal('held');
-    expect([await pending(), world.counts.settledLate]).to.deep.equal([1, 0]);
+    expect([await pending(), world.counts.markedLate]).to.deep.equal([1, 0]);
   });
 
   it('settles only when every row is there', async () => {
@@ -97,7 +97,7 @@ describe('keeper: mark-recorded', () => {
     world.clock.advance(AFTER_MS);
     world.store.breakNext('settle_fails');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
-    expect(world.counts.settledLate).to.equal(1);
+    expect(world.counts.markedLate).to.equal(1);
   });
 
   it('a book that is away fails the run; the next one settles [D1]', async () => {

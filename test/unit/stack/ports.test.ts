@@ -34,7 +34,7 @@ describe('ports of the stack', () => {
     // 21000 is taken; a broker at 21003 would collide with the name server at 21001
     const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
     let next = 0;
-    const ports = pickFreePorts([{ port: 21_000, inode: '1' }], () => draws[next++] ?? 0.9);
+    const ports = pickFreePorts([{ port: 21_000 }], () => draws[next++] ?? 0.9);
     expect(ports.namesrv).to.equal(21_001);
     expect(ports.broker).to.equal(21_010);
     const claimed = claimedPorts(ports).map(({ port }) => port);
@@ -42,7 +42,7 @@ describe('ports of the stack', () => {
   });
 
   it('gives up with a sentence when everything is taken', () => {
-    expect(() => pickFreePorts([{ port: 21_000, inode: '1' }], () => 0)).to.throw(/No free port found/);
+    expect(() => pickFreePorts([{ port: 21_000 }], () => 0)).to.throw(/No free port found/);
   });
 
   it('stays below the ports of outgoing connections', () => {

@@ -149,7 +149,7 @@ describe('environment of an instance', () => {
   const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
 
   it('points at loopback', () => {
-    const { ENTRY_SIGN_KEYS: sign, ENTRY_SEAL_KEYS: seal, ...servers } = env;
+    const { ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...servers } = env;
     expect(servers).to.deep.equal({
       MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
       REDIS_URL: 'redis://127.0.0.1:16379',
@@ -160,12 +160,12 @@ describe('environment of an instance', () => {
     expect([sign, seal].join()).not.to.contain('s-_t');
   });
 
-  it('has keys for the entry, each its own, the same at every start', () => {
+  it('has keys for admission, each its own, the same at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
-    const { signKeys, sealKeys } = loadConfig(['entry'], { ...env }).entry;
-    expect([signKeys, sealKeys]).to.deep.equal([again.ENTRY_SIGN_KEYS, again.ENTRY_SEAL_KEYS]);
-    expect(new Set([signKeys, sealKeys, other.ENTRY_SIGN_KEYS, other.ENTRY_SEAL_KEYS]).size).to.equal(4);
+    const { signKeys, sealKeys } = loadConfig(['admission'], { ...env }).admission;
+    expect([signKeys, sealKeys]).to.deep.equal([again.ADMISSION_SIGN_KEYS, again.ADMISSION_SEAL_KEYS]);
+    expect(new Set([signKeys, sealKeys, other.ADMISSION_SIGN_KEYS, other.ADMISSION_SEAL_KEYS]).size).to.equal(4);
   });
 
   it('is lines that a shell can take as they are', () => {

@@ -1,11 +1,83 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { AdaptiveBreaker } from '../../../../src/admission/breaker/adaptive-breaker.js';
+import {
+  probeWaitMs,
+  scoreOf,
+  type Signals,
+  AdaptiveBreaker,
+} from '../../../../src/admission/breaker/adaptive-breaker.js';
+import { rulesOf } from './rules-of.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import type { BreakerState } from '../../../../src/core/ports/admission-stores.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { BreakerModel } from './breaker-model.js';
-import { rulesOf } from './rules-of.js';
+
+const rules = rulesOf();
+const CALM: Signals = { calls: 1000, perSecond: 100, usualPerSecond: 100, failureShare: 0, p95Ms: 5 };
+
+const signals: fc.Arbitrary<Signals> = fc.record({
+  calls: fc.integer({ min: 0, max: 200 }),
+  perSecond: fc.double({ min: 0, max: 1e6, noNaN: true }),
+  usualPerSecond: fc.option(fc.double({ min: 0, max: 1e5, noNaN: true })),
+  failureShare: fc.double({ min: 0, max: 1, noNaN: true }),
+  p95Ms: fc.double({ min: 0, max: 65_536, noNaN: true }),
+});
+
+describe('breaker: score', () => {
+  it('a crowd alone never opens, however large', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), (perSecond) => {
+        expect(scoreOf({ ...CALM, perSecond }, rules)).to.be.below(rules.openAt);
+      }),
+    );
+  });
+
+  it('more of any signal never lowers the score, and all of them add up to the weights', () => {
+    fc.assert(
+      fc.property(signals, fc.double({ min: 1, max: 10, noNaN: true }), (one, factor) => {
+        const score = scoreOf(one, rules);
+        expect(score).to.be.within(0, 0.2 + 0.6 + 0.4 + 1e-9);
+        for (const key of ['perSecond', 'failureShare', 'p95Ms'] as const) {
+          expect(scoreOf({ ...one, [key]: one[key] * factor }, rules)).to.be.at.least(score);
+        }
+      }),
+    );
+  });
+
+  it('too few calls never open it, whatever their result', () => {
+    const bad = { ...CALM, failureShare: 1, p95Ms: 60_000 };
+    expect(scoreOf({ ...bad, calls: rules.callsMin - 1 }, rules)).to.equal(0);
+    expect(scoreOf({ ...bad, calls: rules.callsMin }, rules)).to.equal(1);
+  });
+
+  it('failures alone open; slowness opens together with failures or a crowd', () => {
+    expect(scoreOf({ ...CALM, failureShare: 0.43 }, rules)).to.be.below(0.5);
+    expect(scoreOf({ ...CALM, failureShare: 0.44 }, rules)).to.be.at.least(0.5);
+    expect(scoreOf({ ...CALM, p95Ms: 60_000 }, rules)).to.equal(0.4);
+    expect(scoreOf({ ...CALM, p95Ms: 1000, failureShare: 0.2 }, rules)).to.be.closeTo(0.55, 1e-9);
+    expect(scoreOf({ ...CALM, p95Ms: 1000, perSecond: 350 }, rules)).to.be.closeTo(0.5, 1e-9);
+  });
+
+  it('a crowd is measured by the usual rate, at least the floor, and not before enough was learned', () => {
+    const slow = { ...CALM, p95Ms: 1000 };
+    expect(scoreOf({ ...slow, perSecond: 5000, usualPerSecond: 1000 }, rules)).to.be.closeTo(0.6, 1e-9);
+    expect(scoreOf({ ...slow, perSecond: 200, usualPerSecond: 1 }, rules)).to.be.closeTo(0.4, 1e-9);
+    expect(scoreOf({ ...slow, perSecond: 5000, usualPerSecond: null }, rules)).to.be.closeTo(0.4, 1e-9);
+  });
+
+  it('the wait doubles, is jittered downwards only, and has a cap', () => {
+    const probe = { firstMs: 100, capMs: 1000, jitter: 0.5, calmMs: 0 };
+    expect([0, 1, 2, 3, 4, 2000].map((failed) => probeWaitMs(failed, 0, probe))).to.deep.equal([
+      100, 200, 400, 800, 1000, 1000,
+    ]);
+    fc.assert(
+      fc.property(fc.nat(200), fc.double({ min: 0, max: 1, noNaN: true }), (failed, random) => {
+        const full = probeWaitMs(failed, 0, probe);
+        expect(probeWaitMs(failed, random, probe)).to.be.within(full / 2, full);
+      }),
+    );
+  });
+});
 
 interface Setting {
   readonly clock: ManualClock;
@@ -21,7 +93,7 @@ function settingOf(rules: () => BreakerRules, random = (): number => 0.5): Setti
   const breaker = new AdaptiveBreaker({
     ...{ rules, clock, random },
     moved: (state) => moves.push(state),
-    refused: (dryRun) => (dryRun ? refusals.dry++ : refusals.real++),
+    refused: (mode) => (mode === 'dry_run' ? refusals.dry++ : refusals.real++),
   });
   return { clock, breaker, moves, refusals };
 }
@@ -61,8 +133,8 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 20, maxLength: 300, size: 'max' },
 );
 
-describe('entry/breaker: one breaker', () => {
-  it('is what its plain model is, after any history', () => {
+describe('breaker of one process', () => {
+  it('behaves like its plain model after any history', () => {
     const rules = rulesOf({
       ...{ windowMs: 2000, callsMin: 4, rate: { warmUpMs: 3_600_000 } },
       ...{ probe: { firstMs: 200, capMs: 1500, jitter: 0.4, calmMs: 2500 }, trial: { calls: 2, waitMs: 400 } },
@@ -99,7 +171,7 @@ describe('entry/breaker: one breaker', () => {
               breaker.tryNow();
               break;
             case 'quorum':
-              breaker.followBoard(step.open, nowMs + step.ms);
+              breaker.followQuorum(step.open, nowMs + step.ms);
               model.quorum(step.open ? nowMs + step.ms : -Infinity);
           }
           model.look(clock.nowMs());
@@ -142,7 +214,7 @@ describe('entry/breaker: one breaker', () => {
     expect(breaker.state(), 'what was before the trial is forgotten').to.equal('closed');
   });
 
-  it('who opens again soon goes on where the waits were; after calm they begin anew', () => {
+  it('a breaker that opens again soon continues with its longer waits; after a calm time it starts with the first', () => {
     const probe = { firstMs: 1000, capMs: 60_000, jitter: 0, calmMs: 20_000 };
     const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe });
     const setting = settingOf(() => rules);
@@ -180,7 +252,7 @@ describe('entry/breaker: one breaker', () => {
     expect(run(2000, 20), 'a slow crowd').to.equal('open');
   });
 
-  it('calls that began before it opened say nothing in the trial', () => {
+  it('calls that began before it opened do not count in the trial', () => {
     const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe: { firstMs: 100, jitter: 0 } });
     const setting = settingOf(() => rules);
     const { clock, breaker } = setting;
@@ -194,7 +266,7 @@ describe('entry/breaker: one breaker', () => {
     expect(breaker.state()).to.equal('closed');
   });
 
-  it('a trial whose requests never come to the dependency lets others through', () => {
+  it('a trial whose requests never reach the dependency lets others through', () => {
     const rules = rulesOf({ callsMin: 1, trial: { calls: 2, waitMs: 500 }, probe: { firstMs: 100, jitter: 0 } });
     const setting = settingOf(() => rules);
     const { clock, breaker } = setting;
@@ -208,27 +280,27 @@ describe('entry/breaker: one breaker', () => {
     expect(asked()).to.deep.equal([false, false, true, true]);
   });
 
-  it('what the board says opens it, ends by itself, and is no experience of its own', () => {
+  it('the quorum opens it, ends by itself, and is not reported as its own state', () => {
     const rules = rulesOf();
     const { clock, breaker } = settingOf(() => rules);
-    breaker.followBoard(true, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.nowMs() + 1000);
     expect(breaker.refuses()).to.equal(true);
     expect(breaker.state()).to.equal('closed');
     clock.advance(1000);
     expect(breaker.refuses()).to.equal(false);
-    breaker.followBoard(true, clock.nowMs() + 1000);
-    breaker.followBoard(false, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.nowMs() + 1000);
+    breaker.followQuorum(false, clock.nowMs() + 1000);
     expect(breaker.refuses()).to.equal(false);
   });
 
-  it('off it does and learns nothing; in a dry run it only counts; both can be changed while it runs', () => {
+  it('off it counts and learns nothing; in a dry run it only counts; the mode can change at any time', () => {
     let rules = rulesOf({ mode: 'off', callsMin: 1 });
     const setting = settingOf(() => rules);
     const { breaker, refusals, moves } = setting;
     call(setting, 100, true);
-    breaker.followBoard(true, Infinity);
+    breaker.followQuorum(true, Infinity);
     expect([breaker.refuses(), breaker.begin(), moves.length]).to.deep.equal([false, 0, 0]);
-    breaker.followBoard(false, 0);
+    breaker.followQuorum(false, 0);
 
     rules = rulesOf({ mode: 'dry_run', callsMin: 1 });
     call(setting, 1, true);
@@ -240,7 +312,7 @@ describe('entry/breaker: one breaker', () => {
     expect(refusals).to.deep.equal({ real: 1, dry: 1 });
   });
 
-  it('another window takes hold with the next call', () => {
+  it('another window counts from the next call on', () => {
     let rules = rulesOf({ callsMin: 3, windowMs: 60_000 });
     const setting = settingOf(() => rules);
     call(setting, 2, true);

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { breakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 
-describe('entry/breaker: rules', () => {
+describe('breaker rules', () => {
   const reasonsFor = (input: unknown): string[] => {
     const parsed = breakerRules.safeParse(input);
     return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
   };
 
-  it('nothing said means off, and everything has a value', () => {
+  it('the default is off, and everything has a value', () => {
     const rules = breakerRules.parse({});
     expect(rules.mode).to.equal('off');
     expect(rules.weights).to.deep.equal({ rate: 0.2, failures: 0.6, latency: 0.4 });
@@ -15,14 +15,14 @@ describe('entry/breaker: rules', () => {
     expect(rules.probe).to.deep.equal({ firstMs: 1000, capMs: 30_000, jitter: 0.2, calmMs: 30_000 });
   });
 
-  it('a part that is said leaves the rest of its group as it was', () => {
+  it('a part that is given leaves the rest of its group at the defaults', () => {
     const { weights, probe } = breakerRules.parse({ weights: { latency: 0.5 }, probe: { capMs: 5000 } });
     expect(weights).to.deep.equal({ rate: 0.2, failures: 0.6, latency: 0.5 });
     expect(probe.capMs).to.equal(5000);
     expect(probe.firstMs).to.equal(1000);
   });
 
-  it('what makes no sense is refused with the place and the reason', () => {
+  it('impossible rules are refused with the place and the reason', () => {
     expect(reasonsFor({ weights: { rate: 0.5 } })).to.deep.equal([
       'weights.rate: must be below openAt: a crowd alone is what a sale is for',
     ]);

@@ -1,6 +1,53 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { CallWindow, SLOTS, EDGE_FACTOR } from '../../../../src/admission/breaker/call-window.js';
+import {
+  bucketOf,
+  BUCKETS,
+  EDGE_FACTOR,
+  LAST_EDGE_MS,
+  quantileMs,
+  CallWindow,
+  SLOTS,
+  LearnedRate,
+} from '../../../../src/admission/breaker/call-window.js';
+
+const latency = fc.oneof(
+  fc.double({ min: 0, max: 5, noNaN: true }),
+  fc.double({ min: 0, max: 2000, noNaN: true }),
+  fc.double({ min: 0, max: LAST_EDGE_MS, noNaN: true }),
+);
+
+const countsOf = (latencies: readonly number[]): Uint32Array => {
+  const counts = new Uint32Array(BUCKETS);
+  for (const one of latencies) counts[bucketOf(one)] = (counts[bucketOf(one)] as number) + 1;
+  return counts;
+};
+
+describe('breaker: latency histogram', () => {
+  it('a quantile is never too low, and at most one bucket too high', () => {
+    fc.assert(
+      fc.property(
+        fc.array(latency, { minLength: 1, maxLength: 300 }),
+        fc.constantFrom(0.5, 0.95, 0.99, 1),
+        (all, quantile) => {
+          const sorted = [...all].sort((a, b) => a - b);
+          const exactMs = sorted[Math.ceil(quantile * all.length) - 1] as number;
+          const told = quantileMs(countsOf(all), all.length, quantile);
+          expect(told).to.be.at.least(exactMs * (1 - 1e-9));
+          expect(told).to.be.at.most(Math.max(0.25, exactMs * EDGE_FACTOR * (1 + 1e-9)));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('odd values have a bucket too', () => {
+    for (const odd of [-1, 0, NaN]) expect(bucketOf(odd)).to.equal(0);
+    for (const late of [LAST_EDGE_MS * 2, Infinity]) expect(bucketOf(late)).to.equal(BUCKETS - 1);
+    expect(quantileMs(countsOf([]), 0, 0.95)).to.equal(0);
+    expect(quantileMs(countsOf([1e9]), 1, 0.95)).to.equal(LAST_EDGE_MS);
+  });
+});
 
 const WINDOW_MS = 5000;
 const SLOT_MS = WINDOW_MS / SLOTS;
@@ -11,8 +58,8 @@ const step = fc.record({
   latencyMs: fc.integer({ min: 1, max: 3000 }),
 });
 
-describe('entry/breaker: call window', () => {
-  it('is what a list of all calls says of its last ten slots', () => {
+describe('breaker: call window', () => {
+  it('equals a list of all calls, over its last ten slots', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 100_000 }), fc.array(step, { maxLength: 80 }), (startMs, steps) => {
         let nowMs = startMs;
@@ -39,7 +86,7 @@ describe('entry/breaker: call window', () => {
     );
   });
 
-  it('is empty again after its time, and says so without a call', () => {
+  it('is empty again after its time, without a call', () => {
     const window = new CallWindow(WINDOW_MS, 0);
     window.add(10, true, 100);
     expect(window.calls(WINDOW_MS - 1)).to.equal(1);
@@ -49,11 +96,53 @@ describe('entry/breaker: call window', () => {
     ]);
   });
 
-  it('a clock that goes back loses nothing', () => {
+  it('a clock that is set back loses nothing', () => {
     const window = new CallWindow(WINDOW_MS, 100_000);
     window.add(100_000, true, 5);
     window.add(20_000, false, 5);
     expect(window.calls(20_000)).to.equal(2);
     expect(window.calls(100_000)).to.equal(2);
+  });
+});
+
+const HALF_LIFE_MS = 20_000;
+
+/** The average of whole seconds, each weighing half as much per half-life that it is old. */
+function usualOf(seconds: readonly number[]): number {
+  const kept = 0.5 ** (1000 / HALF_LIFE_MS);
+  const weights = seconds.map((_, index) => kept ** (seconds.length - 1 - index));
+  const sum = seconds.reduce((all, calls, index) => all + calls * (weights[index] as number), 0);
+  return seconds.length === 0 ? 0 : sum / weights.reduce((all, one) => all + one, 0);
+}
+
+describe('breaker: learned rate', () => {
+  it('is the weighted average of all whole seconds, quiet ones too', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 5000 }),
+        fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 60 })), { maxLength: 60 }),
+        (startMs, seconds) => {
+          const rate = new LearnedRate(startMs);
+          const fromMs = (Math.floor(startMs / 1000) + 1) * 1000;
+          for (const [second, calls] of seconds.entries()) {
+            for (let call = 0; call < calls; call++) rate.count(fromMs + second * 1000 + call * 16, HALF_LIFE_MS);
+          }
+          const endMs = fromMs + seconds.length * 1000;
+          expect(rate.perSecond(endMs, HALF_LIFE_MS)).to.be.closeTo(usualOf(seconds), 1e-6);
+          expect(rate.learnedMs).to.equal(seconds.length * 1000);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('a pause is not learned: neither its quiet nor the second in which it ends', () => {
+    const rate = new LearnedRate(-1);
+    for (let call = 0; call < 1000; call++) rate.count(call * 10, HALF_LIFE_MS);
+    expect(rate.perSecond(10_000, HALF_LIFE_MS)).to.be.closeTo(100, 1e-9);
+    rate.resume(500_400);
+    rate.count(500_900, HALF_LIFE_MS);
+    for (let call = 0; call < 100; call++) rate.count(501_000 + call * 10, HALF_LIFE_MS);
+    expect(rate.perSecond(502_000, HALF_LIFE_MS)).to.be.closeTo(100, 1e-9);
   });
 });

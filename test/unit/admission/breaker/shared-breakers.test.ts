@@ -1,20 +1,73 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
+import {
+  hasRecovered,
+  isOpenForAll,
+  quorumOf,
+  REPORT_TIMES,
+  SharedBreakers,
+} from '../../../../src/admission/breaker/shared-breakers.js';
+import { BREAKER_STATES, type BreakerState, type LiveReport } from '../../../../src/core/ports/admission-stores.js';
 import { Bug, OperationalError, type Dependency } from '../../../../src/core/errors.js';
-import { BOARD_TIMES, SharedBreakers } from '../../../../src/admission/breaker/shared-breakers.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import { MemoryBreakerStore } from '../../../helpers/memory/memory-breaker-store.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { rulesOf } from './rules-of.js';
 
+const reportsOf = (...states: readonly BreakerState[]): LiveReport[] =>
+  states.map((redis, index) => ({
+    processId: `p${index}`,
+    report: { redis, rocketmq: 'closed', mysql: redis === 'open' ? 'closed' : 'open' },
+  }));
+
+describe('breaker: quorum', () => {
+  it('is the share of the live processes, two at least, and one where there is only one', () => {
+    expect([1, 2, 3, 4, 5, 10].map((live) => quorumOf(live, 0.5))).to.deep.equal([1, 2, 2, 2, 3, 5]);
+    expect([1, 2, 3, 10].map((live) => quorumOf(live, 1))).to.deep.equal([1, 2, 3, 10]);
+    expect([1, 2, 50, 100].map((live) => quorumOf(live, 0.07))).to.deep.equal([1, 2, 4, 7]);
+  });
+
+  it('opens for all exactly when the share of those that are open is reached', () => {
+    const states = fc.array(fc.constantFrom(...BREAKER_STATES), { maxLength: 40 });
+    fc.assert(
+      fc.property(states, fc.integer({ min: 1, max: 100 }), (all, percent) => {
+        const open = all.filter((state) => state === 'open').length;
+        const isShare = open * 100 >= percent * all.length;
+        const expected = all.length === 1 ? open === 1 : open >= 2 && isShare;
+        expect(isOpenForAll(reportsOf(...all), 'redis', percent / 100)).to.equal(expected);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('counts each dependency apart, and half open as not open', () => {
+    const reports = reportsOf('open', 'open', 'closed', 'half_open', 'closed');
+    expect(isOpenForAll(reports, 'redis', 0.4)).to.equal(true);
+    expect(isOpenForAll(reports, 'redis', 0.6)).to.equal(false);
+    expect(isOpenForAll(reports, 'mysql', 0.6)).to.equal(true);
+    expect(isOpenForAll(reports, 'rocketmq', 0.1)).to.equal(false);
+    expect(isOpenForAll([], 'redis', 0.5)).to.equal(false);
+  });
+
+  it('a process has recovered when its breaker was not closed and is now; one that ended or started has not', () => {
+    const before = reportsOf('open', 'half_open', 'closed');
+    expect(hasRecovered(before, reportsOf('open', 'closed', 'closed'), 'redis')).to.equal(true);
+    expect(hasRecovered(before, reportsOf('closed', 'half_open', 'open'), 'redis')).to.equal(true);
+    expect(hasRecovered(before, reportsOf('half_open', 'open', 'closed'), 'redis')).to.equal(false);
+    expect(hasRecovered(before, before.slice(2), 'redis'), 'two have gone').to.equal(false);
+    expect(hasRecovered([], before, 'redis')).to.equal(false);
+  });
+});
+
 const STEP_MS = 50;
 const fault = (dependency: Dependency): OperationalError =>
   new OperationalError(dependency, 'out', { retryable: true });
 
-/** Processes that share a board and a clock; every one looks at the board at its own phase of the poll. */
+/** Processes that share a store and a clock; every one looks at the store at its own phase of the poll. */
 class World {
   readonly clock = new SteppedClock();
-  readonly board = new MemoryBreakerStore(this.clock);
+  readonly store = new MemoryBreakerStore(this.clock);
   rules: BreakerRules = rulesOf({
     ...{ callsMin: 5, trial: { calls: 2 }, probe: { firstMs: 2000, jitter: 0 } },
   });
@@ -26,22 +79,22 @@ class World {
   readonly told: string[] = [];
   #nextLookMs: number[] = [];
 
-  /** Boots one more, which looks at the board before it serves. */
+  /** Boots one more, which looks at the store before it serves. */
   async boot(): Promise<SharedBreakers> {
     const shortest = this.processes.length === 0 ? 1 : 0; // with jitter the first one waits less than the others
     const process = new SharedBreakers(
       {
-        ...{ rules: () => this.rules, board: this.board, clock: this.clock, random: () => shortest, log: silentLog },
+        ...{ rules: () => this.rules, store: this.store, clock: this.clock, random: () => shortest, log: silentLog },
         metrics: {
           breakerMoved: (dependency, state) => this.told.push(`${dependency} ${state}`),
-          breakerRefused: (dependency, dryRun) => this.refusals.push(`${dependency} ${dryRun}`),
+          breakerRefused: (dependency, mode) => this.refusals.push(`${dependency} ${mode}`),
           breakerQuorum: (dependency, open) => this.told.push(`${dependency} quorum ${open}`),
         },
       },
-      { processId: `p${this.processes.length}`, ...BOARD_TIMES },
+      { processId: `p${this.processes.length}`, ...REPORT_TIMES },
     );
     await process.runOnce();
-    this.#nextLookMs.push(this.clock.nowMs() + BOARD_TIMES.pollMs - STEP_MS * (this.processes.length % 5));
+    this.#nextLookMs.push(this.clock.nowMs() + REPORT_TIMES.pollMs - STEP_MS * (this.processes.length % 5));
     this.processes.push(process);
     return process;
   }
@@ -65,7 +118,7 @@ class World {
       for (const process of busy) await this.request(process, dependency);
       for (const [index, process] of this.processes.entries()) {
         if ((this.#nextLookMs[index] as number) > this.clock.nowMs()) continue;
-        this.#nextLookMs[index] = this.clock.nowMs() + BOARD_TIMES.pollMs;
+        this.#nextLookMs[index] = this.clock.nowMs() + REPORT_TIMES.pollMs;
         await process.runOnce();
       }
     }
@@ -86,13 +139,13 @@ class World {
   }
 }
 
-describe('entry/breaker: breakers of several processes', () => {
+describe('breakers of several processes', () => {
   let world: World;
   beforeEach(() => {
     world = new World();
   });
 
-  it('trouble of one process opens its own breaker only', async () => {
+  it('failures in one process open its own breaker only', async () => {
     const one = await world.boot();
     await world.boot();
     await world.boot();
@@ -111,16 +164,16 @@ describe('entry/breaker: breakers of several processes', () => {
     expect(world.refuse()).to.deep.equal([true, true, true]);
   });
 
-  it('a process that boots into an outage begins open, and its look is no vote', async () => {
+  it('a process that starts in an outage starts with the quorum, and does not report it as its own state', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     await world.fail([one, two]);
     await world.run(300);
     expect((await world.boot()).refuses('redis')).to.equal(true);
-    const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
-    expect(votes.find(({ processId }) => processId === 'p2')?.vote.redis).to.equal('closed');
+    const reports = await world.store.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+    expect(reports.find(({ processId }) => processId === 'p2')?.report.redis).to.equal('closed');
   });
 
-  it('when one has found it well all have within a second, however long they would have waited', async () => {
+  it('when one closes its breaker all do within a second, however long they would have waited', async () => {
     const busy = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     const probe = { firstMs: 60_000, capMs: 60_000, jitter: 0.5 };
     world.rules = rulesOf({ callsMin: 5, trial: { calls: 2 }, probe });
@@ -133,7 +186,7 @@ describe('entry/breaker: breakers of several processes', () => {
     ]);
   });
 
-  it('processes without requests do not keep it open for those that have some', async () => {
+  it('processes without requests do not keep it open for the others', async () => {
     const [busy, ...others] = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     await world.fail([busy, ...others] as SharedBreakers[]);
     await world.run(4000, [busy as SharedBreakers]);
@@ -142,23 +195,23 @@ describe('entry/breaker: breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('without the board each goes by its own experience, once what was last read is old', async () => {
+  it('without the store each follows its own calls, once the last reports are old', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
     await world.fail([one, two], 'mysql');
     await world.run(300);
-    world.board.down = true;
-    await world.run(BOARD_TIMES.voteLifeMs - 500);
+    world.store.down = true;
+    await world.run(REPORT_TIMES.reportLifeMs - 500);
     expect(follower.refuses('mysql'), 'the copy still counts').to.equal(true);
     await world.run(1000);
     expect(world.refuse('mysql')).to.deep.equal([true, true, false]);
-    world.board.down = false;
+    world.store.down = false;
     await world.run(500);
-    expect(world.refuse('mysql'), 'the board is back').to.deep.equal([true, true, true]);
+    expect(world.refuse('mysql'), 'the store is back').to.deep.equal([true, true, true]);
   });
 
-  it('who dies in trouble is forgotten', async () => {
+  it('a process that dies with an open breaker does not count any more', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const other = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
@@ -167,11 +220,11 @@ describe('entry/breaker: breakers of several processes', () => {
     expect(other.refuses('redis')).to.equal(true);
     world.kill(one);
     world.kill(two);
-    await world.run(BOARD_TIMES.voteLifeMs + BOARD_TIMES.pollMs);
+    await world.run(REPORT_TIMES.reportLifeMs + REPORT_TIMES.pollMs);
     expect(other.refuses('redis')).to.equal(false);
   });
 
-  it('only what the dependency is to blame for is a failure, and a result may be one', async () => {
+  it('only errors of the dependency are failures, and a result may be one', async () => {
     const process = await world.boot();
     const opensBy = async (call: () => Promise<unknown>, failed?: (result: unknown) => boolean): Promise<boolean> => {
       world.clock.advance(60_000);
@@ -192,7 +245,7 @@ describe('entry/breaker: breakers of several processes', () => {
     ).to.equal(true);
   });
 
-  it('what a call says or throws reaches its caller, also while it is off', async () => {
+  it('the result or error of a call reaches its caller, on or off', async () => {
     const process = await world.boot();
     for (const mode of ['on', 'dry_run', 'off'] as const) {
       world.rules = rulesOf({ mode });
@@ -203,22 +256,22 @@ describe('entry/breaker: breakers of several processes', () => {
     }
   });
 
-  it('in a dry run nobody is refused and everything is counted; off, nothing is told to the board', async () => {
+  it('in a dry run nobody is refused and everything is counted; off, nothing is reported', async () => {
     world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
     const one = await world.boot();
     await world.run(500, [one]);
     world.out.add('redis');
     await world.run(1000, [one]);
     expect(one.refuses('redis')).to.equal(false);
-    expect(world.refusals.at(-1)).to.equal('redis true');
+    expect(world.refusals.at(-1)).to.equal('redis dry_run');
 
     world.rules = rulesOf({ mode: 'off' });
-    await world.run(BOARD_TIMES.voteLifeMs + 500, [one]);
-    const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
-    expect(votes.map(({ processId }) => processId)).to.deep.equal(['test']);
+    await world.run(REPORT_TIMES.reportLifeMs + 500, [one]);
+    const reports = await world.store.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+    expect(reports.map(({ processId }) => processId)).to.deep.equal(['test']);
   });
 
-  it('switched off in trouble it is closed and says so; switched on again it begins anew, in this process and in others', async () => {
+  it('switched off while open it is closed; switched on again it starts empty, in this process and in others', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     await world.fail([one, two]);
@@ -239,17 +292,17 @@ describe('entry/breaker: breakers of several processes', () => {
     expect(one.refuses('redis')).to.equal(false);
   });
 
-  it('the loop looks again and again, survives a board that is away, and takes its vote back at the end', async () => {
+  it('the loop polls, survives a store that is away, and withdraws its report at the end', async () => {
     const process = await world.boot();
     const aborter = new AbortController();
-    const ended = process.run(aborter.signal);
+    const ended = process.poll(aborter.signal);
     const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     const live = async (): Promise<string[]> => {
-      const votes = await world.board.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
-      return votes.map(({ processId }) => processId);
+      const reports = await world.store.exchange('test', { redis: 'closed', rocketmq: 'closed', mysql: 'closed' }, 1);
+      return reports.map(({ processId }) => processId);
     };
     for (const down of [false, true, false]) {
-      world.board.down = down;
+      world.store.down = down;
       for (let look = 0; look < 3; look++) {
         await turn();
         world.clock.advance(1000);

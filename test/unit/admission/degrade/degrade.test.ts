@@ -11,9 +11,11 @@ import {
   type Level,
   percentileOf,
   rulingFor,
+  DegradeLayer,
 } from '../../../../src/admission/degrade/degrade.js';
-import { ENDPOINTS } from '../../../../src/admission/layer.js';
+import { ENDPOINTS, type Endpoint } from '../../../../src/admission/layer.js';
 import { rulesOf } from './degrade-world.js';
+import { Admission } from '../../../../src/admission/admission.js';
 
 const ALL = ['redis', 'rocketmq', 'mysql'] as const;
 const level = fc.constantFrom(...LEVELS);
@@ -30,20 +32,20 @@ const anyRules = fc.record({
   asked: fc.record({ redis: levels, rocketmq: levels, mysql: levels }),
 });
 
-describe('entry/degrade: levels', () => {
+describe('degradation levels', () => {
   const reasonsFor = (input: unknown): string[] => {
     const parsed = degradeRules.safeParse(input);
     return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
   };
 
-  it('nothing said means off and every answer in full', () => {
+  it('the defaults are off, and full answers', () => {
     const rules = degradeRules.parse({});
     expect(rules.mode).to.equal('off');
     for (const endpoint of ENDPOINTS) expect(rules.switches[endpoint]).to.deep.equal({ level: 'L0', percent: 100 });
     expect(rules.cache).to.deep.equal({ ttlMs: 60_000, factor: 0.7, ttlMinMs: 5000 });
   });
 
-  it('a purchase with an old or an empty answer is refused as a rule, with the place and the reason', () => {
+  it('rules with an old or empty answer to a purchase are refused, with the place and the reason', () => {
     for (const poor of ['L1', 'L2', 'L3']) {
       expect(reasonsFor({ switches: { purchase: { level: poor } } })).to.deep.equal([
         'switches.purchase.level: a purchase knows L0 and L4 only',
@@ -81,7 +83,7 @@ describe('entry/degrade: levels', () => {
     );
   });
 
-  it('no breaker is asked where its answer would change nothing', () => {
+  it('no breaker is called where its answer would change nothing', () => {
     const never = (): boolean => expect.fail('asked');
     expect(rulingFor(rulesOf({ switches: { purchase: { level: 'L4' } } }), 'purchase', 'u', never).level).to.equal(
       'L4',
@@ -95,7 +97,7 @@ describe('entry/degrade: levels', () => {
     expect(asked).to.deep.equal(['mysql']);
   });
 
-  it('grey release: the share is kept, who is in stays in as it grows, and it is no matter of buckets', () => {
+  it('a share is exact, keeps its users as it grows, and does not depend on buckets', () => {
     const users = Array.from({ length: 10_000 }, (_, index) => `user-${index}`);
     let before = new Set<string>();
     for (const share of [1, 10, 50, 90, 100]) {
@@ -114,14 +116,14 @@ describe('entry/degrade: levels', () => {
     expect(users.some((user) => rulingFor(none, 'sale', user, () => false).level !== 'L0')).to.equal(false);
   });
 
-  it('off asks nobody; a dry run counts and changes nothing; a new rule counts from the next request on', () => {
+  it('off calls no breaker; a dry run counts and changes nothing; new rules count from the next request on', () => {
     let rules: DegradeRules = rulesOf({ mode: 'off', switches: { sale: { level: 'L2' } } });
     const told: string[] = [];
     let asked = 0;
     const degrade = new Degrade({
       rules: () => rules,
       refuses: () => ++asked > 0,
-      metrics: { degraded: (endpoint, at, dryRun) => told.push(`${endpoint} ${at} ${dryRun}`) },
+      metrics: { degraded: (endpoint, at, mode) => told.push(`${endpoint} ${at} ${mode}`) },
     });
     expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
       ...[false, null, 'L0'],
@@ -130,13 +132,13 @@ describe('entry/degrade: levels', () => {
 
     rules = rulesOf({ mode: 'dry_run', switches: { sale: { level: 'L2' } } });
     expect(degrade.rulingOf('sale', 'u')).to.equal(null);
-    expect(told.splice(0)).to.deep.equal(['sale L2 true']);
+    expect(told.splice(0)).to.deep.equal(['sale L2 dry_run']);
     expect(degrade.levelOf('sale', 'u'), 'for who knows what a dry run is').to.equal('L2');
-    expect(told.splice(0)).to.deep.equal(['sale L2 true']);
+    expect(told.splice(0)).to.deep.equal(['sale L2 dry_run']);
 
     rules = rulesOf({ switches: { sale: { level: 'L2' } } });
     expect(degrade.rulingOf('sale', 'u')).to.deep.equal({ level: 'L2', sparesSource: true });
-    expect(told.splice(0)).to.deep.equal(['sale L2 false']);
+    expect(told.splice(0)).to.deep.equal(['sale L2 on']);
     expect(degrade.levelOf('purchase', 'u'), 'as the breakers ask').to.equal('L4');
 
     rules = rulesOf({ asked: { redis: { sale: 'L0' } } });
@@ -145,10 +147,73 @@ describe('entry/degrade: levels', () => {
     expect(told, 'a full answer is not counted').to.deep.equal([]);
   });
 
-  it('what changes something is refused at level 4 only', () => {
+  it('a change is refused at L4 only', () => {
     expect(LEVELS.map((at) => refusesChange({ level: at, sparesSource: false }))).to.deep.equal([
       ...[false, false, false, false, true],
     ]);
     expect(refusesChange(null)).to.equal(false);
+  });
+});
+
+const caller = (endpoint: Endpoint) => ({ endpoint, address: '192.0.2.1', agent: '' });
+const REFUSED = { word: 'degraded', retryAfterMs: null };
+
+describe('degradation as a layer', () => {
+  let rules: DegradeRules;
+  let open: Dependency[];
+  let asked: Dependency[];
+  let counted: string[];
+  let entry: Admission;
+  beforeEach(() => {
+    rules = rulesOf();
+    [open, asked, counted] = [[], [], []];
+    const degrade = new Degrade({
+      rules: () => rules,
+      refuses: (dependency) => {
+        asked.push(dependency);
+        return open.includes(dependency);
+      },
+      metrics: { degraded: (...words) => void counted.push(words.join(' ')) },
+    });
+    const metrics = { refused: (...words: string[]) => void counted.push(words.join(' ')) };
+    entry = new Admission({ isAnyOn: true }, [new DegradeLayer(degrade)], metrics);
+  });
+
+  it('refuses a purchase at L4, and nothing else: reads have smaller answers', () => {
+    const at = { level: 'L4' as const };
+    rules = rulesOf({ switches: { purchase: at, status: at, sale: at, order: at } });
+    expect(entry.buyer(caller('purchase'), 'ann')).to.deep.equal(REFUSED);
+    expect(counted.splice(0)).to.deep.equal(['purchase L4 on', 'degrade degraded on']);
+    for (const endpoint of ENDPOINTS) {
+      expect(entry.anonymous(caller(endpoint)), endpoint).to.equal(null);
+      if (endpoint !== 'purchase') expect(entry.buyer(caller(endpoint), 'ann'), endpoint).to.equal(null);
+    }
+    expect([counted, asked], 'nobody was asked').to.deep.equal([[], []]);
+  });
+
+  it('an open breaker refuses a purchase; the breaker of a dependency that it does not need is not called', () => {
+    expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
+    expect(asked).to.deep.equal(['redis', 'rocketmq']);
+    for (const dependency of ['redis', 'rocketmq'] as const) {
+      open = [dependency];
+      expect(entry.buyer(caller('purchase'), 'ann'), dependency).to.deep.equal(REFUSED);
+    }
+    open = ['mysql'];
+    expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
+  });
+
+  it('a dry run counts what it would refuse, and refuses nothing', () => {
+    rules = rulesOf({ mode: 'dry_run', switches: { purchase: { level: 'L4' } } });
+    expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
+    expect(counted).to.deep.equal(['purchase L4 dry_run', 'degrade degraded dry_run']);
+  });
+
+  it('a switch for a share of the users refuses the same ones each time', () => {
+    rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 30 } } });
+    const users = Array.from({ length: 500 }, (_, i) => `user-${i}`);
+    const refused = (): string[] => users.filter((user) => entry.buyer(caller('purchase'), user) !== null);
+    const first = refused();
+    expect(first.length).to.be.within(100, 200);
+    expect(refused()).to.deep.equal(first);
   });
 });

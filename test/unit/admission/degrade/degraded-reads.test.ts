@@ -10,6 +10,7 @@ import {
 import type { Level } from '../../../../src/admission/degrade/degrade.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { rulesOf } from './degrade-world.js';
+import fc from 'fast-check';
 
 const SALE: Body = {
   ...{ saleId: '7', sku: 'S-1', title: 'A thing', priceCents: 990, limitPerBuyer: 1, state: 'open', stock: 'few' },
@@ -20,7 +21,7 @@ const OUT = new OperationalError('redis', 'out', { retryable: true });
 /** The sale page, with a source that can be out, and counts how often it is read. */
 class Page {
   readonly clock = new ManualClock(0);
-  readonly cache = new FallbackCache<Body>({ rules: () => rulesOf().cache, clock: this.clock, entriesMax: 10 });
+  readonly cache = new FallbackCache<Body>({ rules: () => rulesOf().cache, clock: this.clock, max: 10 });
   readonly reads = new DegradedReads('sale', this.cache);
   error: Error | null = null;
   body: Body | null = SALE;
@@ -37,13 +38,13 @@ class Page {
   }
 }
 
-describe('entry/degrade: answers that read', () => {
+describe('degraded reads', () => {
   let page: Page;
   beforeEach(() => {
     page = new Page();
   });
 
-  it('without a ruling it is as if the layer were not there: nothing is kept, every fault is thrown', async () => {
+  it('without a ruling nothing is kept and every fault is thrown', async () => {
     expect(await page.serve(null)).to.deep.equal({ served: 'full', body: SALE });
     page.error = OUT;
     expect(await page.serve(null).catch((error: unknown) => error)).to.equal(OUT);
@@ -51,7 +52,7 @@ describe('entry/degrade: answers that read', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('level 0 reads each time; when the source fails its last answer stands in for it, marked', async () => {
+  it('L0 reads each time; when the source fails, its last answer is given, marked', async () => {
     for (const reading of [1, 2]) {
       expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
       expect(page.reading).to.equal(reading);
@@ -64,7 +65,7 @@ describe('entry/degrade: answers that read', () => {
     expect(await page.serve('L0').catch((error: unknown) => error), 'it is too old').to.equal(OUT);
   });
 
-  it('level 1 gives what was said before, marked as stale, and reads only what is not kept', async () => {
+  it('L1 gives an earlier answer, marked as stale, and reads only what is not kept', async () => {
     expect(await page.serve('L1'), 'just read').to.deep.equal({ served: 'full', body: SALE });
     page.clock.advance(1500);
     const stale = { served: 'stale', body: { ...SALE, degraded: 'L1', ageMs: 1500 } };
@@ -75,7 +76,7 @@ describe('entry/degrade: answers that read', () => {
     expect(page.reading).to.equal(2);
   });
 
-  it('level 2 gives the essential fields of it', async () => {
+  it('L2 gives the essential fields of it', async () => {
     const { saleId, title, priceCents, state, opensAt, closesAt } = SALE;
     const essential = { saleId, title, priceCents, state, opensAt, closesAt, degraded: 'L2' };
     expect(await page.serve('L2')).to.deep.equal({ served: 'essential', body: essential });
@@ -84,14 +85,14 @@ describe('entry/degrade: answers that read', () => {
     expect(page.reading).to.equal(1);
   });
 
-  it('level 3 gives an answer of the right shape that claims nothing, and reads nothing', async () => {
+  it('L3 gives an answer of the right shape without content, and reads nothing', async () => {
     await page.serve('L0');
     const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' };
     expect(await page.serve('L3')).to.deep.equal({ served: 'empty', body: empty });
     expect(page.reading).to.equal(1);
   });
 
-  it('level 4 refuses at once: a page without content, everything else to come again', async () => {
+  it('L4 refuses at once: 204 for a page, try again for everything else', async () => {
     expect(await page.serve('L4')).to.deep.equal({ served: 'no_content' });
     expect(page.reading).to.equal(0);
     expect(REFUSAL).to.deep.equal({
@@ -99,7 +100,7 @@ describe('entry/degrade: answers that read', () => {
     });
   });
 
-  it('an open breaker is not called: what is not kept is empty', async () => {
+  it('with an open breaker the source is not called, and what is not kept is empty', async () => {
     for (const level of ['L1', 'L2'] as const) {
       const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: level };
       expect(await page.serve(level, { sparesSource: true })).to.deep.equal({ served: 'empty', body: empty });
@@ -110,7 +111,7 @@ describe('entry/degrade: answers that read', () => {
     expect((await page.serve('L1', { sparesSource: true })).served).to.equal('stale');
   });
 
-  it('a source that fails below level 0 gives the empty answer and shortens the life of what is kept; a bug is thrown', async () => {
+  it('a source that fails below L0 gives the empty answer and shortens the time of kept ones; a bug is thrown', async () => {
     page.error = OUT;
     expect((await page.serve('L1')).served).to.equal('empty');
     expect((await page.serve('L2')).served).to.equal('empty');
@@ -124,7 +125,7 @@ describe('entry/degrade: answers that read', () => {
     expect(await page.serve('L0').catch((error: unknown) => error), 'nothing stands in for a bug').to.equal(page.error);
   });
 
-  it('that there is no such thing is said in full at every level that reads, and is not kept', async () => {
+  it('that something does not exist is answered in full at every level that reads, and not kept', async () => {
     page.error = OUT;
     await page.serve('L1');
     page.error = null;
@@ -149,5 +150,89 @@ describe('entry/degrade: answers that read', () => {
       const kept = await page.serve('L1', { key, sparesSource: true });
       expect('body' in kept && kept.body).to.deep.equal({ ...SALE, saleId: key, degraded: 'L1', ageMs: 10 });
     }
+  });
+});
+
+const { cache: rules } = rulesOf();
+const KEYS = ['a', 'b', 'c'];
+
+type Step =
+  | { readonly do: 'wait'; readonly ms: number }
+  | { readonly do: 'put' | 'get'; readonly key: string }
+  | { readonly do: 'failed' | 'worked' };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(20_000) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('put' as const), key: fc.constantFrom(...KEYS) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('get' as const), key: fc.constantFrom(...KEYS) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('failed' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('worked' as const) }) },
+);
+
+describe('fallback cache', () => {
+  it('an answer is valid for 60 s × 0.7ⁿ after n failures in a row, 5 s at least', () => {
+    const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), max: 10 });
+    const lives = Array.from({ length: 9 }, () => {
+      const lifeMs = cache.ttlMs;
+      cache.failed();
+      return Math.round(lifeMs);
+    });
+    expect(lives).to.deep.equal([60_000, 42_000, 29_400, 20_580, 14_406, 10_084, 7059, 5000, 5000]);
+    for (let failure = 0; failure < 10_000; failure++) cache.failed();
+    expect(cache.ttlMs).to.equal(5000);
+    cache.worked();
+    expect(cache.ttlMs).to.equal(60_000);
+  });
+
+  it('behaves like its plain model after any history', () => {
+    let [hits, misses] = [0, 0];
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (history) => {
+        const clock = new ManualClock(0);
+        const cache = new FallbackCache<{ n: number }>({ rules: () => rules, clock, max: 10 });
+        const puts: { key: string; n: number; atMs: number }[] = [];
+        let failures = 0;
+        for (const [n, one] of history.entries()) {
+          switch (one.do) {
+            case 'wait':
+              clock.advance(one.ms);
+              break;
+            case 'put':
+              cache.put(one.key, { n });
+              puts.push({ key: one.key, n, atMs: clock.nowMs() });
+              failures = 0;
+              break;
+            case 'failed':
+              cache.failed();
+              failures++;
+              break;
+            case 'worked':
+              cache.worked();
+              failures = 0;
+              break;
+            case 'get': {
+              let lifeMs = 60_000;
+              for (let failure = 0; failure < failures; failure++) lifeMs *= 0.7;
+              const last = puts.findLast(({ key }) => key === one.key);
+              const ageMs = clock.nowMs() - (last?.atMs ?? -Infinity);
+              const isGood = last !== undefined && ageMs < Math.max(5000, lifeMs) - 1e-6;
+              expect(cache.get(one.key)).to.deep.equal(isGood ? { value: { n: last.n }, ageMs } : null);
+              if (isGood) hits++;
+              else misses++;
+            }
+          }
+        }
+      }),
+      { numRuns: 200 },
+    );
+    expect(Math.min(hits, misses), 'both were met').to.be.greaterThan(200);
+  });
+
+  it('never holds more answers than it may', () => {
+    const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), max: 100 });
+    for (let n = 0; n < 1000; n++) cache.put(`k${n}`, { n });
+    const held = Array.from({ length: 1000 }, (_, n) => cache.get(`k${n}`)).filter((one) => one !== null);
+    expect(held).to.have.length(100);
+    expect(cache.get('k999')?.value).to.deep.equal({ n: 999 });
   });
 });

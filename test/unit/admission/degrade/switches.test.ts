@@ -7,17 +7,21 @@ import {
   switchRows,
   withSwitch,
   type SwitchChange,
+  SwitchAdmin,
 } from '../../../../src/admission/degrade/switches.js';
 import { ENDPOINTS } from '../../../../src/admission/layer.js';
 import { rulesOf } from './degrade-world.js';
+import { RuleAdmin } from '../../../../src/admission/rules/rule-admin.js';
+import { silentLog } from '../../../../src/core/ports/log.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
 
 const fieldsOf = (input: unknown): string[] | null => {
   const answer = readSwitchChange(input);
   return answer.read === 'change' ? null : answer.errors.map(({ field }) => field);
 };
 
-describe('entry/degrade: switches', () => {
-  it('a change is read whole or refused field by field', () => {
+describe('switches', () => {
+  it('a change is read whole, or refused field by field', () => {
     const change = { endpoint: 'sale', level: 'L2', percent: 25 };
     expect(readSwitchChange(change)).to.deep.equal({ read: 'change', change });
     expect(readSwitchChange({ endpoint: 'sale', level: 'L2' })).to.deep.equal({
@@ -33,7 +37,7 @@ describe('entry/degrade: switches', () => {
     }
   });
 
-  it('the words of a command line are the same change', () => {
+  it('arguments of a command line are read as the same change', () => {
     const change = { endpoint: 'order', level: 'L1', percent: 12.5 };
     expect(readSwitchArguments('order', 'L1', '12.5')).to.deep.equal({ read: 'change', change });
     expect(readSwitchArguments('order', 'L1')).to.deep.equal({ read: 'change', change: { ...change, percent: 100 } });
@@ -42,7 +46,7 @@ describe('entry/degrade: switches', () => {
     }
   });
 
-  it('sets one switch, and leaves the rest of the rule set as it was', () => {
+  it('sets one switch, and leaves the other rules unchanged', () => {
     const changes = fc.record({
       endpoint: fc.constantFrom(...ENDPOINTS),
       level: fc.constantFrom(...LEVELS),
@@ -67,7 +71,7 @@ describe('entry/degrade: switches', () => {
     );
   });
 
-  it('a switch puts a layer that is off in force, never one in a dry run, and level 0 changes no mode', () => {
+  it('a switch turns a layer on that is off, never one in a dry run, and L0 changes no mode', () => {
     const modeAfter = (mode: 'off' | 'dry_run' | 'on', level: SwitchChange['level']): string =>
       withSwitch({ degrade: rulesOf({ mode }) }, { endpoint: 'sale', level, percent: 100 }).degrade.mode;
     expect(modeAfter('off', 'L1')).to.equal('on');
@@ -76,7 +80,7 @@ describe('entry/degrade: switches', () => {
     expect(modeAfter('on', 'L0')).to.equal('on');
   });
 
-  it('what was set before the layer went off does not come back with another switch', () => {
+  it('switches set before the layer went off do not come back with another one', () => {
     const before = rulesOf({ mode: 'off', switches: { purchase: { level: 'L4', percent: 100 } } });
     const { switches } = withSwitch({ degrade: before }, { endpoint: 'sale', level: 'L1', percent: 100 }).degrade;
     expect([switches.purchase.level, switches.sale.level]).to.deep.equal(['L0', 'L1']);
@@ -93,5 +97,88 @@ describe('entry/degrade: switches', () => {
     for (const mode of ['off', 'dry_run'] as const) {
       expect(switchRows({ ...rules, mode }).map(({ inForce }) => inForce)).to.deep.equal(ENDPOINTS.map(() => false));
     }
+  });
+});
+
+const SALE_L1 = { endpoint: 'sale', level: 'L1', percent: 25 } as const;
+
+/** Between the look and the publishing of a switch somebody else is faster, so many times. */
+class BusyRepository extends MemoryRuleRepository {
+  rivals = 0;
+
+  override async store(...asked: Parameters<MemoryRuleRepository['store']>): ReturnType<MemoryRuleRepository['store']> {
+    const [, version] = asked;
+    if (this.rivals-- > 0) await super.store({ lists: { mode: 'dry_run' } }, version, 'rival');
+    return super.store(...asked);
+  }
+}
+
+describe('switch admin', () => {
+  let repository: BusyRepository;
+  let broadcast: MemoryRuleBroadcast;
+  let rules: RuleAdmin;
+  let admin: SwitchAdmin;
+  beforeEach(() => {
+    [repository, broadcast] = [new BusyRepository(), new MemoryRuleBroadcast()];
+    rules = new RuleAdmin({ repository, broadcast, log: silentLog });
+    admin = new SwitchAdmin(rules);
+  });
+
+  it('without rules every endpoint is at L0, and no switch is in force', async () => {
+    const found = await admin.show();
+    expect(found).to.deep.include({ outcome: 'found', version: 0, mode: 'off' });
+    expect(
+      'switches' in found && found.switches.map(({ endpoint, level, inForce }) => [endpoint, level, inForce]),
+    ).to.deep.equal(['purchase', 'status', 'sale', 'order'].map((endpoint) => [endpoint, 'L0', false]));
+  });
+
+  it('a switch is a new version of the rules with nothing else changed, audited with its actor', async () => {
+    await rules.publish({ lists: { mode: 'on', users: { deny: ['eve'] } } }, 0, 'boss');
+    expect(await admin.set(SALE_L1, 'ann')).to.deep.equal({
+      ...{ outcome: 'switched', version: 2, seenAtOnce: true },
+      row: { ...SALE_L1, inForce: true },
+    });
+    expect(repository.audited.at(-1)).to.deep.include({ actor: 'ann', action: 'rules.published' });
+    expect(repository.audited.at(-1)?.after).to.deep.equal({ version: 2, changed: ['degrade'] });
+    expect(await repository.current())
+      .to.have.nested.property('rules.lists.users.deny')
+      .that.deep.equals(['eve']);
+    expect(await broadcast.newerThan(1), 'told at once').to.have.nested.property('stored.version', 2);
+    const found = await admin.show();
+    expect('switches' in found && found.switches[2]).to.deep.equal({ ...SALE_L1, inForce: true });
+  });
+
+  it('rules published meanwhile keep their changes, and the switch is set in them', async () => {
+    repository.rivals = 3;
+    const answer = await admin.set(SALE_L1, 'ann');
+    expect(answer).to.include({ outcome: 'switched', version: 4 });
+    expect(await repository.current()).to.have.nested.property('rules.lists.mode', 'dry_run');
+    expect(await repository.current()).to.have.nested.property('rules.degrade.switches.sale.level', 'L1');
+  });
+
+  it('after too many rules published meanwhile the answer is version_conflict, and nothing is set', async () => {
+    repository.rivals = 100;
+    expect(await admin.set(SALE_L1, 'ann')).to.deep.equal({ outcome: 'version_conflict', version: 5 });
+    expect(await repository.current()).not.to.have.nested.property('rules.degrade');
+  });
+
+  it('rules that this program cannot read are not overwritten', async () => {
+    await repository.store({ tomorrow: { mode: 'on' } }, 0, 'newer');
+    expect(await admin.show()).to.deep.equal({
+      outcome: 'rules_unfit',
+      reasons: [{ path: 'tomorrow', message: 'is not known here' }],
+    });
+    expect(await admin.set(SALE_L1, 'ann')).to.have.property('outcome', 'rules_unfit');
+    expect(await repository.current()).to.include({ version: 1 });
+  });
+
+  it('while Redis is away the switch is stored, and the answer says that it takes longer', async () => {
+    broadcast.down = true;
+    expect(await admin.set(SALE_L1, 'ann')).to.include({ outcome: 'switched', seenAtOnce: false });
+  });
+
+  it('in a dry run it is set, and not in force', async () => {
+    await rules.publish({ degrade: { mode: 'dry_run' } }, 0, 'boss');
+    expect(await admin.set(SALE_L1, 'ann')).to.have.nested.property('row.inForce', false);
   });
 });

@@ -44,7 +44,7 @@ class Water {
 }
 
 describe('leaky bucket', () => {
-  it('against a plain model: the same are refused, and each leaves when his drop does, in order', async () => {
+  it('refuses the same requests as a plain model, and lets the others go on at the same times, in order', async () => {
     await fc.assert(
       fc.asyncProperty(limit, gapsMs, async (of, gaps) => {
         const clock = new CountingClock(0);
@@ -82,7 +82,7 @@ describe('leaky bucket', () => {
     );
   });
 
-  it('says when there is room again', async () => {
+  it('tells when there is room again', async () => {
     const clock = new SteppedClock(0);
     const bucket = new LeakyBucket(clock);
     const of = { ratePerSecond: 10, waitMaxMs: 200 };

@@ -1,12 +1,20 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
-import { limitsRules, type LimitsRules, Limits } from '../../../../src/admission/limits/limits.js';
+import {
+  limitsRules,
+  type LimitsRules,
+  Limits,
+  addressKey,
+  rateLimitHeaders,
+  rateLimitPolicy,
+} from '../../../../src/admission/limits/limits.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import type { LimitCall } from '../../../../src/core/ports/admission-stores.js';
-import { noLimitMetrics } from '../../../../src/core/ports/limit-metrics.js';
+import { noAdmissionMetrics } from '../../../../src/admission/metrics.js';
 import { silentLog } from '../../../../src/core/ports/log.js';
 import type { Refused } from '../../../../src/admission/layer.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
+import type { LimitSet, LimitVerdict } from '../../../../src/core/limits.js';
 
 const CALLER = { endpoint: 'purchase', address: '203.0.113.7', agent: 'x' } as const;
 const USER = { limit: 2, windowMs: 1000 };
@@ -32,14 +40,14 @@ describe('limits', () => {
         },
       },
       clock,
-      metrics: { ...noLimitMetrics, refused: (...words) => void refusals.push(words.join(' ')) },
+      metrics: { ...noAdmissionMetrics, limitRefused: (...words) => void refusals.push(words.join(' ')) },
       log: silentLog,
     });
   });
   const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(CALLER, userId);
   const come = async (address: string): Promise<Refused | null> => limits.anonymous({ ...CALLER, address });
 
-  it("is off by default, and in nobody's way where it has no limit, without a promise", () => {
+  it("is off by default, and answers at once where an endpoint has no limit", () => {
     expect(limits.mode).to.equal('off');
     expect(limits.smooth()).to.equal(null);
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
@@ -49,7 +57,7 @@ describe('limits', () => {
     expect(calls).to.have.length(0);
   });
 
-  it('refuses with the time to wait and with headers, and lets in again by then', async () => {
+  it('refuses with the time to wait and with headers, and allows again by then', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     expect([await buy(), await buy()]).to.deep.equal([null, null]);
     const refused = await buy();
@@ -60,7 +68,7 @@ describe('limits', () => {
     expect(await buy()).to.equal(null);
   });
 
-  it('dry_run: counts whom it would refuse; the entry lets them in, and nobody waits', async () => {
+  it('a dry run counts what it would refuse, and delays nobody', async () => {
     rules = limitsRules.parse({ mode: 'dry_run', purchase: { user: USER }, leaky: { ratePerSecond: 1, waitMaxMs: 0 } });
     for (let i = 0; i < 4; i++) await buy();
     for (let i = 0; i < 3; i++) expect(limits.smooth()).to.equal(null);
@@ -70,7 +78,7 @@ describe('limits', () => {
     ]);
   });
 
-  it('new rules hold with the next visit', async () => {
+  it('new rules count from the next request on', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: { ...USER, limit: 1 } } });
     expect([await buy(), (await buy())?.word]).to.deep.equal([null, 'rate_limited']);
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
@@ -79,7 +87,7 @@ describe('limits', () => {
     expect(limits.buyer(CALLER, 'u1')).to.equal(null);
   });
 
-  it('counts the network of an IPv6 address before anybody knows the user, and lets in who has none', async () => {
+  it('counts the /64 network of an IPv6 address before the token is checked; a request without an address passes', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { ip: { limit: 1, windowMs: 1000 } } });
     expect(await come('2001:db8::1')).to.equal(null);
     expect((await come('2001:db8::2'))?.word).to.equal('rate_limited');
@@ -87,7 +95,7 @@ describe('limits', () => {
     expect(calls.at(-1)?.callers).to.deep.equal([{ address: null, userId: null }]);
   });
 
-  it('counts a visit among all once: of buyers when they have signed in, of a sale page at once', async () => {
+  it('counts a request among all once: after the token, for a sale page at once', async () => {
     const one = { ip: { limit: 9, windowMs: 1000 }, global: { ratePerSecond: 1, burst: 1 } };
     rules = limitsRules.parse({ mode: 'on', purchase: one, sale: one });
     expect([await come('203.0.113.7'), await buy(), (await buy('u2'))?.word]).to.deep.equal([
@@ -99,16 +107,16 @@ describe('limits', () => {
     expect([await look(), (await look())?.word]).to.deep.equal([null, 'rate_limited']);
   });
 
-  it('a ledger that is away refuses nobody by itself', async () => {
+  it('a store that is away refuses nobody', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     const away = new OperationalError('redis', 'there is no connection', { retryable: true });
     const store = { take: () => Promise.reject(away) };
-    limits = new Limits({ rules: () => rules, store, clock, metrics: noLimitMetrics, log: silentLog });
+    limits = new Limits({ rules: () => rules, store, clock, metrics: noAdmissionMetrics, log: silentLog });
     const words = [await buy(), await buy(), await buy()].map((refused) => refused?.word ?? 'in');
     expect(words).to.deep.equal(['in', 'in', 'rate_limited']);
   });
 
-  it('smooths what comes faster than the batcher is to see, and refuses who would wait too long', async () => {
+  it('evens out purchases for the batcher, and refuses those that would wait too long', async () => {
     rules = limitsRules.parse({ mode: 'on', leaky: { ratePerSecond: 100, waitMaxMs: 10 } });
     expect(limits.smooth()).to.equal(null);
     const waits = limits.smooth();
@@ -118,7 +126,7 @@ describe('limits', () => {
     expect(refusals).to.deep.equal(['purchase leaky on']);
   });
 
-  it('rules that cannot hold are refused with the place of the mistake', () => {
+  it('impossible rules are refused with the place of the mistake', () => {
     const wrong = [
       { purchase: { user: { limit: 0, windowMs: 1000 } } },
       { purchase: { user: { limit: 1, windowMs: 105 } } },
@@ -132,5 +140,54 @@ describe('limits', () => {
       ...['purchase.user.limit', 'purchase.user.windowMs', 'purchase.global.ratePerSecond'],
       ...['purchase', 'leaky.waitMaxMs', 'mode'],
     ]);
+  });
+});
+
+describe('address key', () => {
+  for (const [address, key] of [
+    ['203.0.113.7', '203.0.113.7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:DB8:1:2::', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['no address', 'no address'],
+    ['no:address', 'no:address'],
+  ] as const) {
+    it(`${address} counts as ${key}`, () => {
+      expect(addressKey(address)).to.equal(key);
+    });
+  }
+});
+
+const LIMITS: LimitSet = {
+  ip: { limit: 100, windowMs: 60_000 },
+  user: { limit: 5, windowMs: 1500 },
+  global: { ratePerSecond: 400, burst: 1000 },
+  subjectsMax: 100,
+};
+const VERDICT: LimitVerdict = { outcome: 'allowed', limit: 'user', remaining: 3, retryAfterMs: 0, resetMs: 1501 };
+
+describe('RateLimit headers', () => {
+  it('name every limit, in whole seconds', () => {
+    expect(rateLimitPolicy(LIMITS)).to.equal('"ip";q=100;w=60, "user";q=5;w=2, "global";q=1000;w=3');
+    expect(rateLimitPolicy({ ...LIMITS, ip: null, global: null })).to.equal('"user";q=5;w=2');
+  });
+
+  it('tell an allowed request what is left, and until when', () => {
+    expect(rateLimitHeaders(LIMITS, VERDICT)).to.deep.equal([
+      ...['RateLimit-Policy', rateLimitPolicy(LIMITS)],
+      ...['RateLimit', '"user";r=3;t=2'],
+    ]);
+  });
+
+  it('tell a refused request when to try again, rounded up', () => {
+    const refused = { ...VERDICT, outcome: 'rate_limited', remaining: 0, retryAfterMs: 1001 } as const;
+    expect(rateLimitHeaders(LIMITS, refused).slice(2)).to.deep.equal(['RateLimit', '"user";r=0;t=2']);
+  });
+
+  it('are left out where no limit counts the request', () => {
+    expect(rateLimitHeaders(LIMITS, { ...VERDICT, limit: null })).to.deep.equal([]);
   });
 });

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { QueuePasses, WaitingRooms, type QueueAnswer } from '../../../../src/admission/queue/waiting-rooms.js';
 import { queueRules, type QueueRules } from '../../../../src/admission/queue/queue-rules.js';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../../../src/admission/sign/seals.js';
+import { readKeyring, Seals } from '../../../../src/admission/sign/seals.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 
-const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough', SEALED_BYTES_MAX);
+const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough');
 const seals = new Seals(KEYS);
 type Waiting = QueueAnswer & { outcome: 'waiting' };
 
@@ -43,7 +43,7 @@ describe('waiting rooms', () => {
       return answer.outcome === 'waiting' ? answer.position : answer.outcome;
     });
 
-  it('first come first served; each hears his place and when it will be his turn', () => {
+  it('first come, first served; each answer has the place and the estimated wait', () => {
     expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]);
     expect((join('c') as Waiting).estimateMs).to.equal(13_000);
     elapse(10_000);
@@ -84,7 +84,7 @@ describe('waiting rooms', () => {
     expect(look('a', 'x')).to.deep.equal({ outcome: 'ticket_not_found' });
   });
 
-  it('by lot: before the draw nobody has a place; at the start the lot names one for each', () => {
+  it('by lot: before the draw nobody has a place; at the opening each gets one', () => {
     set({ order: 'lot' });
     rooms = newRooms(() => 0);
     for (const user of ['a', 'b', 'c', 'd']) expect(join(user)).to.include({ position: null, estimateMs: null });
@@ -108,7 +108,7 @@ describe('waiting rooms', () => {
     expect(rooms.waiting).to.equal(0);
   });
 
-  it('whoever does not ask any more loses his place; who asks keeps it for ever', () => {
+  it('a buyer who stops asking loses the place; one who asks keeps it', () => {
     set({ idleMs: 3000, admitPerSecond: 0 });
     const gone = ticketOf(join('gone'));
     join('stays');
@@ -122,7 +122,7 @@ describe('waiting rooms', () => {
     expect(positions('stays', 'late', 'gone')).to.deep.equal([1, 2, 3]);
   });
 
-  it('a pass ends; the old ticket brings nobody back to his old place, a new one is at the end', () => {
+  it('a pass ends; the old ticket does not bring the old place back, a new one is at the end', () => {
     set({ passMs: 2000, idleMs: 60_000, admitPerSecond: 0.1 });
     const ticket = ticketOf(join('a'));
     elapse(10_000);
@@ -134,7 +134,7 @@ describe('waiting rooms', () => {
     expect(positions('b', 'c', 'a')).to.deep.equal([1, 2, 3]);
   });
 
-  it('a room that was lost comes back as it was, from the tickets of those who ask', () => {
+  it('a room that was lost comes back in its order, from the tickets of those who ask', () => {
     const tickets = ['a', 'b', 'c', 'd'].map((userId) => {
       clock.advance(10);
       return [userId, ticketOf(join(userId, userId === 'd' ? ['queue-p1'] : []))] as const;
@@ -146,7 +146,7 @@ describe('waiting rooms', () => {
     expect(positions('d', 'a', 'b', 'c', 'new')).to.deep.equal([1, 2, 3, 4, 5]);
   });
 
-  it('each process lets in its share', () => {
+  it('each process admits its share', () => {
     set({ admitPerSecond: 10, processes: 5 });
     sale.opensAtMs = clock.nowMs();
     positions(...Array.from({ length: 50 }, (_, index) => `u${index}`));
@@ -154,7 +154,7 @@ describe('waiting rooms', () => {
     expect(50 - rooms.waiting).to.be.within(20, 21);
   });
 
-  it('where nobody waits the first one goes straight in', () => {
+  it('where nobody waits a buyer is admitted at once', () => {
     sale.opensAtMs = clock.nowMs() - 60_000;
     expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]); // one second of credit, and one place
   });
@@ -185,7 +185,7 @@ describe('waiting rooms', () => {
     );
   });
 
-  it('rules that change are in force at once: off, a new rate, a full room', () => {
+  it('new rules count at once: off, a new rate, a full room', () => {
     set({ admitPerSecond: 0 });
     sale.opensAtMs = clock.nowMs();
     positions('a', 'b', 'c');
@@ -203,7 +203,7 @@ describe('waiting rooms', () => {
     expect(join('d')).to.deep.equal({ outcome: 'no_queue' });
   });
 
-  it('an empty room is forgotten', () => {
+  it('an empty room is removed', () => {
     set({ idleMs: 1000 });
     join('a');
     elapse(1200);
@@ -226,7 +226,7 @@ describe('waiting rooms', () => {
       return answer.outcome === 'admitted' ? answer.pass : 'none';
     };
 
-    it('is believed by every process, for its buyer and sale, until it ends', () => {
+    it('is accepted by every process, for its buyer and sale, until it ends', () => {
       const pass = admitted();
       const guard = passes();
       expect(guard.check('7', 'a', pass)).to.equal(null);
@@ -244,7 +244,7 @@ describe('waiting rooms', () => {
       expect(passes().check('7', 'a', ticketOf(join('a')))).to.equal('forbidden');
     });
 
-    it('a dry run counts and lets in; off asks nothing', () => {
+    it('a dry run counts and refuses nothing; off checks nothing', () => {
       const guard = passes();
       set({ mode: 'dry_run' });
       expect(guard.check('7', 'a', undefined)).to.equal(null);

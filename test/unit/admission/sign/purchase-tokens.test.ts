@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { readKeyring, SEALED_BYTES_MAX, Seals } from '../../../../src/admission/sign/seals.js';
+import { readKeyring, Seals } from '../../../../src/admission/sign/seals.js';
 import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign/purchase-tokens.js';
 import { signRules, type TokenRules } from '../../../../src/admission/sign/request-signatures.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-purchase-token-store.js';
 
-const KEYS = readKeyring('k1:a-secret-for-tokens-that-is-long-enough-1', SEALED_BYTES_MAX);
+const KEYS = readKeyring('k1:a-secret-for-tokens-that-is-long-enough-1');
 
 describe('purchase tokens', () => {
   let clock: ManualClock;
@@ -27,15 +27,15 @@ describe('purchase tokens', () => {
     tokens = new PurchaseTokens({ rules: () => rules, seals: new Seals(KEYS), store, clock, metrics });
   });
 
-  const hand = (userId: string): Promise<TokenAnswer> => tokens.hand(sale, userId);
+  const issue = (userId: string): Promise<TokenAnswer> => tokens.issue(sale, userId);
   const handed = async (userId: string): Promise<string> => {
-    const answer = await hand(userId);
+    const answer = await issue(userId);
     return answer.outcome === 'handed' ? answer.token : answer.outcome;
   };
   const check = (userId: string, token: string | undefined, requestId = 'r1', saleId = '7'): unknown =>
     tokens.check({ saleId, userId, requestId }, token);
 
-  it('are handed out from leadMs before the start until the end of the sale', async () => {
+  it('are issued from leadMs before the start until the end of the sale', async () => {
     for (const [atMs, word] of [
       [sale.opensAtMs - 300_001, 'not_open'],
       [sale.opensAtMs - 300_000, 'handed'],
@@ -43,15 +43,15 @@ describe('purchase tokens', () => {
       [sale.closesAtMs, 'closed'],
     ] as const) {
       clock.advance(atMs - clock.nowMs());
-      expect((await hand('a')).outcome, String(atMs)).to.equal(word);
+      expect((await issue('a')).outcome, String(atMs)).to.equal(word);
     }
   });
 
-  it('there are perUnit × stock, rounded up, one a buyer; who has one gets it again', async () => {
+  it('there are perUnit × stock, rounded up, one a buyer; the same buyer gets it again', async () => {
     set({ perUnit: 1.2 }); // of 2 units: 2.4, so 3
-    for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await hand(user)).outcome, user).to.equal('handed');
-    expect(await hand('d')).to.deep.equal({ outcome: 'tokens_gone' });
-    expect((await hand('c')).outcome).to.equal('handed');
+    for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('handed');
+    expect(await issue('d')).to.deep.equal({ outcome: 'tokens_gone' });
+    expect((await issue('c')).outcome).to.equal('handed');
   });
 
   it('a token is good for one purchase, and for that one as often as it is tried', async () => {
@@ -63,7 +63,7 @@ describe('purchase tokens', () => {
     expect(refused).to.deep.equal(['token spent_otherwise on', 'token spent_otherwise on']);
   });
 
-  it('a token is worth nothing for another buyer or sale, and an invented one asks nobody', async () => {
+  it('a token is worth nothing for another buyer or sale, and an invented one costs no call to Redis', async () => {
     const token = await handed('a');
     const asked = store.asked;
     expect(check('b', token)).to.equal('forbidden');
@@ -76,7 +76,7 @@ describe('purchase tokens', () => {
     );
   });
 
-  it('its time begins when the sale opens; when it is over a retry still gets in, and a new token helps', async () => {
+  it('its time begins when the sale opens; after it a retry of its purchase still passes, and a new token can be fetched', async () => {
     const [spent, idle] = [await handed('a'), await handed('b')];
     clock.advance(60_000 + rules.lifeMs - 1);
     expect(await check('a', spent)).to.equal(null);
@@ -87,14 +87,14 @@ describe('purchase tokens', () => {
     expect(await check('b', await handed('b'))).to.equal(null);
   });
 
-  it('a list that was lost hurts nobody who has a token', async () => {
+  it('when Redis has lost its list, tokens stay good', async () => {
     const token = await handed('a');
     store.lose();
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
-  it('Redis away: unavailable, or let in where the rules say so, while the token is good', async () => {
+  it('while Redis is away the answer is unavailable, or go on where the rules say so and the token is good', async () => {
     const token = await handed('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');
@@ -103,15 +103,15 @@ describe('purchase tokens', () => {
     expect(check('a', 'x')).to.equal('forbidden');
     clock.advance(60_000 + rules.lifeMs);
     expect(await check('a', token)).to.equal('unavailable');
-    const error = await hand('a').catch((thrown: unknown) => thrown);
+    const error = await issue('a').catch((thrown: unknown) => thrown);
     expect(error).to.have.property('name', 'OperationalError');
   });
 
-  it('off, and for other sales, nothing is asked or handed out; a dry run counts and lets in', async () => {
+  it('off, and for other sales, none is needed or issued; a dry run counts and refuses nothing', async () => {
     for (const raw of [{ mode: 'off' }, { sales: ['8'] }]) {
       set(raw);
       expect(check('a', undefined)).to.equal(null);
-      expect(await hand('a')).to.deep.equal({ outcome: 'not_needed' });
+      expect(await issue('a')).to.deep.equal({ outcome: 'not_needed' });
     }
     expect([store.asked, refused]).to.deep.equal([0, []]);
     set({ mode: 'dry_run' });

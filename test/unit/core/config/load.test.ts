@@ -138,21 +138,28 @@ describe('config', () => {
       .flatMap((section) => Object.values(section) as Key<unknown>[])
       .filter(({ secret }) => secret);
     expect(secrets.map(({ env }) => env)).to.have.members([
-      ...['JWT_SECRET', 'REDIS_URL', 'MYSQL_URL', 'PAYMENT_WEBHOOK_SECRET', 'ENTRY_SIGN_KEYS', 'ENTRY_SEAL_KEYS'],
+      ...[
+        'JWT_SECRET',
+        'REDIS_URL',
+        'MYSQL_URL',
+        'PAYMENT_WEBHOOK_SECRET',
+        'ADMISSION_SIGN_KEYS',
+        'ADMISSION_SEAL_KEYS',
+      ],
     ]);
   });
 
-  it('keys of the entry may be left out; a slip in them is told by its place, without a secret', () => {
-    expect(loadConfig(['entry'], {}).entry).to.deep.equal({ signKeys: '', sealKeys: '' });
-    const good = { ENTRY_SIGN_KEYS: `app-1:${SECRET},app-2:${SECRET}`, ENTRY_SEAL_KEYS: `k1:${SECRET}` };
-    expect(loadConfig(['entry'], good).entry.signKeys).to.equal(good.ENTRY_SIGN_KEYS);
-    const said = problemsOf(['entry'], {
-      ENTRY_SIGN_KEYS: `app-1:${SECRET},hush-hush`,
-      ENTRY_SEAL_KEYS: 'k1:hush-hush',
+  it('keys of admission may be left out; a slip in them is told by its place, without a secret', () => {
+    expect(loadConfig(['admission'], {}).admission).to.deep.equal({ signKeys: '', sealKeys: '' });
+    const good = { ADMISSION_SIGN_KEYS: `app-1:${SECRET},app-2:${SECRET}`, ADMISSION_SEAL_KEYS: `k1:${SECRET}` };
+    expect(loadConfig(['admission'], good).admission.signKeys).to.equal(good.ADMISSION_SIGN_KEYS);
+    const said = problemsOf(['admission'], {
+      ADMISSION_SIGN_KEYS: `app-1:${SECRET},hush-hush`,
+      ADMISSION_SEAL_KEYS: 'k1:hush-hush',
     });
     expect(said).to.have.length(2);
-    expect(said[0]).to.include('ENTRY_SIGN_KEYS must be id:secret,id:secret, but key 2 needs the form');
-    expect(said[1]).to.include('ENTRY_SEAL_KEYS must be id:secret,id:secret, but the secret of key 1 needs');
+    expect(said[0]).to.include('ADMISSION_SIGN_KEYS must be id:secret,id:secret, but key 2 needs the form');
+    expect(said[1]).to.include('ADMISSION_SEAL_KEYS must be id:secret,id:secret, but the secret of key 1 needs');
     for (const hidden of [SECRET, 'hush-hush']) expect(said.join()).not.to.include(hidden);
   });
 

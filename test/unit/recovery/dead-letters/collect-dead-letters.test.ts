@@ -131,7 +131,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, await pending(), unfinished()]).to.deep.equal([0, 0, 0]);
     const { requests } = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     expect(requests.get('u1/k1')).to.deep.include({ state: 'ordered', orderId: orderIds[0] });
-    expect(world.counts.settledLate).to.equal(1);
+    expect(world.counts.markedLate).to.equal(1);
   });
 
   it('a batch recorded in part, or under another batch, is parked [M8]', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
-import type { ReconcileMetrics } from '../../../../src/core/ports/reconcile-metrics.js';
+import type { RecoveryMetrics } from '../../../../src/recovery/metrics.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../../../../src/recovery/reconcile/reconcile-jobs.js';
 import { ReconcileWorld } from './reconcile-world.js';
 
@@ -19,9 +19,9 @@ describe('the keeper jobs of reconcile', () => {
     const world = new ReconcileWorld();
     const sale = await world.openSale();
     const told: unknown[] = [];
-    const metrics: ReconcileMetrics = {
+    const metrics: Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> = {
       reconciled: (findings) => told.push(findings),
-      jobs: (counts) => told.push(counts),
+      compensationJobs: (counts) => told.push(counts),
     };
     const parts = { admin: world.reconcile, metrics };
     await world.stray(sale, ['u1']);
@@ -48,7 +48,10 @@ describe('the keeper jobs of reconcile', () => {
     for (let sales = 0; sales < 2; sales++) await world.openSale();
     world.read.onMeasure = failingOnce();
     const told: unknown[] = [];
-    const metrics: ReconcileMetrics = { reconciled: (findings) => told.push(findings), jobs: () => undefined };
+    const metrics: Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> = {
+      reconciled: (findings) => told.push(findings),
+      compensationJobs: () => undefined,
+    };
     const ran = await reconcileJob({ admin: world.reconcile, metrics }, { apply: false })
       .runOnce()
       .catch((error: Error) => error.message);

@@ -1,6 +1,6 @@
 import type { Sale } from '../../../../src/core/sale.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
-import type { RepairMetrics, RepairResultWord } from '../../../../src/core/ports/repair-metrics.js';
+import type { RecoveryMetrics } from '../../../../src/recovery/metrics.js';
 import type { RepairStore } from '../../../../src/core/ports/repair-stores.js';
 import type { SaleStore } from '../../../../src/core/ports/stock-store.js';
 import { repairSale, type RepairPorts, type SaleRepair } from '../../../../src/recovery/repair/repair-sale.js';
@@ -13,12 +13,12 @@ export const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000, leaseMs: 10_000 };
 
 /** A sale with everything around it in memory, on a server that can die and lose what it wrote. */
 export class RepairWorld extends DeadLetterWorld {
-  readonly results: RepairResultWord[] = [];
-  /** Live and closed sales that were shut, as they were last published. */
+  readonly results: string[] = [];
+  /** Live and closed sales that wait for a repair, as they were last published. */
   shut: [number, number] | null = null;
-  readonly repairMetrics: RepairMetrics = {
+  readonly repairMetrics: Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> = {
     repairTried: (result) => void this.results.push(result),
-    salesShut: (live, closed) => void (this.shut = [live, closed]),
+    salesInRepair: (live, closed) => void (this.shut = [live, closed]),
   };
 
   constructor() {

@@ -1,0 +1,124 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Dependency } from '../core/errors.js';
+import type { LimitName } from '../core/limits.js';
+import type { BreakerState } from '../core/ports/admission-stores.js';
+import type { Mode } from './layer.js';
+
+/** A layer that is off counts nothing. */
+type CountedMode = Exclude<Mode, 'off'>;
+
+const BREAKER_LEVELS: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
+
+export type AdmissionMetrics = ReturnType<typeof createAdmissionMetrics>;
+
+/** Metrics of admission, for an api. Labels hold words of the rules only: no buyer, no sale, no address. */
+export function createAdmissionMetrics(registry: Registry) {
+  const registers = [registry];
+  const refusals = new Counter({
+    name: 'seckill_admission_refusals_total',
+    help: 'Requests that a layer refused, or would have refused (dry_run).',
+    labelNames: ['layer', 'word', 'mode'],
+    registers,
+  });
+  const rulesVersion = new Gauge({
+    name: 'seckill_admission_rules_version',
+    help: 'Version of the rules that this process follows.',
+    registers,
+  });
+  const rulesRefused = new Counter({
+    name: 'seckill_admission_rules_refused_total',
+    help: 'Versions of the rules that this process could not use. Alert on any.',
+    registers,
+  });
+  const counted = new Counter({
+    name: 'seckill_admission_limit_requests_total',
+    help: 'Requests that were counted by Redis for all processes, or by this process while Redis is away.',
+    labelNames: ['by'],
+    registers,
+  });
+  const limitRefusals = new Counter({
+    name: 'seckill_admission_limit_refusals_total',
+    help: 'Requests that a limit refused, or would have refused (dry_run), by the limit with the longest wait.',
+    labelNames: ['endpoint', 'limit', 'mode'],
+    registers,
+  });
+  const uncounted = new Counter({
+    name: 'seckill_admission_limit_uncounted_total',
+    help: 'Users and addresses that were not counted, because too many others were.',
+    registers,
+  });
+  const breaker = new Gauge({
+    name: 'seckill_admission_breaker',
+    help: 'The breaker of this process around a dependency, by its own calls: 0 closed, 1 half open, 2 open.',
+    labelNames: ['dependency'],
+    registers,
+  });
+  const quorum = new Gauge({
+    name: 'seckill_admission_breaker_quorum',
+    help: '1 while enough processes have the breaker open that all treat it as open.',
+    labelNames: ['dependency'],
+    registers,
+  });
+  const breakerRefusals = new Counter({
+    name: 'seckill_admission_breaker_refusals_total',
+    help: 'Times that an open breaker asked for a smaller answer, or would have (dry_run).',
+    labelNames: ['dependency', 'mode'],
+    registers,
+  });
+  const degraded = new Counter({
+    name: 'seckill_admission_degraded_total',
+    help: 'Requests that got less than the full answer, or would have (dry_run).',
+    labelNames: ['endpoint', 'level', 'mode'],
+    registers,
+  });
+  for (const dependency of ['redis', 'rocketmq', 'mysql']) {
+    breaker.labels(dependency).set(BREAKER_LEVELS.closed); // an alert on a rise needs the value before it
+    quorum.labels(dependency).set(0);
+  }
+  const countedBy = { redis: counted.labels('redis'), local: counted.labels('local') };
+  return {
+    /** @param word why, such as `denied` or `nonce_used` */
+    refused: (layer: string, word: string, mode: CountedMode): void => refusals.labels(layer, word, mode).inc(),
+    rulesTaken: (version: number): void => rulesVersion.set(version),
+    rulesRefused: (): void => rulesRefused.inc(),
+    /** @param by Redis for all processes, or this process alone */
+    requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
+    /** @param limit the one with the longest wait */
+    limitRefused: (endpoint: string, limit: LimitName | 'leaky', mode: CountedMode): void =>
+      limitRefusals.labels(endpoint, limit, mode).inc(),
+    /** Users or addresses passed a limit uncounted. */
+    uncounted: (times: number): void => uncounted.inc(times),
+    breakerMoved: (dependency: Dependency, to: BreakerState): void =>
+      breaker.labels(dependency).set(BREAKER_LEVELS[to]),
+    breakerRefused: (dependency: Dependency, mode: CountedMode): void => breakerRefusals.labels(dependency, mode).inc(),
+    breakerQuorum: (dependency: Dependency, isOpen: boolean): void => quorum.labels(dependency).set(isOpen ? 1 : 0),
+    degraded: (endpoint: string, level: string, mode: CountedMode): void =>
+      degraded.labels(endpoint, level, mode).inc(),
+  };
+}
+
+/** @param waiting buyers who wait, read when the metrics are collected */
+export function createWaitingRoomMetrics(registry: Registry, waiting: () => number): void {
+  new Gauge({
+    name: 'seckill_admission_queue_waiting',
+    help: 'Buyers who wait in the rooms of this process.',
+    registers: [registry],
+    collect() {
+      this.set(waiting());
+    },
+  });
+}
+
+/** For tests and tools that count nothing. */
+export const noAdmissionMetrics: AdmissionMetrics = {
+  refused: () => undefined,
+  rulesTaken: () => undefined,
+  rulesRefused: () => undefined,
+  requestsCounted: () => undefined,
+  limitRefused: () => undefined,
+  uncounted: () => undefined,
+  breakerMoved: () => undefined,
+  breakerRefused: () => undefined,
+  breakerQuorum: () => undefined,
+  degraded: () => undefined,
+};

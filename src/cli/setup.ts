@@ -1,0 +1,97 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { loadConfig } from '../core/config/load.js';
+import { isId } from '../core/ids.js';
+import { signToken } from '../http/token.js';
+import { migrate } from '../mysql/migrate.js';
+import { applyTopics } from '../rocketmq/admin/apply-topics.js';
+import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
+import { readTopicLists } from '../rocketmq/admin/topic-lists.js';
+import { UsageError } from './cli-error.js';
+import { parseId, parseWhole } from './options.js';
+
+// What is done once, before the programs start: schema, topics, and a token to try them with.
+
+const MIGRATE_EXAMPLES = `
+Examples:
+  MYSQL_URL=mysql://seckill:secret@db:3306/seckill seckill migrate
+  seckill migrate --json
+
+The database must exist. Exit codes: 0 up to date, 1 MySQL refused or is away, 2 used wrongly.`;
+
+export function migrateCommand(): Command {
+  return new Command('migrate')
+    .description('create or update the tables in the database of MYSQL_URL; safe to repeat, and to run twice at once')
+    .option('--json', 'print one JSON line: {"applied": [names of migrations]}')
+    .addHelpText('after', MIGRATE_EXAMPLES)
+    .action(async ({ json }: { json?: boolean }) => {
+      const { mysql } = loadConfig(['mysql'], process.env);
+      const applied = await migrate(mysql);
+      if (json) console.log(JSON.stringify({ applied }));
+      else console.log(applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`);
+    });
+}
+
+interface TopicsFlags {
+  readonly namesrv?: string;
+  readonly cluster: string;
+  readonly json?: boolean;
+}
+
+const TOPICS_EXAMPLES = `
+Examples:
+  seckill topics --namesrv 10.0.0.5:9876
+  NAMESRV_ADDR=10.0.0.5:9876 seckill topics --cluster production --json
+
+Safe to repeat: what exists and is right stays as it is. Run it again after an update of seckill.
+Exit codes: 0 everything is in place, 1 RocketMQ refused or is away, 2 used wrongly.`;
+
+export function topicsCommand(): Command {
+  return new Command('topics')
+    .description('create the topics and consumer groups in RocketMQ, and read them back')
+    .option('--namesrv <host:port>', 'address of the name server (default: NAMESRV_ADDR)')
+    .option('--cluster <name>', 'name of the broker cluster', DEFAULT_CLUSTER)
+    .option('--json', 'print one JSON line')
+    .addHelpText('after', TOPICS_EXAMPLES)
+    .action(createTopics);
+}
+
+async function createTopics({ namesrv, cluster, json }: TopicsFlags): Promise<void> {
+  const namesrvAddr = namesrv ?? process.env.NAMESRV_ADDR;
+  if (!namesrvAddr) throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
+  const target = { namesrvAddr, cluster };
+  const outcome = await applyTopics(target, readTopicLists());
+  if (json) console.log(JSON.stringify({ result: outcome, ...target }));
+  else if (outcome === 'unchanged') console.log(`All topics and groups are in place at ${namesrvAddr}.`);
+  else console.log(`Topics and groups are created at ${namesrvAddr} and were read back.`);
+}
+
+const TOKEN_EXAMPLES = `
+Examples:
+  seckill token --user alice                       a buyer
+  seckill token --user root --roles admin          an operator, who may use /admin/v1
+  curl -H "Authorization: Bearer $(seckill token --user alice)" http://127.0.0.1:8080/v1/orders/42
+
+For trials and scripts: whoever has JWT_SECRET can be anybody. Not for JWT_ALGORITHM=RS256, which has only a public key.
+Exit codes: 0 printed, 2 used wrongly.`;
+
+export function tokenCommand(): Command {
+  return new Command('token')
+    .description('print a bearer token for a buyer or an operator, signed with JWT_SECRET (HS256)')
+    .requiredOption('--user <id>', 'user id: letters, digits, _ and -, up to 64', parseId)
+    .option('--roles <list>', 'roles, separated by commas; admin may use /admin/v1', parseRoles)
+    .option('--ttl-hours <hours>', 'hours until it expires, 1 to 8760', parseWhole(1, 8760), 24)
+    .addHelpText('after', TOKEN_EXAMPLES)
+    .action(({ user, roles = [], ttlHours }: { user: string; roles?: string[]; ttlHours: number }) => {
+      const { auth } = loadConfig(['auth'], process.env);
+      if (auth.algorithm !== 'HS256') {
+        throw new UsageError('JWT_ALGORITHM is RS256: only the holder of the private key can sign a token.');
+      }
+      console.log(signToken({ userId: user, roles, ttlMs: ttlHours * 3_600_000 }, auth.key));
+    });
+}
+
+function parseRoles(text: string): string[] {
+  const roles = text.split(',').filter(Boolean);
+  if (!roles.every(isId)) throw new InvalidArgumentError('must be names, separated by commas.');
+  return roles;
+}

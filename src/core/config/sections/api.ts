@@ -1,0 +1,197 @@
+import { integer, keyList, networks, text, word, type Keys } from '../key.js';
+
+// What only the api reads: HTTP, admission, and the purchase itself.
+
+export const http = {
+  host: text({
+    env: 'HTTP_HOST',
+    doc: 'Address to listen on.',
+    fallback: '127.0.0.1',
+    minLength: 1,
+    range: 'address',
+  }),
+  port: integer({
+    env: 'PORT',
+    doc: 'Port of the api; 0 picks a free one.',
+    unit: '',
+    fallback: 8080,
+    min: 0,
+    max: 65535,
+  }),
+  maxConnections: integer({
+    env: 'HTTP_CONNECTIONS_MAX',
+    doc: 'Open connections; one more is closed at once.',
+    unit: 'connections',
+    fallback: 10000,
+    min: 1,
+    max: 100000,
+  }),
+  headersTimeoutMs: integer({
+    env: 'HTTP_HEADERS_TIMEOUT_MS',
+    doc: 'A client must have sent its headers by then.',
+    unit: 'ms',
+    fallback: 5000,
+    min: 100,
+    max: 60000,
+  }),
+  requestTimeoutMs: integer({
+    env: 'HTTP_REQUEST_TIMEOUT_MS',
+    doc: 'A client must have sent its body by then.',
+    unit: 'ms',
+    fallback: 10000,
+    min: 100,
+    max: 60000,
+  }),
+  keepAliveTimeoutMs: integer({
+    env: 'HTTP_KEEP_ALIVE_TIMEOUT_MS',
+    doc: 'A connection without a request is closed after this.',
+    unit: 'ms',
+    fallback: 30000,
+    min: 100,
+    max: 600000,
+  }),
+  trustedProxies: networks({
+    env: 'HTTP_TRUSTED_PROXIES',
+    doc: 'Networks of our own proxies. Only what they have added to X-Forwarded-For is read; not set: nothing of it.',
+    optional: true,
+  }),
+  drainMs: integer({
+    env: 'HTTP_DRAIN_MS',
+    doc: 'Requests under way at SIGTERM are answered within this time.',
+    unit: 'ms',
+    fallback: 8000,
+    min: 0,
+    max: 15000,
+  }),
+} as const satisfies Keys;
+
+export const auth = {
+  algorithm: word({
+    env: 'JWT_ALGORITHM',
+    doc: 'The only algorithm that tokens may have.',
+    words: ['HS256', 'RS256'],
+    fallback: 'HS256',
+  }),
+  key: text({
+    env: 'JWT_SECRET',
+    doc: 'HS256: the shared secret, at least 32 characters. RS256: the public key, PEM.',
+    minLength: 32,
+    secret: true,
+    range: '32 characters or more',
+  }),
+  cacheMax: integer({
+    env: 'JWT_CACHE_MAX',
+    doc: 'Verified tokens kept in memory.',
+    unit: 'tokens',
+    fallback: 20000,
+    min: 0,
+    max: 1000000,
+  }),
+} as const satisfies Keys;
+
+export const admission = {
+  signKeys: keyList({
+    env: 'ADMISSION_SIGN_KEYS',
+    doc: 'Keys that may sign requests; the rules name those that are accepted now. Not set: rules that need one are refused.',
+    optional: true,
+  }),
+  sealKeys: keyList({
+    env: 'ADMISSION_SEAL_KEYS',
+    doc: 'Keys that seal purchase tokens, tickets and passes, the same for every api: the first one seals, all are accepted. Not set: rules that need one are refused.',
+    optional: true,
+  }),
+} as const satisfies Keys;
+
+export const gate = {
+  snapshotMemoryMs: integer({
+    env: 'GATE_CARD_MEMORY_MS',
+    doc: 'A sale snapshot in memory is used this long.',
+    unit: 'ms',
+    fallback: 1000,
+    min: 10,
+    max: 60000,
+  }),
+  snapshotCacheMs: integer({
+    env: 'GATE_CARD_CACHE_MS',
+    doc: 'A sale snapshot in Redis is used this long.',
+    unit: 'ms',
+    fallback: 5000,
+    min: 100,
+    max: 600000,
+  }),
+  hotSalePerSecond: integer({
+    env: 'HOT_SALE_PER_SECOND',
+    doc: 'From so many purchases a second on, over ten seconds in one api, a sale is hot: metrics name it.',
+    unit: 'purchases a second; 0: nobody counts',
+    fallback: 500,
+    min: 0,
+    max: 1000000,
+  }),
+  soldOutLifeMs: integer({
+    env: 'GATE_SOLD_OUT_LIFE_MS',
+    doc: 'A sold-out flag is used this long; released units are offered again within it.',
+    unit: 'ms',
+    fallback: 500,
+    min: 10,
+    max: 1000,
+  }),
+  soldOutKeysMax: integer({
+    env: 'GATE_SOLD_OUT_KEYS_MAX',
+    doc: 'Accepted keys kept per bucket, so that their buyers are not refused from memory when they ask again.',
+    unit: 'keys',
+    fallback: 500000,
+    min: 0,
+    max: 5000000,
+  }),
+} as const satisfies Keys;
+
+export const batch = {
+  sizeMax: integer({
+    env: 'BATCH_SIZE_MAX',
+    doc: 'Purchases in one half message. 1 switches group commit off.',
+    unit: 'purchases',
+    fallback: 192,
+    min: 1,
+    max: 512,
+  }),
+  inFlightMax: integer({
+    env: 'BATCH_IN_FLIGHT_MAX',
+    doc: 'Batches of one sale and bucket under way at once.',
+    unit: 'batches',
+    fallback: 3,
+    min: 1,
+    max: 128,
+  }),
+  gatherMs: integer({
+    env: 'BATCH_GATHER_MS',
+    doc: 'Of batches below a quarter of BATCH_SIZE_MAX, one leaves in this time, per process, sale and bucket; 0: any number.',
+    unit: 'ms',
+    fallback: 25,
+    min: 0,
+    max: 1000,
+  }),
+  queueMax: integer({
+    env: 'BATCH_QUEUE_MAX',
+    doc: 'Purchases waiting in one process; one more gets `overloaded`.',
+    unit: 'purchases',
+    fallback: 8192,
+    min: 1,
+    max: 1000000,
+  }),
+  waitMaxMs: integer({
+    env: 'BATCH_WAIT_MAX_MS',
+    doc: 'A purchase that waited longer gets `overloaded`; at least twice BATCH_GATHER_MS.',
+    unit: 'ms',
+    fallback: 2000,
+    min: 10,
+    max: 30000,
+  }),
+  roundsMax: integer({
+    env: 'BATCH_ROUNDS_MAX',
+    doc: 'Batches one purchase may go through before it gets `overloaded`.',
+    unit: 'batches',
+    fallback: 5,
+    min: 1,
+    max: 20,
+  }),
+} as const satisfies Keys;

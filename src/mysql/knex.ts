@@ -1,0 +1,53 @@
+import createKnex, { type Knex } from 'knex';
+import type { Statements, SqlValue } from './pool.js';
+import './tables.js';
+
+/**
+ * Builds statements and runs none: it has no connection. `select` and `execute` send what it builds through our pool, so
+ * that time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a
+ * builder is a mistake, and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the look-ups
+ * of order-repository, the lease of the outbox.
+ */
+export const knex: Knex = createKnex({ client: 'mysql2' });
+
+type Statement = Knex.QueryBuilder | Knex.Raw;
+
+/** @returns the rows, typed by the columns that the statement selects. @throws MysqlError */
+export function select<S extends Statement>(on: Statements, statement: S): Promise<Awaited<S>> {
+  const { sql, bindings } = statement.toSQL().toNative();
+  return on.query(sql, bindings as readonly SqlValue[]) as Promise<Awaited<S>>;
+}
+
+/** @throws MysqlError */
+export function execute(on: Statements, statement: Statement): ReturnType<Statements['execute']> {
+  const { sql, bindings } = statement.toSQL().toNative();
+  return on.execute(sql, bindings as readonly SqlValue[]);
+}
+
+/** The time of MySQL, in UTC whatever the session says. */
+export const now = (): Knex.Raw => knex.raw('UTC_TIMESTAMP(3)');
+export const inMs = (ms: number): Knex.Raw =>
+  knex.raw('UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
+export const msAgo = (ms: number): Knex.Raw =>
+  knex.raw('UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
+/** Microseconds since the time in a column, as `age_us`, in decimal. */
+export const ageOf = (column: string): Knex.Raw =>
+  knex.raw('TIMESTAMPDIFF(MICROSECOND, ??, UTC_TIMESTAMP(3)) AS age_us', [column]);
+
+/** An id compared by value: a BIGINT beside a text would compare as floating point, and ids go beyond 2^53. */
+export const bigint = (id: string): Knex.Raw => knex.raw('CAST(? AS UNSIGNED)', [id]);
+
+/** The conditions that are there; the builder refuses undefined ones. */
+export function given<T extends object>(conditions: T): T {
+  return Object.fromEntries(Object.entries(conditions).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** JSON that we wrote; a row that somebody wrote by hand is returned as its text. */
+export function readJson(text: string | null): unknown {
+  if (text === null) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

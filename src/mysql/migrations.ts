@@ -1,0 +1,243 @@
+import type { Knex } from 'knex';
+
+export interface NamedMigration {
+  /** Stays for ever: the database remembers it. */
+  readonly name: string;
+  readonly up: (knex: Knex) => Promise<void>;
+}
+
+/**
+ * Ids are ASCII and differ by case, so they compare byte by byte. Money in integer cents, times in UTC: every session
+ * of ours runs with time_zone '+00:00', which also rules CURRENT_TIMESTAMP. Unsigned columns refuse what must not be.
+ */
+const ID = 'VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin';
+const NAME = 'VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
+const WORD = 'VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin';
+const TEXT = 'VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
+const LONG_TEXT = 'MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
+const NOW = 'DEFAULT CURRENT_TIMESTAMP(3)';
+/** Never the defaults of the server: an ENUM would take its character set from there. */
+const TABLE = 'ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
+
+const SALES = `CREATE TABLE IF NOT EXISTS sales (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  sku ${NAME} NOT NULL,
+  title VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  price_cents INT UNSIGNED NOT NULL,
+  stock INT UNSIGNED NOT NULL,
+  sold INT UNSIGNED NOT NULL DEFAULT 0,
+  limit_per_buyer SMALLINT UNSIGNED NOT NULL,
+  buckets SMALLINT UNSIGNED NOT NULL,
+  opens_at DATETIME(3) NOT NULL,
+  closes_at DATETIME(3) NOT NULL,
+  state ENUM('draft', 'warm', 'open', 'paused', 'closed') NOT NULL DEFAULT 'draft',
+  epoch INT UNSIGNED NOT NULL DEFAULT 1,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  KEY state (state)
+) ${TABLE}`;
+
+/**
+ * Takes more than 10,000 inserts a second, so every byte and index is weighed (docs/decisions/0006): states are an ENUM
+ * of one byte, state and times have defaults that keep them out of the statement, the primary key grows with time.
+ * `active_key` is the sale while the order is live and its sale allows one per buyer, else NULL: with the buyer it is
+ * unique, so no buyer has two. `batch` answers what became of a batch; `expiry` feeds the sweep of unpaid orders.
+ */
+const ORDERS = `CREATE TABLE IF NOT EXISTS orders (
+  id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  user_id ${ID} NOT NULL,
+  request_id ${ID} NOT NULL,
+  batch_id ${ID} NOT NULL,
+  quantity SMALLINT UNSIGNED NOT NULL,
+  amount_cents BIGINT UNSIGNED NOT NULL,
+  state ENUM('pending_payment', 'paid', 'cancelled', 'expired', 'failed') NOT NULL DEFAULT 'pending_payment',
+  reason ${WORD} NULL,
+  one_per_buyer TINYINT UNSIGNED NOT NULL,
+  active_key BIGINT UNSIGNED
+    GENERATED ALWAYS AS (IF(one_per_buyer = 1 AND state IN ('pending_payment', 'paid'), sale_id, NULL)) VIRTUAL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3),
+  expires_at DATETIME(3) NULL,
+  paid_at DATETIME(3) NULL,
+  UNIQUE KEY request (user_id, sale_id, request_id),
+  UNIQUE KEY active (active_key, user_id),
+  KEY batch (batch_id),
+  KEY expiry (state, expires_at)
+) ${TABLE}`;
+
+/** `due` ends in the primary key, so the oldest undone rows of a kind are read without sorting. */
+const OUTBOX = `CREATE TABLE IF NOT EXISTS outbox (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  kind ${WORD} NOT NULL,
+  \`key\` ${ID} NOT NULL,
+  payload ${LONG_TEXT} NOT NULL,
+  available_at DATETIME(3) NOT NULL ${NOW},
+  attempts INT UNSIGNED NOT NULL DEFAULT 0,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  done_at DATETIME(3) NULL,
+  KEY due (kind, done_at)
+) ${TABLE}`;
+
+/** The contents of a dead letter are not trusted: text columns take anything, cut to length. */
+const DEAD_LETTERS = `CREATE TABLE IF NOT EXISTS dead_letters (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  message_id ${NAME} NOT NULL,
+  consumer_group ${NAME} NOT NULL,
+  origin_topic ${NAME} NOT NULL,
+  sale_id ${NAME} NULL,
+  batch_id ${NAME} NULL,
+  body ${LONG_TEXT} NOT NULL,
+  reason ${WORD} NOT NULL,
+  detail ${TEXT} NOT NULL,
+  state ENUM('parked', 'replayed', 'discarded') NOT NULL DEFAULT 'parked',
+  attempts INT UNSIGNED NOT NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3),
+  UNIQUE KEY message (message_id, consumer_group),
+  KEY state (state, created_at),
+  KEY batch (batch_id)
+) ${TABLE}`;
+
+/** All rows exist from the start: taking one is an UPDATE, so two processes can't take the same. */
+const SLOTS = 256;
+const WORKER_SLOTS = `CREATE TABLE IF NOT EXISTS worker_slots (
+  slot TINYINT UNSIGNED NOT NULL PRIMARY KEY,
+  owner ${ID} NULL,
+  leased_until DATETIME(3) NOT NULL DEFAULT '2000-01-01 00:00:00.000',
+  UNIQUE KEY owner (owner),
+  KEY leased (leased_until)
+) ${TABLE}`;
+
+const AUDIT_LOG = `CREATE TABLE IF NOT EXISTS audit_log (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  actor ${NAME} NOT NULL,
+  action ${NAME} NOT NULL,
+  subject ${NAME} NOT NULL,
+  before_json ${LONG_TEXT} NULL,
+  after_json ${LONG_TEXT} NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  KEY subject (subject, id)
+) ${TABLE}`;
+
+/** Every payment that came, whatever became of it. Its key is what makes a payment that is reported twice count once. */
+const PAYMENTS = `CREATE TABLE IF NOT EXISTS payments (
+  payment_id ${ID} NOT NULL PRIMARY KEY,
+  order_id BIGINT UNSIGNED NOT NULL,
+  amount_cents BIGINT UNSIGNED NOT NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  KEY order_id (order_id)
+) ${TABLE}`;
+
+/** The payments of which the money is owed back, with the reason. `due` until somebody has paid it back. */
+const REFUNDS = `CREATE TABLE IF NOT EXISTS refunds (
+  payment_id ${ID} NOT NULL PRIMARY KEY,
+  order_id BIGINT UNSIGNED NOT NULL,
+  amount_cents BIGINT UNSIGNED NOT NULL,
+  reason ${WORD} NOT NULL,
+  state ENUM('due', 'refunded') NOT NULL DEFAULT 'due',
+  created_at DATETIME(3) NOT NULL ${NOW},
+  updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3),
+  KEY order_id (order_id),
+  KEY state (state, created_at)
+) ${TABLE}`;
+
+/** One coupon per paid order, for ever: the order is the key. `buyer` answers which coupons somebody has. */
+const COUPONS = `CREATE TABLE IF NOT EXISTS coupons (
+  order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  user_id ${ID} NOT NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  KEY buyer (user_id)
+) ${TABLE}`;
+
+/** What became of the replays of a dead letter. */
+const REPLAY_COLUMNS = `ALTER TABLE dead_letters
+  ADD COLUMN replays INT UNSIGNED NOT NULL DEFAULT 0,
+  ADD COLUMN replay_started_at DATETIME(3) NULL,
+  ADD COLUMN note ${TEXT} NULL`;
+
+/** What is to be repaired; `subject` is sale, user and request, so two ids and a number fit into it. */
+const COMPENSATION_JOBS = `CREATE TABLE IF NOT EXISTS compensation_jobs (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  kind ${WORD} NOT NULL,
+  subject VARCHAR(160) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  batch_id ${ID} NULL,
+  user_id ${ID} NULL,
+  request_id ${ID} NULL,
+  detail ${TEXT} NOT NULL,
+  state ENUM('pending', 'compensated', 'failed_final') NOT NULL DEFAULT 'pending',
+  attempts INT UNSIGNED NOT NULL DEFAULT 0,
+  available_at DATETIME(3) NOT NULL ${NOW},
+  last_error ${TEXT} NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3),
+  UNIQUE KEY subject (subject, kind),
+  KEY due (state, available_at),
+  KEY batch (batch_id),
+  KEY sale (sale_id, state)
+) ${TABLE}`;
+
+const RECONCILE_RUNS = `CREATE TABLE IF NOT EXISTS reconcile_runs (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  sale_id BIGINT UNSIGNED NULL,
+  applied TINYINT UNSIGNED NOT NULL,
+  actor ${NAME} NOT NULL,
+  started_at DATETIME(3) NOT NULL ${NOW},
+  finished_at DATETIME(3) NULL,
+  outcome ${WORD} NULL,
+  figures_json ${LONG_TEXT} NULL,
+  findings_json ${LONG_TEXT} NULL,
+  KEY sale (sale_id, id)
+) ${TABLE}`;
+
+/** One row per sale that was ever reconciled; free when `leased_until` has passed. */
+const RECONCILE_LEASES = `CREATE TABLE IF NOT EXISTS reconcile_leases (
+  sale_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+  owner ${NAME} NOT NULL,
+  leased_until DATETIME(3) NOT NULL
+) ${TABLE}`;
+
+/** How a refund is tried. */
+const ATTEMPT_COLUMNS = `ALTER TABLE refunds
+  ADD COLUMN attempts INT UNSIGNED NOT NULL DEFAULT 0,
+  ADD COLUMN available_at DATETIME(3) NOT NULL ${NOW},
+  ADD COLUMN last_error ${TEXT} NULL,
+  ADD KEY due (state, available_at)`;
+
+/** Every version of the rules of admission, whole: people write them, so there are never many. */
+const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
+  version INT UNSIGNED NOT NULL PRIMARY KEY,
+  rules_json ${LONG_TEXT} NOT NULL,
+  actor ${NAME} NOT NULL,
+  created_at DATETIME(3) NOT NULL ${NOW}
+) ${TABLE}`;
+
+async function create(knex: Knex, ...tables: string[]): Promise<void> {
+  for (const table of tables) await knex.raw(table);
+}
+
+/** MySQL knows no ADD COLUMN IF NOT EXISTS. One statement, so that a killed migrator leaves all of it or nothing. */
+async function addColumns(knex: Knex, table: string, column: string, alter: string): Promise<void> {
+  if (!(await knex.schema.hasColumn(table, column))) await knex.raw(alter);
+}
+
+async function firstTables(knex: Knex): Promise<void> {
+  await create(knex, SALES, ORDERS, OUTBOX, DEAD_LETTERS, WORKER_SLOTS, AUDIT_LOG);
+  const slots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join(', ');
+  await knex.raw(`INSERT INTO worker_slots (slot) VALUES ${slots} ON DUPLICATE KEY UPDATE slot = worker_slots.slot`);
+}
+
+/**
+ * The schema, as the steps that led to it. A new step is a new entry at the end; one that was released is never changed.
+ * MySQL commits DDL at once, so a killed migrator may leave a step half done: each may be repeated.
+ */
+export const MIGRATIONS: readonly NamedMigration[] = [
+  { name: '0001-first-tables', up: firstTables },
+  { name: '0002-payments', up: (knex) => create(knex, PAYMENTS, REFUNDS) },
+  { name: '0003-coupons', up: (knex) => create(knex, COUPONS) },
+  { name: '0004-dead-letter-replay', up: (knex) => addColumns(knex, 'dead_letters', 'note', REPLAY_COLUMNS) },
+  { name: '0005-reconcile', up: (knex) => create(knex, COMPENSATION_JOBS, RECONCILE_RUNS, RECONCILE_LEASES) },
+  { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
+  { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
+];

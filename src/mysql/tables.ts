@@ -1,0 +1,241 @@
+import type { FailureReason, Order, OrderState } from '../core/order.js';
+import type { Sale, SaleState } from '../core/sale.js';
+import type { CompensatedKind } from '../core/sale-finding.js';
+import type { JobState } from '../core/ports/compensation-repository.js';
+import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-letter-repository.js';
+import type { OutboxKind } from '../core/ports/outbox.js';
+import type { RunOutcome } from '../core/ports/reconcile-runs.js';
+import type { RefundState } from '../core/ports/refund-repository.js';
+
+/**
+ * The tables as the driver returns their rows: BIGINT as a decimal string (ids go beyond 2^53), every other number as a
+ * number, DATETIME as a Date in UTC. The columns themselves are in `migrations.ts`. Columns that no program reads are
+ * missing here, and the query builder then refuses them at compile time.
+ */
+declare module 'knex/types/tables.js' {
+  interface Tables {
+    audit_log: AuditLogRow;
+    compensation_jobs: CompensationJobRow;
+    coupons: CouponRow;
+    dead_letters: DeadLetterRow;
+    entry_rules: EntryRulesRow;
+    orders: OrderRow;
+    outbox: OutboxTableRow;
+    payments: PaymentRow;
+    reconcile_leases: ReconcileLeaseRow;
+    reconcile_runs: ReconcileRunRow;
+    refunds: RefundRow;
+    sales: SaleRow;
+    worker_slots: WorkerSlotRow;
+  }
+}
+
+export interface SaleRow {
+  readonly id: string;
+  readonly sku: string;
+  readonly title: string;
+  readonly price_cents: number;
+  readonly stock: number;
+  readonly sold: number;
+  readonly limit_per_buyer: number;
+  readonly buckets: number;
+  readonly opens_at: Date;
+  readonly closes_at: Date;
+  readonly state: SaleState;
+  readonly epoch: number;
+}
+
+export const SALE_COLUMNS = [
+  'id',
+  'sku',
+  'title',
+  'price_cents',
+  'stock',
+  'sold',
+  'limit_per_buyer',
+  'buckets',
+  'opens_at',
+  'closes_at',
+  'state',
+  'epoch',
+] as const satisfies (keyof SaleRow)[];
+
+export function saleOf(row: SaleRow): Sale {
+  return {
+    saleId: row.id,
+    sku: row.sku,
+    title: row.title,
+    priceCents: row.price_cents,
+    stock: row.stock,
+    sold: row.sold,
+    limitPerBuyer: row.limit_per_buyer,
+    buckets: row.buckets,
+    opensAtMs: row.opens_at.getTime(),
+    closesAtMs: row.closes_at.getTime(),
+    state: row.state,
+    epoch: row.epoch,
+  };
+}
+
+export interface OrderRow {
+  readonly id: string;
+  readonly sale_id: string;
+  readonly user_id: string;
+  readonly request_id: string;
+  readonly batch_id: string;
+  readonly quantity: number;
+  readonly amount_cents: string;
+  readonly state: OrderState;
+  readonly reason: FailureReason | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly expires_at: Date | null;
+  readonly paid_at: Date | null;
+}
+
+export const ORDER_COLUMNS = [
+  'id',
+  'sale_id',
+  'user_id',
+  'request_id',
+  'batch_id',
+  'quantity',
+  'amount_cents',
+  'state',
+  'reason',
+  'created_at',
+  'expires_at',
+  'paid_at',
+] as const satisfies (keyof OrderRow)[];
+
+export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Order {
+  return {
+    orderId: row.id,
+    userId: row.user_id,
+    saleId: row.sale_id,
+    requestId: row.request_id,
+    batchId: row.batch_id,
+    quantity: row.quantity,
+    amountCents: Number(row.amount_cents),
+    state: row.state,
+    reason: row.reason,
+    createdAtMs: row.created_at.getTime(),
+    expiresAtMs: row.expires_at?.getTime() ?? null,
+    paidAtMs: row.paid_at?.getTime() ?? null,
+  };
+}
+
+export interface OutboxTableRow {
+  readonly id: string;
+  readonly kind: OutboxKind;
+  readonly key: string;
+  /** JSON; its shape goes with `kind`: `OutboxPayloads`. */
+  readonly payload: string;
+  readonly available_at: Date;
+  readonly attempts: number;
+  readonly created_at: Date;
+  readonly done_at: Date | null;
+}
+
+interface PaymentRow {
+  readonly payment_id: string;
+  readonly order_id: string;
+  readonly amount_cents: string;
+  readonly created_at: Date;
+}
+
+export interface RefundRow {
+  readonly payment_id: string;
+  readonly order_id: string;
+  readonly amount_cents: string;
+  readonly reason: string;
+  readonly state: RefundState;
+  readonly attempts: number;
+  readonly available_at: Date;
+  readonly last_error: string | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+interface CouponRow {
+  readonly order_id: string;
+  readonly sale_id: string;
+  readonly user_id: string;
+  readonly created_at: Date;
+}
+
+export interface DeadLetterRow {
+  readonly id: string;
+  readonly message_id: string;
+  readonly consumer_group: string;
+  readonly origin_topic: string;
+  readonly sale_id: string | null;
+  readonly batch_id: string | null;
+  readonly body: string;
+  readonly reason: DeadLetterReason;
+  readonly detail: string;
+  readonly state: DeadLetterState;
+  readonly attempts: number;
+  readonly created_at: Date;
+  readonly replays: number;
+  readonly replay_started_at: Date | null;
+  readonly note: string | null;
+}
+
+export interface CompensationJobRow {
+  readonly id: string;
+  readonly kind: CompensatedKind;
+  readonly subject: string;
+  readonly sale_id: string;
+  readonly batch_id: string | null;
+  readonly user_id: string | null;
+  readonly request_id: string | null;
+  readonly detail: string;
+  readonly state: JobState;
+  readonly attempts: number;
+  readonly available_at: Date;
+  readonly last_error: string | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+interface ReconcileRunRow {
+  readonly id: string;
+  readonly sale_id: string | null;
+  readonly applied: number;
+  readonly actor: string;
+  readonly started_at: Date;
+  readonly finished_at: Date | null;
+  readonly outcome: RunOutcome | null;
+  readonly figures_json: string | null;
+  readonly findings_json: string | null;
+}
+
+interface ReconcileLeaseRow {
+  readonly sale_id: string;
+  readonly owner: string;
+  readonly leased_until: Date;
+}
+
+interface EntryRulesRow {
+  readonly version: number;
+  readonly rules_json: string;
+  readonly actor: string;
+  readonly created_at: Date;
+}
+
+interface AuditLogRow {
+  readonly id: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly subject: string;
+  readonly before_json: string | null;
+  readonly after_json: string | null;
+  readonly created_at: Date;
+}
+
+interface WorkerSlotRow {
+  readonly slot: number;
+  readonly owner: string | null;
+  readonly leased_until: Date;
+}

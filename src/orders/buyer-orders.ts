@@ -1,0 +1,125 @@
+import { assertNever, OperationalError } from '../core/errors.js';
+import { isOrderId } from '../core/ids.js';
+import { mayMove, type Order } from '../core/order.js';
+import type { Log } from '../core/ports/log.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { PaymentProvider } from '../core/ports/payment-provider.js';
+
+// What buyers may do with their orders: read, pay, cancel.
+
+/**
+ * Reads one order of a buyer; null when there is none. The order of somebody else is null too, so ids cannot be probed.
+ * @throws OperationalError mysql
+ */
+export async function getOrder(
+  orderId: string,
+  userId: string,
+  repository: Pick<OrderRepository, 'findOrder'>,
+): Promise<Order | null> {
+  if (!isOrderId(orderId)) return null;
+  const order = await repository.findOrder(orderId);
+  return order?.userId === userId ? order : null;
+}
+
+export interface PayPorts {
+  readonly repository: Pick<OrderRepository, 'findOrder'>;
+  readonly moves: Pick<OrderTransitions, 'pay'>;
+  /** Null where none is configured: then payments only come by webhook. */
+  readonly provider: PaymentProvider | null;
+  readonly log: Log;
+}
+
+export interface PayRequest {
+  readonly orderId: string;
+  readonly userId: string;
+  /** One key is one charge; null takes the default one of the order. */
+  readonly key: string | null;
+}
+
+/**
+ * - `paid`: now or before
+ * - `wrong_state`: the order has ended; no money was taken
+ * - `refund_due`: the order ended while the money was on its way; it goes back
+ * - `declined`: the provider said no; another key may try again
+ * - `outcome_unknown`: the money may have been taken; asking again with the same key tells, and takes it only once
+ * - `payment_not_configured`: there is no provider that could take money
+ */
+export type PayAnswer =
+  | { readonly outcome: 'paid' | 'wrong_state' | 'refund_due'; readonly order: Order }
+  | { readonly outcome: 'not_found' | 'declined' | 'outcome_unknown' | 'payment_not_configured' };
+
+/** The key of a request without one: its retries are one charge. */
+const DEFAULT_KEY = 'order';
+
+/**
+ * Pays an order: charge, then the move. An order that was paid before is not charged again.
+ * @throws OperationalError mysql, only when nothing was charged
+ */
+export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
+  const { orderId, userId } = request;
+  const order = await getOrder(orderId, userId, ports.repository);
+  if (order === null) return { outcome: 'not_found' };
+  if (order.state === 'paid') return { outcome: 'paid', order };
+  if (!mayMove(order.state, 'paid')) return { outcome: 'wrong_state', order };
+  if (ports.provider === null) return { outcome: 'payment_not_configured' };
+
+  const charge = await ports.provider.charge(orderId, order.amountCents, request.key ?? DEFAULT_KEY);
+  if (charge.outcome === 'declined') return { outcome: 'declined' };
+  if (charge.outcome === 'unknown') return { outcome: 'outcome_unknown' };
+  try {
+    const moved = await ports.moves.pay(orderId, charge.payment);
+    const now = await getOrder(orderId, userId, ports.repository);
+    if (moved === 'not_found' || moved === 'payment_conflict' || now === null) {
+      const fields = { orderId, outcome: moved, ...charge.payment };
+      ports.log.error(fields, 'money was taken that cannot be booked: ask the provider');
+      return { outcome: 'outcome_unknown' };
+    }
+    switch (moved) {
+      case 'paid':
+        return { outcome: 'paid', order: now };
+      case 'refund_due': // another payment may have been faster: then the order is paid all the same
+        return { outcome: now.state === 'paid' ? 'paid' : 'refund_due', order: now };
+      default:
+        return assertNever(moved);
+    }
+  } catch (error) {
+    // The money is taken and perhaps not recorded. The same key finds the same payment and records it.
+    if (error instanceof OperationalError) return { outcome: 'outcome_unknown' };
+    throw error;
+  }
+}
+
+/**
+ * - `cancelled`: now or before; the units go back
+ * - `wrong_state`: it is paid or has ended otherwise
+ */
+export type CancelAnswer =
+  { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: Order } | { readonly outcome: 'not_found' };
+
+/**
+ * Cancels an order that is not paid. Safe to repeat.
+ * @throws OperationalError mysql; it may be cancelled, so ask again
+ */
+export async function cancelOrder(
+  orderId: string,
+  userId: string,
+  {
+    repository,
+    moves,
+  }: { readonly repository: Pick<OrderRepository, 'findOrder'>; readonly moves: Pick<OrderTransitions, 'cancel'> },
+): Promise<CancelAnswer> {
+  if ((await getOrder(orderId, userId, repository)) === null) return { outcome: 'not_found' };
+  const outcome = await moves.cancel(orderId);
+  const order = await getOrder(orderId, userId, repository);
+  if (order === null) return { outcome: 'not_found' };
+  switch (outcome) {
+    case 'cancelled':
+    case 'wrong_state':
+      return { outcome, order };
+    case 'not_found':
+      return { outcome };
+    default:
+      return assertNever(outcome);
+  }
+}

@@ -1,0 +1,142 @@
+import { retryDelayMs } from '../core/back-off.js';
+import { OperationalError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import type { Undecodable } from '../core/message-body.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
+import type { Delivery, DeliverySource } from '../core/ports/delivery-source.js';
+import type { Log } from '../core/ports/log.js';
+import type { OrderJobMetrics } from './metrics.js';
+
+/** What became of one message. `later`: its time has not come, or what it names is not there yet. */
+export type MessageResult =
+  { readonly outcome: 'done' } | { readonly outcome: 'later'; readonly why: string } | Undecodable;
+
+export interface ConsumerPorts {
+  readonly source: DeliverySource;
+  /** Rejects while a store is out: then nothing is received. */
+  readonly ready: () => Promise<void>;
+  /** Handles one body. Every message comes at least once: safe to repeat. */
+  readonly handle: (body: string) => Promise<MessageResult>;
+  readonly deadLetters: DeadLetterRepository;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<OrderJobMetrics, 'consumed'>;
+}
+
+export interface ConsumerOptions {
+  readonly group: string;
+  /** Where its messages come from. */
+  readonly topic: string;
+  /** How long a message is ours after its receive or its renewal, ms; at least 10000. */
+  readonly invisibleMs: number;
+  /** Pause before the second delivery of a message, ms; later ones grow. Default 1000. */
+  readonly retryFirstMs?: number;
+}
+
+const RECEIVE_MAX = 16;
+/** When so much of their time is over, all that still wait are renewed: two thirds of it are left for any one message. */
+const RENEW_AT = 1 / 3;
+
+/**
+ * Consumes the messages of one group: receive, handle one after the other, ack. A message that must wait comes again with
+ * back-off and is a dead letter in the end; one that cannot be read is parked at once. An outage costs a message at most
+ * one attempt, since nothing is received while it lasts. Long messages (one may name thousands of orders) cost those
+ * behind them none, since these are renewed.
+ */
+export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions): Job {
+  return {
+    name: `consume:${options.group}`,
+    async runOnce(): Promise<void> {
+      await ports.ready();
+      let left = await ports.source.receive(RECEIVE_MAX);
+      let oursSinceMs = ports.clock.nowMs();
+      while (left.length > 0) {
+        if (ports.clock.nowMs() - oursSinceMs >= options.invisibleMs * RENEW_AT) {
+          oursSinceMs = ports.clock.nowMs();
+          left = await renew(left, ports, options);
+        }
+        const [delivery, ...behind] = left;
+        if (delivery === undefined) return;
+        await handleOrGiveBack(delivery, behind, ports, options);
+        left = behind;
+      }
+    },
+  };
+}
+
+/** Keeps those that are still ours. The others come again, maybe to another keeper: two must not handle one message. */
+async function renew(
+  deliveries: readonly Delivery[],
+  { log }: ConsumerPorts,
+  { group, invisibleMs }: ConsumerOptions,
+): Promise<Delivery[]> {
+  const ours = await Promise.all(deliveries.map((delivery) => delivery.hold(invisibleMs)));
+  const lost = ours.filter((isOurs) => !isOurs).length;
+  if (lost > 0) log.warn({ group, messages: lost }, 'messages waited too long for their turn and come again');
+  return deliveries.filter((_, index) => ours[index]);
+}
+
+/** @throws OperationalError when a dependency is out; then those behind it are given back as well */
+async function handleOrGiveBack(
+  delivery: Delivery,
+  behind: readonly Delivery[],
+  ports: ConsumerPorts,
+  options: ConsumerOptions,
+): Promise<void> {
+  try {
+    await handle(delivery, ports, options);
+  } catch (error) {
+    ports.metrics.consumed(options.group, 'failed');
+    // Those behind it would meet the same outage; but poison, or a bug of ours, must cost no other message an attempt.
+    const outage = error instanceof OperationalError && error.retryable;
+    const givenBack = outage ? [delivery, ...behind] : [delivery];
+    await Promise.all(givenBack.map((one) => retry(one, options)));
+    if (outage) throw error;
+    ports.log.error({ err: error, messageId: delivery.messageId, group: options.group }, 'message not handled');
+  }
+}
+
+async function handle(delivery: Delivery, ports: ConsumerPorts, options: ConsumerOptions): Promise<void> {
+  const { group } = options;
+  const { messageId, attempt } = delivery;
+  const result = await ports.handle(delivery.body);
+  ports.metrics.consumed(group, result.outcome);
+  switch (result.outcome) {
+    case 'done':
+      await delivery.ack();
+      return;
+    case 'later':
+      ports.log.debug({ messageId, attempt, group, why: result.why }, 'message comes again later');
+      return retry(delivery, options);
+    case 'undecodable':
+    case 'unknown_version':
+      return park(delivery, result, ports, options);
+  }
+}
+
+/** Row first, then the ack: a death in between parks the same row again, which changes nothing. */
+async function park(
+  delivery: Delivery,
+  { outcome: reason, detail }: Undecodable,
+  { deadLetters, log }: ConsumerPorts,
+  { group, topic }: ConsumerOptions,
+): Promise<void> {
+  const { messageId, body, attempt, properties } = delivery;
+  await deadLetters.park({
+    messageId,
+    group,
+    originTopic: properties.get('topic') ?? topic,
+    saleId: properties.get('saleId') ?? null,
+    batchId: properties.get('batchId') ?? null,
+    body,
+    reason,
+    detail,
+    attempts: attempt,
+  });
+  await delivery.ack();
+  log.error({ messageId, group, reason, detail }, 'message parked as a dead letter');
+}
+
+const retry = (delivery: Delivery, { retryFirstMs }: ConsumerOptions): Promise<void> =>
+  delivery.retryAfter(retryDelayMs(delivery.attempt, retryFirstMs));

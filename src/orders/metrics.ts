@@ -1,0 +1,124 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
+import type { RefundOutcome } from '../core/ports/payment-provider.js';
+
+/** How one delivery of a batch ended (P4, and what happens before and after it). */
+export type DeliveryVerdict =
+  | 'recorded'
+  | 'already_recorded'
+  | 'refused'
+  | 'retry'
+  | 'not_marked'
+  | 'undecodable'
+  | 'unknown_version'
+  | 'unknown_sale';
+
+/**
+ * Why the rows of a batch could not be written now. Three are for batches of an older epoch, which take their units again
+ * first: `repairing` while the sale is being rebuilt, `not_warmed` when Redis does not have it, `held_elsewhere` when some
+ * of its purchases wait for the row that another batch writes.
+ */
+export type RetryReason =
+  'unavailable' | 'contended' | 'no_order_ids' | 'poison' | 'repairing' | 'not_warmed' | 'held_elsewhere';
+
+/** How one message of a consumer group of the keeper ended. */
+export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';
+
+/** Seconds: a batch should take milliseconds and must not take seconds. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
+
+/** Metrics of the worker; each is written once per batch or transaction. */
+export function createWorkerMetrics(registry: Registry) {
+  const registers = [registry];
+  const count = (name: string, help: string, labelNames: string[] = []): Counter =>
+    new Counter({ name, help, labelNames, registers });
+  const seconds = (name: string, help: string): Histogram => new Histogram({ name, help, buckets: SECONDS, registers });
+  const received = count('seckill_deliveries_received_total', 'Messages received.');
+  const checkedBack = count('seckill_deliveries_checked_back_total', 'Messages that came by check-back.');
+  const verdicts = count('seckill_deliveries_total', 'Messages by how they ended.', ['verdict']);
+  const purchases = count('seckill_recorded_purchases_total', 'Purchases by how their message ended.', ['verdict']);
+  const retries = count('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
+  const written = seconds('seckill_record_seconds', 'One try to write batches, with every attempt in it.');
+  const marked = seconds('seckill_mark_recorded_seconds', 'Marking batches as recorded in Redis.');
+  const rows = new Histogram({
+    name: 'seckill_record_rows',
+    help: 'Purchases in one MySQL transaction.',
+    buckets: [1, 8, 32, 128, 256, 512, 1024, 2048, 4096],
+    registers,
+  });
+  const outage = new Gauge({
+    name: 'seckill_mysql_outage',
+    help: '1 while the worker receives nothing because MySQL is out.',
+    registers,
+  });
+  return {
+    received: (deliveries: number): void => received.inc(deliveries),
+    /** The broker had to ask what became of this batch: its commit was late or lost. */
+    checkedBack: (): void => checkedBack.inc(),
+    /** @param size purchases of the batch; 0 when the body could not be read */
+    delivered(verdict: DeliveryVerdict, size: number): void {
+      verdicts.labels(verdict).inc();
+      purchases.labels(verdict).inc(size);
+    },
+    retried: (reason: RetryReason): void => retries.labels(reason).inc(),
+    /**
+     * One try to record batches, whatever came of it.
+     * @param size purchases in it
+     * @param tookMs from reading the terms to COMMIT, with every attempt
+     */
+    batchesWritten(size: number, tookMs: number): void {
+      rows.observe(size);
+      written.observe(tookMs / 1000);
+    },
+    markedRecorded: (tookMs: number): void => marked.observe(tookMs / 1000),
+    mysqlOutage: (isOut: boolean): void => outage.set(isOut ? 1 : 0),
+  };
+}
+
+export type OrderJobMetrics = ReturnType<typeof createOrderJobMetrics>;
+
+/** Metrics of the keeper jobs about orders: the outbox, expiry, consumer groups, refunds. */
+export function createOrderJobMetrics(registry: Registry) {
+  const registers = [registry];
+  const count = (name: string, help: string, labelNames: string[] = []): Counter =>
+    new Counter({ name, help, labelNames, registers });
+  const level = (name: string, help: string): Gauge => new Gauge({ name, help, labelNames: ['kind'], registers });
+  const relayed = {
+    published: count('seckill_outbox_published_rows_total', 'Rows of the outbox that are done.', ['kind']),
+    retried: count('seckill_outbox_retried_rows_total', 'Rows of the outbox that failed and wait.', ['kind']),
+  };
+  const undone = level('seckill_outbox_undone_rows', 'Rows of the outbox that are not done.');
+  const oldest = level('seckill_outbox_oldest_seconds', 'Age of the oldest row that is not done. Alert on it.');
+  const removed = count('seckill_outbox_removed_rows_total', 'Rows that were done long ago and are removed.');
+  const released = count('seckill_released_requests_total', 'Requests whose units went back.');
+  const expired = count('seckill_expired_orders_total', 'Unpaid orders ended at their deadline.');
+  const verdictLabels = ['group', 'verdict'];
+  const consumed = count('seckill_consumed_messages_total', 'Messages by group and how they ended.', verdictLabels);
+  const notified = count('seckill_notified_orders_total', 'Orders of which buyers who wait were notified.');
+  const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
+  const refundLabels = ['outcome'];
+  const refunds = count('seckill_refund_tries_total', 'Tries to give money back by outcome.', refundLabels);
+  return {
+    relayed: (kind: OutboxKind, result: 'published' | 'retried', rows: number): void =>
+      relayed[result].labels(kind).inc(rows),
+    /** What the outbox still holds. */
+    backlog(backlog: OutboxBacklog): void {
+      undone.labels(backlog.kind).set(backlog.undone);
+      oldest.labels(backlog.kind).set(backlog.oldestMs / 1000);
+    },
+    removed: (rows: number): void => removed.inc(rows),
+    /** Requests whose units went back. */
+    released: (requests: number): void => released.inc(requests),
+    /** Unpaid orders ended at their deadline. */
+    expired: (orders: number): void => expired.inc(orders),
+    /** One message of a consumer group. */
+    consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
+    /** Orders of which buyers who wait were notified. */
+    notificationsSent: (orders: number): void => notified.inc(orders),
+    couponsIssued: (number: number): void => coupons.inc(number),
+    /** One try to give money back. */
+    refundTried: (outcome: RefundOutcome['outcome']): void => refunds.labels(outcome).inc(),
+  };
+}

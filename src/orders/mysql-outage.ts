@@ -1,0 +1,73 @@
+import type { OperationalError } from '../core/errors.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import type { WorkerMetrics } from './metrics.js';
+
+export interface MysqlOutagePorts {
+  /** Resolves when MySQL works. Best a small write: a full disk or a read-only server still answers SELECT 1. */
+  readonly probe: () => Promise<void>;
+  readonly clock: Clock;
+  readonly metrics: Pick<WorkerMetrics, 'mysqlOutage'>;
+  readonly log: Log;
+}
+
+/**
+ * Whether MySQL is out, for all loops of a worker. One failed write begins an outage; if it was none, that costs the
+ * pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first that works ends it.
+ */
+export class MysqlOutage {
+  readonly #ports: MysqlOutagePorts;
+  readonly #probeEveryMs: number;
+  readonly #shutdown = new AbortController();
+  /** Aborted when the outage ends; null: there is none. */
+  #outage: AbortController | null = null;
+
+  constructor(ports: MysqlOutagePorts, { probeEveryMs }: { readonly probeEveryMs: number }) {
+    this.#ports = ports;
+    this.#probeEveryMs = probeEveryMs;
+    ports.metrics.mysqlOutage(false);
+  }
+
+  get isOver(): boolean {
+    return this.#outage === null;
+  }
+
+  /** MySQL failed just now. */
+  begin(error: OperationalError): void {
+    if (this.#outage !== null) return;
+    this.#outage = new AbortController();
+    this.#ports.metrics.mysqlOutage(true);
+    this.#ports.log.warn({ error: error.message }, 'MySQL is out: nothing is received until it answers again');
+    void this.#probeUntilOver(this.#outage);
+  }
+
+  /** True as soon as MySQL is usable; false when `ms` have passed or `signal` aborted before. */
+  async untilOver(ms: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#outage === null) return true;
+    if (!signal.aborted) await this.#ports.clock.sleep(ms, AbortSignal.any([signal, this.#outage.signal]));
+    return this.isOver;
+  }
+
+  /** Ends the probes. */
+  shutdown(): void {
+    this.#shutdown.abort();
+  }
+
+  async #probeUntilOver(outage: AbortController): Promise<void> {
+    const { probe, clock, metrics, log } = this.#ports;
+    for (;;) {
+      await clock.sleep(this.#probeEveryMs, this.#shutdown.signal);
+      if (this.#shutdown.signal.aborted) return;
+      try {
+        await probe();
+        break;
+      } catch (error) {
+        log.debug({ error: String(error) }, 'MySQL is still out');
+      }
+    }
+    this.#outage = null;
+    metrics.mysqlOutage(false);
+    log.info({}, 'MySQL answers again: receiving');
+    outage.abort();
+  }
+}

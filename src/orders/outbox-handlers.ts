@@ -1,0 +1,121 @@
+import { EVENTS_PER_MESSAGE_MAX, type OrderEvent, type OrderEventType } from '../core/order-event.js';
+import { ORDERS_PER_MESSAGE_MAX } from '../core/payment-deadline.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
+import type { DeadlineChannel, OrderEventChannel } from '../core/ports/channels.js';
+import type { OutboxKind } from '../core/ports/outbox.js';
+import type { OrderJobMetrics } from './metrics.js';
+import type { ReadableRow } from './relay-outbox.js';
+
+// What is done for the rows of the outbox, kind by kind. Every row may be handled more than once.
+
+type RecordedRow = ReadableRow<'batch_recorded'>;
+type MovedRow = ReadableRow<'orders_moved'>;
+
+/** Deadlines so close to each other share a message: the timer of the broker is not finer either. */
+const SAME_DEADLINE_MS = 1_000;
+/** Each row is two events at the most. */
+const ROWS_PER_MESSAGE_MAX = EVENTS_PER_MESSAGE_MAX / 2;
+
+/**
+ * `batch_recorded`: publishes that its orders were created or failed, and a delayed message for their payment deadline.
+ * @param rows as `groupRecorded` groups them
+ */
+export function publishRecorded({
+  deadlines,
+  events,
+}: {
+  readonly deadlines: DeadlineChannel;
+  readonly events: OrderEventChannel;
+}) {
+  return async (rows: readonly RecordedRow[]): Promise<void> => {
+    const published = rows.flatMap((row) => [
+      ...eventsOf(row, 'order.created', row.payload.orders),
+      ...eventsOf(row, 'order.failed', row.payload.failed),
+    ]);
+    const sends = published.length > 0 ? [events.publish(published)] : [];
+    const live = rows.filter(({ payload }) => payload.orders.length > 0);
+    const [first] = live;
+    if (first !== undefined) {
+      const orders = live.flatMap(({ payload }) => payload.orders);
+      const { batchId, saleId } = first.payload;
+      const deadlineAtMs = Math.max(...live.map(deadlineOf));
+      sends.push(deadlines.publish({ batchId, saleId, orders, deadlineAtMs }));
+    }
+    await Promise.all(sends);
+  };
+}
+
+/** Rows of one message: batches of one sale that were recorded within a second. */
+export const groupRecorded = (rows: readonly RecordedRow[]): RecordedRow[][] =>
+  groupRows(
+    rows,
+    (row, first) =>
+      row.payload.saleId === first.payload.saleId && Math.abs(deadlineOf(row) - deadlineOf(first)) <= SAME_DEADLINE_MS,
+    ({ payload }) => payload.orders.length + payload.failed.length,
+  );
+
+/**
+ * `orders_moved`: publishes that orders were paid, cancelled or expired.
+ * @param rows as `groupMoved` groups them
+ */
+export function publishMoved({ events }: { readonly events: OrderEventChannel }) {
+  return async (rows: readonly MovedRow[]): Promise<void> => {
+    await events.publish(rows.flatMap((row) => eventsOf(row, `order.${row.payload.move}`, row.payload.orders)));
+  };
+}
+
+/** Rows of one message: the same move of orders of one sale. */
+export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
+  groupRows(
+    rows,
+    ({ payload }, first) => payload.saleId === first.payload.saleId && payload.move === first.payload.move,
+    ({ payload }) => payload.orders.length,
+  );
+
+/**
+ * `release`: gives the units of ended orders back, as the transaction that ended them promised (protocol rule 7). Asked
+ * again, Redis finds the request `released` and does nothing.
+ */
+export function releaseUnits(store: Pick<BatchStore, 'release'>, metrics: Pick<OrderJobMetrics, 'released'>) {
+  return async (rows: readonly ReadableRow<'release'>[]): Promise<void> => {
+    const words = await store.release(rows.flatMap(({ payload }) => payload));
+    metrics.released(words.filter((word) => word === 'released').length);
+  };
+}
+
+const deadlineOf = ({ createdAtMs, payload }: RecordedRow): number => createdAtMs + payload.paymentWindowMs;
+
+/** The id of an event is made of its row, so a consumer recognises every copy of it. */
+function eventsOf(
+  { outboxId, createdAtMs, payload }: RecordedRow | MovedRow,
+  type: OrderEventType,
+  orders: readonly string[],
+): OrderEvent[] {
+  if (orders.length === 0) return [];
+  const eventId = `${outboxId}-${type.slice('order.'.length)}`;
+  return [{ eventId, type, saleId: payload.saleId, orders, atMs: createdAtMs }];
+}
+
+/** Appends each row to the newest group that it belongs to if that has room, else begins a new group with it. */
+function groupRows<K extends OutboxKind>(
+  rows: readonly ReadableRow<K>[],
+  belongs: (row: ReadableRow<K>, first: ReadableRow<K>) => boolean,
+  ordersIn: (row: ReadableRow<K>) => number,
+): ReadableRow<K>[][] {
+  const groups: { rows: [ReadableRow<K>, ...ReadableRow<K>[]]; orders: number }[] = [];
+  for (const row of rows) {
+    const orders = ordersIn(row);
+    const group = groups.findLast((one) => belongs(row, one.rows[0]));
+    const hasRoom =
+      group !== undefined &&
+      group.rows.length < ROWS_PER_MESSAGE_MAX &&
+      group.orders + orders <= ORDERS_PER_MESSAGE_MAX;
+    if (hasRoom) {
+      group.rows.push(row);
+      group.orders += orders;
+    } else {
+      groups.push({ rows: [row], orders });
+    }
+  }
+  return groups.map((group) => group.rows);
+}

@@ -1,0 +1,128 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
+import { FINDING_KINDS, type FindingKind } from '../core/sale-finding.js';
+import type { WatchedState } from '../core/waiting-states.js';
+
+export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
+
+/** Metrics of the keeper jobs that finish, repair and compare. */
+export function createRecoveryMetrics(registry: Registry) {
+  return {
+    ...batchMetrics(registry),
+    overdue: overdueMetric(registry),
+    ...repairMetrics(registry),
+    ...reconcileMetrics(registry),
+  };
+}
+
+function batchMetrics(registry: Registry) {
+  const registers = [registry];
+  const count = (name: string, help: string): Counter => new Counter({ name, help, registers });
+  const redriven = count('seckill_redriven_batches_total', 'Batches published again.');
+  const marked = count('seckill_marked_late_batches_total', 'Recorded batches that no worker had marked in Redis.');
+  const parked = count('seckill_parked_messages_total', 'Dead letters parked.');
+  const pending = new Gauge({
+    name: 'seckill_pending_batches',
+    help: 'Batches deducted and not marked as recorded.',
+    registers,
+  });
+  const oldest = new Gauge({
+    name: 'seckill_pending_oldest_seconds',
+    help: 'Age of the oldest batch that is not marked as recorded. Alert on it.',
+    registers,
+  });
+  return {
+    /** Batches published again because nobody recorded them. */
+    redriven: (batches: number): void => redriven.inc(batches),
+    /** Batches that MySQL had and Redis still held in `pending`. */
+    markedLate: (batches: number): void => marked.inc(batches),
+    /** Messages parked in `dead_letters`. */
+    parked: (messages: number): void => parked.inc(messages),
+    /** Batches in `pending`, all sales together, and the age of the oldest one in ms. */
+    pending(batches: number, oldestMs: number): void {
+      pending.set(batches);
+      oldest.set(oldestMs / 1000);
+    },
+  };
+}
+
+function overdueMetric(registry: Registry) {
+  const level = (name: string, help: string): Gauge =>
+    new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
+  const counts = level('seckill_overdue', 'What waits in a state beyond its deadline.');
+  const oldest = level('seckill_overdue_oldest_seconds', 'How long ago the oldest of them should have ended.');
+  /** What waits in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
+  return (state: WatchedState, count: number, oldestMs: number): void => {
+    counts.labels(state).set(count);
+    oldest.labels(state).set(oldestMs / 1000);
+  };
+}
+
+function repairMetrics(registry: Registry) {
+  const registers = [registry];
+  const tries = new Counter({
+    name: 'seckill_sale_repairs_total',
+    help: 'Repairs of a sale by result.',
+    labelNames: ['result'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'seckill_sale_repair_seconds',
+    help: 'Repairs that were done, from the lock to the swap.',
+    buckets: [0.1, 0.5, 1, 2, 5, 10, 20, 60, 300],
+    registers,
+  });
+  const waiting = new Gauge({
+    name: 'seckill_sales_in_repair',
+    help: 'Sales that wait for a repair: live ones, where nobody can buy meanwhile, and closed ones.',
+    labelNames: ['sales'],
+    registers,
+  });
+  return {
+    /** @param tookMs from the first command of the repair to its last */
+    repairTried(result: 'repaired' | 'busy' | 'superseded' | 'failed', tookMs: number): void {
+      tries.labels(result).inc();
+      if (result === 'repaired') seconds.observe(tookMs / 1000);
+    },
+    /** Sales that wait for a repair; nobody can buy from the live ones meanwhile. */
+    salesInRepair(live: number, closed: number): void {
+      waiting.labels('live').set(live);
+      waiting.labels('closed').set(closed);
+    },
+  };
+}
+
+function reconcileMetrics(registry: Registry) {
+  const registers = [registry];
+  const found = new Gauge({
+    name: 'seckill_reconcile_findings',
+    help: 'Findings of the last comparison of Redis and MySQL. Alert on any.',
+    labelNames: ['kind'],
+    registers,
+  });
+  const jobs = new Gauge({
+    name: 'seckill_compensation_jobs',
+    help: 'Compensation jobs by state. Alert on failed_final.',
+    labelNames: ['state'],
+    registers,
+  });
+  let lastRunMs = performance.now();
+  new Gauge({
+    name: 'seckill_reconcile_last_run_seconds',
+    help: 'How long ago the last comparison ended; before the first one, how long ago the program started.',
+    registers,
+    collect() {
+      this.set((performance.now() - lastRunMs) / 1000);
+    },
+  });
+  return {
+    /** A comparison has ended. @param findings how many of each kind; kinds that are missing had none */
+    reconciled(findings: Readonly<Partial<Record<FindingKind, number>>>): void {
+      lastRunMs = performance.now();
+      for (const kind of FINDING_KINDS) found.labels(kind).set(findings[kind] ?? 0);
+    },
+    compensationJobs(counts: Readonly<Record<JobState, number>>): void {
+      for (const state of JOB_STATES) jobs.labels(state).set(counts[state]);
+    },
+  };
+}

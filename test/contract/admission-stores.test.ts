@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import type { TokenIssue } from '../../src/core/ports/admission-stores.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { freshSaleId } from '../helpers/sales.js';
+import { ADMISSION_WORLDS, type AdmissionWorld } from './admission-worlds.js';
+
+for (const [name, createWorld] of ADMISSION_WORLDS) {
+  describe(`contract NonceStore on ${name}`, () => {
+    let world: AdmissionWorld;
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    it('of many who take a nonce at once, one has it', async () => {
+      const nonce = randomUUID();
+      const answers = await Promise.all(Array.from({ length: 20 }, () => world.nonces.take('k1', nonce, 60_000)));
+      expect(answers.filter((answer) => answer === 'fresh')).to.have.length(1);
+      expect(await world.nonces.take('k1', nonce, 60_000)).to.equal('used');
+    });
+
+    it('each key has nonces of its own', async () => {
+      const nonce = randomUUID();
+      expect(await world.nonces.take('k1', nonce, 60_000)).to.equal('fresh');
+      expect(await world.nonces.take('k2', nonce, 60_000)).to.equal('fresh');
+    });
+
+    it('a nonce ends after its life, and a refused try does not lengthen it', async () => {
+      const nonce = randomUUID();
+      await world.nonces.take('k1', nonce, 2000); // long enough for a busy machine
+      expect(await world.nonces.take('k1', nonce, 600_000)).to.equal('used');
+      let [answer, waitedMs] = ['used', 0];
+      for (; answer === 'used' && waitedMs < 10_000; waitedMs += 250) {
+        await world.elapse(250);
+        answer = await world.nonces.take('k1', nonce, 600_000);
+      }
+      expect(answer).to.equal('fresh');
+    });
+  });
+
+  describe(`contract PurchaseTokenLedger on ${name}`, () => {
+    let world: AdmissionWorld;
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    const issueOf = async (parts: Partial<TokenIssue> = {}): Promise<TokenIssue> => {
+      const nowMs = await world.nowMs();
+      return { saleId: freshSaleId(), fromMs: nowMs - 1000, untilMs: nowMs + 60_000, tokensMax: 3, ...parts };
+    };
+    const issueTo = async (issue: TokenIssue, userId: string): Promise<string> =>
+      (await world.tokens.issue(issue, userId)).outcome;
+
+    it('hands one to each buyer while there are any, and his own again to who has one', async () => {
+      const issue = await issueOf();
+      const words = [];
+      for (const user of ['a', 'b', 'a', 'c', 'd', 'b']) words.push(await issueTo(issue, user));
+      expect(words).to.deep.equal(['handed', 'handed', 'handed_before', 'handed', 'none_left', 'handed_before']);
+    });
+
+    it('hands out exactly as many as there are, however many ask at once', async () => {
+      const issue = await issueOf({ tokensMax: 10 });
+      const words = await Promise.all(Array.from({ length: 50 }, (_, index) => issueTo(issue, `u${index}`)));
+      expect(words.filter((word) => word === 'handed')).to.have.length(10);
+      expect(words.filter((word) => word === 'none_left')).to.have.length(40);
+    });
+
+    it('too early and too late, on the clock of the ledger; nothing is handed out then', async () => {
+      const nowMs = await world.nowMs();
+      const early = await issueOf({ fromMs: nowMs + 60_000, untilMs: nowMs + 120_000 });
+      const answer = await world.tokens.issue(early, 'a');
+      expect(answer.outcome).to.equal('too_early');
+      expect(answer.nowMs).to.be.within(nowMs, nowMs + 10_000);
+      expect(await issueTo({ ...early, fromMs: nowMs - 1000 }, 'a')).to.equal('handed');
+      expect(await issueTo({ ...early, fromMs: nowMs - 1000, untilMs: nowMs }, 'a')).to.equal('too_late');
+    });
+
+    it('binds a token to the first purchase', async () => {
+      const issue = await issueOf();
+      const { saleId } = issue;
+      await issueTo(issue, 'a');
+      const redeem = (requestId: string, isGood: boolean, userId = 'a'): Promise<string> =>
+        world.tokens.redeem({ saleId, userId, requestId }, isGood);
+      expect(await redeem('r1', false)).to.equal('ended');
+      expect(await redeem('r1', true)).to.equal('spent');
+      expect(await redeem('r1', true)).to.equal('spent_before');
+      expect(await redeem('r1', false)).to.equal('spent_before');
+      expect(await redeem('r2', true)).to.equal('spent_otherwise');
+      expect(await redeem('r2', false)).to.equal('spent_otherwise');
+      expect(await issueTo(issue, 'a')).to.equal('handed_before');
+      expect(await redeem('r2', true)).to.equal('spent_otherwise');
+      expect(await redeem('r2', true, 'b')).to.equal('spent'); // not known: the list was lost
+    });
+
+    it('of many purchases that show a token at once, one has it', async () => {
+      const saleId = freshSaleId();
+      const words = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          world.tokens.redeem({ saleId, userId: 'a', requestId: `r${index}` }, true),
+        ),
+      );
+      expect(words.filter((word) => word === 'spent')).to.have.length(1);
+    });
+  });
+}

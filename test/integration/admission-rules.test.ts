@@ -1,0 +1,121 @@
+import { expect } from 'chai';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Buyers, userIds } from '../chaos/harness/buyers.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
+import { openSale } from '../chaos/harness/sales.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { until } from '../chaos/harness/wait.js';
+import { runCommand } from '../helpers/command.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+
+/** Rules are in force everywhere within a second; the rest is for a machine that is busy. */
+const IN_FORCE_MS = 5_000;
+const LONG_MS = 600_000;
+
+describe('rules over two apis', () => {
+  let apis: [Program, Program];
+  const system = useSystem(async ({ programs }) => {
+    const [one, other] = await Promise.all([programs.start('api'), programs.start('api'), programs.start('worker')]);
+    apis = [one, other];
+  });
+  afterEach(() => publish({})); // the stack outlives this file
+
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [apis[0].url]);
+  const admin = (): string => buyersOf('1').token('root', ['admin']);
+  const brief = (answer: Answer | null): string => `${answer?.status} ${answer?.json.code ?? answer?.json.status}`;
+  const versionIn = async ({ probeUrl }: Program): Promise<number> => {
+    const { text } = await ask(`${probeUrl}/metrics`);
+    return Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec(text)?.[1]);
+  };
+  const inForce = (version: number): Promise<void> =>
+    until(
+      `version ${version} is in force in both`,
+      async () => (await Promise.all(apis.map(versionIn))).every((taken) => taken === version),
+      IN_FORCE_MS,
+    );
+  const newest = async (): Promise<number> =>
+    Number((await ask(`${apis[0].url}/admin/v1/rules`, { token: admin() })).json.version);
+  async function publish(rules: object): Promise<void> {
+    const body = { version: await newest(), rules };
+    const answer = await ask(`${apis[0].url}/admin/v1/rules`, { method: 'PUT', token: admin(), body });
+    expect(answer.status, answer.text).to.equal(200);
+    await inForce(Number(answer.json.version));
+  }
+
+  it('what is published at one is in force at the other: on purchases, their status and the page of a sale', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const buyers = buyersOf(saleId);
+    const [ann = '', bob = ''] = userIds(2);
+    expect(brief(await buyers.buy(ann, { url: apis[1].url }))).to.equal('202 pending');
+    await publish({ lists: { mode: 'on', users: { deny: [ann] }, agents: { deny: ['some-bot/'] } } });
+
+    const { url } = apis[1];
+    const page = `${url}/v1/sales/${saleId}`;
+    const token = buyers.token(ann);
+    expect(brief(await buyers.buy(ann, { url, requestId: 'k2' }))).to.equal('403 denied');
+    expect(brief(await ask(`${page}/purchases/k1`, { token }))).to.equal('403 denied');
+    expect((await ask(page)).status).to.equal(200);
+    expect(brief(await ask(page, { headers: { 'User-Agent': 'Some-Bot/1.0' } }))).to.equal('403 denied');
+    expect(brief(await buyers.buy(bob, { url }))).to.equal('202 pending');
+    await publish({});
+    expect((await ask(`${page}/purchases/k1?wait=10`, { token })).json.status).to.equal('ordered');
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
+  });
+
+  it('a limit holds for both together, and says when to come again', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const buyers = buyersOf(saleId);
+    const [ann = '', bob = ''] = userIds(2);
+    await publish({ limits: { mode: 'on', purchase: { user: { limit: 2, windowMs: LONG_MS } } } });
+    expect((await buyers.buy(ann, { url: apis[0].url }))?.status).to.equal(202);
+    expect((await buyers.buy(ann, { url: apis[1].url }))?.status, 'the same purchase').to.be.oneOf([200, 202]);
+    for (const { url } of apis) {
+      const refused = await buyers.buy(ann, { url });
+      expect(brief(refused)).to.equal('429 rate_limited');
+      expect(Number(refused?.headers['retry-after'])).to.be.within(1, LONG_MS / 1000 + 60);
+      expect(refused?.headers.ratelimit).to.match(/^"user";r=0;t=\d+$/);
+    }
+    expect((await buyers.buy(bob, { url: apis[1].url }))?.status).to.equal(202);
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
+  });
+
+  it('purchases beyond the even stream of an api are refused and may come again', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const buyers = buyersOf(saleId);
+    const users = userIds(4);
+    await publish({ limits: { mode: 'on', leaky: { ratePerSecond: 1, waitMaxMs: 0 } } });
+    const answers = (await buyers.rush(users, users.length)).map(brief);
+    expect(answers, 'one a second').to.include('202 pending');
+    expect(answers).to.include('429 rate_limited');
+    await publish({});
+    for (const user of users) expect((await buyers.buy(user))?.status).to.be.oneOf([200, 202]);
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 4, unitsLeft: 1 });
+  });
+
+  it('`seckill rules` puts a file in force; a wrong one is refused with its slips, and the old rules stay', async () => {
+    const { env, servers } = system.stack;
+    const file = join(servers.dir, `rules-${process.pid}.json`);
+    const set = async (rules: object) => {
+      await writeFile(file, JSON.stringify({ version: await newest(), rules }));
+      return runCommand(['rules', 'set', file, '--json'], env);
+    };
+    try {
+      const good = await set({ lists: { mode: 'on', agents: { deny: ['other-bot/'] } } });
+      expect(good.code, good.stderr).to.equal(0);
+      await inForce(await newest());
+      const before = await newest();
+      const bad = await set({ lists: { mode: 'on', addresses: { deny: ['10.0.0.1/8'] } }, limit: {} });
+      expect(bad.code, bad.stderr).to.equal(1);
+      expect(bad.stdout + bad.stderr)
+        .to.contain('lists.addresses.deny.0')
+        .and.to.contain('limit');
+      expect(await newest()).to.equal(before);
+      const page = `${apis[1].url}/v1/sales/1`;
+      expect((await ask(page, { headers: { 'User-Agent': 'other-bot/2' } })).status).to.equal(403);
+    } finally {
+      await rm(file, { force: true });
+    }
+  });
+});

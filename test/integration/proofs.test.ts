@@ -1,0 +1,187 @@
+import { randomBytes, type KeyObject } from 'node:crypto';
+import { expect } from 'chai';
+import { ask, type Answer } from '../chaos/harness/http.js';
+import { openSale, type SaleParts } from '../chaos/harness/sales.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { until } from '../chaos/harness/wait.js';
+import { signRequest } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring } from '../../src/admission/sign/seals.js';
+import { createTokenSigner } from '../../src/http/token.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+
+type Headers = Readonly<Record<string, string>>;
+
+/** New rules are in force within a second; the rest is a busy machine. */
+const IN_FORCE_MS = 5000;
+
+describe('what buyers must show: signature, purchase token, pass', () => {
+  let one: Program;
+  let other: Program;
+  after(() => publish({})); // other files buy without any of it; before the programs end
+  const system = useSystem(async ({ programs }) => {
+    [one, other] = await Promise.all([programs.start('api'), programs.start('api'), programs.start('worker')]);
+  });
+
+  const brief = (answer: Answer): string => `${answer.status} ${answer.json.code ?? answer.json.status}`;
+  const tokenOf = (userId: string, roles: readonly string[] = []): string =>
+    createTokenSigner(system.stack.env.JWT_SECRET)({ userId, roles, ttlMs: 600_000 });
+  const newSale = async (parts: SaleParts): Promise<string> => (await openSale(system.stack, parts)).saleId;
+
+  const asAdmin = (method: 'GET' | 'PUT', body?: object): Promise<Answer> =>
+    ask(`${one.url}/admin/v1/rules`, { method, token: tokenOf('root', ['admin']), body });
+  const put = async (rules: object): Promise<Answer> =>
+    asAdmin('PUT', { version: (await asAdmin('GET')).json.version, rules });
+  const metricsOf = async ({ probeUrl }: Program): Promise<string> => (await ask(`${probeUrl}/metrics`)).text;
+  const versionIn = async (api: Program): Promise<number> =>
+    Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec(await metricsOf(api))?.[1]);
+  /** Puts rules in force in both processes. */
+  async function publish(rules: object): Promise<void> {
+    const { status, text, json } = await put(rules);
+    expect(status, text).to.equal(200);
+    await until(
+      'the rules are in force in both',
+      async () => (await Promise.all([one, other].map(versionIn))).every((version) => version === json.version),
+      IN_FORCE_MS,
+    );
+  }
+
+  interface Purchase {
+    readonly key?: string;
+    readonly api?: Program;
+    readonly headers?: Headers;
+  }
+  const buy = (
+    saleId: string,
+    userId: string,
+    { key = 'k1', api = one, headers = {} }: Purchase = {},
+  ): Promise<Answer> =>
+    ask(`${api.url}/v1/sales/${saleId}/purchases`, {
+      ...{ method: 'POST', token: tokenOf(userId), headers: { 'Idempotency-Key': key, ...headers }, body: BODY },
+    });
+  const BODY = { quantity: 1 };
+
+  function signed(path: string, method = 'POST', body = ''): Headers {
+    const key = readKeyring(system.stack.env.ADMISSION_SIGN_KEYS).get('local') as KeyObject;
+    const timestamp = String(Math.floor(Date.now() / 1000));
+    return signRequest('local', key, { method, path, body, timestamp, nonce: randomBytes(16).toString('hex') });
+  }
+
+  it('signed requests: unsigned is refused, signed is sold, a nonce counts once for all processes', async () => {
+    const saleId = await newSale({ stock: 5 });
+    const path = `/v1/sales/${saleId}/purchases`;
+    expect(brief(await buy(saleId, 'early')), 'nothing is asked for yet').to.equal('202 pending');
+    await publish({ sign: { mode: 'on', sales: [saleId], keys: ['local'] } });
+
+    expect(brief(await buy(saleId, 'ann'))).to.equal('401 bad_signature');
+    const forged = { ...signed(path, 'POST', '{"quantity":2}') };
+    expect(brief(await buy(saleId, 'ann', { headers: forged }))).to.equal('401 bad_signature');
+    const headers = signed(path, 'POST', JSON.stringify(BODY));
+    expect(brief(await buy(saleId, 'ann', { headers }))).to.equal('202 pending');
+    for (const api of [one, other]) {
+      expect(brief(await buy(saleId, 'ann', { headers, api })), 'replayed').to.equal('401 bad_signature');
+    }
+    const again = await buy(saleId, 'ann', { headers: signed(path, 'POST', JSON.stringify(BODY)), api: other });
+    expect(again.status, 'the same purchase, signed anew').to.be.oneOf([200, 202]);
+
+    const look = `${path}/k1?wait=10`;
+    expect(brief(await ask(one.url + look, { token: tokenOf('ann') }))).to.equal('401 bad_signature');
+    const status = await ask(one.url + look, {
+      token: tokenOf('ann'),
+      headers: signed(look, 'GET'),
+      timeoutMs: 15_000,
+    });
+    expect(brief(status)).to.equal('200 ordered');
+
+    const elsewhere = await newSale({ stock: 1 });
+    expect(brief(await buy(elsewhere, 'ann')), 'a sale that is not named').to.equal('202 pending');
+    const counted = (await metricsOf(one)).split('\n').filter((line) => line.includes('layer="sign"'));
+    for (const word of ['not_signed', 'forged', 'nonce_used']) expect(counted.join('\n')).to.include(`"${word}"`);
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2 });
+  });
+
+  it('rules that name a key without a secret are refused, with the place, and nothing changes', async () => {
+    const before = await asAdmin('GET');
+    const { status, json } = await put({ sign: { mode: 'on', sales: [], keys: ['local', 'partner'] } });
+    expect(status).to.equal(400);
+    expect((json.errors as { field: string }[]).map(({ field }) => field)).to.deep.equal(['sign.keys.1']);
+    expect((await asAdmin('GET')).json).to.deep.equal(before.json);
+  });
+
+  it('purchase tokens: no token is refused, a token buys once, and there are only so many', async () => {
+    const saleId = await newSale({ stock: 2, limitPerBuyer: 2 });
+    await publish({ sign: { tokens: { mode: 'on', sales: [saleId], perUnit: 1 } } });
+    const fetchToken = (userId: string): Promise<Answer> =>
+      ask(`${one.url}/v1/sales/${saleId}/purchase-token`, { method: 'POST', token: tokenOf(userId) });
+
+    expect(brief(await buy(saleId, 'ann'))).to.equal('403 purchase_token_needed');
+    const handed = await fetchToken('ann');
+    expect(handed.status).to.equal(200);
+    expect((await fetchToken('bob')).status).to.equal(200);
+    expect(brief(await fetchToken('cid')), 'there are as many as units').to.equal('409 tokens_gone');
+
+    const headers = { 'Seckill-Purchase-Token': String(handed.json.token) };
+    expect(brief(await buy(saleId, 'cid', { headers })), 'of somebody else').to.equal('403 purchase_token_needed');
+    expect(brief(await buy(saleId, 'ann', { headers, api: other }))).to.equal('202 pending');
+    expect((await buy(saleId, 'ann', { headers })).status, 'the same purchase again').to.be.oneOf([200, 202]);
+    expect(brief(await buy(saleId, 'ann', { headers, key: 'k2' })), 'another one').to.equal(
+      '403 purchase_token_needed',
+    );
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
+  });
+
+  it('queue: join, wait, be let in, buy with the pass; the first who finds nothing left ends it for all', async () => {
+    const saleId = await newSale({ stock: 2 });
+    await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0.5 } });
+    const queue = `${one.url}/v1/sales/${saleId}/queue`;
+    const join = (userId: string): Promise<Answer> => ask(queue, { method: 'POST', token: tokenOf(userId) });
+    const passOf = async (userId: string): Promise<Headers> => {
+      let answer = await join(userId);
+      await until(`${userId} is let in`, async () => {
+        if (answer.json.status === 'waiting') {
+          answer = await ask(`${queue}/${String(answer.json.ticket)}`, { token: tokenOf(userId) });
+        }
+        return answer.json.status === 'admitted';
+      });
+      return { 'Seckill-Queue-Pass': String(answer.json.pass) };
+    };
+
+    expect(brief(await buy(saleId, 'ann')), 'past the queue').to.equal('403 queue_pass_needed');
+    const ann = await passOf('ann'); // at once; bob a second later, and then one in two seconds
+    await join('bob');
+    const [waits, dan] = [await join('cid'), await join('dan')];
+    expect([brief(waits), brief(dan)]).to.deep.equal(['202 waiting', '202 waiting']);
+    expect(waits.json).to.include({ priority: 'P2' });
+    expect(waits.json.position).to.be.oneOf([1, 2]);
+    expect(await metricsOf(one)).to.match(/^seckill_admission_queue_waiting\S* [23]$/m);
+    const bob = await passOf('bob');
+    expect(brief(await buy(saleId, 'bob', { headers: ann })), 'of somebody else').to.equal('403 queue_pass_needed');
+    expect(brief(await buy(saleId, 'ann', { headers: ann }))).to.equal('202 pending');
+    expect(brief(await buy(saleId, 'bob', { headers: bob, api: other })), 'any process believes it').to.equal(
+      '202 pending',
+    );
+
+    const cid = await passOf('cid');
+    expect(brief(await buy(saleId, 'cid', { headers: cid }))).to.equal('409 sold_out');
+    const look = (): Promise<Answer> => ask(`${queue}/${String(dan.json.ticket)}`, { token: tokenOf('dan') });
+    await until('the queue is over for who waits', async () => brief(await look()) === '409 sold_out', 2000);
+    expect(brief(await join('eve')), 'and for who comes').to.equal('409 sold_out');
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });
+  });
+
+  it('queue: who asks no more is forgotten, though nobody else asks', async () => {
+    const saleId = await newSale({ stock: 1 });
+    await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0, idleMs: 1000 } });
+    const waits = await ask(`${one.url}/v1/sales/${saleId}/queue`, { method: 'POST', token: tokenOf('fay') });
+    expect(brief(waits)).to.equal('202 waiting');
+    expect(waits.json.estimateMs, 'nobody goes in').to.equal(null);
+    await until('nobody waits', async () => /^seckill_admission_queue_waiting\S* 0$/m.test(await metricsOf(one)), 5000);
+  });
+
+  it('what can be asked is documented', async () => {
+    const { json } = await ask(`${one.url}/openapi.json`);
+    expect(json.paths).to.include.keys(
+      ...['/v1/sales/{saleId}/queue', '/v1/sales/{saleId}/queue/{ticket}', '/v1/sales/{saleId}/purchase-token'],
+    );
+  });
+});

@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import ts from 'typescript';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { StackError } from '../../deploy/local/stack/stack-error.js';
+
+/** Every test depends on these. */
+const READ_BY_ALL =
+  /^(package(-lock)?\.json|tsconfig.*\.json|\.mocharc\.json|test\/helpers\/(global|counting-)|test\/run)/;
+/** Guards compare whole folders and pages with each other, so any change may be their business; they take seconds. */
+const GUARD = 'test/guard/';
+
+export interface Affected {
+  /** Test files, from the root of the checkout. */
+  readonly files: ReadonlySet<string>;
+  /** For a person: what was chosen for which reason. */
+  readonly lines: readonly string[];
+}
+
+/**
+ * The test files that a change can affect: they changed, or a file did that they import, read or start, at any distance.
+ * @param ref what the working tree is compared with, from where the two parted
+ * @throws StackError when `ref` is no commit
+ */
+export function affectedTests(ref: string): Affected {
+  const changed = changedFiles(ref);
+  if (changed.length === 0)
+    return { files: new Set(), lines: [`Nothing has changed against ${ref}, so no test is run.`] };
+  const known = git('ls-files', '--cached', '--others', '--exclude-standard').filter((file) =>
+    existsSync(join(REPO_DIR, file)),
+  );
+  const tests = known.filter((file) => file.endsWith('.test.ts'));
+  const all = changed.find((file) => READ_BY_ALL.test(file));
+  if (all !== undefined) return { files: new Set(tests), lines: [`${all} has changed: every test depends on it.`] };
+
+  const because = dependents(changed, known);
+  const chosen = tests.filter((file) => because.has(file) || file.startsWith(GUARD));
+  const why = (file: string): string => {
+    const chain = chainOf(file, because);
+    if (chain.length > 0) return chain.length === 1 ? 'it has changed' : `uses ${chain.slice(1).join(' ← ')}`;
+    return 'guards look at everything';
+  };
+  const idle = changed.filter((file) => !chosen.some((test) => chainOf(test, because).at(-1) === file));
+  return {
+    files: new Set(chosen),
+    lines: [
+      `${changed.length} files have changed against ${ref}; ${chosen.length} of ${tests.length} test files may notice:`,
+      ...chosen.filter((file) => !file.startsWith(GUARD)).map((file) => `  ${file}: ${why(file)}`),
+      `  ${GUARD}*: guards look at everything`,
+      ...idle.map((file) => `No other test is run for ${file}: none imports it, or another change is nearer to them.`),
+    ],
+  };
+}
+
+function changedFiles(ref: string): string[] {
+  let base: string;
+  try {
+    base = git('merge-base', 'HEAD', ref)[0] as string;
+  } catch (cause) {
+    throw new StackError(`${ref} is no commit of this repository; folders stand before --changed.`, { cause });
+  }
+  const changed = [...git('diff', '--name-only', base), ...git('ls-files', '--others', '--exclude-standard')];
+  return [...new Set(changed)].filter((file) => file !== 'node_modules').sort();
+}
+
+function git(...args: string[]): string[] {
+  const text = execFileSync('git', args, { cwd: REPO_DIR, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  return text.split('\n').filter((line) => line !== '');
+}
+
+/**
+ * For each file that depends on a changed one: the next file on the shortest way there; null for the changed ones.
+ * @param known every file below `root`, from there
+ */
+export function dependents(
+  changed: readonly string[],
+  known: readonly string[],
+  root = REPO_DIR,
+): Map<string, string | null> {
+  const users = new Map<string, string[]>();
+  for (const file of known.filter((name) => /\.(ts|mjs|cjs)$/.test(name))) {
+    for (const used of usedBy(root, file, known)) users.set(used, [...(users.get(used) ?? []), file]);
+  }
+  const because = new Map<string, string | null>(changed.map((file) => [file, null]));
+  for (const file of because.keys()) {
+    for (const user of users.get(file) ?? []) if (!because.has(user)) because.set(user, file); // found again by this loop
+  }
+  return because;
+}
+
+function chainOf(file: string, because: ReadonlyMap<string, string | null>): string[] {
+  const chain: string[] = [];
+  for (let at = because.has(file) ? file : null; at !== null; at = because.get(at) ?? null) chain.push(at);
+  return chain;
+}
+
+/**
+ * What a file imports (types as well), and what it names in `new URL('…', import.meta.url)`: a program that it starts, a
+ * file or a whole folder that it reads. A program of `dist` stands for its source.
+ */
+function usedBy(root: string, file: string, known: readonly string[]): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const here = dirname(file);
+  const imports = ts.preProcessFile(text, true, true).importedFiles.map(({ fileName }) => fileName);
+  const urls = [...text.matchAll(/new URL\('(\.[^']*)', import\.meta\.url\)/g)].map(([, path]) => path as string);
+  const built = [...text.matchAll(/'(?:\.\.\/)*dist\/([\w/-]+)\.js'/g)].map(([, path]) => `src/${path}.ts`);
+  const found = [...imports.filter((name) => name.startsWith('.')), ...urls].flatMap((name) => {
+    const path = relative(root, join(root, here, name));
+    if (path === '' || path === '..') return []; // the checkout as a whole
+    const full = join(root, path);
+    if (existsSync(full) && statSync(full).isDirectory()) return known.filter((one) => one.startsWith(`${path}/`));
+    return [path.replace(/\.js$/, '.ts'), path];
+  });
+  return [...found, ...built];
+}

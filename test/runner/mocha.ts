@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import type { Output } from './output.js';
+
+/** What a run of mocha came to. */
+export interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly failures: readonly { readonly title: string; readonly reason: string }[];
+}
+
+// not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
+const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
+const PIPES_WAIT_MS = 5_000;
+const REPORTER = join(REPO_DIR, 'test/helpers/counting-reporter.cjs');
+
+/**
+ * Runs test files in one process. Never rejects: a process that dies before it has counted is a failure.
+ * @param options of mocha
+ * @param signal ends it with SIGTERM
+ */
+export async function runMocha(
+  files: readonly string[],
+  options: readonly string[],
+  env: NodeJS.ProcessEnv,
+  output: Output,
+  signal: AbortSignal,
+): Promise<Counts> {
+  const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
+  const countFile = join(folder, 'counts.json');
+  const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}; // mocha writes into a pipe
+  const child = spawn(process.execPath, ['--import', 'tsx', MOCHA, '--reporter', REPORTER, ...options, ...files], {
+    cwd: REPO_DIR,
+    env: { ...env, ...color, SECKILL_TEST_COUNTS: countFile },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const stop = (): void => void child.kill('SIGTERM');
+  signal.addEventListener('abort', stop, { once: true });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => output.write(text));
+  }
+  const code = await new Promise<number | null>((resolve) => {
+    child.once('close', resolve);
+    // a program that a test has left behind keeps the pipes open
+    child.once('exit', (exitCode) => setTimeout(() => resolve(exitCode), PIPES_WAIT_MS).unref());
+  });
+  signal.removeEventListener('abort', stop);
+  try {
+    return JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
+  } catch {
+    const failures = [{ title: files.join(' '), reason: `mocha ended with ${code} before it could count` }];
+    return { passed: 0, failed: 1, skipped: 0, failures };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

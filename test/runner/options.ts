@@ -1,0 +1,50 @@
+import { Argument, Command } from 'commander';
+
+/**
+ * Much of the tests waits: for timers of the broker, for servers to come back, for deadlines. So four lanes run beside each
+ * other, two of them on a stack each, since a scenario stops servers under everybody who uses them. Within a lane one folder
+ * follows the other.
+ */
+export const LANES = {
+  bare: ['unit', 'guard', 'simulation'],
+  programs: ['newcomer', 'hostile'],
+  stack: ['contract', 'lua', 'integration'],
+  faults: ['scenario'],
+} as const;
+export type Folder = (typeof LANES)[keyof typeof LANES][number];
+export const FOLDERS: readonly Folder[] = [...LANES.bare, ...LANES.programs, ...LANES.stack, ...LANES.faults];
+
+export interface TestOptions {
+  readonly folders: readonly Folder[];
+  /** Passed on to mocha. */
+  readonly mochaArgs: readonly string[];
+  /** What the working tree is compared with; null: every test is run. */
+  readonly changedSince: string | null;
+}
+
+/** @throws CommanderError for `--help` and for wrong use, with what there was to say already written */
+export function readOptions(args: readonly string[], write?: (text: string) => void): TestOptions {
+  const command = new Command('npm test --')
+    .description('Runs the tests on servers of its own; what `npm start` keeps is never touched.')
+    .addArgument(new Argument('[folders...]', 'those of test/ to run; none: all').choices(FOLDERS))
+    .option('-g, --grep <pattern>', 'only tests whose title matches')
+    .option('-b, --bail', 'end a folder at its first failure')
+    .option('-c, --changed [ref]', 'only test files that the changes since <ref> (default: main) can affect')
+    .addHelpText(
+      'after',
+      '\nunit, guard, simulation, hostile and newcomer run without a stack; the others get one.\n' +
+        '--changed follows imports, files that are read and programs that are started. Tests that start the programs notice\n' +
+        'every change of src; name folders, before it, for less: npm test -- unit contract --changed\n' +
+        'The last line counts: N passed, N failed.\n' +
+        'Exit codes: 0 all passed, or nothing is affected; 1 something failed or nothing ran; 2 used wrongly.',
+    )
+    .exitOverride();
+  if (write !== undefined) command.configureOutput({ writeOut: write, writeErr: write });
+  command.parse(args, { from: 'user' });
+  const { grep, bail, changed } = command.opts<{ grep?: string; bail?: boolean; changed?: string | true }>();
+  return {
+    folders: FOLDERS.filter((folder) => command.args.length === 0 || command.args.includes(folder)),
+    mochaArgs: [...(grep === undefined ? [] : ['--grep', grep]), ...(bail ? ['--bail'] : [])],
+    changedSince: changed === true ? 'main' : (changed ?? null),
+  };
+}

@@ -1,0 +1,16 @@
+import { expect } from 'chai';
+import { operatorName, parseTime } from '../../../src/cli/options.js';
+
+describe('options of the command line', () => {
+  it('a time may be ISO 8601, now, or before or after now', () => {
+    expect(parseTime('2030-01-31T20:00:00Z')).to.equal(Date.UTC(2030, 0, 31, 20));
+    expect(parseTime('now')).to.be.closeTo(Date.now(), 5000);
+    expect(parseTime('-1d')).to.be.closeTo(Date.now() - 86_400_000, 5000);
+    expect(parseTime('+10m')).to.be.closeTo(Date.now() + 600_000, 5000);
+    expect(() => parseTime('2h')).to.throw();
+  });
+
+  it('the operator has a name for the audit log', () => {
+    expect(operatorName()).to.have.length.above(0);
+  });
+});
