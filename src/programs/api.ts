@@ -60,7 +60,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 
   // Buyers who wait for their purchase: by long poll or by stream, on the same notifications.
   const notifications = openPurchaseNotifications(config.redis, log);
-  const { lookMaxMs: pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.news;
+  const { pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.notifications;
   const waiting = {
     snapshots,
     store,

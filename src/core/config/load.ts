@@ -44,9 +44,9 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     http && http.headersTimeoutMs > http.requestTimeoutMs
       ? `HTTP_HEADERS_TIMEOUT_MS must not be above HTTP_REQUEST_TIMEOUT_MS, but is ${http.headersTimeoutMs}`
       : null,
-  ({ http, news }) =>
-    http && news && news.streamsMax >= http.maxConnections
-      ? `EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX (a stream is a connection), but is ${news.streamsMax}`
+  ({ http, notifications }) =>
+    http && notifications && notifications.streamsMax >= http.maxConnections
+      ? `EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX (a stream is a connection), but is ${notifications.streamsMax}`
       : null,
   ({ batch }) =>
     batch && batch.queueMax < batch.sizeMax

@@ -1,7 +1,7 @@
 import type { Key } from './key.js';
 import { http, auth, admission, gate, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
-import { worker, order, payment, news } from './sections/orders.js';
+import { worker, order, payment, notifications } from './sections/orders.js';
 import { metrics, failPoint, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
 import { redis, rocketmq, mysql } from './sections/servers.js';
@@ -11,7 +11,7 @@ import { redis, rocketmq, mysql } from './sections/servers.js';
  * from; a program reads only the sections that it uses.
  */
 export const SCHEMA = {
-  ...{ http, auth, admission, gate, batch, redis, rocketmq, worker, mysql, order, payment, news },
+  ...{ http, auth, admission, gate, batch, redis, rocketmq, worker, mysql, order, payment, notifications },
   ...{ keeper, overdue, repair, reconcile, metrics, failPoint, log },
 } as const;
 
@@ -26,7 +26,7 @@ export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
   api: [
     ...['http', 'auth', 'admission', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment'],
-    ...['news', 'keeper', 'repair', 'reconcile', 'failPoint', 'log'],
+    ...['notifications', 'keeper', 'repair', 'reconcile', 'failPoint', 'log'],
   ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: [

@@ -73,10 +73,10 @@ export const payment = {
   }),
 } as const satisfies Keys;
 
-export const news = {
-  lookMaxMs: integer({
-    env: 'NEWS_LOOK_MAX_MS',
-    doc: 'A purchase that somebody waits for is looked at this often at least, also when no news of it come.',
+export const notifications = {
+  pollMaxMs: integer({
+    env: 'NOTIFICATIONS_POLL_MAX_MS',
+    doc: 'A purchase that a buyer waits for is read this often at least, also without a notification.',
     unit: 'ms',
     fallback: 5000,
     min: 100,
@@ -84,7 +84,7 @@ export const news = {
   }),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
-    doc: 'Streams of events open at once; one more hears overloaded. Each is a connection, so fewer than HTTP_CONNECTIONS_MAX.',
+    doc: 'Event streams open at once; one more is answered `overloaded`. Each is a connection, so fewer than HTTP_CONNECTIONS_MAX.',
     unit: 'streams',
     fallback: 4000,
     min: 0,
@@ -92,7 +92,7 @@ export const news = {
   }),
   streamsPerBuyerMax: integer({
     env: 'EVENTS_STREAMS_PER_BUYER_MAX',
-    doc: 'Streams of events that one buyer may have open at one api; one more hears overloaded.',
+    doc: 'Event streams that one buyer may have open at one api; one more is answered `overloaded`.',
     unit: 'streams',
     fallback: 10,
     min: 1,
@@ -100,7 +100,7 @@ export const news = {
   }),
   streamMaxMs: integer({
     env: 'EVENTS_STREAM_MAX_MS',
-    doc: 'A stream ends after this and its client comes again.',
+    doc: 'A stream ends after this time and its client connects again.',
     unit: 'ms',
     fallback: 300000,
     min: 100,
@@ -116,7 +116,7 @@ export const news = {
   }),
   retryMs: integer({
     env: 'EVENTS_RETRY_MS',
-    doc: 'How long a client whose stream has ended is asked to wait before it comes again.',
+    doc: 'How long a client whose stream has ended waits before it connects again.',
     unit: 'ms',
     fallback: 2000,
     min: 100,
