@@ -17,7 +17,7 @@ const WARM_MS = 1000;
 /** So many buyers and addresses take turns, an address for every ten buyers. */
 const BUYERS = 50_000;
 const BUYERS_PER_ADDRESS = 10;
-/** A busy machine may pause; a visit that the process counts by itself would spoil the figures. */
+/** A busy machine may pause; requests that the process counts by itself would spoil the figures. */
 const REPLY_TIMEOUT_MS = 5000;
 /** Steps between looks at the clock where nothing is waited for. */
 const STEPS_PER_LOOK = 1000;
@@ -34,7 +34,7 @@ interface Cost {
   readonly p99Ms: number;
 }
 
-/** Wide enough that nobody is refused: a visit that is let through costs most. */
+/** Wide enough that nobody is refused: a request that is allowed costs most. */
 const WIDE = { limit: 1_000_000, windowMs: 10_000 };
 const ON = {
   mode: 'on',

@@ -8,7 +8,7 @@ import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
  * Run: node --expose-gc --import tsx bench/admission/waiting-room.ts [tickets]
  */
 const TICKETS = Number(process.argv[2] ?? 100_000);
-/** Each buyer asks every 20 s: less often than the rules tell him, since what one look costs is measured anyway. */
+/** Each buyer asks every 20 s: less often than the rules say, since the cost is measured per look. */
 const LOOKS_PER_TICK = Math.ceil((TICKETS * TICK_MS) / 20_000);
 const OPENS_AT_MS = Date.UTC(2030, 0, 1);
 const SALE = { saleId: '7', opensAtMs: OPENS_AT_MS };

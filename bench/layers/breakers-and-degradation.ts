@@ -18,7 +18,7 @@ const rulesOf = (mode: BreakerRules['mode']): BreakerRules => breakerRules.parse
 const DONE = Promise.resolve();
 const call = (): Promise<void> => DONE;
 
-/** The breakers: asked once a request, and told of each call to a dependency. A batch is one such call for many purchases. */
+/** The breakers: called once per request, and around each call to a dependency. A batch is one such call for many purchases. */
 export async function breakerCosts({ ms }: { readonly ms: number }): Promise<LayerCost[]> {
   const [off, on] = [breakers(rulesOf('off')), breakers(rulesOf('on'))];
   const asks = (one: SharedBreakers) => () => DEPENDENCIES.some((dependency) => one.refuses(dependency));

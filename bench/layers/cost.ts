@@ -29,7 +29,7 @@ const ROUNDS = 5;
 const ROUND_MS = 200;
 /** Calls between two looks at the clock: a look costs as much as a call that is off. */
 const CALLS_PER_LOOK = 1000;
-/** Visits under way at once where somebody is asked: as in a rush. */
+/** Requests under way at once where Redis is called, as in a rush. */
 const UNDER_WAY = 1000;
 const WARM_MS = 1000;
 

@@ -26,7 +26,7 @@ const CALLERS: readonly Caller[] = Array.from({ length: BUYERS }, (_, buyer) => 
 const USERS: readonly string[] = Array.from({ length: BUYERS }, (_, buyer) => `u${buyer}`);
 
 /** One request through admission, as the purchase route sends it: first anonymous, then as a buyer. */
-function visitor(layer: Layer): (place: number) => unknown {
+function requestsTo(layer: Layer): (place: number) => unknown {
   const repository = {
     get isAnyOn(): boolean {
       return layer.mode !== 'off';
@@ -60,7 +60,7 @@ function longLists(changes: Partial<ListsRules['addresses']> = {}): ListsRules {
 
 /** Lists ask nobody. */
 export function listsCost(): LayerCost {
-  const costOf = (rules: ListsRules): number => costOfCall(visitor(new Lists(() => rules)));
+  const costOf = (rules: ListsRules): number => costOfCall(requestsTo(new Lists(() => rules)));
   return {
     name: 'lists',
     offUs: costOf(listsRules.parse({})),
@@ -75,7 +75,7 @@ const WIDE = { limit: 1_000_000, windowMs: 10_000 };
 const RATE = { ratePerSecond: 1_000_000, burst: 1_000_000 };
 /** Whoever has come once has come too often; the counts end a minute after the last case. */
 const SHUT = { limit: 1, windowMs: 60_000 };
-/** A machine that is busy may pause; a visit that this process counts by itself would spoil the figures. */
+/** A machine that is busy may pause; requests that this process counts by itself would spoil the figures. */
 const REPLY_TIMEOUT_MS = 5000;
 
 const LIMITS: readonly (readonly [name: string, wide: object, narrow: object])[] = [
@@ -103,11 +103,11 @@ export async function limitCosts({ store, redisCpu, ms, run }: LimitCostParts): 
     });
   const rulesOf = (purchase: object): LimitsRules =>
     limitsRules.parse({ mode: 'on', replyTimeoutMs: REPLY_TIMEOUT_MS, purchase });
-  const offUs = costOfCall(visitor(layer(limitsRules.parse({}), 'off')));
+  const offUs = costOfCall(requestsTo(layer(limitsRules.parse({}), 'off')));
   const costs: LayerCost[] = [];
   for (const [index, [name, wide, narrow]] of LIMITS.entries()) {
     const ask = (purchase: object, kind: string) => {
-      const caller = visitor(layer(rulesOf(purchase), `${index}-${kind}`));
+      const caller = requestsTo(layer(rulesOf(purchase), `${index}-${kind}`));
       return costOfCrowd(async (place) => await caller(place), { ms, redisCpu });
     };
     const [within, beyond] = [await ask(wide, 'wide'), await ask(narrow, 'narrow')];
@@ -123,7 +123,7 @@ const redisOnly: AdmissionMetrics = {
   },
 };
 
-/** Purchases per second of the stream in which everybody waits for his turn. */
+/** Purchases per second of the stream in which every request waits for its turn. */
 const STREAM_PER_SECOND = 20_000;
 
 /** Asks the clock as a process does, and says that a millisecond has passed: the calls here come closer than any stream. */
@@ -143,7 +143,7 @@ export async function evenStreamCosts({ ms }: Pick<LimitCostParts, 'ms'>): Promi
   const offUs = calls(stream(null));
   const free = calls(stream({ ratePerSecond: 1000, waitMaxMs: 0 }, seldom()));
   const shut = stream({ ratePerSecond: 1, waitMaxMs: 0 });
-  void shut.smooth(); // the first one finds nobody before him
+  void shut.smooth(); // the first one does not wait
   const refusedUs = calls(shut);
   const waiting = stream({ ratePerSecond: STREAM_PER_SECOND, waitMaxMs: 5000 });
   const waited = await costOfCrowd(async () => await waiting.smooth(), { ms });

@@ -1,5 +1,5 @@
 import type { Sale } from '../../src/core/sale.js';
-import type { Heard, OpLog } from '../../test/invariants/check-sale.js';
+import type { ClientOutcome, OpLog } from '../../test/invariants/check-sale.js';
 import { judgeBooks, type StoreVerdict } from '../store-verdict.js';
 import { purchaseKeyAt, readRecords, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
 import type { LoadGenerator, LoadResult } from '../load/load.js';
@@ -79,13 +79,13 @@ export async function checkBooks(
 
 /** What every buyer heard, by name: the open-loop clients know it, so the books are compared order by order. */
 export function opLogOf(buyers: BuyerSlice, heard: string): OpLog {
-  const words = new Map<number, Heard>([
+  const words = new Map<number, ClientOutcome>([
     [HEARD.ok, 'ok'],
     [HEARD.fail, 'fail'],
     [HEARD.unknown, 'unknown'],
   ]);
   const records = readRecords(buyers);
-  const opLog = new Map<string, Heard>();
+  const opLog = new Map<string, ClientOutcome>();
   Buffer.from(heard, 'base64').forEach((code, place) => {
     const word = words.get(code);
     if (word !== undefined) opLog.set(purchaseKeyAt(records, buyers, place), word);

@@ -1,5 +1,5 @@
 import { loadConfig } from '../../src/core/config/load.js';
-import { pendingAnswer } from '../../src/http/purchase-answers.js';
+import { pendingAnswer } from '../../src/http/routes/purchase.js';
 import { startBareServer } from '../limits/bare-http.js';
 import { deductLimit } from '../limits/deduct.js';
 import { halfMessageLimit } from '../limits/half-message.js';
@@ -48,7 +48,7 @@ export async function limits(context: Context): Promise<LimitFigures> {
 
 async function bareHttp({ session, options, buyers, generator }: Context, seconds: number): Promise<number> {
   const path = '/v1/sales/1/purchases';
-  const bare = await startBareServer(pendingAnswer('1', '00000000-0000-0000-0000-000000000000'));
+  const bare = await startBareServer(pendingAnswer('1', '00000000-0000-0000-0000-000000000000', 'accepted'));
   try {
     const ask = (askSeconds: number) => {
       const slice = buyers.take(askSeconds * BUYERS_PER_SECOND.soldOut);

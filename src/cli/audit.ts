@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import type { AuditFilter } from '../core/ports/audit-log.js';
-import { auditBody } from '../http/audit-body.js';
+import { auditBody } from '../http/routes/audit.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { parseTime, parseWhole } from './options.js';

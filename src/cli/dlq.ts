@@ -11,7 +11,7 @@ import {
   type StoredDeadLetter,
 } from '../core/ports/dead-letter-repository.js';
 import { GROUPS } from '../core/topics.js';
-import { deadLetterBody, summaryBody } from '../http/dead-letter-bodies.js';
+import { deadLetterBody, summaryBody } from '../http/routes/dead-letters.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';

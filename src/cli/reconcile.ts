@@ -4,7 +4,7 @@ import { assertNever } from '../core/errors.js';
 import { JOB_STATES, type CompensationJob, type JobState } from '../core/ports/compensation-repository.js';
 import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
 import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../core/sale-finding.js';
-import { jobBody, runBody, saleResultBody } from '../http/reconcile-bodies.js';
+import { jobBody, runBody, saleResultBody } from '../http/routes/reconcile.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';

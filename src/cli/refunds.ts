@@ -3,8 +3,8 @@ import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
+import { refundBody } from '../http/routes/refunds.js';
 import { createLog } from '../programs/telemetry.js';
-import { refundBody } from '../http/refund-body.js';
 import {
   REFUND_STATES,
   type RefundRepository,

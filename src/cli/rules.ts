@@ -3,10 +3,10 @@ import { Command } from 'commander';
 import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
+import { fieldSentences } from '../core/field-errors.js';
 import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { parseRules, type RuleReason } from '../admission/rules/rule-set.js';
-import { checkedRulesBody, ruleChangeBody } from '../http/rule-bodies.js';
-import { readRulesDocument, type RulesDocument } from '../http/routes/rules-document.js';
+import { checkedRulesBody, readRulesDocument, ruleChangeBody, type RulesDocument } from '../http/routes/rules.js';
 import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';
@@ -123,12 +123,7 @@ async function documentIn(file: string): Promise<RulesDocument> {
   });
   const read = readRulesDocument(text);
   if ('rules' in read) return read;
-  throw new CliError(
-    `${file}: ${read
-      .map(({ field, message }) => `${field} ${message}`)
-      .join('; ')
-      .trim()}.`,
-  );
+  throw new CliError(`${file}: ${fieldSentences(read)}`);
 }
 
 const wrong = (file: string, reasons: readonly RuleReason[]): string =>

@@ -10,7 +10,7 @@ import {
   type SwitchChange,
   type SwitchRow,
 } from '../admission/degrade/switches.js';
-import { switchedBody, switchesBody } from '../http/switch-bodies.js';
+import { switchedBody, switchesBody } from '../http/routes/switches.js';
 import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './options.js';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
-import { traceBody } from '../http/trace-body.js';
+import { traceBody } from '../http/routes/traces.js';
 import { createLog } from '../programs/telemetry.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';

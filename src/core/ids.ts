@@ -1,14 +1,14 @@
 /** What may stand in a Redis key, a log line and a URL without quoting: it can neither break a hash tag nor a path. */
-const ID = /^[A-Za-z0-9_-]{1,64}$/;
+export const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Chosen by a payment provider: what providers use, as far as it needs no quoting in a URL and is no `..` in a path. */
-const PAYMENT_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$/;
+export const PAYMENT_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$/;
 
 /** Sales are numbered by MySQL (BIGINT); outside of it the number travels as a decimal string. */
-const SALE_ID = /^[1-9][0-9]{0,17}$/;
+export const SALE_ID = /^[1-9][0-9]{0,17}$/;
 
 /** An order id is a 64-bit number (see order-id.ts), written in decimal because JSON numbers end at 2^53. */
-const ORDER_ID = /^[1-9][0-9]{0,18}$/;
+export const ORDER_ID = /^[1-9][0-9]{0,18}$/;
 
 export const isId = (value: unknown): value is string => typeof value === 'string' && ID.test(value);
 export const isPaymentId = (value: unknown): value is string => typeof value === 'string' && PAYMENT_ID.test(value);

@@ -1,27 +1,56 @@
 import type { AdmissionCode, Refused } from '../admission/layer.js';
-import type { ProblemParts } from './problem.js';
-import { PreparedProblem } from './prepared-problem.js';
-import { problemAnswer, type Answer } from './respond.js';
+import { PreparedProblem, problem, type Answer } from './answer.js';
+import type { Denial } from './auth.js';
+import { unavailableDetail } from './problem.js';
 
-/** What a buyer reads. Not why: that would tell an attacker what to change. */
+/**
+ * What the pipeline answers a request that it does not let through. Details say what is needed, not what was wrong with
+ * what was shown: that would tell an attacker what to change.
+ */
+
 const DETAILS: Readonly<Record<AdmissionCode, string>> = {
   denied: 'Access is denied.',
   rate_limited: 'You ask too often, or too many ask at once.',
   degraded: 'There is too much to do right now; nothing was taken. Ask again with the same key.',
 };
 
-const PREPARED = Object.fromEntries(
-  Object.entries(DETAILS).map(([word, detail]) => [word, new PreparedProblem(word as AdmissionCode, detail)]),
-) as Record<AdmissionCode, PreparedProblem>;
+const PREPARED: Readonly<Record<AdmissionCode, PreparedProblem<AdmissionCode>>> = {
+  denied: new PreparedProblem('denied', { detail: DETAILS.denied }),
+  rate_limited: new PreparedProblem('rate_limited', { detail: DETAILS.rate_limited }),
+  degraded: new PreparedProblem('degraded', { detail: DETAILS.degraded }),
+};
 
-/** What a no of the entry adds to the row of its word. */
-export const admissionParts = ({ word, retryAfterMs }: Refused, requestId: string | null): ProblemParts => ({
-  ...{ requestId, detail: DETAILS[word] },
-  ...(retryAfterMs === null ? {} : { retryAfterMs }),
+/** The refusal of a layer of admission. */
+export function refusedAnswer({ word, retryAfterMs, headers }: Refused, requestId: string | null): Answer {
+  if (retryAfterMs === null && headers === undefined) return PREPARED[word].answer(requestId);
+  const detail = DETAILS[word];
+  return problem(word, retryAfterMs === null ? { requestId, detail } : { requestId, detail, retryAfterMs }, headers);
+}
+
+export const NOT_SIGNED = new PreparedProblem('bad_signature', {
+  detail: 'Requests for this sale must be signed, each anew.',
 });
+export const NO_PASS = new PreparedProblem('queue_pass_needed', {
+  detail: 'A pass is needed: POST /v1/sales/{saleId}/queue, and wait your turn.',
+});
+export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
+  detail: 'A purchase token is needed, one for each purchase: POST /v1/sales/{saleId}/purchase-token.',
+});
+/** Nobody can say whether a nonce or a token was used before. */
+export const NOT_KNOWN = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
-/** The whole answer. A flood hears the same one again and again, so only the request id is put into it. */
-export function admissionAnswer(refused: Refused, requestId: string | null): Answer {
-  if (requestId !== null && refused.retryAfterMs === null) return PREPARED[refused.word].answer(requestId);
-  return problemAnswer(refused.word, admissionParts(refused, requestId), refused.headers);
+const TOKEN_DETAILS: Readonly<Record<Denial, string | undefined>> = {
+  missing: undefined,
+  invalid: 'The token is not valid here.',
+  expired: 'The token has expired.',
+};
+
+/** A 401 with the challenge of RFC 6750, which names an error only when a token was sent. */
+export function unauthorizedAnswer(denial: Denial, requestId: string | null): Answer<'unauthorized'> {
+  const detail = TOKEN_DETAILS[denial];
+  const challenge = denial === 'missing' ? 'Bearer' : 'Bearer error="invalid_token"';
+  return problem('unauthorized', detail === undefined ? { requestId } : { requestId, detail }, [
+    'WWW-Authenticate',
+    challenge,
+  ]);
 }

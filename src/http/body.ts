@@ -1,7 +1,15 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 /** No request of this API needs more; a purchase needs 14 bytes. */
-const BODY_BYTES_MAX = 4096;
+export const BODY_BYTES_MAX = 4096;
+
+/** Whether the headers allow a JSON body. No Content-Type is fine; a compressed body is not. */
+export function promisesJson(headers: IncomingHttpHeaders): boolean {
+  const type = headers['content-type'];
+  if (type !== undefined && type !== 'application/json' && !/^application\/json *(;|$)/i.test(type)) return false;
+  const encoding = headers['content-encoding'];
+  return encoding === undefined || encoding === 'identity';
+}
 
 /** Whether a body is announced that is too large, or whose length nobody says (chunked). */
 export function hasLongBody(req: IncomingMessage): boolean {

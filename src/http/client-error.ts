@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ProblemCode } from './problem.js';
-import { problemAnswer } from './respond.js';
+import { problem } from './answer.js';
 
 const REASONS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
@@ -44,7 +44,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
     socket.destroy();
     return null;
   }
-  const { status, headers, body } = problemAnswer(code);
+  const { status, headers, body } = problem(code);
   const lines = [`HTTP/1.1 ${status} ${REASONS[status]}`, 'Connection: close'];
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);

@@ -1,44 +1,42 @@
 import type { FieldError } from '../core/field-errors.js';
 import type { Refusal } from '../core/outcome.js';
 
-/** Problems that no use case knows: they concern the request itself, its sender, or the desk of a sale. */
-export const HTTP_CODES = [
-  'bad_request',
-  'unauthorized',
-  'role_needed',
-  'denied',
-  'queue_pass_needed',
-  'purchase_token_needed',
-  'route_not_found',
-  'order_not_found',
-  'purchase_not_found',
-  'dead_letter_not_found',
-  'job_not_found',
-  'refund_not_found',
-  'method_not_allowed',
-  'request_timeout',
-  'wrong_state',
-  'not_warmed',
-  'not_replayable',
-  'reconcile_running',
-  'version_conflict',
-  'rules_not_found',
-  'payload_too_large',
-  'unsupported_media_type',
-  'headers_too_large',
-  'internal',
-  'repairing',
-  'payment_declined',
-  'refund_due',
-  'payment_conflict',
-  'payment_not_configured',
-  'bad_signature',
-  'ticket_not_found',
-  'tokens_gone',
-  'degraded',
-  'rules_unfit',
-] as const;
-type HttpCode = (typeof HTTP_CODES)[number];
+/** Problems that no purchase meets: they concern the request itself, its sender, or other routes. */
+type HttpCode =
+  | 'bad_request'
+  | 'unauthorized'
+  | 'role_needed'
+  | 'denied'
+  | 'queue_pass_needed'
+  | 'purchase_token_needed'
+  | 'route_not_found'
+  | 'order_not_found'
+  | 'purchase_not_found'
+  | 'dead_letter_not_found'
+  | 'job_not_found'
+  | 'refund_not_found'
+  | 'method_not_allowed'
+  | 'request_timeout'
+  | 'wrong_state'
+  | 'not_warmed'
+  | 'not_replayable'
+  | 'reconcile_running'
+  | 'version_conflict'
+  | 'rules_not_found'
+  | 'payload_too_large'
+  | 'unsupported_media_type'
+  | 'headers_too_large'
+  | 'internal'
+  | 'repairing'
+  | 'payment_declined'
+  | 'refund_due'
+  | 'payment_conflict'
+  | 'payment_not_configured'
+  | 'bad_signature'
+  | 'ticket_not_found'
+  | 'tokens_gone'
+  | 'degraded'
+  | 'rules_unfit';
 
 /** Every word that may stand in the `code` of an answer that is not a success. */
 export type ProblemCode = Refusal | 'outcome_unknown' | HttpCode;
@@ -52,7 +50,10 @@ interface ProblemRow {
 }
 
 const row = (status: number, title: string, detail: string, retryAfterMs: number | null = null): ProblemRow => ({
-  ...{ status, title, detail, retryAfterMs },
+  status,
+  title,
+  detail,
+  retryAfterMs,
 });
 
 const UNAVAILABLE = 'does not answer; this try took nothing. Ask again with the same key.';
@@ -80,30 +81,30 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   route_not_found: row(404, 'No such page', 'Nothing is served at this address.'),
   order_not_found: row(404, 'No such order', 'You have no such order.'),
   purchase_not_found: row(404, 'No such purchase', 'You have no purchase with this key in this sale.'),
-  dead_letter_not_found: row(404, 'No such letter', 'There is no such dead letter.'),
+  dead_letter_not_found: row(404, 'No such dead letter', 'There is no such dead letter.'),
   job_not_found: row(404, 'No such job', 'There is no such compensation job.'),
   refund_not_found: row(404, 'No such refund', 'Nothing is or was owed back of this payment.'),
   method_not_allowed: row(405, 'Method not allowed', 'This address does not serve this method; see Allow.'),
   request_timeout: row(408, 'Request too slow', 'The request did not arrive in time.'),
   wrong_state: row(409, 'Wrong state', 'This cannot be done from the state it is in.'),
   not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded; warm it first.'),
-  not_replayable: row(409, 'Not replayable', 'Nothing that could become orders is in this letter.'),
+  not_replayable: row(409, 'Not replayable', 'Nothing that could become orders is in this dead letter.'),
   reconcile_running: row(409, 'Already running', 'Somebody else reconciles this sale right now.', 5000),
-  version_conflict: row(409, 'Changed meanwhile', 'Somebody else changed this meanwhile. Look at it again first.'),
+  version_conflict: row(409, 'Changed meanwhile', 'Somebody else changed this meanwhile. Read it again first.'),
   rules_not_found: row(404, 'No such rules', 'There is no such version of the rules.'),
   payload_too_large: row(413, 'Body too large', 'The body is larger than this address accepts.'),
   unsupported_media_type: row(415, 'Not JSON', 'The body must be plain application/json.'),
   headers_too_large: row(431, 'Headers too large', 'The headers are larger than this server accepts.'),
   internal: row(500, 'Internal error', 'Something went wrong on our side.'),
-  repairing: row(503, 'Sale in repair', 'The books of the sale are being rebuilt.', 2000),
+  repairing: row(503, 'Sale in repair', 'The stock of the sale is being rebuilt from its orders.', 2000),
   payment_declined: row(402, 'Payment declined', 'The payment was declined. Try again with another Idempotency-Key.'),
   refund_due: row(409, 'Paid too late', 'The order had ended before the money came. It goes back.'),
-  payment_conflict: row(409, 'Payment known', 'This payment was told before with another order or amount.'),
+  payment_conflict: row(409, 'Payment known', 'This payment was reported before with another order or amount.'),
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
   bad_signature: row(401, 'Not signed', 'A valid signature of the request is needed.'),
-  ticket_not_found: row(404, 'No such ticket', 'You have no such place in this queue, or it has ended. Join again.'),
-  degraded: row(503, 'Spared', 'There is too much to do right now; this was not begun. Ask again later.', 2000),
-  rules_unfit: row(409, 'Rules unfit', 'The newest rules cannot be read here; publish others first.'),
+  ticket_not_found: row(404, 'No such ticket', 'You have no such ticket for this queue, or it has ended. Join again.'),
+  degraded: row(503, 'Too busy', 'There is too much to do right now; this was not begun. Ask again later.', 2000),
+  rules_unfit: row(409, 'Rules cannot be used', 'The newest rules cannot be read here; publish others first.'),
   tokens_gone: row(409, 'No tokens left', 'As many buyers have a token for this sale as may have one.'),
 };
 
@@ -138,7 +139,8 @@ export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem 
   const retryAfterMs = retryAfterMsOf(code, parts);
   return {
     type: `urn:seckill:problem:${code}`,
-    ...{ title, status },
+    title,
+    status,
     detail: parts.detail ?? detail,
     code,
     requestId: parts.requestId ?? null,

@@ -1,9 +1,8 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { createApp } from './app.js';
-import { answerClientError, isAnswering, noteExchange } from './client-error.js';
-import { createFastLane } from './fast-lane.js';
-import { AnswerCounter, newLifecycle, type Lifecycle } from './respond.js';
+import { AnswerCounter, newLifecycle, type Lifecycle } from './answer.js';
+import { createRequestListener } from './app.js';
+import { answerClientError, isAnswering } from './client-error.js';
 import type { HttpServices } from './services.js';
 
 export interface HttpServerOptions {
@@ -41,11 +40,9 @@ const BACKLOG = 4096;
 /** A client that never reads its answer would hold its connection for ever. A poll may be silent for 30 s. */
 const STALLED_TIMEOUT_MS = 60_000;
 
-/** The API on node:http: the purchase endpoint first, everything else through Express. */
+/** The API on node:http. */
 export function createHttpServer(services: HttpServices, options: HttpServerOptions): HttpServer {
   const lifecycle = newLifecycle();
-  const serveFast = createFastLane(services, lifecycle);
-  const app = createApp(services, lifecycle);
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -54,10 +51,7 @@ export function createHttpServer(services: HttpServices, options: HttpServerOpti
       keepAliveTimeout: options.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, options.headersTimeoutMs),
     },
-    (req: IncomingMessage, res: ServerResponse) => {
-      noteExchange(req, res);
-      if (!serveFast(req, res)) app(req, res);
-    },
+    createRequestListener(services, lifecycle),
   );
   server.timeout = options.stalledTimeoutMs ?? STALLED_TIMEOUT_MS;
   server.maxConnections = options.maxConnections;

@@ -13,7 +13,6 @@ import type { RequestSignatures } from '../admission/sign/request-signatures.js'
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { HttpMetrics } from '../core/ports/http-metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
@@ -28,6 +27,7 @@ import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
 import type { ClientAddress } from './client-address.js';
 import type { StreamTimes } from './event-stream.js';
+import type { HttpMetrics } from './metrics.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
 /** Whether this process should get traffic, and what speaks against it. */
@@ -47,7 +47,7 @@ export interface HttpServices {
   readonly passes: Pick<QueuePasses, 'check'>;
   readonly tokens: Pick<PurchaseTokens, 'check' | 'issue'>;
   readonly rooms: Pick<WaitingRooms, 'join' | 'look' | 'end'>;
-  readonly snapshots: Pick<SaleSnapshots, 'get'>;
+  readonly snapshots: Pick<SaleSnapshots, 'get' | 'peek'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   /** How much of an answer a request gets; asked for reads and for changes of orders. */
   readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;

@@ -4,15 +4,15 @@ import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { Release, LiveOrder } from '../core/ports/batch-store.js';
 
-/** What a look-up found in the book. */
+/** What a look-up found in MySQL, and what Redis answered for older batches. */
 export interface Known {
   /** By request name: the row that a purchase has already. */
   readonly rows: ReadonlyMap<string, Order>;
   /** By buyer name: who holds a live order in a sale with limit 1. */
   readonly liveBuyers: ReadonlySet<string>;
-  /** By request name: purchases of a late batch for which the ledger has no units any more. Absent: none. */
+  /** By request name: purchases of an older batch for which Redis has no units any more. Absent: none. */
   readonly lost?: ReadonlySet<string>;
-  /** By request name: purchases of a late batch that another batch holds units for. Absent: none. */
+  /** By request name: purchases of an older batch whose units another batch holds. Absent: none. */
   readonly elsewhere?: ReadonlySet<string>;
 }
 
@@ -25,7 +25,7 @@ interface DraftRow {
 
 export interface Draft {
   readonly rows: readonly DraftRow[];
-  /** Live rows that were there before; a purchase is settled to the row it has, whatever batch wrote it. */
+  /** Live rows that were there before; a purchase keeps the row it has, whatever batch wrote it. */
   readonly found: ReadonlyMap<Batch, readonly LiveOrder[]>;
   /** Requests whose row has ended, and that the batch may hold units for all the same. Safe to repeat. */
   readonly releases: readonly Release[];
@@ -45,10 +45,10 @@ export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<stri
 
 /**
  * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
- * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a row that lives is settled
- * to it, whatever batch wrote it. One whose row has ended is done if the row is of its own batch, which promised the release
- * with it; else what this batch holds is released. So it is for a late batch in any case: it may have claimed units after
- * that release was done. One that another batch holds waits for its row. None is passed over in silence (protocol rule 7).
+ * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a live row keeps it,
+ * whatever batch wrote it. One whose row has ended is done if the row is of its own batch, which promised the release
+ * with it; else what this batch holds is released. So it is for an older batch in any case: it may have taken units again
+ * after that release was done. One that another batch holds waits for its row. None is passed over in silence (protocol rule 7).
  * @param batches no request twice
  * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
  *   unique keys say when one is not, so the usual transaction pays for no look-up and no bookkeeping
@@ -69,8 +69,8 @@ export function draftRows(
   const winners = new Set<string>();
   for (const batch of batches) {
     const onePerBuyer = terms.get(batch.saleId)?.limitPerBuyer === 1;
-    const late = isOfOlderEpoch(batch, terms);
-    const settlements: LiveOrder[] = [];
+    const isOlder = isOfOlderEpoch(batch, terms);
+    const live: LiveOrder[] = [];
     for (const purchase of batch.purchases) {
       const name = requestName(batch.saleId, purchase);
       const row = known.rows.get(name);
@@ -82,12 +82,12 @@ export function draftRows(
         const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
       } else if (isLive(row.state)) {
-        settlements.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId, state: row.state });
-      } else if (late || row.batchId !== batch.batchId) {
+        live.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId, state: row.state });
+      } else if (isOlder || row.batchId !== batch.batchId) {
         releases.push(releaseOf(batch, row));
       }
     }
-    if (settlements.length > 0) found.set(batch, settlements);
+    if (live.length > 0) found.set(batch, live);
   }
   return { rows, found, releases, waiting };
 }

@@ -2,8 +2,8 @@ import type { Batch } from '../core/batch.js';
 import { assert, assertNever, OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { NewOrder, OrderRepository, SaleTerms, WriteOutcome } from '../core/ports/order-repository.js';
-import type { LiveOrder } from '../core/ports/batch-store.js';
-import { reacquireUnits, type ReacquirePorts } from './reacquire-units.js';
+import type { BatchStore, LiveOrder } from '../core/ports/batch-store.js';
+import { reacquireUnits } from './reacquire-units.js';
 import { draftRows, isOfOlderEpoch, lookUp, requestName, type Draft, type Known } from './draft-rows.js';
 import type { RetryReason } from './metrics.js';
 import type { OrderIdMinter } from './order-id-minter.js';
@@ -12,7 +12,7 @@ export interface RecordPorts {
   readonly repository: OrderRepository;
   readonly minter: Pick<OrderIdMinter, 'mint'>;
   readonly clock: Clock;
-  readonly store: ReacquirePorts['store'];
+  readonly store: Pick<BatchStore, 'reacquire'>;
 }
 
 export interface RecordOptions {
@@ -31,7 +31,7 @@ export interface RecordOptions {
 export type BatchResult =
   | {
       readonly outcome: 'recorded' | 'refused' | 'already_recorded';
-      /** The live orders of its purchases, for the ledger. */
+      /** The live orders of its purchases, for the mark in Redis. */
       readonly orders: readonly LiveOrder[];
     }
   | { readonly outcome: 'retry'; readonly reason: RetryReason; readonly error: OperationalError | null }
@@ -43,9 +43,12 @@ const AGAIN_MS = 5;
 const NO_IDS_WAIT_MAX_MS = 250;
 
 /**
- * Records batches, all in one transaction if they let it, and says what became of each, in order. Safe to repeat with
- * any mix of old and new batches: the unique keys decide, and rows found are never counted again. A batch that was formed
- * before its sale was rebuilt claims its units first.
+ * Records batches, all in one transaction if possible, and says what became of each, in order. Safe to repeat with any mix
+ * of old and new batches: the unique keys decide, and rows found are never counted again. A batch of an older epoch than
+ * its sale takes its units again first.
+ *
+ * A request that stands in two of the batches cannot be written twice in one transaction. That is rare, so duplicates are
+ * looked for only after a unique key was violated; then the batches are recorded in several passes without duplicates.
  * Source: protocol rules 6, 7 and 11
  */
 export async function recordBatches(
@@ -53,55 +56,54 @@ export async function recordBatches(
   ports: RecordPorts,
   options: RecordOptions,
 ): Promise<BatchResult[]> {
-  const together = await recordWave(batches, ports, options);
-  if (together !== 'twins') return together;
+  const together = await recordPass(batches, ports, options);
+  if (together !== 'duplicates') return together;
   const results: BatchResult[] = [];
-  for (const wave of wavesWithoutTwins(batches)) {
-    const inWave = wave.map((index) => batches[index] as Batch);
-    const answers = await recordWave(inWave, ports, options);
-    assert(answers !== 'twins', 'a wave has no twins');
-    wave.forEach((index, place) => (results[index] = answers[place] as BatchResult));
+  for (const pass of passesWithoutDuplicates(batches)) {
+    const inPass = pass.map((index) => batches[index] as Batch);
+    const answers = await recordPass(inPass, ports, options);
+    assert(answers !== 'duplicates', 'a pass has no duplicates');
+    pass.forEach((index, place) => (results[index] = answers[place] as BatchResult));
   }
   return results;
 }
 
 /**
- * A request that stands in two of the batches (a batch delivered twice, a survivor that met its own retry) waits for
- * the next wave: there the look-up finds the row of the first and treats it like any other earlier row. Twins can't be
- * written together, so they are looked for only after a unique key has said no.
+ * Indexes of the batches of each pass. A request that stands in two batches (a batch delivered twice, or one formed of
+ * another's survivors) is written by the first; the pass of the second finds that row like any other earlier row.
  */
-function wavesWithoutTwins(batches: readonly Batch[]): number[][] {
+function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
   if (batches.length === 1) return [[0]];
-  const waves: { readonly indexes: number[]; readonly names: Set<string> }[] = [];
+  const passes: { readonly indexes: number[]; readonly names: Set<string> }[] = [];
   batches.forEach((batch, index) => {
     const names = batch.purchases.map((purchase) => requestName(batch.saleId, purchase));
-    // Behind the last wave that shares a name: the first of two batches must be the first to be written.
-    const last = waves.findLastIndex((wave) => names.some((name) => wave.names.has(name)));
-    const wave = waves[last + 1] ?? { indexes: [], names: new Set<string>() };
-    if (last + 1 === waves.length) waves.push(wave);
-    wave.indexes.push(index);
-    for (const name of names) wave.names.add(name);
+    // Behind the last pass that shares a name: the first of two batches must be the first to be written.
+    const last = passes.findLastIndex((pass) => names.some((name) => pass.names.has(name)));
+    const pass = passes[last + 1] ?? { indexes: [], names: new Set<string>() };
+    if (last + 1 === passes.length) passes.push(pass);
+    pass.indexes.push(index);
+    for (const name of names) pass.names.add(name);
   });
-  return waves.map(({ indexes }) => indexes);
+  return passes.map(({ indexes }) => indexes);
 }
 
 /**
  * One transaction for all. A purchase whose value MySQL refuses fails alone in it; if it cannot be singled out, each batch
  * gets a transaction of its own, so that only the bad one stays behind.
  */
-async function recordWave(
-  wave: readonly Batch[],
+async function recordPass(
+  pass: readonly Batch[],
   ports: RecordPorts,
   options: RecordOptions,
-): Promise<BatchResult[] | 'twins'> {
+): Promise<BatchResult[] | 'duplicates'> {
   try {
-    return await recordTogether(wave, ports, options);
+    return await recordTogether(pass, ports, options);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    if (error.retryable) return wave.map(() => ({ outcome: 'retry', reason: 'unavailable', error }));
-    if (wave.length === 1) return [{ outcome: 'retry', reason: 'poison', error }];
+    if (error.retryable) return pass.map(() => ({ outcome: 'retry', reason: 'unavailable', error }));
+    if (pass.length === 1) return [{ outcome: 'retry', reason: 'poison', error }];
     const results: BatchResult[] = [];
-    for (const batch of wave) results.push(...((await recordWave([batch], ports, options)) as BatchResult[]));
+    for (const batch of pass) results.push(...((await recordPass([batch], ports, options)) as BatchResult[]));
     return results;
   }
 }
@@ -110,7 +112,7 @@ async function recordTogether(
   batches: readonly Batch[],
   ports: RecordPorts,
   { paymentWindowMs }: RecordOptions,
-): Promise<BatchResult[] | 'twins'> {
+): Promise<BatchResult[] | 'duplicates'> {
   const { repository, minter, clock } = ports;
   const saleIds = [...new Set(batches.map(({ saleId }) => saleId))];
   const oneByOne = new Set<string>();
@@ -118,11 +120,11 @@ async function recordTogether(
   let ready: Ready | null = null;
   let reason: RetryReason = 'contended';
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const now: Ready | 'twins' = ready ?? (await prepare(batches, await repository.termsOf(saleIds), ports));
-    if (now === 'twins') return now;
+    const now: Ready | 'duplicates' = ready ?? (await prepare(batches, await repository.termsOf(saleIds), ports));
+    if (now === 'duplicates') return now;
     ready = now;
-    const { terms, mine, known }: Ready = now;
-    const draft = draftRows(mine, terms, known);
+    const { terms, writable, known }: Ready = now;
+    const draft = draftRows(writable, terms, known);
     if (draft.rows.length === 0 && draft.releases.length === 0) return resultsOf(batches, now, draft, [], new Set());
     const minted = minter.mint(draft.rows.map(({ purchase }) => purchase.userId));
     if (minted.outcome === 'refused') {
@@ -139,8 +141,8 @@ async function recordTogether(
       case 'written':
         return resultsOf(batches, now, draft, minted.orderIds, failedIn(written));
       case 'row_exists':
-        if (known === null && wavesWithoutTwins(batches).length > 1) return 'twins';
-        ready = { ...now, known: { ...(await lookUp(mine, terms, repository)), ...claimedOf(known ?? {}) } };
+        if (known === null && passesWithoutDuplicates(batches).length > 1) return 'duplicates';
+        ready = { ...now, known: { ...(await lookUp(writable, terms, repository)), ...reacquiredOf(known ?? {}) } };
         break;
       case 'order_id_taken':
         break; // the next attempt mints new ones
@@ -151,7 +153,7 @@ async function recordTogether(
         singleOut = true;
         break;
       case 'epoch_changed':
-        ready = null; // what is late now has to claim
+        ready = null; // batches of an older epoch now have to take their units again
         break;
       case 'again':
         await clock.sleep(Math.ceil(AGAIN_MS * attempt * (0.5 + Math.random())));
@@ -165,7 +167,10 @@ async function recordTogether(
 
 const ordersOf = ({ rows }: Draft, orderIds: readonly string[]): NewOrder[] =>
   rows.map(({ batch, purchase, failure }, index) => ({
-    ...{ orderId: orderIds[index] as string, batch, purchase, failure },
+    orderId: orderIds[index] as string,
+    batch,
+    purchase,
+    failure,
   }));
 
 /** Order ids that were planned as orders and written as `failed`. */
@@ -176,37 +181,39 @@ const failedIn = ({ surplus, refused }: WriteOutcome & { outcome: 'written' }): 
 interface Ready {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   /** Batches that may be written. */
-  readonly mine: readonly Batch[];
+  readonly writable: readonly Batch[];
   /** Null before any look-up. */
   readonly known: Known | null;
   /** Batches that may not, and why. */
-  readonly kept: ReadonlyMap<Batch, RetryReason>;
+  readonly postponed: ReadonlyMap<Batch, RetryReason>;
 }
 
-const NONE_KEPT: Ready['kept'] = new Map();
+const NONE_POSTPONED: Ready['postponed'] = new Map();
 
-/** Nearly always there is nothing to prepare: only batches that are older than their sale are looked up and claim. */
+/** Nearly always there is nothing to prepare: only batches of an older epoch are looked up, and take their units again. */
 async function prepare(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
   ports: RecordPorts,
-): Promise<Ready | 'twins'> {
-  const mine = batches.filter(({ saleId }) => terms.has(saleId));
-  if (!mine.some((batch) => isOfOlderEpoch(batch, terms))) return { terms, mine, known: null, kept: NONE_KEPT };
-  if (wavesWithoutTwins(batches).length > 1) return 'twins'; // from a look-up on, no request may be there twice
-  const { known, kept } = await reacquireUnits(mine, terms, ports);
-  return { terms, mine: mine.filter((batch) => !kept.has(batch)), known, kept };
+): Promise<Ready | 'duplicates'> {
+  const writable = batches.filter(({ saleId }) => terms.has(saleId));
+  if (!writable.some((batch) => isOfOlderEpoch(batch, terms))) {
+    return { terms, writable, known: null, postponed: NONE_POSTPONED };
+  }
+  if (passesWithoutDuplicates(batches).length > 1) return 'duplicates'; // from a look-up on, no request may be there twice
+  const { known, postponed } = await reacquireUnits(writable, terms, ports);
+  return { terms, writable: writable.filter((batch) => !postponed.has(batch)), known, postponed };
 }
 
-/** What claims have said, for a look-up after them. */
-const claimedOf = ({ lost, elsewhere }: Partial<Known> = {}): Pick<Known, 'lost' | 'elsewhere'> => ({
+/** What `reacquire` has answered, for a look-up after it. */
+const reacquiredOf = ({ lost, elsewhere }: Partial<Known> = {}): Pick<Known, 'lost' | 'elsewhere'> => ({
   ...(lost && { lost }),
   ...(elsewhere && { elsewhere }),
 });
 
 function resultsOf(
   batches: readonly Batch[],
-  { terms, kept }: Ready,
+  { terms, postponed }: Ready,
   draft: Draft,
   orderIds: readonly string[],
   failed: ReadonlySet<string>,
@@ -225,12 +232,12 @@ function resultsOf(
   });
   return batches.map((batch) => {
     if (!terms.has(batch.saleId)) return { outcome: 'unknown_sale' };
-    const why = kept.get(batch);
+    const why = postponed.get(batch);
     if (why !== undefined) return { outcome: 'retry', reason: why, error: null };
     if (draft.waiting.has(batch)) return { outcome: 'retry', reason: 'held_elsewhere', error: null };
     const found = draft.found.get(batch) ?? [];
-    const mine = tallies.get(batch);
-    if (mine === undefined) return { outcome: 'already_recorded', orders: found };
-    return { outcome: mine.failed ? 'refused' : 'recorded', orders: [...found, ...mine.orders] };
+    const tally = tallies.get(batch);
+    if (tally === undefined) return { outcome: 'already_recorded', orders: found };
+    return { outcome: tally.failed ? 'refused' : 'recorded', orders: [...found, ...tally.orders] };
   });
 }

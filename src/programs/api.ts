@@ -1,5 +1,6 @@
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { createAuthenticator, type TokenKey } from '../http/auth.js';
+import { createHttpMetrics } from '../http/metrics.js';
 import { createHttpServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
@@ -21,7 +22,6 @@ import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
 import { apiFailPoints } from './fail-points.js';
-import { createHttpMetrics } from './metrics.js';
 import { Operator } from './operator.js';
 import { openPurchasePath } from './purchase-path.js';
 import type { Running } from './run-program.js';

@@ -1,6 +1,5 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
-import type { HttpMetrics } from '../core/ports/http-metrics.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -31,28 +30,5 @@ export function createChannelMetrics(registry: Registry): ChannelMetrics {
     halfSent: (outcome, elapsedMs) => sends.labels(outcome).observe(elapsedMs / 1000),
     checkedBack: (answer) => checks.labels(answer).inc(),
     endFailed: (verb) => failed.labels(verb).inc(),
-  };
-}
-
-/** The api: answers by route and word. */
-export function createHttpMetrics(registry: Registry): HttpMetrics {
-  const registers = [registry];
-  const answers = new Counter({
-    name: 'seckill_http_answers_total',
-    help: 'Answers by route and word.',
-    labelNames: ['route', 'code'],
-    registers,
-  });
-  const dropped = new Counter({
-    name: 'seckill_http_connections_dropped_total',
-    help: 'Connections closed because too many were open.',
-    registers,
-  });
-  return {
-    answered: (route, code) => {
-      const counter = answers.labels(route, code);
-      return () => counter.inc();
-    },
-    connectionDropped: () => dropped.inc(),
   };
 }

@@ -13,7 +13,7 @@ export interface PendingBucketsPorts {
 }
 
 /**
- * Every bucket with a batch that is deducted and not settled. A closed sale still has batches on their way; of thousands
+ * Every bucket with a batch that is deducted and not marked as recorded. A closed sale still has batches on their way; of thousands
  * of sales at rest only their number is read.
  */
 export async function pendingBuckets({ sales, store }: PendingBucketsPorts): Promise<BucketRef[]> {
@@ -30,7 +30,7 @@ export interface WatchPendingPorts extends PendingBucketsPorts {
   readonly metrics: Pick<RecoveryMetrics, 'pending'>;
 }
 
-/** Publishes how much is deducted and not settled. The broker's own gauge drifts; this one cannot. */
+/** Publishes how many batches are deducted and not marked as recorded. The broker's own gauge drifts; this one cannot. */
 export function watchPending(ports: WatchPendingPorts): Job {
   return {
     name: 'watch-pending',

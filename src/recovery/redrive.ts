@@ -16,7 +16,7 @@ export interface RedrivePorts extends PendingBucketsPorts {
 }
 
 export interface RedriveOptions {
-  /** A batch deducted this long ago and not settled is published again; must be longer than a check-back takes. */
+  /** A batch deducted this long ago and not marked as recorded is published again; must be longer than a check-back takes. */
   readonly afterMs: number;
   /** Batches published in one run. */
   readonly max: number;
@@ -58,7 +58,7 @@ export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
           log.info({ batchId, saleId: ref.saleId, ageMs, tries: before.count + 1 }, 'batch published again');
         }
       }
-      for (const batchId of tries.keys()) if (!seen.has(batchId)) tries.delete(batchId); // settled meanwhile
+      for (const batchId of tries.keys()) if (!seen.has(batchId)) tries.delete(batchId); // recorded meanwhile
     },
   };
 }

@@ -13,8 +13,8 @@ export interface SaleAdminPorts {
 /**
  * - `done`: the sale is as asked, whether this call moved it or an earlier one
  * - `wrong_state`: this move is not allowed from where the sale stands
- * - `not_warmed`: its stock is not in the ledger, so it can't be opened
- * - `repairing`: its books are being rebuilt; ask again
+ * - `not_warmed`: its stock is not in Redis, so it can't be opened
+ * - `repairing`: it is being rebuilt in Redis; ask again
  */
 export type SaleAdminAnswer =
   | { readonly outcome: 'done'; readonly sale: Sale }
@@ -23,10 +23,10 @@ export type SaleAdminAnswer =
   | { readonly outcome: 'not_warmed' | 'repairing'; readonly sale: Sale };
 
 /**
- * The life of a sale: draft → warm → open ⇄ paused → closed. MySQL moves first, then the ledger follows; every call
- * may be repeated, and a repeat brings a ledger that was left behind into step. Each is in the audit log under the name
+ * The life of a sale: draft → warm → open ⇄ paused → closed. MySQL moves first, then Redis follows; every call may
+ * be repeated, and a repeat brings a Redis that was left behind into step. Each is in the audit log under the name
  * of its actor, written with the change in MySQL: a change without its entry, or the other way round, cannot be. Should
- * the ledger fail before or after it, the caller gets that error and repeats.
+ * Redis fail before or after it, the caller gets that error and repeats.
  */
 export class SaleAdmin {
   readonly #ports: SaleAdminPorts;
@@ -51,7 +51,7 @@ export class SaleAdmin {
   }
 
   /**
-   * Loads the stock into the ledger. The ledger goes first: a sale that reads `warm` in MySQL has its units loaded.
+   * Loads the stock into Redis. Redis goes first: a sale that reads `warm` in MySQL has its units loaded.
    * A sale that has sold is never loaded again.
    * @throws OperationalError
    */

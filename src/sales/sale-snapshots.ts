@@ -12,22 +12,22 @@ export interface SaleSnapshotsPorts {
 }
 
 export interface SaleSnapshotsOptions {
-  /** How long a card is believed without asking; a change is seen this late, or later while MySQL is out. */
+  /** How long a snapshot is used without asking; a change is seen this late, or later while MySQL is out. */
   readonly memoryTtlMs: number;
-  /** Cards kept in memory; beyond it the least used one goes. */
+  /** Snapshots kept in memory; beyond it the least used one goes. */
   readonly memoryMax: number;
-  /** How long one process may take to load a card before another may try. */
+  /** How long one process may take to load a snapshot before another may try. */
   readonly lockMs: number;
 }
 
 /** How often, and how many times, a reader looks whether the holder of the lock has finished. */
 const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
-/** How long a reader who has an old card waits for a new one. */
+/** How long a reader with an old snapshot waits for a new one. */
 const PATIENCE_MS = 100;
 
 /**
- * Sale cards through three layers: memory, the shared cache, MySQL (P1: `ready`, `not_found`, `loading`; the fourth
+ * Sale snapshots through three layers: memory, the shared cache, MySQL (P1: `ready`, `not_found`, `loading`; the fourth
  * word, SOLD_OUT, is the local flag). However many buyers ask at once, one process reads MySQL, and in each process
  * one call is under way per sale.
  */
@@ -49,12 +49,12 @@ export class SaleSnapshots {
     });
   }
 
-  /** The card if memory has it; costs no await. */
+  /** The snapshot if memory has it; costs no await. */
   peek(saleId: string): SaleSnapshot | undefined {
     return this.#memory.get(saleId);
   }
 
-  /** What this card says is wrong by now: it is read from MySQL again, by whoever asks for it next. Never throws. */
+  /** The snapshot is out of date: the next request reads MySQL again. Never throws. */
   async forget(saleId: string): Promise<void> {
     this.#memory.delete(saleId);
     try {
@@ -73,8 +73,9 @@ export class SaleSnapshots {
   }
 
   /**
-   * A card that was good a second ago is better than none: what it says of a warmed sale changes only when
-   * that is scattered, which Redis notices, and whether the sale is open Redis says anyway. So buyers do not wait for MySQL while it is out or slow.
+   * A snapshot that was good a second ago is better than none: what it says of a warmed sale changes only when
+   * that is resharded, which Redis notices, and whether the sale is open Redis says anyway. So buyers do not wait for a
+   * MySQL that is out or slow.
    */
   async #freshOr(known: SaleSnapshot & { snapshot: 'ready' }, saleId: string): Promise<SaleSnapshot> {
     const waiting = new AbortController();

@@ -4,12 +4,12 @@ import { parseWhole } from '../../src/cli/options.js';
 import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags } from './soak-command.js';
 
-/** Each starts programs of its own: more at a time are slower to start, not sooner done. */
+/** Each scenario starts programs of its own: more at a time start more slowly and end no sooner. */
 const JOBS_DEFAULT = 2;
 const SEED_MAX = 2 ** 31 - 1;
 const SEEDS_MAX = 1000;
 const SOAK_MINUTES_DEFAULT = 15;
-/** What every buyer heard is kept in memory, half a kB per purchase: half a GB after four hours. */
+/** Every answer is kept in memory, half a kB per purchase: half a GB after four hours. */
 const SOAK_MINUTES_MAX = 240;
 const FAULT_EVERY_S_DEFAULT = 20;
 
@@ -19,35 +19,40 @@ export const EXAMPLES = `
 Examples:
   npm run chaos -- list                 every fault, with what must hold then
   npm run chaos -- run                  all of them, once; writes bench/chaos-report.md
-  npm run chaos -- run T3 R             row T3 and every row of group R
+  npm run chaos -- run T3 R             scenarios of T3 and of group R
   npm run chaos -- run T3 --seeds 20    with twenty seeds
   npm run chaos -- run T3 --seed 7      the same victim, moment and load again
   npm run chaos -- soak                 15 minutes of mixed load, a random fault every 20 s
 
 It boots servers of its own in .stack-chaos, on free ports, and stops them at the end.
-Exit codes: 0 every row, or the soak, is green, 1 something is red, 2 used wrongly.`;
+Exit codes: 0 every scenario, or the soak, is green, 1 something is red, 2 wrong usage.`;
 
-/** Commands of `npm run chaos`: the fault matrix, and faults by chance. */
+/** Commands of `npm run chaos`: the fault matrix, and random faults. */
 export function chaosCommands(): Command[] {
   const listCommand = new Command('list')
-    .description('the rows of the fault matrix that this command can break')
-    .option('--json', 'one JSON line per row')
+    .description('the scenarios, with what each breaks and what must hold')
+    .option('--json', 'one JSON line per scenario')
     .action(list);
   const runCommand = new Command('run')
-    .description('break them, on servers of its own')
-    .argument('[ids...]', 'rows (T3), one fault of a row (T3/after_deduct) or groups (T); default all')
-    .option('--seeds <count>', 'how often each row runs, each time with the next seed', parseWhole(1, SEEDS_MAX), 1)
-    .option('--seed <seed>', 'the first seed; default by chance', parseWhole(0, SEED_MAX))
-    .option('--jobs <count>', 'rows beside each other that break nothing shared', parseWhole(1, 16), JOBS_DEFAULT)
-    .option('--stacks <count>', 'servers of their own for the rows that stop some, 3 GB each', parseWhole(1, 8), 1)
+    .description('run scenarios, on servers of its own')
+    .argument('[ids...]', 'ids (T3), names (T3/after_deduct) or groups (T); default all')
+    .option('--seeds <count>', 'how often each runs, each time with the next seed', parseWhole(1, SEEDS_MAX), 1)
+    .option('--seed <seed>', 'the first seed; default random', parseWhole(0, SEED_MAX))
+    .option(
+      '--jobs <count>',
+      'how many that break nothing shared run beside each other',
+      parseWhole(1, 16),
+      JOBS_DEFAULT,
+    )
+    .option('--stacks <count>', 'sets of servers to share the scenarios among, 3 GB each', parseWhole(1, 8), 1)
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
-    .option('--json', 'one JSON line per row and seed, and one for the run')
+    .option('--json', 'one JSON line per scenario and seed, and one for the run')
     .action(run);
   const soakCommand = new Command('soak')
-    .description('mixed load and random faults for minutes: memory, handles and connections stay flat, the books exact')
+    .description('mixed load and random faults for minutes: nothing leaks, and Redis and MySQL agree')
     .option('--minutes <count>', 'how long', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
     .option('--fault-every-s <seconds>', 'pause between two faults', parseWhole(5, 600), FAULT_EVERY_S_DEFAULT)
-    .option('--seed <seed>', 'draws the faults; default by chance', parseWhole(0, SEED_MAX))
+    .option('--seed <seed>', 'draws the faults; default random', parseWhole(0, SEED_MAX))
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
     .option('--report <file>', 'write the figures as a page of Markdown')
     .option('--json', 'one JSON line per fault, and one for the soak')
@@ -55,33 +60,33 @@ export function chaosCommands(): Command[] {
   return [listCommand, runCommand, soakCommand];
 }
 
-// The rows are imported when they are wanted: every other command starts without them.
+// Scenarios are imported on first use, so that `--help` starts without them.
 
 async function list({ json }: { readonly json?: boolean }): Promise<void> {
-  const [{ idsOf, nameOf }, { ROWS }] = await Promise.all([import('./scenario.js'), import('./scenarios/list.js')]);
-  for (const row of ROWS) {
-    const { title, fast, alone } = row;
-    const skip = row.skip?.() ?? null;
-    if (json) console.log(JSON.stringify({ row: nameOf(row), ids: idsOf(row), title, fast, alone, skip }));
-    else console.log(`${nameOf(row).padEnd(24)} ${title}${skip === null ? '' : ` (skipped: ${skip})`}`);
+  const [{ idsOf }, { SCENARIOS }] = await Promise.all([import('./scenario.js'), import('./scenarios/list.js')]);
+  for (const scenario of SCENARIOS) {
+    const { name, title, fast = false, alone = false } = scenario;
+    const skip = scenario.skip?.() ?? null;
+    if (json) console.log(JSON.stringify({ scenario: name, ids: idsOf(scenario), title, fast, alone, skip }));
+    else console.log(`${name.padEnd(24)} ${title}${skip === null ? '' : ` (skipped: ${skip})`}`);
   }
 }
 
 async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?: number }): Promise<void> {
-  const [{ chooseRows }, { ROWS }, { runChaos }] = await Promise.all([
+  const [{ chooseScenarios }, { SCENARIOS }, { runChaos }] = await Promise.all([
     import('./scenario.js'),
     import('./scenarios/list.js'),
     import('./run-command.js'),
   ]);
-  const { chosen, unknown } = chooseRows(ROWS, ids);
+  const { chosen, unknown } = chooseScenarios(SCENARIOS, ids);
   if (unknown.length > 0) {
-    console.error(`chaos: no row is called ${unknown.join(', ')}; npm run chaos -- list shows them.`);
+    console.error(`chaos: no scenario is called ${unknown.join(', ')}; npm run chaos -- list shows them.`);
     process.exitCode = EXIT_USAGE;
     return;
   }
   const first = flags.seed ?? randomInt(SEED_MAX - SEEDS_MAX);
   const seeds = Array.from({ length: flags.seeds }, (_, index) => first + index);
-  await runChaos(chosen, seeds, { ...flags, full: ids.length === 0 });
+  await runChaos(chosen, seeds, flags, ids.length === 0);
 }
 
 async function soak(flags: Omit<SoakFlags, 'seed'> & { readonly seed?: number }): Promise<void> {

@@ -1,158 +1,192 @@
 import type { Environment } from '../../src/core/config/load.js';
+import type { FailureReason } from '../../src/core/order.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { SaleFigures } from '../invariants/check-sale.js';
-import { OwnSales } from './context-sales.js';
 import type { Buyers } from './harness/buyers.js';
+import { expectEqual } from './harness/expect.js';
 import {
+  Programs,
+  startHealthyPrograms,
+  type HealthyPrograms,
   type Program,
   type ProgramName,
   type ProgramOptions,
-  Programs,
-  startSurvivors,
-  type Survivors,
 } from './harness/programs.js';
 import { RecoveryWatch } from './harness/recovery-watch.js';
 import { openSale, type SaleParts } from './harness/sales.js';
-import type { StackHands } from './harness/stack-controls.js';
-import { type ProxiedName, ProxiedServer } from './harness/tcp-proxy.js';
+import type { StackControls } from './harness/stack-controls.js';
+import { ProxiedServer, type ProxiedName } from './harness/tcp-proxy.js';
 import { until } from './harness/wait.js';
 import { createRandom, type Random } from './random.js';
-import { nameOf, type Row, type RowFigures } from './scenario.js';
+import { ScenarioSales, type ScenarioFigures } from './scenario-sales.js';
 
 /** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
 const HEAL_MAX_MS = 40_000;
-/** For a fault to happen: long enough for a client of the broker that starts with others. */
-const BITE_TIMEOUT_MS = 40_000;
-/** On two cores that a dozen programs and two brokers share, little comes at once. */
+/** For a fault to happen: long enough for a client of the broker that starts beside others. */
+const OBSERVED_WITHIN_MS = 40_000;
+/** Two cores shared by a dozen programs and two brokers are slow. */
 const UNTIL_TIMEOUT_MS = 30_000;
 
-/** Where a row gets what it needs, once per run of the matrix. */
-export interface ArenaParts {
-  readonly row: Row;
+/** What a context needs of its scenario. */
+export interface ScenarioRules {
+  /** `T3`, as the fault matrix names it; several faults of one id have variants: `T3/after_deduct`. */
+  readonly name: string;
+  /**
+   * Nothing else runs meanwhile, shared programs neither. For a scenario that stops a server, needs a topic for itself,
+   * or must be the only one with a worker or a keeper.
+   */
+  readonly alone?: boolean;
+  /** It opens no sale, so no invariants are checked. Without it such a scenario fails. */
+  readonly noSale?: boolean;
+  /** Reasons that an accepted purchase may fail for; default none. */
+  readonly mayFail?: readonly FailureReason[];
+  /** Longest recovery, in ms; default 40,000. A scenario that sets it says why it needs more by design. */
+  readonly healMaxMs?: number;
+}
+
+/** What a scenario gets from the run of the suite. */
+export interface ContextParts {
+  readonly scenario: ScenarioRules;
   readonly seed: number;
-  readonly stack: StackHands;
+  readonly stack: StackControls;
   /** What programs run with. */
   readonly env: Environment;
   /** Entry of the build that they run; absent: that of this checkout. */
   readonly main: string | undefined;
   /** Where op logs are kept. */
   readonly logDir: string;
-  /** Those that rows share; a row that runs alone has its own. */
-  readonly survivors: () => Promise<Survivors>;
+  /** Programs that scenarios share; one that runs alone has its own. */
+  readonly healthyPrograms: () => Promise<HealthyPrograms>;
 }
 
-/** Everything that one run of a row may touch. What it opens ends with the row; its op logs stay. */
-export class Arena {
+/** Everything that one run of a scenario may touch. What it opens ends with the scenario; its op logs stay. */
+export class ScenarioContext {
   readonly seed: number;
-  /** The seed picks victim, moment and load through it. */
+  /** Victim, moment and load are drawn from it, so that a seed repeats them. */
   readonly random: Random;
-  /** Redis, MySQL and the servers themselves, for faults and for looking. Only a row that runs alone may break them. */
-  readonly stack: StackHands;
-  /** Programs of this row, those that were killed too. */
+  /** Redis, MySQL and the servers, to break and to read. Only a scenario that runs alone may break them. */
+  readonly stack: StackControls;
+  /** What commands and programs of this scenario run with. */
+  readonly env: Environment;
+  /** Programs of this scenario, those that were killed too. */
   readonly programs: Programs;
   /** What was proved to have happened. */
-  readonly bites: string[] = [];
-  readonly #parts: ArenaParts;
-  readonly #sales: OwnSales;
+  readonly observations: string[] = [];
+  readonly #parts: ContextParts;
+  readonly #sales: ScenarioSales;
   readonly #proxies: ProxiedServer[] = [];
   readonly #undos: (() => unknown)[] = [];
   #recovery: RecoveryWatch | null = null;
 
-  constructor(parts: ArenaParts) {
+  constructor(parts: ContextParts) {
+    const { scenario, seed, stack, env, main, logDir } = parts;
     this.#parts = parts;
-    this.seed = parts.seed;
-    this.stack = parts.stack;
-    this.random = createRandom(`${parts.seed} ${nameOf(parts.row)}`);
-    this.programs = new Programs(parts.env, parts.stack.servers.dir, parts.main);
-    const label = `${nameOf(parts.row).replace('/', '-')}-seed-${parts.seed}`;
-    this.#sales = new OwnSales({ ...parts, label, mayFail: parts.row.mayFail ?? [] });
+    this.seed = seed;
+    this.stack = stack;
+    this.env = env;
+    this.random = createRandom(`${seed} ${scenario.name}`);
+    this.programs = new Programs(env, stack.servers.dir, main);
+    const label = `${scenario.name.replace('/', '-')}-seed-${seed}`;
+    this.#sales = new ScenarioSales(stack, logDir, label, scenario.mayFail ?? []);
   }
 
-  /** What commands and programs of this row run with. */
-  get env(): Environment {
-    return this.#parts.env;
-  }
-
-  /** An open sale of this row's own: ten units, one a buyer, unless `parts` says otherwise. Checked at the end. */
+  /** An open sale of this scenario: ten units, one per buyer, unless `parts` says otherwise. Checked at the end. */
   async openSale(parts: SaleParts = {}): Promise<Sale> {
     const sale = await openSale(this.stack, parts);
-    this.adopt(sale);
+    this.addSale(sale);
     return sale;
   }
 
-  /** Makes a sale that was opened otherwise one of this row: it is checked at the end. */
-  adopt(sale: Sale): void {
+  /** Has a sale that was opened otherwise checked at the end. */
+  addSale(sale: Sale): void {
     this.#sales.add(sale);
   }
 
   /**
-   * One client of a sale of this row, which may be many buyers; its op log is a file of its own.
-   * @param apis whom it asks, in turn; a function is asked anew for each request
+   * One client of a sale of this scenario, which may be many buyers; its op log is a file of its own.
+   * @param apis that it asks, in turn; a function is called anew for each request
    */
   buyers(saleId: string, apis: readonly Program[] | (() => readonly Program[])): Buyers {
     const list = typeof apis === 'function' ? apis : () => apis;
     return this.#sales.buyers(saleId, () => list().map(({ url }) => url));
   }
 
-  /** Starts a program of this row's own; it ends with the row. */
+  /** Starts a program of this scenario; it ends with the scenario. */
   start(name: ProgramName, options: ProgramOptions = {}): Promise<Program> {
     return this.programs.start(name, options);
   }
 
-  /** Api, workers and keeper: those that rows share which run beside each other, and must not break; alone, the row's own. */
-  survivors(): Promise<Survivors> {
-    return this.#parts.row.alone ? startSurvivors(this.programs) : this.#parts.survivors();
+  /** Starts a program that must not become ready. @returns whether it refused to start */
+  async startRefused(name: ProgramName, options: ProgramOptions = {}): Promise<boolean> {
+    return this.start(name, options).then(
+      () => false,
+      () => true,
+    );
   }
 
-  /** A proxy before one server; start programs with its `env`. The row fails when no byte came through it. */
+  /**
+   * Api, workers and keeper that must not be broken: shared by scenarios that run beside each other; a scenario that runs
+   * alone gets its own.
+   */
+  healthyPrograms(): Promise<HealthyPrograms> {
+    return this.#parts.scenario.alone ? startHealthyPrograms(this.programs) : this.#parts.healthyPrograms();
+  }
+
+  /** A proxy before one server; start programs with its `env`. The scenario fails when no byte came through it. */
   async proxy(name: ProxiedName): Promise<ProxiedServer> {
     const proxied = await ProxiedServer.open(name, this.stack.env);
     this.#proxies.push(proxied);
     return proxied;
   }
 
-  /**
-   * Undoes what a row did to the machine: called when the row is over and its programs have ended, however it ended, the
-   * last one first.
-   */
+  /** Called when the scenario is over and its programs have ended, however it ended; the last one first. */
   atEnd(undo: () => unknown): void {
     this.#undos.unshift(undo);
   }
 
   /**
-   * Waits for the proof that the fault happened and notes it. A row without a proof fails: its fault did not bite.
+   * Waits for the proof that the fault happened and notes it. A scenario without a proof fails.
    * @param what the fact, for the report: `the api died at after_deduct`
    */
-  async bite(what: string, proof: () => boolean | Promise<boolean>, timeoutMs = BITE_TIMEOUT_MS): Promise<void> {
-    await until(`the fault bites: ${what}`, proof, timeoutMs);
-    this.bites.push(what);
-  }
-
-  /** Waits until a program has come to its fail point, and notes it; for points that kill nobody. */
-  async reached(program: Program, point: string, timeoutMs = BITE_TIMEOUT_MS): Promise<void> {
-    const reached = `"failPoint":"${point.replace(/:\d+$/, '')}"`;
-    await this.bite(`the ${program.name} came to ${point}`, () => program.log.includes(reached), timeoutMs);
-  }
-
-  /** Waits until a program that was started with a fail point has been killed there, and notes it. */
-  async diedAt(program: Program, point: string, timeoutMs = BITE_TIMEOUT_MS): Promise<void> {
-    const reached = `"failPoint":"${point.replace(/:\d+$/, '')}"`;
-    const died = (): boolean => !program.running && program.log.includes(reached);
-    await this.bite(`the ${program.name} died at ${point}`, died, timeoutMs);
+  async observed(what: string, proof: () => boolean | Promise<boolean>, timeoutMs = OBSERVED_WITHIN_MS): Promise<void> {
+    await until(`the fault is observed: ${what}`, proof, timeoutMs);
+    this.observations.push(what);
   }
 
   /**
-   * To be called when nothing is broken on purpose any more, before the healing. From here recovery is measured, of the
-   * sales that there are now, while the row goes on. The last call counts.
-   * @param stack with the Redis that the programs have now, where another one took over
+   * For faults that depend on chance, such as which api is asked first: causes one again until it happens.
+   * @param attempt gets its number, from 1, and returns whether the fault happened
    */
-  faultEnded(stack: StackHands = this.stack): void {
+  async observedInTries(what: string, triesMax: number, attempt: (number: number) => Promise<boolean>): Promise<void> {
+    let tries = 0;
+    let happened = false;
+    while (!happened && tries < triesMax) happened = await attempt(++tries);
+    await this.observed(tries === 1 ? what : `${what}, at try ${tries}`, () => happened, 0);
+  }
+
+  /** Waits until a program has reached its fail point, and notes it; for points that do not kill. */
+  async reached(program: Program, point: string, timeoutMs = OBSERVED_WITHIN_MS): Promise<void> {
+    await this.observed(`the ${program.name} reached ${point}`, () => program.hasReached(point), timeoutMs);
+  }
+
+  /** Waits until a program has been killed at its fail point, and notes it. */
+  async diedAt(program: Program, point: string, timeoutMs = OBSERVED_WITHIN_MS): Promise<void> {
+    const died = (): boolean => !program.running && program.hasReached(point);
+    await this.observed(`the ${program.name} died at ${point}`, died, timeoutMs);
+  }
+
+  /**
+   * Call it when nothing is broken on purpose any more, before the repair. From here recovery is measured, of the sales
+   * that exist now, while the scenario goes on. The last call counts.
+   * @param stack with the Redis that the programs use now, where another one took over
+   */
+  faultEnded(stack: StackControls = this.stack): void {
     this.#recovery?.stop();
     const sales = this.sales.map((sale) => ({ sale, accepted: this.#sales.acceptedOf(sale.saleId) }));
     this.#recovery = new RecoveryWatch(stack, sales);
   }
 
-  /** @throws when `check` does not say yes in time; what it throws counts as no */
+  /** @throws when `check` is not true in time; an error of `check` counts as false */
   until(
     what: string,
     check: () => boolean | Promise<boolean>,
@@ -163,28 +197,34 @@ export class Arena {
   }
 
   /**
-   * Waits until a sale is at rest and asserts I1 to I8 on Redis, MySQL and all that its clients heard.
-   * @returns its figures, for what a row wants to know beyond that
+   * Waits until a sale is at rest and asserts I1 to I8 on Redis, MySQL and all that its clients were answered.
+   * @returns its figures, for further assertions
    */
-  rest(saleId: string, restTimeoutMs = this.#healMaxMs): Promise<SaleFigures> {
-    return this.#sales.rest(saleId, restTimeoutMs);
+  expectInvariants(saleId: string, restTimeoutMs = this.#healMaxMs): Promise<SaleFigures> {
+    return this.#sales.expectInvariants(saleId, restTimeoutMs);
   }
 
-  /** What the runner asks after `run`: that the fault bit, is over, and left every promise kept. */
+  /** Asserts that exactly these programs of the scenario run, in the order of their start. */
+  expectRunning(...names: readonly ProgramName[]): void {
+    const running = this.programs.running.map(({ name }) => name);
+    expectEqual(running, names, 'programs that run');
+  }
+
+  /** What the runner asserts after `run`: the fault was observed, is over, and every invariant holds. */
   async conclude(): Promise<void> {
-    if (this.bites.length === 0) throw new Error('the fault did not bite: the row proved nothing');
+    if (this.observations.length === 0) throw new Error('no fault was observed: the scenario proved nothing');
     const recovery = this.#watch;
-    if (this.sales.length === 0 && this.#parts.row.books !== 'none') {
-      throw new Error('the row has no sale: nothing was held against the invariants');
+    if (this.sales.length === 0 && !this.#parts.scenario.noSale) {
+      throw new Error('the scenario has no sale: no invariant was checked');
     }
-    await Promise.all(this.sales.map(({ saleId }) => this.rest(saleId)));
+    await Promise.all(this.sales.map(({ saleId }) => this.expectInvariants(saleId)));
     await recovery.within(this.#healMaxMs);
     for (const { name, proxy } of this.#proxies) {
       if (proxy.bytes === 0) throw new Error(`not one byte went through the proxy before ${name}`);
     }
   }
 
-  /** Waits until these sales have recovered, in the time of a row that asks for no more. @throws when it took longer */
+  /** Waits until these sales have recovered, within the default heal time. @throws when it took longer */
   recovered(saleIds: readonly string[]): Promise<void> {
     return this.#watch.within(HEAL_MAX_MS, saleIds);
   }
@@ -194,20 +234,16 @@ export class Arena {
     return this.#recovery?.recoveryMs ?? null;
   }
 
-  /** Figures of all sales, also after a failure. @throws when a book cannot be read */
-  figures(): Promise<RowFigures> {
+  /** Figures of all sales, also after a failure. @throws when Redis or MySQL cannot be read */
+  figures(): Promise<ScenarioFigures> {
     return this.#sales.figures();
   }
 
-  /** Those of this row. */
   get sales(): Sale[] {
     return this.#sales.all;
   }
 
-  /**
-   * What the checker says of every sale after the row has failed; ends its loads first, so that nothing is under way.
-   * @returns sentences that begin with the invariant
-   */
+  /** What the checker finds in every sale after a failure. @returns sentences that start with the invariant */
   findings(): Promise<string[]> {
     return this.#sales.findings();
   }
@@ -222,11 +258,11 @@ export class Arena {
   }
 
   get #watch(): RecoveryWatch {
-    if (this.#recovery === null) throw new Error('the row never said that its fault is over');
+    if (this.#recovery === null) throw new Error('the scenario never called faultEnded');
     return this.#recovery;
   }
 
   get #healMaxMs(): number {
-    return this.#parts.row.healMaxMs ?? HEAL_MAX_MS;
+    return this.#parts.scenario.healMaxMs ?? HEAL_MAX_MS;
   }
 }

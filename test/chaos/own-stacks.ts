@@ -11,7 +11,7 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { createTopics } from './harness/broker.js';
 import { unmountBelow } from './harness/disks.js';
 import { closeConnections } from './harness/http.js';
-import { openHands, type StackHands } from './harness/stack-controls.js';
+import { openControls, type StackControls } from './harness/stack-controls.js';
 
 const BOOT_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES];
 const EXIT_RED = 1;
@@ -19,7 +19,7 @@ const EXIT_RED = 1;
 /** `.stack-chaos`, `.stack-chaos-2` … */
 const folderOf = (index: number): string => join(REPO_DIR, `.stack-chaos${index === 0 ? '' : `-${index + 1}`}`);
 
-export interface OwnStacksParts {
+interface OwnStacksOptions {
   /** How many sets of servers. */
   readonly count: number;
   readonly json?: boolean | undefined;
@@ -30,41 +30,34 @@ export interface OwnStacksParts {
 }
 
 /**
- * Boots servers of this command's own, gives them to `work` and stops them, whatever comes.
+ * Boots servers of this command's own, passes them to `work` and stops them, also after a failure.
  * @throws StackError when they do not boot; what `work` throws
  */
 export async function onOwnStacks<T>(
-  { count, json, keep, say, signal }: OwnStacksParts,
-  work: (stacks: readonly StackHands[]) => Promise<T>,
+  { count, json, keep, say, signal }: OwnStacksOptions,
+  work: (stacks: readonly StackControls[]) => Promise<T>,
 ): Promise<T> {
   const folders = Array.from({ length: count }, (_, index) => folderOf(index));
   const booted: OwnStack[] = [];
-  const hands: StackHands[] = [];
-  const stray = (error: unknown): void => {
+  const controls: StackControls[] = [];
+  const onStrayError = (error: unknown): void => {
     process.exitCode = EXIT_RED;
-    say(`An error that belongs to no row: ${error instanceof Error ? error.stack : String(error)}`);
+    say(`An error outside every scenario: ${error instanceof Error ? error.stack : String(error)}`);
   };
   try {
     for (const dir of folders) {
-      const boot = (onProgress: OnProgress) => bootOwnStack({ dir, onProgress, signal });
+      const boot = (onProgress: OnProgress) => bootOwnStack(dir, onProgress, signal);
       booted.push(await showProgress(progressStyle(json === true), BOOT_STEPS, boot));
     }
-    process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
-    for (const { stack } of booted) hands.push(await openHands(stack.dir, stack.env()));
-    return await work(hands);
+    process.on('uncaughtException', onStrayError).on('unhandledRejection', onStrayError); // the servers must not be left running
+    for (const { stack } of booted) controls.push(await openControls(stack.dir, stack.env()));
+    return await work(controls);
   } finally {
     closeConnections();
-    await Promise.all(hands.map((one) => one.close()));
+    await Promise.all(controls.map((one) => one.close()));
     await Promise.all(booted.map(({ stop }) => stop()));
     if (!keep) for (const dir of folders) rmSync(join(dir, 'data'), { recursive: true, force: true });
   }
-}
-
-export interface ChaosStackParts {
-  /** Folder of the instance; emptied first. */
-  readonly dir: string;
-  readonly onProgress: OnProgress;
-  readonly signal: AbortSignal;
 }
 
 export interface OwnStack {
@@ -74,10 +67,11 @@ export interface OwnStack {
 }
 
 /**
- * Boots an empty stack on free ports. When it fails, nothing of it runs on.
+ * Boots an empty stack on free ports. When it fails, nothing of it stays running.
+ * @param dir folder of the instance; emptied first
  * @throws StackError when it does not boot, or is in use by another process
  */
-export async function bootOwnStack({ dir, onProgress, signal }: ChaosStackParts): Promise<OwnStack> {
+export async function bootOwnStack(dir: string, onProgress: OnProgress, signal: AbortSignal): Promise<OwnStack> {
   const lock = tryLock(`${dir}.lock`);
   if ('heldBy' in lock) throw new StackError(`Process ${lock.heldBy} runs on ${dir} already; wait for its end.`);
   const stop = async (): Promise<void> => {
@@ -85,7 +79,7 @@ export async function bootOwnStack({ dir, onProgress, signal }: ChaosStackParts)
     lock.release();
   };
   try {
-    // what an earlier run left is removed, so that no row depends on it
+    // what an earlier run left is removed, so that no scenario depends on it
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });

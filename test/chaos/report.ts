@@ -1,40 +1,50 @@
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { askRemoting, REQUEST } from '../../src/rocketmq/admin/remoting.js';
-import type { StackHands } from './harness/stack-controls.js';
-import { addFigures, NO_FIGURES, type RowFigures, type RowResult } from './scenario.js';
+import type { StackControls } from './harness/stack-controls.js';
+import type { ScenarioResult } from './run-scenario.js';
+import { addFigures, NO_FIGURES, type ScenarioFigures } from './scenario-sales.js';
 
-/** All runs of one row. */
-export interface RowSummary {
-  readonly row: string;
+/** All runs of one scenario. */
+export interface ScenarioSummary {
+  readonly scenario: string;
   readonly title: string;
   readonly seeds: number;
-  /** Of the runs whose books could be read. */
-  readonly figures: RowFigures;
-  /** Runs whose books could not be read. */
+  /** Of the runs whose figures could be read. */
+  readonly figures: ScenarioFigures;
+  /** Runs whose figures could not be read. */
   readonly unread: number;
   /** Of the slowest seed; null when one never came to rest. */
   readonly recoveryMs: number | null;
-  readonly red: readonly RowResult[];
+  readonly red: readonly ScenarioResult[];
   /** Null when it ran. */
   readonly skipped: string | null;
 }
 
 export const HEADER = [
-  ...['row', 'seeds', 'requests', '202s', 'orders', 'failed rows', 'oversold', 'duplicates', 'lost', 'recovery s'],
+  'scenario',
+  'seeds',
+  'requests',
+  '202s',
+  'orders',
+  'failed rows',
+  'oversold',
+  'duplicates',
+  'lost',
+  'recovery s',
 ] as const;
 
-/** In the order in which the rows are given. */
-export function summarize(rows: readonly string[], results: readonly RowResult[]): RowSummary[] {
-  return rows.flatMap((row) => {
-    const runs = results.filter((result) => result.row === row);
+/** In the order of `scenarios`, which are names. */
+export function summarize(scenarios: readonly string[], results: readonly ScenarioResult[]): ScenarioSummary[] {
+  return scenarios.flatMap((scenario) => {
+    const runs = results.filter((result) => result.scenario === scenario);
     const [first] = runs;
     if (first === undefined) return [];
     const ran = runs.filter(({ outcome }) => outcome !== 'skipped');
     const recoveries = ran.map(({ recoveryMs }) => recoveryMs);
     const recovered = recoveries.every((recoveryMs) => recoveryMs !== null) && recoveries.length > 0;
     return {
-      row,
+      scenario,
       title: first.title,
       seeds: ran.length,
       figures: ran.reduce((sum, { figures }) => addFigures(sum, figures ?? NO_FIGURES), NO_FIGURES),
@@ -46,41 +56,37 @@ export function summarize(rows: readonly string[], results: readonly RowResult[]
   });
 }
 
-/** The cells under HEADER. Counts of which a part could not be read are not told. */
-export function cellsOf({ row, seeds, figures, unread, recoveryMs, red }: RowSummary): string[] {
+/** The cells under HEADER. A count is omitted when one run could not be read. */
+export function cellsOf({ scenario, seeds, figures, unread, recoveryMs, red }: ScenarioSummary): string[] {
   const { requests, accepted, orders, failedRows, oversold, duplicates, lost } = figures;
   const counts = [requests, accepted, orders, failedRows, oversold, duplicates, lost];
   const recovery = recoveryMs === null ? '–' : (recoveryMs / 1000).toFixed(1);
-  const name = red.length === 0 ? row : `${row} RED`;
+  const name = red.length === 0 ? scenario : `${scenario} RED`;
   return [name, String(seeds), ...counts.map((count) => (unread > 0 ? '–' : count.toLocaleString('en'))), recovery];
 }
 
 /** `0 oversold, 0 duplicate, 0 lost in 14 faults × 3 seeds`, and what went wrong beyond that. */
-export function totalLine(summaries: readonly RowSummary[], seeds: number): string {
+export function totalLine(summaries: readonly ScenarioSummary[], seeds: number): string {
   const { oversold, duplicates, lost } = summaries.reduce((sum, one) => addFigures(sum, one.figures), NO_FIGURES);
   const ran = summaries.filter(({ skipped }) => skipped === null).length;
   const red = summaries.filter((one) => one.red.length > 0).length;
   const unread = summaries.filter((one) => one.unread > 0).length;
   const skipped = summaries.length - ran;
-  const seedsTold = `${seeds} ${seeds === 1 ? 'seed' : 'seeds'}`;
+  const ofSeeds = `${seeds} ${seeds === 1 ? 'seed' : 'seeds'}`;
   return (
-    `${oversold} oversold, ${duplicates} duplicate, ${lost} lost in ${ran} faults × ${seedsTold}` +
+    `${oversold} oversold, ${duplicates} duplicate, ${lost} lost in ${ran} faults × ${ofSeeds}` +
     (red > 0 ? `; ${red} RED` : '') +
-    (unread > 0 ? `; books of ${unread} ${unread === 1 ? 'row' : 'rows'} could not be read` : '') +
+    (unread > 0 ? `; figures of ${unread} ${unread === 1 ? 'scenario' : 'scenarios'} could not be read` : '') +
     (skipped > 0 ? `; ${skipped} skipped` : '')
   );
 }
 
-export interface ReportParts {
-  readonly summaries: readonly RowSummary[];
-  readonly seeds: readonly number[];
-  readonly facts: Facts;
-  readonly date: string;
-  readonly tookMs: number;
-}
-
-/** The page that a full run leaves. */
-export function reportPage({ summaries, seeds, facts, date, tookMs }: ReportParts): string {
+/** The page that a full run writes. */
+export function reportPage(
+  summaries: readonly ScenarioSummary[],
+  seeds: readonly number[],
+  { facts, date, tookMs }: { readonly facts: Facts; readonly date: string; readonly tookMs: number },
+): string {
   const ran = summaries.filter(({ skipped }) => skipped === null);
   const skipped = summaries.filter((one) => one.skipped !== null);
   const red = summaries.flatMap((one) => one.red);
@@ -101,14 +107,14 @@ export function reportPage({ summaries, seeds, facts, date, tookMs }: ReportPart
     '',
     '## What was broken',
     '',
-    ...ran.map(({ row, title }) => `- **${row}** ${title}`),
+    ...ran.map(({ scenario, title }) => `- **${scenario}** ${title}`),
     ...section(
       'Red',
-      red.map(({ row, seed, reason }) => `- **${row}**, seed ${seed}: ${reason}`),
+      red.map(({ scenario, seed, reason }) => `- **${scenario}**, seed ${seed}: ${reason}`),
     ),
     ...section(
       'Skipped',
-      skipped.map(({ row, skipped: reason }) => `- **${row}**: ${reason}`),
+      skipped.map(({ scenario, skipped: reason }) => `- **${scenario}**: ${reason}`),
     ),
   ];
   return `${lines.join('\n')}\n`;
@@ -117,15 +123,15 @@ export function reportPage({ summaries, seeds, facts, date, tookMs }: ReportPart
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : ['', `## ${title}`, '', ...lines];
 
-/** What a report says of the run besides its rows. */
+/** What a report says of the run besides its scenarios. */
 export interface Facts {
-  /** Name → version, as the running servers say it. */
+  /** Name → version, as the running servers report it. */
   readonly versions: Readonly<Record<string, string>>;
   /** One sentence. */
   readonly machine: string;
 }
 
-export async function readFacts({ servers, redis, mysql }: StackHands): Promise<Facts> {
+export async function readFacts({ servers, redis, mysql }: StackControls): Promise<Facts> {
   const [database] = await mysql.query<{ version: string }>('SELECT VERSION() AS version');
   const runtime = JSON.parse(
     await askRemoting({ host: '127.0.0.1', port: servers.ports.broker }, REQUEST.brokerRuntimeInfo),

@@ -5,13 +5,14 @@ import { seconds } from '../../deploy/local/stack-progress.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { renderTable } from '../helpers/render-table.js';
 import { buildIfOlder } from './harness/commands.js';
-import type { StackHands } from './harness/stack-controls.js';
+import type { StackControls } from './harness/stack-controls.js';
 import { onOwnStacks } from './own-stacks.js';
-import { cellsOf, type Facts, HEADER, readFacts, reportPage, summarize, totalLine } from './report.js';
-import { Matrix, Turns } from './run-suite.js';
-import { nameOf, type Row, type RowResult } from './scenario.js';
+import { cellsOf, HEADER, readFacts, reportPage, summarize, totalLine } from './report.js';
+import type { ScenarioResult } from './run-scenario.js';
+import { Schedule, SuiteRun } from './run-suite.js';
+import type { Scenario } from './scenario.js';
 
-/** What a person gave to `chaos run`. */
+/** Options of `chaos run`. */
 export interface ChaosFlags {
   readonly seeds: number;
   readonly json?: boolean;
@@ -20,81 +21,76 @@ export interface ChaosFlags {
   readonly stacks: number;
 }
 
-interface RunFlags extends ChaosFlags {
-  /** Every row: the report is written. */
-  readonly full: boolean;
-}
-
 const REPORT_FILE = join(REPO_DIR, 'bench', 'chaos-report.md');
 const EXIT_RED = 1;
 
-/** Boots servers, breaks them row by row and says what came of it. Sets the exit code. */
-export async function runChaos(rows: readonly Row[], seeds: readonly number[], flags: RunFlags): Promise<void> {
-  const progress = new ChaosProgress(rows.length * seeds.length, flags.json === true);
+/**
+ * Boots servers, runs scenarios on them and prints what came of it. Sets the exit code.
+ * @param writesReport true for a run of every scenario
+ */
+export async function runChaos(
+  scenarios: readonly Scenario[],
+  seeds: readonly number[],
+  flags: ChaosFlags,
+  writesReport: boolean,
+): Promise<void> {
+  const { json, keep, jobs } = flags;
+  const progress = new ChaosProgress(scenarios.length * seeds.length, json === true);
   progress.seeds(seeds);
-  await reportStackError(flags.json, async (signal) => {
+  await reportStackError(json, async (signal) => {
     const startedMs = performance.now();
     if (await buildIfOlder(signal)) progress.say('The programs were built.');
-    const { results, facts } = await bootAndRun(rows, seeds, { flags, progress, signal });
-    const summaries = summarize(rows.map(nameOf), results);
+    const say = (line: string): void => progress.say(line);
+    const { results, facts } = await onOwnStacks({ count: flags.stacks, json, keep, say, signal }, async (stacks) => {
+      const schedule = new Schedule(scenarios, seeds);
+      const facts = await readFacts(stacks[0] as StackControls);
+      const runs = stacks.map(
+        (stack) =>
+          new SuiteRun({
+            stack,
+            env: { ...process.env, ...stack.env },
+            jobs,
+            signal,
+            onBegin: (scenario) => progress.begin(scenario),
+            onEnd: (result) => progress.end(result),
+            onLogs: (text) => progress.logs(text),
+          }),
+      );
+      try {
+        const results = await Promise.all(runs.map((run) => run.run(schedule)));
+        signal.throwIfAborted();
+        return { results: results.flat(), facts };
+      } finally {
+        progress.close();
+        await Promise.all(runs.map((run) => run.endShared()));
+      }
+    });
+    const tookMs = Math.round(performance.now() - startedMs);
+    const summaries = summarize(
+      scenarios.map(({ name }) => name),
+      results,
+    );
     const total = totalLine(summaries, seeds.length);
-    if (flags.json) console.log(JSON.stringify({ result: 'chaos', total, seeds, tookMs: elapsed(startedMs) }));
-    else console.log(`\n${renderTable(HEADER, summaries.filter(({ skipped }) => skipped === null).map(cellsOf))}`);
-    if (!flags.json) console.log(`\n${total}`);
+    if (json) console.log(JSON.stringify({ result: 'chaos', total, seeds, tookMs }));
+    else {
+      console.log(`\n${renderTable(HEADER, summaries.filter(({ skipped }) => skipped === null).map(cellsOf))}`);
+      console.log(`\n${total}`);
+    }
     if (results.some(({ outcome }) => outcome === 'red')) process.exitCode = EXIT_RED;
-    if (flags.full) {
+    if (writesReport) {
       const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
-      writeFileSync(REPORT_FILE, reportPage({ summaries, seeds, facts, date, tookMs: elapsed(startedMs) }));
+      writeFileSync(REPORT_FILE, reportPage(summaries, seeds, { facts, date, tookMs }));
       progress.say(`Written: ${REPORT_FILE}`);
     }
   });
-  // waits of a row that was given up may be left, and would hold the command for minutes
+  // waits of a scenario that ran out of time may be left, and would keep the command alive for minutes
   process.exit();
 }
 
-const elapsed = (sinceMs: number): number => Math.round(performance.now() - sinceMs);
+const NAME_WIDTH = 24;
 
-interface RunParts {
-  readonly flags: RunFlags;
-  readonly progress: ChaosProgress;
-  readonly signal: AbortSignal;
-}
-
-interface Ran {
-  readonly results: readonly RowResult[];
-  readonly facts: Facts;
-}
-
-async function bootAndRun(rows: readonly Row[], seeds: readonly number[], parts: RunParts): Promise<Ran> {
-  const { flags, progress, signal } = parts;
-  const say = (line: string): void => progress.say(line);
-  return onOwnStacks({ ...flags, count: flags.stacks, say, signal }, async (stacks) => {
-    const matrices = stacks.map(
-      (stack) =>
-        new Matrix({
-          ...{ stack, env: { ...process.env, ...stack.env }, jobs: flags.jobs, signal },
-          onBegin: (row) => progress.begin(row),
-          onEnd: (result) => progress.end(result),
-          onLogs: (text) => progress.logs(text),
-        }),
-    );
-    try {
-      const facts = await readFacts(stacks[0] as StackHands);
-      const turns = new Turns(rows, seeds);
-      const results = await Promise.all(matrices.map((matrix) => matrix.run(turns)));
-      signal.throwIfAborted();
-      return { results: results.flat(), facts };
-    } finally {
-      progress.close();
-      await Promise.all(matrices.map((matrix) => matrix.endShared()));
-    }
-  });
-}
-
-const ROW_WIDTH = 24;
-
-/** News of a run: one line per row that ended; on a terminal a last line says what runs. */
-export class ChaosProgress {
+/** Prints a line per scenario that ended; on a terminal a last line says what runs. */
+class ChaosProgress {
   readonly #total: number;
   readonly #json: boolean;
   readonly #live: boolean;
@@ -113,21 +109,21 @@ export class ChaosProgress {
     else console.log(`Seeds: ${seeds.join(' ')}`);
   }
 
-  begin(row: Row): void {
-    this.#running.push(nameOf(row));
+  begin({ name }: Scenario): void {
+    this.#running.push(name);
     if (this.#live) this.#timer ??= setInterval(() => this.#draw(), 1000);
     this.#draw();
   }
 
-  end(result: RowResult): void {
+  end(result: ScenarioResult): void {
     this.#ended++;
-    this.#running.splice(this.#running.indexOf(result.row), 1);
-    if (this.#json) console.log(JSON.stringify({ result: 'row', ...result }));
+    this.#running.splice(this.#running.indexOf(result.scenario), 1);
+    if (this.#json) console.log(JSON.stringify({ result: 'scenario', ...result }));
     else this.say(lineOf(result));
     this.#draw();
   }
 
-  /** What the programs of a row that failed wrote last. */
+  /** The last lines that the programs of a failed scenario logged. */
   logs(text: string): void {
     this.#wipe();
     console.error(text);
@@ -156,18 +152,27 @@ export class ChaosProgress {
   }
 }
 
-function lineOf({ row, seed, outcome, reason, recoveryMs, tookMs, bites, findings }: RowResult): string {
-  const name = row.padEnd(ROW_WIDTH);
+function lineOf({
+  scenario,
+  seed,
+  outcome,
+  reason,
+  recoveryMs,
+  tookMs,
+  observations,
+  findings,
+}: ScenarioResult): string {
+  const name = scenario.padEnd(NAME_WIDTH);
   switch (outcome) {
     case 'green': {
       const recovery = recoveryMs === null ? '' : `, at rest ${seconds(recoveryMs)} after it`;
-      return `✓ ${name} ${seconds(tookMs).padStart(7)}  ${bites.join(', ')}${recovery}`;
+      return `✓ ${name} ${seconds(tookMs).padStart(7)}  ${observations.join(', ')}${recovery}`;
     }
     case 'red':
       return (
         `✗ ${name} ${seconds(tookMs).padStart(7)}  ${reason}\n` +
-        findings.map((finding) => `  the books: ${finding}\n`).join('') +
-        `  again: npm run chaos -- run ${row} --seed ${seed}`
+        findings.map((finding) => `  found: ${finding}\n`).join('') +
+        `  again: npm run chaos -- run ${scenario} --seed ${seed}`
       );
     case 'skipped':
       return `- ${name} skipped: ${reason}`;

@@ -1,83 +1,120 @@
 import type { Sale } from '../../src/core/sale.js';
-import { Arena, type ArenaParts } from './context.js';
-import { drainHalfMessages, forgetProducers } from './harness/broker.js';
-import { mendServers, type StackHands } from './harness/stack-controls.js';
+import { ScenarioContext, type ContextParts } from './context.js';
+import { drainHalfMessages, unregisterProducers } from './harness/broker.js';
+import { restoreServers, type StackControls } from './harness/stack-controls.js';
 import { until } from './harness/wait.js';
-import { idsOf, nameOf, NO_FIGURES, type RowResult } from './scenario.js';
+import { NO_FIGURES, type ScenarioFigures } from './scenario-sales.js';
+import { idsOf, type Scenario } from './scenario.js';
 
-/** Bounds a row as a whole; what it promises about time it asserts itself. */
+/** Bounds a scenario as a whole; what it promises about time it asserts itself. */
 const RUN_TIMEOUT_MS = 180_000;
 
-export interface RunRowParts extends ArenaParts {
-  /** Ends the row early; it is red then. */
+/** What one run of a scenario came to. */
+export interface ScenarioResult {
+  /** Its name. */
+  readonly scenario: string;
+  readonly ids: readonly string[];
+  readonly title: string;
+  readonly seed: number;
+  readonly outcome: 'green' | 'red' | 'skipped';
+  /** Why it is red or was skipped; null when green. */
+  readonly reason: string | null;
+  /** Null: Redis or MySQL could not be read. */
+  readonly figures: ScenarioFigures | null;
+  /** From the end of the fault until every sale of the scenario had recovered; null when that never came. */
+  readonly recoveryMs: number | null;
+  readonly tookMs: number;
+  /** What was proved to have happened. */
+  readonly observations: readonly string[];
+  /** What the checker found besides, when red: `I3 ann/k1 was answered 2xx and has no row`. */
+  readonly findings: readonly string[];
+}
+
+export interface RunScenarioParts extends ContextParts {
+  readonly scenario: Scenario;
+  /** Ends the scenario early; it is red then. */
   readonly signal: AbortSignal;
-  /** Told of the sales of a row that is over. */
+  /** Gets the sales of a scenario that is over. */
   readonly onOver?: (sales: readonly Sale[], outcome: 'green' | 'red') => Promise<void>;
-  /** The end of each log of a row that failed. */
+  /** Gets the end of each log of a scenario that failed. */
   readonly onLogs: (text: string) => void;
 }
 
-/** Runs a row once: its fault, then rest and invariants. Whatever happens, its programs end and the servers run. */
-export async function runRow(parts: RunRowParts): Promise<RowResult> {
-  const { row, seed, stack, signal } = parts;
-  const base = { row: nameOf(row), ids: idsOf(row), title: row.title, seed };
-  const reason = row.skip?.() ?? null;
-  const nothing = { figures: NO_FIGURES, recoveryMs: null, tookMs: 0, bites: [], findings: [] };
-  if (reason !== null) return { ...base, ...nothing, outcome: 'skipped', reason };
+/** Runs a scenario once: its fault, then rest and invariants. Whatever happens, its programs end and the servers run. */
+export async function runScenario(parts: RunScenarioParts): Promise<ScenarioResult> {
+  const { scenario, seed, stack, signal } = parts;
+  const { name, title } = scenario;
+  const ids = idsOf(scenario);
+  const skipped = scenario.skip?.() ?? null;
+  if (skipped !== null) {
+    const nothing = { figures: NO_FIGURES, recoveryMs: null, tookMs: 0, observations: [], findings: [] };
+    return { scenario: name, ids, title, seed, outcome: 'skipped', reason: skipped, ...nothing };
+  }
 
   const startedMs = performance.now();
-  const arena = new Arena(parts);
+  const context = new ScenarioContext(parts);
   let failure: string | null = null;
   let findings: string[] = [];
   try {
-    if (row.drained) await drainHalfMessages(stack);
-    await bounded(row.run(arena), row.timeoutMs ?? RUN_TIMEOUT_MS, signal);
-    await bounded(arena.conclude(), RUN_TIMEOUT_MS, signal);
+    if (scenario.drainFirst) await drainHalfMessages(stack);
+    await bounded(scenario.run(context), scenario.timeoutMs ?? RUN_TIMEOUT_MS, signal);
+    await bounded(context.conclude(), RUN_TIMEOUT_MS, signal);
   } catch (error) {
     failure = sentenceOf(error);
     if (!signal.aborted) {
-      parts.onLogs(arena.programs.logTails());
-      findings = await findingsBeyond(failure, arena);
+      parts.onLogs(context.programs.logTails());
+      findings = await findingsBeyond(failure, context);
     }
   }
-  await arena.close();
-  if (row.alone && !signal.aborted) {
-    await mended(stack).catch((error: unknown) => (failure ??= sentenceOf(error)));
+  await context.close();
+  if (scenario.alone && !signal.aborted) {
+    await restore(stack).catch((error: unknown) => (failure ??= sentenceOf(error)));
   }
-  if (!signal.aborted) await forgetDead(arena, parts);
-  const figures = await arena.figures().catch(() => null); // only servers that run have books to read
-  if (figures === null) failure ??= 'its books could not be read';
-  if (!signal.aborted) await parts.onOver?.(arena.sales, failure === null ? 'green' : 'red');
+  if (!signal.aborted) await unregisterDeadApis(context, parts);
+  const figures = await context.figures().catch(() => null); // only servers that run can be read
+  if (figures === null) failure ??= 'Redis or MySQL could not be read';
+  if (!signal.aborted) await parts.onOver?.(context.sales, failure === null ? 'green' : 'red');
   return {
-    ...base,
-    ...{ outcome: failure === null ? 'green' : 'red', reason: failure, figures, bites: arena.bites, findings },
-    ...{ recoveryMs: arena.recoveryMs, tookMs: Math.round(performance.now() - startedMs) },
+    scenario: name,
+    ids,
+    title,
+    seed,
+    outcome: failure === null ? 'green' : 'red',
+    reason: failure,
+    figures,
+    recoveryMs: context.recoveryMs,
+    tookMs: Math.round(performance.now() - startedMs),
+    observations: context.observations,
+    findings,
   };
 }
 
-/** Every server runs, and the hands in them are connected again. */
-async function mended({ servers, redis }: StackHands): Promise<void> {
-  await mendServers(servers);
+/** Every server runs, and our own connections to them work again. */
+async function restore({ servers, redis }: StackControls): Promise<void> {
+  await restoreServers(servers);
   await until('Redis answers', async () => (await redis.redis.ping()) === 'PONG');
 }
 
-/** The broker forgets the apis that this row has killed, so that none of the next row waits for its check-backs. */
-async function forgetDead({ programs }: Arena, { row, stack, onLogs }: RunRowParts): Promise<void> {
+/** The broker forgets the apis that were killed, so that the next scenario does not wait for their check-backs. */
+async function unregisterDeadApis(
+  { programs }: ScenarioContext,
+  { scenario, stack, onLogs }: RunScenarioParts,
+): Promise<void> {
   const pids = programs.all.filter(({ name, running }) => name === 'api' && !running).map(({ pid }) => pid);
-  await forgetProducers(stack, pids).catch((error: unknown) => {
-    onLogs(`The broker keeps apis of ${nameOf(row)} that are gone: ${sentenceOf(error)}`);
+  await unregisterProducers(stack, pids).catch((error: unknown) => {
+    onLogs(`The broker keeps apis of ${scenario.name} that are gone: ${sentenceOf(error)}`);
   });
 }
 
-/** What the books of a failed row say that its failure does not say already: the first finding of each invariant. */
-async function findingsBeyond(failure: string, arena: Arena): Promise<string[]> {
-  const findings = await arena.findings().catch(() => []);
+/** What the checker finds beyond the failure itself: the first finding of each invariant. */
+async function findingsBeyond(failure: string, context: ScenarioContext): Promise<string[]> {
+  const findings = await context.findings().catch(() => []);
   const beyond = findings.filter((finding) => !failure.includes(finding));
   const invariantOf = (finding: string): string => finding.slice(0, 'I1'.length);
   return beyond.filter((one, index) => beyond.findIndex((other) => invariantOf(other) === invariantOf(one)) === index);
 }
 
-/** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unseen */
+/** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unobserved */
 async function bounded(work: Promise<void>, timeoutMs: number, signal: AbortSignal): Promise<void> {
   work.catch(() => undefined);
   let timer: NodeJS.Timeout | undefined;

@@ -4,124 +4,131 @@ import type { Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { SharedPrograms } from './harness/programs.js';
-import type { StackHands } from './harness/stack-controls.js';
-import { runRow } from './run-scenario.js';
-import type { Row, RowResult } from './scenario.js';
+import type { StackControls } from './harness/stack-controls.js';
+import { runScenario, type ScenarioResult } from './run-scenario.js';
+import type { Scenario } from './scenario.js';
 
-export interface MatrixParts {
-  readonly stack: StackHands;
-  /** What programs run with: the environment of this process and the addresses of the servers. */
-  readonly env: Environment;
-  /** Entry of another build than that of this checkout, which the programs run then. */
-  readonly main?: string;
-  /** Rows that may run beside each other do so, at most so many at a time. */
-  readonly jobs: number;
-  readonly signal: AbortSignal;
-  readonly onBegin?: (row: Row, seed: number) => void;
-  readonly onEnd?: (result: RowResult, row: Row) => void;
-  readonly onLogs?: (text: string) => void;
-}
+/** A check-back comes 10 to 15 s after a half message, and once more where the first one got no answer. */
+const ALL_CHECKED_BACK_MS = 20_000;
 
-/** The broker asks 10 to 15 s after a half message, and once more where the first one was asked in vain. */
-const ALL_ASKED_MS = 20_000;
-
-/** A row with a seed. */
-interface Turn {
-  readonly row: Row;
+interface ScheduledRun {
+  readonly scenario: Scenario;
   readonly seed: number;
 }
 
-/** Every row with every seed, as far as nobody has begun it. Several stacks may work off the same. */
-export class Turns {
-  readonly #alone: Turn[];
-  readonly #beside: Turn[];
+/** Every scenario with every seed that has not started yet. Several stacks may share one schedule. */
+export class Schedule {
+  readonly #alone: ScheduledRun[];
+  readonly #beside: ScheduledRun[];
 
-  constructor(rows: readonly Row[], seeds: readonly number[]) {
-    const turns = seeds.flatMap((seed) => rows.map((row) => ({ row, seed })));
-    this.#alone = turns.filter(({ row }) => row.alone);
-    this.#beside = turns.filter(({ row }) => !row.alone);
+  constructor(scenarios: readonly Scenario[], seeds: readonly number[]) {
+    const runs = seeds.flatMap((seed) => scenarios.map((scenario) => ({ scenario, seed })));
+    this.#alone = runs.filter(({ scenario }) => scenario.alone);
+    this.#beside = runs.filter(({ scenario }) => !scenario.alone);
   }
 
-  take(kind: 'alone' | 'beside'): Turn | undefined {
+  take(kind: 'alone' | 'beside'): ScheduledRun | undefined {
     return (kind === 'alone' ? this.#alone : this.#beside).shift();
   }
 }
 
-/** Runs rows on one stack: those that may beside each other, then the others one after the other. */
-export class Matrix {
-  readonly #parts: MatrixParts;
+export interface SuiteRunParts {
+  readonly stack: StackControls;
+  /** What programs run with: the environment of this process and the addresses of the servers. */
+  readonly env: Environment;
+  /** Entry of another build than that of this checkout. */
+  readonly main?: string;
+  /** At most so many scenarios run beside each other. */
+  readonly jobs: number;
+  readonly signal: AbortSignal;
+  readonly onBegin?: (scenario: Scenario, seed: number) => void;
+  readonly onEnd?: (result: ScenarioResult) => void;
+  readonly onLogs?: (text: string) => void;
+}
+
+/** Runs scenarios on one stack: first those that may run beside each other, then the others one after the other. */
+export class SuiteRun {
+  readonly #parts: SuiteRunParts;
   readonly #shared: SharedPrograms;
-  /** Sales of rows that ran beside others and are over. */
+  /** Sales of green scenarios that are over. */
   #over: Sale[] = [];
 
-  constructor(parts: MatrixParts) {
+  constructor(parts: SuiteRunParts) {
     this.#parts = parts;
     this.#shared = new SharedPrograms(parts.env, parts.stack.servers.dir, parts.main);
   }
 
-  /** Takes turns until none is left. @returns in the order in which they ended; after an abort those that had begun */
-  async run(turns: Turns): Promise<RowResult[]> {
-    const results: RowResult[] = [];
+  /** Runs what the schedule has left. @returns in the order in which they ended; after an abort those that had started */
+  async run(schedule: Schedule): Promise<ScenarioResult[]> {
+    const results: ScenarioResult[] = [];
     const lane = async (kind: 'alone' | 'beside'): Promise<void> => {
       while (!this.#parts.signal.aborted) {
-        const turn = turns.take(kind);
-        if (turn === undefined) return;
-        results.push(await this.runOne(turn.row, turn.seed));
+        const next = schedule.take(kind);
+        if (next === undefined) return;
+        results.push(await this.runOne(next.scenario, next.seed));
       }
     };
     await Promise.all(Array.from({ length: this.#parts.jobs }, () => lane('beside')));
-    await this.#askedForAll();
+    await this.#untilCheckedBack();
     await this.endShared();
     await lane('alone');
     return results;
   }
 
-  /** One row, once. A row that runs alone must not be run beside another. */
-  async runOne(row: Row, seed: number): Promise<RowResult> {
+  /** One scenario, once. One that runs alone must not be run beside another. */
+  async runOne(scenario: Scenario, seed: number): Promise<ScenarioResult> {
     const { stack, env, main, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
-    onBegin?.(row, seed);
-    if (row.alone) {
+    onBegin?.(scenario, seed);
+    if (scenario.alone) {
       await this.endShared();
-      await this.#shelveAll();
+      await this.#retireAll();
     }
-    const logDir = join(stack.servers.dir, 'op-log');
-    const survivors = () => this.#shared.survivors();
-    const onOver = async (sales: readonly Sale[], outcome: 'green' | 'red'): Promise<void> => {
-      if (outcome === 'red') return hideSales(stack, sales).catch(() => undefined); // its server may not be mended
-      this.#over.push(...sales);
-      if (row.alone) await this.#shelveAll();
-    };
-    const result = await runRow({ row, seed, stack, env, main, logDir, survivors, signal, onOver, onLogs });
-    if (!signal.aborted) onEnd?.(result, row);
+    const result = await runScenario({
+      scenario,
+      seed,
+      stack,
+      env,
+      main,
+      logDir: join(stack.servers.dir, 'op-log'),
+      healthyPrograms: () => this.#shared.healthyPrograms(),
+      signal,
+      onOver: async (sales, outcome) => {
+        if (outcome === 'red') return hideFromKeepers(stack, sales).catch(() => undefined); // MySQL may not run
+        this.#over.push(...sales);
+        if (scenario.alone) await this.#retireAll();
+      },
+      onLogs,
+    });
+    if (!signal.aborted) onEnd?.(result);
     return result;
   }
 
-  /**
-   * Waits until the shared api was asked about half messages that rows have left open, and could tell of their sales. Later
-   * nobody can: the broker would ask for ever, each time another api, and of two half messages one might always hear the
-   * same api, be it one that a row has made dumb.
-   */
-  async #askedForAll(): Promise<void> {
-    const { signal } = this.#parts;
-    if (this.#over.length > 0) await sleep(ALL_ASKED_MS, undefined, { signal }).catch(() => undefined);
-  }
-
-  #shelveAll(): Promise<void> {
-    return shelveSales(this.#parts.stack, this.#over.splice(0));
-  }
-
-  /** Ends the programs that rows share. */
+  /** Ends the programs that scenarios share. */
   endShared(): Promise<void> {
     return this.#shared.close();
+  }
+
+  /**
+   * Waits until the shared api has answered check-backs of half messages that scenarios left open. Once their sales are
+   * retired nobody can answer: the broker would ask for an hour, each time another api, and with an even number of open
+   * half messages the same one might always reach the same api.
+   */
+  async #untilCheckedBack(): Promise<void> {
+    const { signal } = this.#parts;
+    if (this.#over.length > 0) await sleep(ALL_CHECKED_BACK_MS, undefined, { signal }).catch(() => undefined);
+  }
+
+  #retireAll(): Promise<void> {
+    return retireSales(this.#parts.stack, this.#over.splice(0));
   }
 }
 
 /**
- * Takes sales whose row is over out of the way, when nothing writes their orders any more. To keepers they ended long ago, and
- * Redis knows nothing of them: else the next row that kills it would wait until hundreds of them are rebuilt. No order of
- * theirs waits for its payment: it would fall due a quarter of an hour later, in a row whose keeper is to die at its own.
+ * Takes sales of finished scenarios out of the way, once nothing writes their orders any more. To keepers they ended long
+ * ago and Redis forgets them: otherwise the next kill of Redis would wait until hundreds of sales are rebuilt. Their unpaid
+ * orders are ended: otherwise they would fall due later, in a scenario whose keeper is to die at its own expiry.
  */
-export async function shelveSales({ mysql, redis }: StackHands, sales: readonly Sale[]): Promise<void> {
+export async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
   const ids = [sales.map(({ saleId }) => saleId)];
   // longer ago than a keeper asks Redis for a sale that is over
@@ -140,11 +147,10 @@ export async function shelveSales({ mysql, redis }: StackHands, sales: readonly 
 }
 
 /**
- * No keeper repairs these sales any more, and Redis keeps what it has, for a person. A closed sale would not do: while Redis
- * knows it, it is repaired after each loss, and a keeper of a later row may be told to die at its repair. Their orders are
- * left as they are too, so they fall due.
+ * No keeper repairs these sales any more, and Redis keeps what it has, for a person to look at. Closing them would not do:
+ * a closed sale that Redis knows is repaired after each loss, and a keeper of a later scenario may have to die at its repair.
  */
-export async function hideSales({ mysql }: StackHands, sales: readonly Sale[]): Promise<void> {
+async function hideFromKeepers({ mysql }: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
   await mysql.query("UPDATE sales SET state = 'draft' WHERE id IN (?)", [sales.map(({ saleId }) => saleId)]);
 }

@@ -55,7 +55,7 @@ for (const [name, createWorld] of ADMISSION_WORLDS) {
     const issueTo = async (issue: TokenIssue, userId: string): Promise<string> =>
       (await world.tokens.issue(issue, userId)).outcome;
 
-    it('hands one to each buyer while there are any, and his own again to who has one', async () => {
+    it('issues one to each buyer while there are any, and the same one again', async () => {
       const issue = await issueOf();
       const words = [];
       for (const user of ['a', 'b', 'a', 'c', 'd', 'b']) words.push(await issueTo(issue, user));

@@ -71,7 +71,7 @@ for (const [name, createWorld] of WORLDS) {
     const take = (limits: Partial<LimitSet>, ...callers: LimitCaller[]): Promise<LimitAnswers> =>
       world.store.take({ endpoint, limits: { ...NONE, ...limits }, callers });
 
-    it('allows as many visits of a user as his window holds, then refuses, and counts each user apart', async () => {
+    it('allows as many requests of a user as the window holds, then refuses, and counts each user apart', async () => {
       const limits = { user: { limit: 2, windowMs: LONG_MS } };
       expect(words(await take(limits, user('a'), user('a'), user('a'), user('b')))).to.deep.equal([
         ...['in', 'in', 'user', 'in'],
@@ -89,7 +89,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(verdicts[2]?.resetMs).to.be.within(0.99 * LONG_MS, 1.1 * LONG_MS);
     });
 
-    it('lets a visit in again when it said so', async () => {
+    it('allows a request again after the wait that it told', async () => {
       const limits = { ip: { limit: 1, windowMs: SHORT_MS } };
       const { verdicts } = await take(limits, from('10.0.0.1'), from('10.0.0.1'));
       const waitMs = verdicts[1]?.retryAfterMs ?? 0;
@@ -109,7 +109,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await take(limits, user('d')))).to.deep.equal(['in']);
     });
 
-    it('a visit that one limit refuses takes from none, and hears of the one that makes it wait longest', async () => {
+    it('a request that one limit refuses takes from none, and the answer names the limit with the longest wait', async () => {
       const limits = {
         ip: { limit: 1, windowMs: SHORT_MS },
         user: { limit: 2, windowMs: LONG_MS },
@@ -139,7 +139,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(answers.uncounted).to.equal(2);
     });
 
-    it('judges as many visits in one call as the port allows', async () => {
+    it('decides as many requests in one call as the port allows', async () => {
       const limits = { user: { limit: 1, windowMs: LONG_MS }, ip: { limit: 50, windowMs: LONG_MS } };
       const crowd = Array.from({ length: LIMIT_CALLERS_MAX }, (_, i) => ({ address: '10.0.0.1', userId: `u${i}` }));
       const { verdicts } = await take(limits, ...crowd);

@@ -54,7 +54,7 @@ describe('limits while Redis is away', function () {
     return counted.redis > before;
   };
 
-  it('stopped: the process goes on under the same limits, nobody hears an error, and it finds back', async () => {
+  it('Redis stopped: the process goes on under the same limits without an error, and uses Redis again when it is back', async () => {
     expect(await words('a', 4)).to.deep.equal(['in', 'in', 'in', 'rate_limited']);
     expect(counted).to.deep.equal({ redis: 4, local: 0 });
     server.signal('SIGSTOP');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openSale } from '../chaos/harness/sales.js';
-import { cancelPlanted, plantOrder } from '../chaos/harness/orders.js';
+import { cancelPlanted, plantOrder } from '../chaos/harness/sale-state.js';
 import { holdBatch, type RecordedBatch } from '../chaos/harness/batches.js';
 import { RecoveryWatch } from '../chaos/harness/recovery-watch.js';
 import { until } from '../chaos/harness/wait.js';
@@ -39,7 +39,7 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     await hasNotYet('deducted, not recorded');
     await held.record(PAYMENT_WINDOW_MS);
     await hasNotYet('recorded, not settled');
-    await held.settle();
+    await held.markRecorded();
     await recovers();
     expect(watch.recoveryMs).to.be.within(2 * LOOKS_MS, 2 * LOOKS_MS + 5_000);
   });
@@ -62,7 +62,7 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     const sale = await openSale(stack);
     const recorded = await holdBatch(stack, sale.saleId, 1);
     await recorded.record(PAYMENT_WINDOW_MS);
-    await recorded.settle();
+    await recorded.markRecorded();
     watchFor(sale, new Set([...keysOf(recorded), 'nobody/k1']));
     await hasNotYet('one purchase has no row');
     watch.stop();
@@ -104,6 +104,6 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     const newer = await holdBatch(stack, sale.saleId, 1);
     await recovers();
     await newer.record(PAYMENT_WINDOW_MS);
-    await newer.settle();
+    await newer.markRecorded();
   });
 });

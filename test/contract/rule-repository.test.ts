@@ -78,7 +78,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await store.history(1)).to.deep.equal(history.slice(0, 1));
     });
 
-    it('who does not know the newest version is told which one it is, and stores nothing', async () => {
+    it('a change of an older version stores nothing, and the answer has the newest one', async () => {
       await store.store({}, 0, 'ann');
       await store.store({}, 1, 'ann');
       for (const known of [0, 1, 3, 7]) {

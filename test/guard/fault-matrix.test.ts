@@ -1,45 +1,45 @@
 import { expect } from 'chai';
 import { readdirSync, readFileSync } from 'node:fs';
 import { idsOf } from '../chaos/scenario.js';
-import { ROWS } from '../chaos/scenarios/list.js';
+import { SCENARIOS } from '../chaos/scenarios/list.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'newcomer', 'hostile'];
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
 
-/** Titles of tests by the folder that holds them. */
-function titlesOf(folder: string): string[] {
+/** What stands in brackets at the end of titles, by the folder that holds the tests. */
+function bracketsOf(folder: string): string[] {
   const files = readdirSync(new URL(`test/${folder}/`, ROOT), { recursive: true, encoding: 'utf8' });
   return files
     .filter((file) => file.endsWith('.test.ts'))
     .flatMap((file) => [...read(`test/${folder}/${file}`).matchAll(/\b(?:it|describe)\(\s*(['`])((?:(?!\1)[^\n])*)/g)])
-    .map(([, , title]) => (title as string).replace(/\(P\d [^)]*\)/g, '')); // words of the source design look like ids
+    .map(([, , title]) => /\[([^\]]+)\]$/.exec(title as string)?.[1] ?? ''); // L4 is a level of degradation, too
 }
 
 describe('guard: the fault matrix', () => {
   const rows = [...read('docs/fault-matrix.md').matchAll(/^\| ([TGRMDCSL]\d+) \|.*\| ([^|]+) \|$/gm)];
   const titles = new Map([
-    ...FOLDERS.map((folder) => [folder, titlesOf(folder)] as const),
-    ['scenario', ROWS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/matrix.test.ts runs them
-    ['chaos', ROWS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `npm run chaos -- run` does
+    ...FOLDERS.map((folder) => [folder, bracketsOf(folder)] as const),
+    ['scenario', SCENARIOS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/scenarios.test.ts runs them
+    ['chaos', SCENARIOS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `npm run chaos -- run` does
   ]);
   const places = ['unit', 'contract', 'lua', 'integration', 'scenario', 'chaos', 'newcomer', 'hostile'];
 
   it('has its rows', () => expect(rows.length).to.be.greaterThan(60));
 
-  it('says of each row where it is tested, and nothing else', () => {
-    for (const [, id, told] of rows as unknown as [string, string, string][]) {
-      if (told.startsWith('`')) continue; // by hand
+  it('lists for each row where it is tested, and nothing else', () => {
+    for (const [, id, listed] of rows as unknown as [string, string, string][]) {
+      if (listed.startsWith('`')) continue; // by hand
       const tested = places.filter((place) =>
         titles.get(place)?.some((title) => new RegExp(`\\b${id}\\b`).test(title)),
       );
-      expect(told, id).to.equal(tested.length === 0 ? 'planned' : tested.join(', '));
+      expect(listed, id).to.equal(tested.length === 0 ? 'planned' : tested.join(', '));
     }
   });
 
-  it('knows every id that a test speaks of', () => {
+  it('has every id that a test names', () => {
     const known = new Set(rows.map(([, id]) => id));
-    const spoken = new Set([...titles.values()].flat().flatMap((title) => title.match(/\b[TGRMDCL]\d{1,2}\b/g) ?? []));
-    expect([...spoken].filter((id) => !known.has(id))).to.deep.equal([]);
+    const named = new Set([...titles.values()].flat().flatMap((title) => title.match(/\b[TGRMDCL]\d{1,2}\b/g) ?? []));
+    expect([...named].filter((id) => !known.has(id))).to.deep.equal([]);
   });
 });

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { nameOf } from '../chaos/scenario.js';
-import { ROWS } from '../chaos/scenarios/list.js';
+import { SCENARIOS } from '../chaos/scenarios/list.js';
 import { editedFiles, StaleMutant } from '../mutants/mutant-build.js';
 import { MUTANTS, type Mutant } from '../mutants/mutants.js';
 
@@ -15,7 +14,7 @@ describe('guard: the planted bugs', () => {
   it('have names and rows that exist', () => {
     const names = MUTANTS.map(({ name }) => name);
     expect(new Set(names).size).to.equal(names.length);
-    const rows = new Set(ROWS.map(nameOf));
+    const rows = new Set(SCENARIOS.map(({ name }) => name));
     for (const { name, rows: mine } of MUTANTS) {
       expect(mine, name).not.to.be.empty;
       expect(

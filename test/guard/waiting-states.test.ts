@@ -5,7 +5,8 @@ import { SCHEMA } from '../../src/core/config/schema.js';
 import type { Key } from '../../src/core/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { createAdmissionMetrics } from '../../src/admission/metrics.js';
-import { createChannelMetrics, createHttpMetrics } from '../../src/programs/metrics.js';
+import { createHttpMetrics } from '../../src/http/metrics.js';
+import { createChannelMetrics } from '../../src/programs/metrics.js';
 import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
 
 import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';

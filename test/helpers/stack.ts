@@ -1,8 +1,8 @@
-import { openHands, type StackHands } from '../chaos/harness/stack-controls.js';
+import { openControls, type StackControls } from '../chaos/harness/stack-controls.js';
 import { stackEnv } from './stack-env.js';
 
 /** The servers of this test run, with the hands a test needs in them. */
-export type TestStack = StackHands;
+export type TestStack = StackControls;
 
 /**
  * Opens the stack that `npm test` started. What an earlier test stopped and left stopped runs again afterwards.
@@ -11,5 +11,5 @@ export type TestStack = StackHands;
 export async function openTestStack(): Promise<TestStack> {
   const dir = process.env.SECKILL_TEST_STACK;
   if (!dir) throw new Error('SECKILL_TEST_STACK is not set. Run `npm test`, which starts a stack of its own.');
-  return openHands(dir, stackEnv());
+  return openControls(dir, stackEnv());
 }

@@ -6,9 +6,9 @@ import { decodeOrderNotifications, encodeOrderNotifications } from '../../src/co
 import { parseRequestEntry, formatRequestEntry } from '../../src/core/outcome.js';
 import { parseJson } from '../../src/core/parse-json.js';
 import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/core/payment-deadline.js';
-import { deadLetterBody } from '../../src/http/dead-letter-bodies.js';
-import { readPaymentEvent } from '../../src/http/payment-event.js';
-import { readQuantity } from '../../src/http/purchase-request.js';
+import { deadLetterBody } from '../../src/http/routes/dead-letters.js';
+import { readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
+import { readQuantity } from '../../src/http/routes/purchase.js';
 import { BODY_READERS } from '../../src/recovery/dead-letters/collect-dead-letters.js';
 import { readNewSale } from '../../src/sales/new-sale.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';

@@ -18,7 +18,7 @@ import { createHttpServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
-import { createHttpMetrics } from '../../src/programs/metrics.js';
+import { createHttpMetrics } from '../../src/http/metrics.js';
 import { createRegistry } from '../../src/programs/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';

@@ -6,7 +6,7 @@ import { createOrderStates } from '../../src/mysql/order-repository.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/order-channels.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
-import { EventEar } from '../chaos/harness/listeners.js';
+import { OrderEventListener } from '../chaos/harness/listeners.js';
 import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../chaos/harness/sales.js';
@@ -24,11 +24,11 @@ const ENDS_WITHIN_MS = 30_000;
 describe('what follows from an order, with two keepers at once', () => {
   let api: Program;
   let keepers: Program[];
-  let ear: EventEar;
+  let ear: OrderEventListener;
   const system = useSystem(async ({ stack, programs }) => {
     const env = { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };
     [ear, api, , ...keepers] = await Promise.all([
-      EventEar.open(stack.env),
+      OrderEventListener.open(stack.env),
       programs.start('api'),
       programs.start('worker', { env: { ORDER_PAYMENT_WINDOW_MS: String(WINDOW_MS) } }),
       programs.start('keeper', { env }),

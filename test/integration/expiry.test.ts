@@ -3,7 +3,8 @@ import { ask } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { expectAllBack, soldToUnpaid, statesOf } from '../chaos/harness/batches.js';
+import { expectAllBack, soldToUnpaid } from '../chaos/harness/batches.js';
+import { statesOf } from '../chaos/harness/sale-state.js';
 import { until } from '../chaos/harness/wait.js';
 
 const ORDERS = 10_000;
@@ -19,7 +20,8 @@ describe('orders that nobody pays', () => {
 
   it(`${ORDERS} orders end at their deadline and all units are for sale again within 30 s of it [C3]`, async () => {
     const { stack } = system;
-    const { saleId, dueMs } = await soldToUnpaid(stack, { count: ORDERS, paymentWindowMs: WINDOW_MS });
+    const { sale, dueMs } = await soldToUnpaid(stack, { count: ORDERS, paymentWindowMs: WINDOW_MS });
+    const { saleId } = sale;
     expect(await stack.audit.repository.findSale(saleId)).to.include({ sold: ORDERS });
 
     const expired = async (): Promise<boolean> => (await statesOf(stack, saleId)).expired === ORDERS;

@@ -22,7 +22,7 @@ const BREAKER = {
 const GREEDY = 5;
 const LIMITS = { mode: 'on', purchase: { user: { limit: GREEDY, windowMs: 600_000 } } };
 
-describe('too much to do: two apis', () => {
+describe('overload: two apis', () => {
   let apis: readonly [Program, Program];
   let token: string;
   const system = useSystem(async ({ programs }) => {
@@ -67,7 +67,7 @@ describe('too much to do: two apis', () => {
     return performance.now() - setMs;
   }
 
-  it('a switch that is set at one api is in force at the other within a second, and back; it is audited', async () => {
+  it('a switch set at one api is in force at the other within a second, and back; it is audited', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const [, second] = apis;
     const pageIs = (status: number) => async () => (await ask(`${second.url}/v1/sales/${saleId}`)).status === status;
@@ -183,11 +183,11 @@ describe('too much to do: two apis', () => {
       await until('its breaker is closed', closed, 30_000);
       expect(api.log, 'no bug').not.to.match(/"level":50/);
     }
-    await buyers.askAgain();
+    await buyers.retryUnknown();
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('MySQL stopped: two apis that see it open the breaker of the third, which asks nobody, within a second', async () => {
+  it('MySQL stopped: two apis with failures open the breaker of the third, which makes no call, within a second', async () => {
     const third = await system.programs.start('api');
     // A query that finds no connection fails after six seconds, so the window is longer; both stay open long enough to meet.
     const breaker = { ...BREAKER, windowMs: 10_000, probe: { firstMs: 5000, capMs: 5000 } };

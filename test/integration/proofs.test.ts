@@ -108,7 +108,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect((await asAdmin('GET')).json).to.deep.equal(before.json);
   });
 
-  it('purchase tokens: no token is refused, a token buys once, and there are only so many', async () => {
+  it('purchase tokens: none is refused, one buys once, and there are only so many', async () => {
     const saleId = await newSale({ stock: 2, limitPerBuyer: 2 });
     await publish({ sign: { tokens: { mode: 'on', sales: [saleId], perUnit: 1 } } });
     const fetchToken = (userId: string): Promise<Answer> =>
@@ -130,7 +130,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('queue: join, wait, be let in, buy with the pass; the first who finds nothing left ends it for all', async () => {
+  it('queue: join, wait, be admitted, buy with the pass; the first sold_out ends it for all', async () => {
     const saleId = await newSale({ stock: 2 });
     await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0.5 } });
     const queue = `${one.url}/v1/sales/${saleId}/queue`;
@@ -169,7 +169,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });
   });
 
-  it('queue: who asks no more is forgotten, though nobody else asks', async () => {
+  it('queue: a buyer who stops asking loses the place, though nobody else asks', async () => {
     const saleId = await newSale({ stock: 1 });
     await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0, idleMs: 1000 } });
     const waits = await ask(`${one.url}/v1/sales/${saleId}/queue`, { method: 'POST', token: tokenOf('fay') });
@@ -178,7 +178,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     await until('nobody waits', async () => /^seckill_admission_queue_waiting\S* 0$/m.test(await metricsOf(one)), 5000);
   });
 
-  it('what can be asked is documented', async () => {
+  it('the routes are documented', async () => {
     const { json } = await ask(`${one.url}/openapi.json`);
     expect(json.paths).to.include.keys(
       ...['/v1/sales/{saleId}/queue', '/v1/sales/{saleId}/queue/{ticket}', '/v1/sales/{saleId}/purchase-token'],

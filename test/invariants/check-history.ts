@@ -5,23 +5,23 @@ import type { Finding } from './check-sale.js';
 /** What an order was asked to become. */
 export type Move = 'pay' | 'cancel';
 
-/** What one GET of a purchase said; `absent` is 404. */
-export interface Look {
+/** The answer to one GET of a purchase; `absent` is 404. */
+export interface SeenStatus {
   readonly status: 'pending' | 'ordered' | 'failed' | 'absent';
   readonly orderId: string | null;
 }
 
 /** What clients saw beyond the answers to their purchases. */
 export interface ClientHistory {
-  /** Order id → moves that were answered with yes. */
+  /** Order id → moves that were confirmed. */
   readonly moves: ReadonlyMap<string, ReadonlySet<Move>>;
-  /** `userId/requestId` → its looks, in the order of time. */
-  readonly looks: ReadonlyMap<string, readonly Look[]>;
-  /** `userId/requestId` → units, of purchases whose last word was `sold_out`. */
+  /** `userId/requestId` → its statuses, in the order of time. */
+  readonly statuses: ReadonlyMap<string, readonly SeenStatus[]>;
+  /** `userId/requestId` → units, of purchases whose last answer was `sold_out`. */
   readonly soldOut: ReadonlyMap<string, number>;
 }
 
-/** The books that the history is held against. */
+/** What MySQL and Redis hold of the sale. */
 export interface HistoryRows {
   /** `userId/requestId` → row. */
   readonly rows: ReadonlyMap<string, AuditedOrder>;
@@ -29,18 +29,18 @@ export interface HistoryRows {
 }
 
 /** I6, I7 and I8 as clients can see them, for a sale at rest. */
-export function judgeHistory(history: ClientHistory, books: HistoryRows): Finding[] {
-  return [...judgeMoves(history, books), ...judgeRefusals(history, books), ...judgeLooks(history, books)];
+export function judgeHistory(history: ClientHistory, rows: HistoryRows): Finding[] {
+  return [...judgeMoves(history, rows), ...judgeRefusals(history, rows), ...judgeStatuses(history, rows)];
 }
 
-/** I6: no order was both paid and cancelled, and what was answered with yes stands in the book. */
+/** I6: no order was both paid and cancelled, and what was confirmed is in MySQL. */
 function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
   const stateOf = new Map([...rows.values()].map(({ orderId, state }) => [orderId, state]));
-  for (const [orderId, said] of moves) {
-    if (said.size > 1) findings.push({ invariant: 'I6', detail: `order ${orderId} was paid and cancelled` });
+  for (const [orderId, confirmed] of moves) {
+    if (confirmed.size > 1) findings.push({ invariant: 'I6', detail: `order ${orderId} was paid and cancelled` });
     const state = stateOf.get(orderId);
-    for (const move of said) {
+    for (const move of confirmed) {
       if (state === (move === 'pay' ? 'paid' : 'cancelled')) continue;
       findings.push({ invariant: 'I6', detail: `order ${orderId}: ${move} was confirmed, and it is ${state}` });
     }
@@ -48,39 +48,39 @@ function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] 
   return findings;
 }
 
-/** I7: nobody heard `sold_out` while units for him were there; units that came back later prove nothing. */
+/** I7: no buyer got `sold_out` while enough units were left; units that came back later prove nothing. */
 function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryRows): Finding[] {
   const cameBack = [...rows.values()].some(({ state }) => state !== 'pending_payment' && state !== 'paid');
   if (cameBack) return [];
   const served = [...soldOut].find(([, quantity]) => quantity <= unitsLeft);
   if (served === undefined) return [];
   const [key, quantity] = served;
-  return [{ invariant: 'I7', detail: `${key} (${quantity}) heard sold_out, and ${unitsLeft} units are left` }];
+  return [{ invariant: 'I7', detail: `${key} (${quantity}) got sold_out, and ${unitsLeft} units are left` }];
 }
 
-/** I8: no client saw a purchase go back, and the order it was shown is the one in the book. */
-function judgeLooks({ looks }: ClientHistory, { rows }: HistoryRows): Finding[] {
+/** I8: no client saw a purchase go back, and the order it was shown is the one in MySQL. */
+function judgeStatuses({ statuses }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
-  for (const [key, seen] of looks) {
-    let last: Look | null = null;
-    for (const look of seen) {
-      if (last !== null && isOver(last) && (look.status !== last.status || look.orderId !== last.orderId)) {
-        findings.push({ invariant: 'I8', detail: `${key} was ${show(last)} and then ${show(look)}` });
+  for (const [key, seen] of statuses) {
+    let last: SeenStatus | null = null;
+    for (const next of seen) {
+      if (last !== null && isOver(last) && (next.status !== last.status || next.orderId !== last.orderId)) {
+        findings.push({ invariant: 'I8', detail: `${key} was ${show(last)} and then ${show(next)}` });
       }
-      last = look;
+      last = next;
     }
     const row = rows.get(key);
     if (last === null || !isOver(last)) continue;
-    const inRepository = row === undefined ? 'absent' : row.state === 'failed' ? 'failed' : 'ordered';
-    if (inRepository !== last.status || (inRepository === 'ordered' && row?.orderId !== last.orderId)) {
-      findings.push({ invariant: 'I8', detail: `${key} was ${show(last)}, and the book says ${inRepository}` });
+    const inMysql = row === undefined ? 'absent' : row.state === 'failed' ? 'failed' : 'ordered';
+    if (inMysql !== last.status || (inMysql === 'ordered' && row?.orderId !== last.orderId)) {
+      findings.push({ invariant: 'I8', detail: `${key} was ${show(last)}, and is ${inMysql} in MySQL` });
     }
   }
   return findings;
 }
 
-const isOver = ({ status }: Look): boolean => status === 'ordered' || status === 'failed';
-const show = ({ status, orderId }: Look): string => (orderId === null ? status : `${status} ${orderId}`);
+const isOver = ({ status }: SeenStatus): boolean => status === 'ordered' || status === 'failed';
+const show = ({ status, orderId }: SeenStatus): string => (orderId === null ? status : `${status} ${orderId}`);
 
 /** I3: a purchase that was answered 2xx may end `failed` only for a reason that the fault explains. */
 export function judgeFailures(

@@ -1,22 +1,21 @@
 import { isLive, type FailureReason } from '../../src/core/order.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
-import { openTransfers } from '../../src/core/unit-transfer.js';
-import type { AuditedOrder, AuditedRow, OrderAudit, BucketAudit } from '../../src/core/ports/audit.js';
+import { NO_TRANSFERS, openTransfers, unitsInTransit } from '../../src/core/unit-transfer.js';
+import type { AuditedOrder, AuditedRow, BucketAudit, BucketSnapshot, OrderAudit } from '../../src/core/ports/audit.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
 import { compareRequest } from '../../src/recovery/reconcile/compare-request.js';
-import { mergeBuckets, type MergedSnapshot } from './merge-buckets.js';
 
 export interface CheckPorts {
   readonly store: BucketAudit;
   readonly repository: OrderAudit;
 }
 
-/** What a client heard of one purchase: `ok` if any try was answered 2xx, `fail` if every try was refused. */
-export type Heard = 'ok' | 'fail' | 'unknown';
-/** `userId/requestId` → what its client heard. */
-export type OpLog = ReadonlyMap<string, Heard>;
+/** What a client knows of one purchase: `ok` if any try was answered 2xx, `fail` if every try was refused. */
+export type ClientOutcome = 'ok' | 'fail' | 'unknown';
+/** `userId/requestId` → what its client knows. */
+export type OpLog = ReadonlyMap<string, ClientOutcome>;
 
 /** What is known beyond the answers to purchases; each part that is absent is not checked. */
 export interface CheckMore {
@@ -47,7 +46,7 @@ export interface SaleFigures {
   readonly lost: number;
   /** Units between two buckets. 0 at rest. */
   readonly inTransit: number;
-  /** Units that left one book and did not reach the other: stock − sold − units left − units in transit. 0 at rest. */
+  /** Units by which Redis and MySQL differ: stock − sold − units left − units in transit. 0 at rest. */
   readonly difference: number;
   readonly pendingBatches: number;
 }
@@ -61,9 +60,9 @@ export interface SaleCheck {
 const FINDINGS_MAX = 50;
 
 /**
- * Compares Redis, MySQL and what clients heard, for one sale that is at rest (see `waitUntilAtRest`).
- * @param opLog absent: only the two books are compared
- * @param more what else clients saw, and what the fault allows
+ * Compares Redis, MySQL and what clients were answered, for one sale that is at rest (see `waitUntilAtRest`).
+ * @param opLog absent: only Redis and MySQL are compared
+ * @param more what else clients saw, and what a fault allows
  * @throws OperationalError; Error when there is no such sale
  */
 export async function checkSale(
@@ -82,7 +81,7 @@ export async function checkSale(
   return audit.conclude(opLog, more);
 }
 
-/** Waits until nothing is pending, every release is done and no units are lent. @returns false when `timeoutMs` was not enough */
+/** Waits until nothing is pending, every release is done and no units are in transit. @returns false when `timeoutMs` was not enough */
 export async function waitUntilAtRest(
   saleId: string,
   ports: CheckPorts & { readonly clock: Clock },
@@ -92,7 +91,7 @@ export async function waitUntilAtRest(
   const deadlineMs = clock.nowMs() + timeoutMs;
   const sale = await repository.findSale(saleId);
   const buckets = Array.from({ length: sale?.buckets ?? 0 }, (_, bucket) => bucket);
-  const isNothingLent = async (): Promise<boolean> => {
+  const nothingInTransit = async (): Promise<boolean> => {
     if (buckets.length < 2) return true;
     const transfers = await Promise.all(buckets.map((bucket) => store.transfers({ saleId, bucket })));
     return openTransfers(transfers).length === 0;
@@ -100,13 +99,33 @@ export async function waitUntilAtRest(
   for (;;) {
     const open = await Promise.all(buckets.map(async (bucket) => store.pendingCount({ saleId, bucket })));
     const isQuiet = open.every((count) => count === 0) && (await repository.undoneReleases(saleId)) === 0;
-    if (isQuiet && (await isNothingLent())) return true;
+    if (isQuiet && (await nothingInTransit())) return true;
     if (clock.nowMs() >= deadlineMs) return false;
     await clock.sleep(50);
   }
 }
 
-/** Adds the rows of one sale up and compares them with its ledger. */
+/** All buckets of a sale as one. */
+interface MergedSnapshot extends Omit<BucketSnapshot, 'transfers'> {
+  readonly inTransit: number;
+}
+
+/** Buckets that are not loaded count as empty. */
+function mergeBuckets(buckets: readonly (BucketSnapshot | null)[]): MergedSnapshot {
+  const loaded = buckets.filter((bucket): bucket is BucketSnapshot => bucket !== null);
+  const inTransit = unitsInTransit(buckets.map((bucket) => bucket?.transfers ?? NO_TRANSFERS));
+  const [only] = loaded;
+  if (loaded.length === 1 && only) return { ...only, inTransit };
+  return {
+    inTransit,
+    unitsLeft: loaded.reduce((sum, bucket) => sum + bucket.unitsLeft, 0),
+    requests: new Map(loaded.flatMap((bucket) => [...bucket.requests])),
+    buyers: new Map(loaded.flatMap((bucket) => [...bucket.buyers])), // a buyer has one home bucket
+    pending: loaded.flatMap((bucket) => bucket.pending),
+  };
+}
+
+/** Adds up the rows of one sale and compares them with Redis. */
 class Audit {
   readonly #sale: Sale;
   readonly #store: MergedSnapshot;
@@ -124,7 +143,7 @@ class Audit {
   readRow(row: AuditedRow): void {
     const key = purchaseKey(row);
     if ((row.state === 'paid') !== (row.paidAtMs !== null)) {
-      this.#found('I6', `${key} is ${row.state}, and its time of payment says otherwise`);
+      this.#found('I6', `${key} is ${row.state}, and its time of payment does not fit`);
     }
     if (this.#rows.has(key)) {
       this.#duplicates++;
@@ -147,7 +166,7 @@ class Audit {
     if (unitsLeft < 0) this.#found('I1', `${unitsLeft} units left in Redis`);
     if (inTransit > 0) this.#found('I4', `${inTransit} units are between two buckets`);
     const difference = stock - sold - unitsLeft - inTransit;
-    if (difference !== 0) this.#found('I4', `${difference} units are in neither book`);
+    if (difference !== 0) this.#found('I4', `units left differ by ${difference} between Redis and MySQL`);
     this.#compareBuyers();
     const lost = this.#compareRequests() + this.#compareOpLog(opLog ?? new Map());
     const rows = this.#rows;
@@ -157,7 +176,12 @@ class Audit {
     }
     return {
       figures: {
-        ...{ stock, sold, unitsLeft, inTransit, difference, lost },
+        stock,
+        sold,
+        unitsLeft,
+        inTransit,
+        difference,
+        lost,
         rows: this.#rows.size + this.#duplicates,
         liveRows: this.#live.rows,
         failedRows: [...this.#rows.values()].filter((row) => row.state === 'failed').length,
@@ -211,13 +235,13 @@ class Audit {
   /** I3: an ok has a row, a fail has no order. @returns oks without a row that Redis does not know either */
   #compareOpLog(opLog: OpLog): number {
     let lost = 0;
-    for (const [key, heard] of opLog) {
+    for (const [key, outcome] of opLog) {
       const row = this.#rows.get(key);
-      if (heard === 'ok' && row === undefined) {
+      if (outcome === 'ok' && row === undefined) {
         if (!this.#store.requests.has(key)) lost++;
         this.#found('I3', `${key} was answered 2xx and has no row`);
       }
-      if (heard === 'fail' && row !== undefined && row.state !== 'failed') {
+      if (outcome === 'fail' && row !== undefined && row.state !== 'failed') {
         this.#found('I3', `${key} was refused and has the order ${row.orderId} (${row.state})`);
       }
     }

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { bootOwnStack } from '../chaos/own-stacks.js';
 import { buildIfOlder } from '../chaos/harness/commands.js';
 import { closeConnections } from '../chaos/harness/http.js';
-import { openHands } from '../chaos/harness/stack-controls.js';
+import { openControls } from '../chaos/harness/stack-controls.js';
 import { reportStackError } from '../../deploy/local/stack-failure.js';
 import { progressStyle, seconds, showProgress } from '../../deploy/local/stack-progress.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
@@ -89,7 +89,7 @@ interface Ran {
 
 async function bootAndRun(signal: AbortSignal): Promise<Ran> {
   const { stack, stop } = await showProgress(progressStyle(flags.json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
-    bootOwnStack({ dir: DIR, onProgress, signal }),
+    bootOwnStack(DIR, onProgress, signal),
   );
   const stray = (error: unknown): void => say(`An error of no row: ${String(error)}`);
   process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
@@ -102,7 +102,7 @@ async function bootAndRun(signal: AbortSignal): Promise<Ran> {
 }
 
 async function runOn(stack: Stack, signal: AbortSignal): Promise<Ran> {
-  const hands = await openHands(stack.dir, stack.env());
+  const hands = await openControls(stack.dir, stack.env());
   const onRow = (row: string, seed: number): void => say(`  ${row}, seed ${seed} …`);
   const site = { stack: hands, env: { ...process.env, ...stack.env() }, signal, onRow };
   try {

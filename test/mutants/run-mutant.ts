@@ -1,14 +1,15 @@
 import { join } from 'node:path';
 import type { Environment } from '../../src/core/config/load.js';
-import type { StackHands } from '../chaos/harness/stack-controls.js';
-import { nameOf, type Row, type RowResult } from '../chaos/scenario.js';
-import { ROWS } from '../chaos/scenarios/list.js';
-import { Matrix } from '../chaos/run-suite.js';
+import type { StackControls } from '../chaos/harness/stack-controls.js';
+import type { ScenarioResult } from '../chaos/run-scenario.js';
+import type { Scenario } from '../chaos/scenario.js';
+import { SCENARIOS } from '../chaos/scenarios/list.js';
+import { SuiteRun } from '../chaos/run-suite.js';
 import { buildMutant } from './mutant-build.js';
 import type { Mutant } from './mutants.js';
 
 export interface Site {
-  readonly stack: StackHands;
+  readonly stack: StackControls;
   /** What programs run with. */
   readonly env: Environment;
   readonly signal: AbortSignal;
@@ -36,8 +37,8 @@ export interface MutantResult {
 }
 
 /** @throws Error when there is no such row */
-function rowNamed(name: string): Row {
-  const row = ROWS.find((one) => nameOf(one) === name);
+function rowNamed(name: string): Scenario {
+  const row = SCENARIOS.find((one) => one.name === name);
   if (row === undefined) throw new Error(`no row is called ${name}`);
   return row;
 }
@@ -65,7 +66,7 @@ export async function runControl(name: string, seed: number, site: Site): Promis
   return result.outcome === 'red' ? toldBy(result) : null;
 }
 
-function judge(result: RowResult, says: RegExp): Pick<MutantResult, 'verdict' | 'said'> {
+function judge(result: ScenarioResult, says: RegExp): Pick<MutantResult, 'verdict' | 'said'> {
   switch (result.outcome) {
     case 'green':
       return { verdict: 'missed', said: '' };
@@ -76,17 +77,17 @@ function judge(result: RowResult, says: RegExp): Pick<MutantResult, 'verdict' | 
   }
 }
 
-const toldBy = ({ reason, findings }: RowResult): string => [reason ?? '', ...findings].join('; ');
+const toldBy = ({ reason, findings }: ScenarioResult): string => [reason ?? '', ...findings].join('; ');
 
 async function runOn(
   main: string | undefined,
   name: string,
   seed: number,
   { stack, env, signal, onRow }: Site,
-): Promise<{ readonly result: RowResult; readonly logs: string }> {
+): Promise<{ readonly result: ScenarioResult; readonly logs: string }> {
   onRow(name, seed);
   let logs = '';
-  const matrix = new Matrix({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
+  const matrix = new SuiteRun({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
   try {
     const result = await matrix.runOne(rowNamed(name), seed);
     signal.throwIfAborted();

@@ -5,7 +5,7 @@ import { type Purchase, purchaseKey } from '../../src/core/purchase.js';
 import { homesEver, type Sale } from '../../src/core/sale.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { unitsInTransit } from '../../src/core/unit-transfer.js';
-import { checkSale, type Heard } from '../invariants/check-sale.js';
+import { checkSale, type ClientOutcome } from '../invariants/check-sale.js';
 import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { memoryAudit } from '../helpers/memory/memory-audit.js';
@@ -29,7 +29,7 @@ const GONE_MAX_MS = 60_000;
 /** The promises of docs/architecture.md, looked at whenever something has happened, and when all is at rest. */
 export class Promises {
   readonly #site: Site;
-  readonly #opLog = new Map<string, Heard>();
+  readonly #opLog = new Map<string, ClientOutcome>();
   /** `userId/requestId*quantity` → time of its first yes. */
   readonly #yesAtMs = new Map<string, number>();
   /** `userId/requestId` → when the try began that was the first to be answered yes. */
@@ -62,7 +62,7 @@ export class Promises {
   heard({ userId, requestId, quantity }: Purchase, answer: PurchaseOutcome | null, sinceMs: number): void {
     const key = purchaseKey({ userId, requestId });
     const word = answer?.outcome ?? 'outcome_unknown';
-    const heard: Heard =
+    const heard: ClientOutcome =
       word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
     if (word === 'sold_out') this.#lookAtSoldOut(key, quantity, sinceMs);
     const before = this.#opLog.get(key) ?? heard;

@@ -7,9 +7,9 @@ export const RENDER_COMMAND = 'npx tsx src/core/config/docs.ts > docs/configurat
 
 const INTRO = `# Configuration
 
-Every key is an environment variable, read once at the start and checked whole: one error names every bad key. A key
-without a default must be set. Secrets are never shown. Sections follow the path of a purchase; a program reads only the
-sections that name it.
+Every key is an environment variable. It is read once, at the start, and one error names every bad key. A key without a
+default must be set. Secrets are never shown. Sections follow the path of a purchase; a program reads only the sections
+that name it.
 
 This page is made from \`src/core/config/schema.ts\`: \`${RENDER_COMMAND}\`.
 `;

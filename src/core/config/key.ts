@@ -61,7 +61,7 @@ export function word<const W extends string>(options: Common<W> & { words: reado
   };
 }
 
-/** An address of several hosts, which no URL parser knows: its form in words, and how it is told. */
+/** An address of several hosts, which no URL parser reads: its form in words, and as a pattern. */
 export interface UrlForm {
   readonly words: string;
   readonly pattern: RegExp;
@@ -116,24 +116,24 @@ export function endpoint(options: Common<string>): Key<string> {
   };
 }
 
-/** Addresses and networks, set apart by commas; kept without blanks. */
+/** Addresses and networks, separated by commas; kept without blanks. */
 export function networks(options: Common<string>): Key<string> {
   return {
     ...common(options),
     unit: '',
-    range: 'networks such as 10.0.0.0/8, set apart by commas',
+    range: 'networks such as 10.0.0.0/8, separated by commas',
     parse: (value) => {
       const parts = value.split(',').map((part) => part.trim());
       const wrong = parts.find((part) => readNetwork(part) === null);
       if (wrong !== undefined) {
-        throw new Error(`must be networks such as 10.0.0.0/8, set apart by commas, but ${quote(wrong)} is none`);
+        throw new Error(`must be networks such as 10.0.0.0/8, separated by commas, but ${quote(wrong)} is none`);
       }
       return parts.join(',');
     },
   };
 }
 
-/** Secrets by the id of their key, `id:secret,id:secret`; what is wrong with them is told without showing any. */
+/** Secrets by the id of their key, `id:secret,id:secret`; an error never shows one of them. */
 export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): Key<string> {
   return {
     ...common({ ...options, secret: true }),

@@ -11,8 +11,25 @@ import { redis, rocketmq, mysql } from './sections/servers.js';
  * from; a program reads only the sections that it uses.
  */
 export const SCHEMA = {
-  ...{ http, auth, admission, gate, batch, redis, rocketmq, worker, mysql, order, payment, notifications },
-  ...{ keeper, overdue, repair, reconcile, metrics, failPoint, log },
+  http,
+  auth,
+  admission,
+  gate,
+  batch,
+  redis,
+  rocketmq,
+  worker,
+  mysql,
+  order,
+  payment,
+  notifications,
+  keeper,
+  overdue,
+  repair,
+  reconcile,
+  metrics,
+  failPoint,
+  log,
 } as const;
 
 type Schema = typeof SCHEMA;
@@ -25,12 +42,34 @@ export type Config<S extends SectionName = SectionName> = { readonly [N in S]: S
 export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
   api: [
-    ...['http', 'auth', 'admission', 'gate', 'batch', 'redis', 'rocketmq', 'mysql', 'payment'],
-    ...['notifications', 'keeper', 'repair', 'reconcile', 'failPoint', 'log'],
+    'http',
+    'auth',
+    'admission',
+    'gate',
+    'batch',
+    'redis',
+    'rocketmq',
+    'mysql',
+    'payment',
+    'notifications',
+    'keeper',
+    'repair',
+    'reconcile',
+    'failPoint',
+    'log',
   ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: [
-    ...['redis', 'rocketmq', 'keeper', 'overdue', 'repair', 'reconcile', 'mysql', 'payment'],
-    ...['metrics', 'failPoint', 'log'],
+    'redis',
+    'rocketmq',
+    'keeper',
+    'overdue',
+    'repair',
+    'reconcile',
+    'mysql',
+    'payment',
+    'metrics',
+    'failPoint',
+    'log',
   ],
 } as const satisfies Record<string, readonly SectionName[]>;

@@ -17,7 +17,7 @@ export interface Release extends BucketRef {
   readonly withUnits: boolean;
 }
 
-/** A batch that was deducted and is not settled yet. */
+/** A batch that was deducted and is not marked as recorded yet. */
 export interface PendingBatch {
   readonly batchId: string;
   /** Since the deduct, on Redis time. */
@@ -28,7 +28,7 @@ export interface PendingBatch {
 
 /**
  * - `unparked`, `already_pending`: its units are held and it is in `pending`
- * - `settled`: it is in MySQL and the ledger knows
+ * - `settled`: it is in MySQL and Redis knows
  * - `aborted`: its units are not held and never will be
  * - `unknown`: there is no marker, so whether its units are held cannot be said; nothing was changed
  */
@@ -51,11 +51,11 @@ export type Reacquired =
  */
 export interface BatchStore {
   /**
-   * Tells the ledger that these batches are in MySQL: each leaves `pending`, its marker loses the body, and each
+   * Marks these batches as recorded in MySQL: each leaves `pending`, its marker loses the body, and each
    * request still `held` by it becomes `ordered`. Nothing else moves. Where all orders of a batch move, the same write
    * notifies the buyers who wait for them.
    * @param settled the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
-   * @throws OperationalError redis, also while the bucket is in repair; some may be settled, so call again with all
+   * @throws OperationalError redis, also while the bucket is in repair; some may be marked, so call again with all
    * Source: lua/mark-recorded-4.lua; protocol rules 7 and 8
    */
   markRecorded(settled: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[]): Promise<void>;
@@ -81,19 +81,19 @@ export interface BatchStore {
   release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
 
   /**
-   * Batches deducted more than `olderThanMs` ago and not settled, oldest first.
+   * Batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first.
    * @throws OperationalError redis
    */
   stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]>;
 
   /**
-   * Those of the buckets that have a batch deducted and not settled, in order.
+   * Those of the buckets that have a batch deducted and not marked as recorded, in order.
    * @throws OperationalError redis
    */
   withPending(refs: readonly BucketRef[]): Promise<BucketRef[]>;
 
   /**
-   * How many batches are deducted and not settled, and how long the oldest has waited.
+   * How many batches are deducted and not marked as recorded, and how long the oldest has waited.
    * @throws OperationalError redis
    */
   pendingSummary(ref: BucketRef): Promise<{ readonly batches: number; readonly oldestMs: number }>;

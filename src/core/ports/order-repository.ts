@@ -31,7 +31,7 @@ export interface WritePlan {
   /** Sales whose guard said no: there each purchase is tried alone, so that exactly the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
   /**
-   * Set after `value_refused`: purchases whose values the book does not take become `failed/refused_by_database`, in the
+   * Set after `value_refused`: purchases whose values MySQL does not take become `failed/refused_by_database`, in the
    * same transaction as the others. Default false.
    */
   readonly singleOut?: boolean;
@@ -46,7 +46,7 @@ export interface WritePlan {
  * - `order_id_taken`: an equal order id exists; nothing was written, mint new ones
  * - `oversold`: the guard of these sales said no; nothing was written, plan them one by one
  * - `epoch_changed`: the sale was rebuilt meanwhile; nothing was written
- * - `value_refused`: the book does not take some value; nothing was written, single it out
+ * - `value_refused`: MySQL does not take some value; nothing was written, single it out
  * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
  */
 export type WriteOutcome =

@@ -34,7 +34,7 @@ export interface OutboxPayloads {
 export type OutboxKind = keyof OutboxPayloads;
 export const OUTBOX_KINDS = ['batch_recorded', 'orders_moved', 'release'] as const satisfies readonly OutboxKind[];
 
-/** An undone row, lent to us. */
+/** An undone row, leased to us. */
 export interface OutboxRow<K extends OutboxKind> {
   /** Decimal; grows with time. */
   readonly outboxId: string;
@@ -43,7 +43,7 @@ export interface OutboxRow<K extends OutboxKind> {
   readonly payload: OutboxPayloads[K] | null;
   /** Time of its transaction, Unix ms on the clock of MySQL. */
   readonly createdAtMs: number;
-  /** How often it was lent, with this time: 1 for the first. */
+  /** How often it was leased, with this time: 1 for the first. */
   readonly attempts: number;
 }
 
@@ -58,9 +58,9 @@ export interface OutboxBacklog {
 /** Work that committed transactions have promised. Several keepers may take from it at once. */
 export interface Outbox {
   /**
-   * The oldest undone rows of a kind that are due and lent to nobody, at most `max`. They are ours for `leaseMs`; one
+   * The oldest undone rows of a kind that are due and leased to nobody, at most `max`. They are ours for `leaseMs`; one
    * that is neither done nor postponed by then is due again.
-   * @throws OperationalError mysql; rows may have been lent, so they come after `leaseMs`
+   * @throws OperationalError mysql; rows may have been leased, so they come after `leaseMs`
    */
   lease<K extends OutboxKind>(kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]>;
 

@@ -8,10 +8,10 @@ export interface Overdue {
   readonly oldestMs: number;
 }
 
-/** States that are told by their age alone; the others have a deadline of their own. */
+/** States that are overdue by their age alone; the others have a deadline of their own. */
 export type AgedState = Exclude<WatchedState, 'batch_pending' | 'pending_payment' | 'sale_shut' | 'units_lent'>;
 
-/** The book as a watchman reads it, on MySQL time. */
+/** What is overdue in MySQL, on its time. */
 export interface OverdueRepository {
   /**
    * Those that wait in this state for longer than `afterMs`: since they were written, for a compensation since it is

@@ -12,9 +12,9 @@ export interface Refund {
   readonly state: RefundState;
 }
 
-/** A refund that is due, lent to us. */
+/** A refund that is due, leased to us. */
 export interface LeasedRefund extends Pick<Refund, 'paymentId' | 'orderId' | 'amountCents'> {
-  /** How often it was lent, with this time: 1 for the first. */
+  /** How often it was leased, with this time: 1 for the first. */
   readonly attempts: number;
 }
 
@@ -50,9 +50,9 @@ export type TakeOnOutcome =
 /** What is owed back to buyers. A refund is written with the payment that it is for. Several keepers may work on it. */
 export interface RefundRepository {
   /**
-   * Refunds that are due and lent to nobody, oldest first, at most `max`. They are ours for `leaseMs`; one that is
+   * Refunds that are due and leased to nobody, oldest first, at most `max`. They are ours for `leaseMs`; one that is
    * neither done nor postponed by then is due again.
-   * @throws OperationalError mysql; some may have been lent, so they come after `leaseMs`
+   * @throws OperationalError mysql; some may have been leased, so they come after `leaseMs`
    */
   lease(max: number, leaseMs: number): Promise<LeasedRefund[]>;
 
@@ -79,7 +79,7 @@ export interface RefundRepository {
   list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
 
   /**
-   * A person takes a refund on, before he pays it by hand, so that the keeper does not pay it too. In the audit log under
+   * A person takes a refund on, before they pay it by hand, so that the keeper does not pay it too. In the audit log under
    * the name of `actor`, in the same transaction.
    * @throws OperationalError mysql; it may be done, so look before anything is paid
    */

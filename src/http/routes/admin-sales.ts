@@ -1,110 +1,158 @@
-import { fieldSentences } from '../../core/field-errors.js';
-import { isSaleId } from '../../core/ids.js';
+import { z } from 'zod';
+import { fieldSentences, must } from '../../core/field-errors.js';
+import { assertNever } from '../../core/errors.js';
 import { parseJson } from '../../core/parse-json.js';
-import type { Sale } from '../../core/sale.js';
-import { readNewSale } from '../../sales/new-sale.js';
+import { RESHARD_SENTENCES } from '../../core/resharded.js';
+import type { NewSale, Sale } from '../../core/sale.js';
+import { BUCKETS_MAX } from '../../core/unit-transfer.js';
+import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
-import type { Principal } from '../auth.js';
-import { collectBody } from '../body.js';
-import { promisesJson } from '../purchase-request.js';
-import type { HttpServices } from '../services.js';
-import { principalOf, type Exchange, type Handler, type Router } from './router.js';
-import { isoTime } from './sales.js';
+import { json, problem, type Answer } from '../answer.js';
+import { BODY_BYTES_MAX } from '../body.js';
+import { defineRoute, jsonBody, type BodyRead, type RouteServices } from '../route.js';
+import { count, isoTime, saleParams, saleSchema } from '../schemas.js';
 
-const ADMIN = 'admin';
+/** What admins do with sales: create one and move it through its life. */
+
 /** The newest sales; older ones are asked for by id. */
 const LIST_MAX = 200;
 
-/** The desk of the seller: create a sale and move it through its life. */
-export function mountAdminSales(router: Router, services: HttpServices): void {
-  const { sales } = services;
-  const admin = (handler: AdminHandler): Handler => asAdmin(services, handler);
+export const createSale = defineRoute({
+  method: 'post',
+  path: '/admin/v1/sales',
+  label: 'admin',
+  operationId: 'createSale',
+  summary: 'Create a sale, as a draft.',
+  access: 'admin',
+  endpoint: null,
+  body: {
+    schema: newSale.meta({ id: 'NewSale' }),
+    required: true,
+    bytesMax: BODY_BYTES_MAX,
+    read(text, { clock }): BodyRead<NewSale> {
+      const parsed = parseJson(text, 'The body');
+      if ('error' in parsed) return { wrong: { detail: parsed.error } };
+      const read = readNewSale(parsed.value, clock.nowMs());
+      if ('sale' in read) return { value: read.sale };
+      return { wrong: { detail: fieldSentences(read.errors), errors: read.errors } };
+    },
+  },
+  answers: {
+    201: {
+      description: 'the new sale, a draft',
+      schema: saleSchema,
+      headers: { Location: 'where the sale is read' },
+    },
+  },
+  problems: [],
+  async handle({ body, userId }, { sales }) {
+    const sale = await sales.create(body, userId);
+    return json(201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
+  },
+});
 
-  router.mount('admin', '/admin/v1/sales', {
-    post: admin((exchange, { userId: actor }) => createSale(exchange, actor, services)),
-    get: admin(async ({ req, res, replies }) => {
-      const newest = await sales.list(LIST_MAX);
-      replies.json(req, res, 200, 'found', { sales: newest.map(saleBody) });
-    }),
+export const listSales = defineRoute({
+  method: 'get',
+  path: '/admin/v1/sales',
+  label: 'admin',
+  operationId: 'listSales',
+  summary: `The newest ${LIST_MAX} sales, newest first.`,
+  access: 'admin',
+  endpoint: null,
+  answers: { 200: { description: 'the sales', schema: z.object({ sales: z.array(saleSchema) }) } },
+  problems: [],
+  async handle(_call, { sales }) {
+    const newest = await sales.list(LIST_MAX);
+    return json(200, 'found', { sales: newest.map(saleBody) });
+  },
+});
+
+export const readSale = defineRoute({
+  method: 'get',
+  path: '/admin/v1/sales/{saleId}',
+  label: 'admin',
+  operationId: 'readSale',
+  summary: 'A sale, as MySQL has it.',
+  access: 'admin',
+  endpoint: null,
+  params: saleParams,
+  answers: { 200: { description: 'the sale', schema: saleSchema } },
+  problems: ['not_found'],
+  async handle({ params: { saleId } }, { sales }) {
+    const sale = await sales.show(saleId);
+    return sale === null ? problem('not_found') : json(200, 'found', saleBody(sale));
+  },
+});
+
+type Move = (sales: RouteServices['sales'], saleId: string, actor: string) => Promise<SaleAdminAnswer>;
+
+const move = (verb: string, summary: string, make: Move) =>
+  defineRoute({
+    method: 'post',
+    path: `/admin/v1/sales/{saleId}/${verb}`,
+    label: 'admin',
+    operationId: `${verb}Sale`,
+    summary: `${summary} Safe to repeat.`,
+    access: 'admin',
+    endpoint: null,
+    params: saleParams,
+    answers: { 200: { description: 'the sale as it now is', schema: saleSchema } },
+    problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
+    handle: async ({ params, userId }, { sales }) => moveAnswer(verb, await make(sales, params.saleId, userId)),
   });
 
-  router.mount('admin', '/admin/v1/sales/{saleId}', {
-    get: admin(async (exchange) => {
-      const { req, res, replies } = exchange;
-      const saleId = saleIdIn(exchange);
-      if (saleId === null) return;
-      const sale = await sales.show(saleId);
-      if (sale === null) return replies.problem(req, res, 'not_found');
-      replies.json(req, res, 200, 'found', saleBody(sale));
-    }),
-  });
+export const saleMoves = [
+  move('warm', 'Load the stock into Redis.', (sales, saleId, actor) => sales.warm(saleId, actor)),
+  move('open', 'Let buyers in, within the window of the sale.', (sales, saleId, actor) => sales.open(saleId, actor)),
+  move('pause', 'Answer `paused` until the sale is resumed.', (sales, saleId, actor) => sales.pause(saleId, actor)),
+  // a paused sale opens the way a warm one does
+  move('resume', 'Let buyers in again.', (sales, saleId, actor) => sales.open(saleId, actor)),
+  move('close', 'End the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
+];
 
-  const moves: Record<string, (saleId: string, actor: string) => Promise<SaleAdminAnswer>> = {
-    warm: (...asked) => sales.warm(...asked),
-    open: (...asked) => sales.open(...asked),
-    pause: (...asked) => sales.pause(...asked),
-    resume: (...asked) => sales.open(...asked), // a paused sale opens the way a warm one does
-    close: (...asked) => sales.close(...asked),
-  };
-  for (const [verb, move] of Object.entries(moves)) {
-    router.mount('admin', `/admin/v1/sales/{saleId}/${verb}`, {
-      post: admin(async (exchange, { userId: actor }) => {
-        const saleId = saleIdIn(exchange);
-        if (saleId !== null) answerMove(exchange, verb, await move(saleId, actor));
-      }),
-    });
-  }
-}
+const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
 
-export type AdminHandler = (exchange: Exchange, who: Principal) => void | Promise<void>;
+export const reshardSale = defineRoute({
+  method: 'post',
+  path: '/admin/v1/sales/{saleId}/reshard',
+  label: 'admin',
+  operationId: 'reshardSale',
+  summary: 'Split the stock of a sale into more buckets while it sells. Nobody can buy for a moment.',
+  access: 'admin',
+  endpoint: null,
+  params: saleParams,
+  body: jsonBody(z.strictObject({ buckets: z.int(bucketsError).min(2, bucketsError).max(BUCKETS_MAX, bucketsError) })),
+  answers: {
+    200: {
+      description: 'how it is split now',
+      schema: z.object({ buckets: count, epoch: count, unitsLeft: count, shutMs: z.number() }),
+    },
+  },
+  problems: ['not_found', 'wrong_state', 'repairing'],
+  async handle({ params, body: { buckets }, userId: actor }, { reshard }) {
+    const { outcome, ...facts } = await reshard(params.saleId, { actor, buckets });
+    if (outcome === 'resharded') return json(200, outcome, facts);
+    if (outcome === 'not_found') return problem(outcome);
+    if (outcome === 'in_repair') return problem('repairing');
+    return problem('wrong_state', { detail: RESHARD_SENTENCES[outcome] });
+  },
+});
 
-/** Lets only admins through, and says who it is. */
-export function asAdmin(services: HttpServices, handler: AdminHandler): Handler {
-  return (exchange) => {
-    const who = principalOf(exchange, services);
-    if (who === null) return;
-    if (!who.roles.includes(ADMIN)) return exchange.replies.problem(exchange.req, exchange.res, 'role_needed');
-    return handler(exchange, who);
-  };
-}
-
-async function createSale(
-  { req, res, replies }: Exchange,
-  actor: string,
-  { sales, clock }: HttpServices,
-): Promise<void> {
-  if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
-  const body = await new Promise<string | null>((resolve) => collectBody(req, resolve));
-  if (body === null) return replies.problem(req, res, 'payload_too_large');
-  const json = parseJson(body, 'The body');
-  if ('error' in json) return replies.problem(req, res, 'bad_request', { detail: json.error });
-  const read = readNewSale(json.value, clock.nowMs());
-  if ('errors' in read) {
-    return replies.problem(req, res, 'bad_request', { detail: fieldSentences(read.errors), errors: read.errors });
-  }
-  const sale = await sales.create(read.sale, actor);
-  replies.json(req, res, 201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
-}
-
-function saleIdIn({ req, res, replies, param }: Exchange): string | null {
-  const saleId = param('saleId');
-  if (isSaleId(saleId)) return saleId;
-  replies.problem(req, res, 'bad_request', { detail: 'The sale id must be a whole number.' });
-  return null;
-}
-
-function answerMove({ req, res, replies }: Exchange, verb: string, answer: SaleAdminAnswer): void {
+function moveAnswer(
+  verb: string,
+  answer: SaleAdminAnswer,
+): Answer<200 | 'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
   switch (answer.outcome) {
     case 'done':
-      return replies.json(req, res, 200, answer.outcome, saleBody(answer.sale));
+      return json(200, answer.outcome, saleBody(answer.sale));
     case 'wrong_state':
-      return replies.problem(req, res, answer.outcome, {
-        detail: `Cannot ${verb} a sale that is ${answer.sale.state}.`,
-      });
+      return problem(answer.outcome, { detail: `Cannot ${verb} a sale that is ${answer.sale.state}.` });
     case 'not_found':
     case 'not_warmed':
     case 'repairing':
-      return replies.problem(req, res, answer.outcome);
+      return problem(answer.outcome);
+    default:
+      return assertNever(answer);
   }
 }
 

@@ -1,49 +1,59 @@
 import { assertNever } from '../../core/errors.js';
-import type { Body, ReadEndpoint, Served, ReadRequest } from '../../admission/degrade/degraded-reads.js';
+import type { Body, ReadEndpoint, ReadRequest, Served } from '../../admission/degrade/degraded-reads.js';
+import { z } from 'zod';
+import { json, noContent, problem, type Answer } from '../answer.js';
 import type { ProblemCode } from '../problem.js';
-import type { HttpServices } from '../services.js';
-import type { Exchange } from './router.js';
+import type { AnswerSpec, RouteServices } from '../route.js';
+import { degradedSchema } from '../schemas.js';
 
 /** One question of a buyer that changes nothing. */
-export interface Read extends ReadRequest {
+interface Read<C extends ProblemCode> extends ReadRequest {
   readonly endpoint: ReadEndpoint;
   /** The user, or the client address of somebody who is not signed in; asked for only if it matters. */
   readonly who: () => string;
-  /** What the counter is labelled with when the answer is the full one. */
+  /** What the full answer is counted as. */
   readonly word: (body: Body) => string;
   /** Why there is nothing; asked after the source has said so. */
-  readonly missing: () => ProblemCode;
-  /** For problems; absent where the question has none. */
-  readonly requestId?: string;
-  readonly headers?: string[];
+  readonly missing: () => C;
+  /** For problems; null where the question has none. */
+  readonly requestId: string | null;
+  readonly headers?: readonly string[];
 }
+
+/** The whole answer, or as much of it as is given while there is too much to do. */
+export const readable = (description: string, schema: z.ZodType): AnswerSpec => ({
+  description: `${description}; less of it, marked by \`degraded\`, while there is too much to do`,
+  schema: z.union([degradedSchema, schema]),
+});
 
 /**
  * Answers as much as the degradation grants: all, while it is off.
  * @throws OperationalError of the source, where nothing may stand in for it
  */
-export async function answerRead(exchange: Exchange, read: Read, services: HttpServices): Promise<void> {
-  const { req, res, replies } = exchange;
+export async function answerRead<C extends ProblemCode>(
+  read: Read<C>,
+  services: RouteServices,
+): Promise<Answer<200 | C | 'degraded'>> {
   const served = await serve(read, services);
-  const parts = { requestId: read.requestId ?? null };
+  const { requestId } = read;
   switch (served.served) {
     case 'full':
-      if (served.body === null) return replies.problem(req, res, read.missing(), parts);
-      return replies.json(req, res, 200, read.word(served.body), served.body, read.headers);
+      if (served.body === null) return problem(read.missing(), { requestId });
+      return json(200, read.word(served.body), served.body, read.headers);
     case 'stale':
     case 'essential':
     case 'empty':
-      return replies.json(req, res, 200, served.served, served.body);
+      return json(200, served.served, served.body);
     case 'no_content':
-      return replies.empty(req, res, 204, served.served);
+      return noContent(served.served) as Answer<never>; // only of the sale page, whose document has a 204
     case 'degraded':
-      return replies.problem(req, res, served.served, parts);
+      return problem(served.served, { requestId });
     default:
       return assertNever(served);
   }
 }
 
-async function serve(read: Read, { degrade, reads }: HttpServices): Promise<Served> {
+async function serve(read: Read<ProblemCode>, { degrade, reads }: RouteServices): Promise<Served> {
   if (!degrade.isOn) return { served: 'full', body: await read.source() };
   return reads[read.endpoint].serve(degrade.rulingOf(read.endpoint, read.who()), read);
 }

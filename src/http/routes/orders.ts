@@ -1,35 +1,48 @@
-import { isOrderId } from '../../core/ids.js';
+import { z } from 'zod';
+import { assertNever } from '../../core/errors.js';
+import { isId } from '../../core/ids.js';
 import type { Order } from '../../core/order.js';
+import { refusesChange } from '../../admission/degrade/degrade.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
-import type { HttpServices } from '../services.js';
-import { answerRead } from './degraded-read.js';
-import { buyerOf, type Router } from './router.js';
-import { isoTime } from './sales.js';
+import { json, problem } from '../answer.js';
+import { defineRoute, type Call, type RouteServices } from '../route.js';
+import { id, isoTime, isoTimeOrNull, orderId, orderPageSchema, orderSchema } from '../schemas.js';
+import { answerRead, readable } from './degraded-read.js';
 
 /** Orders of the buyer who asks. An order of somebody else looks like none, so ids cannot be probed. */
-export function mountOrders(router: Router, services: HttpServices): void {
-  router.mount('order', '/v1/orders/{orderId}', {
-    get: async (exchange) => {
-      const { req, res, replies, param } = exchange;
-      const who = await buyerOf(exchange, 'order', services);
-      if (who === null) return;
-      const orderId = param('orderId');
-      if (!isOrderId(orderId)) {
-        return replies.problem(req, res, 'bad_request', { detail: 'The order id must be a whole number.' });
-      }
-      const { userId } = who;
-      const read = {
-        ...{ endpoint: 'order' as const, key: `${userId}/${orderId}`, ids: { orderId }, who: () => userId },
-        ...{ word: () => 'found', missing: () => 'order_not_found' as const },
+
+const params = z.object({ orderId });
+
+export const readOrder = defineRoute({
+  method: 'get',
+  path: '/v1/orders/{orderId}',
+  label: 'order',
+  operationId: 'readOrder',
+  summary: 'An order of the buyer, with what is or was owed back.',
+  access: 'buyer',
+  endpoint: 'order',
+  params,
+  answers: { 200: readable('the order', orderPageSchema) },
+  problems: ['order_not_found'],
+  async handle({ userId, requestId, params: { orderId } }, services) {
+    return answerRead(
+      {
+        endpoint: 'order',
+        key: `${userId}/${orderId}`,
+        ids: { orderId },
+        requestId,
+        who: () => userId,
+        word: () => 'found',
+        missing: () => 'order_not_found' as const,
         source: () => orderPage(orderId, userId, services),
-      };
-      await answerRead(exchange, read, services);
-    },
-  });
-}
+      },
+      services,
+    );
+  },
+});
 
 /** The order with what is or was owed back; null when this buyer has no such order. */
-async function orderPage(orderId: string, userId: string, services: HttpServices): Promise<Body | null> {
+async function orderPage(orderId: string, userId: string, services: RouteServices): Promise<Body | null> {
   const order = await services.getOrder(orderId, userId);
   if (order === null) return null;
   const refunds = await services.refundsOf(orderId);
@@ -37,13 +50,100 @@ async function orderPage(orderId: string, userId: string, services: HttpServices
   return { ...orderBody(order), ...(owed.length > 0 ? { refunds: owed } : {}) };
 }
 
-export function orderBody(order: Order): object {
+const KEY_SHAPE = 'The header Idempotency-Key must be 1 to 64 of the characters A-Z a-z 0-9 _ -';
+
+export const payOrder = defineRoute({
+  method: 'post',
+  path: '/v1/orders/{orderId}/pay',
+  label: 'order',
+  operationId: 'payOrder',
+  summary: 'Pay an order. One Idempotency-Key is one charge; without it all tries are one. Safe to repeat.',
+  access: 'buyer',
+  endpoint: 'order',
+  params,
+  headers: [{ name: 'Idempotency-Key', required: false, description: 'the name of this charge', schema: id }],
+  answers: { 200: { description: 'the order, paid now or before', schema: orderSchema } },
+  problems: [
+    'order_not_found',
+    'wrong_state',
+    'refund_due',
+    'payment_declined',
+    'payment_not_configured',
+    'outcome_unknown',
+  ],
+  async handle(call, services) {
+    const { userId, requestId, params, req } = call;
+    if (req.headers['idempotency-key'] !== undefined && !isId(req.headers['idempotency-key'])) {
+      return problem('bad_request', { detail: KEY_SHAPE });
+    }
+    if (isDegraded(call, services)) return problem('degraded', { requestId });
+    const answer = await services.payOrder({ orderId: params.orderId, userId, key: requestId });
+    switch (answer.outcome) {
+      case 'paid':
+        return json(200, answer.outcome, orderBody(answer.order));
+      case 'wrong_state':
+        return problem(answer.outcome, { requestId, detail: stateDetail('pay', answer.order) });
+      case 'not_found':
+        return problem('order_not_found', { requestId });
+      case 'declined':
+        return problem('payment_declined', { requestId });
+      case 'refund_due':
+      case 'outcome_unknown':
+      case 'payment_not_configured':
+        return problem(answer.outcome, { requestId });
+      default:
+        return assertNever(answer);
+    }
+  },
+});
+
+export const cancelOrder = defineRoute({
+  method: 'post',
+  path: '/v1/orders/{orderId}/cancel',
+  label: 'order',
+  operationId: 'cancelOrder',
+  summary: 'Give up an order that is not paid. Safe to repeat.',
+  access: 'buyer',
+  endpoint: 'order',
+  params,
+  answers: { 200: { description: 'the order, cancelled now or before', schema: orderSchema } },
+  problems: ['order_not_found', 'wrong_state'],
+  async handle(call, services) {
+    const { userId, requestId, params } = call;
+    if (isDegraded(call, services)) return problem('degraded', { requestId });
+    const answer = await services.cancelOrder(params.orderId, userId);
+    switch (answer.outcome) {
+      case 'cancelled':
+        return json(200, answer.outcome, orderBody(answer.order));
+      case 'wrong_state':
+        return problem(answer.outcome, { detail: stateDetail('cancel', answer.order) });
+      case 'not_found':
+        return problem('order_not_found');
+      default:
+        return assertNever(answer);
+    }
+  },
+});
+
+/** A change has no poorer form: it is made or refused. */
+const isDegraded = ({ userId }: Pick<Call, 'userId'>, { degrade }: RouteServices): boolean =>
+  degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
+
+function orderBody(order: Order): object {
   const { orderId, saleId, requestId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs } =
     order;
   return {
-    ...{ orderId, saleId, requestId, quantity, amountCents, state, reason },
+    orderId,
+    saleId,
+    requestId,
+    quantity,
+    amountCents,
+    state,
+    reason,
     createdAt: isoTime(createdAtMs),
-    expiresAt: expiresAtMs === null ? null : isoTime(expiresAtMs),
-    paidAt: paidAtMs === null ? null : isoTime(paidAtMs),
+    expiresAt: isoTimeOrNull(expiresAtMs),
+    paidAt: isoTimeOrNull(paidAtMs),
   };
 }
+
+const stateDetail = (verb: string, { state }: Order): string => `Cannot ${verb} an order that is ${state}.`;

@@ -1,61 +1,126 @@
+import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
-import type { Log } from '../../core/ports/log.js';
-import { collectBody } from '../body.js';
-import { readPaymentEvent } from '../payment-event.js';
-import { promisesJson } from '../purchase-request.js';
-import type { HttpServices } from '../services.js';
-import type { Exchange, Router } from './router.js';
+import { fieldErrors, plainError } from '../../core/field-errors.js';
+import { parseJson } from '../../core/parse-json.js';
+import type { Payment } from '../../core/ports/order-transitions.js';
+import { json, problem } from '../answer.js';
+import { BODY_BYTES_MAX } from '../body.js';
+import { defineRoute } from '../route.js';
+import { count, orderId, paymentId, text } from '../schemas.js';
+
+/** The one event that moves an order. Others are acknowledged and ignored: a provider sends what it likes. */
+const PAYMENT_SUCCEEDED = 'payment.succeeded';
 
 /**
- * Where the payment provider tells what it took. Nobody signs in here: the body is signed. A copy of a message, however
- * late, is the same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one. What is signed and
- * cannot be booked has no row: it is told as an error, each time, since money was taken.
+ * Where the payment provider reports what it took. No token: the body is signed. A copy of a message, however late, is the
+ * same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one. What is signed and cannot be
+ * recorded has no row: it is logged as an error, each time, since money was taken.
  */
-export function mountPaymentWebhook(router: Router, { webhook, log }: HttpServices): void {
-  router.mount('payment', '/v1/payments/webhook', {
-    post: async (exchange) => {
-      const { req, res, replies } = exchange;
-      if (webhook === null) return replies.problem(req, res, 'payment_not_configured');
-      if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
-      const body = await new Promise<string | null>((resolve) => collectBody(req, resolve));
-      if (body === null) return replies.problem(req, res, 'payload_too_large');
-      const verdict = webhook.verifier.verify(req.headers['payment-signature'], body);
-      if (verdict === 'invalid') return replies.problem(req, res, 'bad_signature', { detail: HEADER_SHAPE });
-      if (verdict === 'stale') {
-        return replies.problem(req, res, 'bad_signature', { detail: 'The time of the signature is too far from now.' });
-      }
-      await tell(exchange, body, { pay: webhook.tell, log });
+export const paymentWebhook = defineRoute({
+  method: 'post',
+  path: '/v1/payments/webhook',
+  label: 'payment',
+  operationId: 'reportPayment',
+  summary: 'A payment provider reports what it took. Safe to repeat: a payment counts once, by its id.',
+  access: 'none',
+  endpoint: null,
+  headers: [
+    {
+      name: 'Payment-Signature',
+      required: true,
+      description: 't: Unix seconds, at most 300 from now; v1: hex of HMAC-SHA-256 over "<t>.<body>"',
+      schema: z.string().regex(/^t=[0-9]{1,12},v1=[0-9a-f]{64}$/),
     },
-  });
-}
+  ],
+  body: {
+    schema: z
+      .object({
+        type: text.meta({ description: '`payment.succeeded`' }),
+        paymentId: paymentId.optional(),
+        orderId: orderId.optional(),
+        amountCents: count.optional(),
+      })
+      .meta({ id: 'PaymentEvent' }),
+    required: true,
+    bytesMax: BODY_BYTES_MAX,
+    read: (text) => ({ value: text }), // the signature is over the text, so it is checked first
+  },
+  answers: {
+    200: {
+      description: 'recorded: the order is paid, or the money is owed back; `ignored` for other types',
+      schema: z.object({
+        outcome: z.enum(['paid', 'refund_due', 'ignored']),
+        orderId: text.optional(),
+        paymentId: text.optional(),
+      }),
+    },
+  },
+  problems: ['bad_signature', 'order_not_found', 'payment_conflict', 'payment_not_configured'],
+  early: (_call, { webhook }) => (webhook === null ? problem('payment_not_configured') : null),
+  async handle({ body, req }, { webhook, log }) {
+    if (webhook === null) return problem('payment_not_configured');
+    const verdict = webhook.verifier.verify(req.headers['payment-signature'], body);
+    if (verdict === 'invalid') return problem('bad_signature', { detail: HEADER_SHAPE });
+    if (verdict === 'stale') {
+      return problem('bad_signature', { detail: 'The time of the signature is too far from now.' });
+    }
+    const event = readPaymentEvent(body);
+    if (event.type === 'other') return json(200, 'ignored', { outcome: 'ignored' });
+    if (event.type === 'unreadable') {
+      log.error({ ...event.claims, outcome: event.type, detail: event.detail }, LOST);
+      return problem('bad_request', { detail: event.detail });
+    }
+    const { orderId, payment } = event;
+    const outcome = await webhook.tell(orderId, payment);
+    if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
+    switch (outcome) {
+      case 'paid':
+      case 'refund_due':
+        return json(200, outcome, { outcome, orderId, paymentId: payment.paymentId });
+      case 'not_found':
+        return problem('order_not_found', { detail: 'There is no such order.' });
+      case 'payment_conflict':
+        return problem(outcome);
+      default:
+        return assertNever(outcome);
+    }
+  },
+});
 
 const HEADER_SHAPE = 'A valid header Payment-Signature is needed: t=<unix seconds>,v1=<hex>.';
-const LOST = 'money was taken that cannot be booked: ask the provider';
+const LOST = 'money was taken that cannot be recorded: ask the provider';
 
-async function tell(
-  { req, res, replies }: Exchange,
-  body: string,
-  { pay, log }: { readonly pay: NonNullable<HttpServices['webhook']>['tell']; readonly log: Log },
-): Promise<void> {
-  const event = readPaymentEvent(body);
-  if (event.type === 'other') return replies.json(req, res, 200, 'ignored', { outcome: 'ignored' });
-  if (event.type === 'unreadable') {
-    const { detail, claims } = event;
-    log.error({ ...claims, outcome: event.type, detail }, LOST);
-    return replies.problem(req, res, 'bad_request', { detail });
+/**
+ * What a provider reports. `unreadable`: it may be about money, but it cannot be recorded; `detail` is a sentence,
+ * `claims` what it says of the payment, unchecked, for a person.
+ */
+type PaymentEvent =
+  | { readonly type: typeof PAYMENT_SUCCEEDED; readonly orderId: string; readonly payment: Payment }
+  | { readonly type: 'other' }
+  | { readonly type: 'unreadable'; readonly detail: string; readonly claims: PaymentClaims };
+type PaymentClaims = Readonly<Partial<Record<'orderId' | 'paymentId' | 'amountCents', unknown>>>;
+
+const typed = z.object({ type: z.string().min(1).max(64) });
+const succeeded = z.object({ paymentId, orderId, amountCents: z.int().min(0) });
+
+/** Reads the body of the webhook. Fields that it does not know are fine. Never throws. */
+export function readPaymentEvent(text: string): PaymentEvent {
+  const parsed = parseJson(text, 'The body');
+  if ('error' in parsed) return { type: 'unreadable', detail: parsed.error, claims: {} };
+  const raw = parsed.value;
+  const known = typed.safeParse(raw);
+  if (!known.success) return unreadable('The body must be an object with a type.', raw);
+  if (known.data.type !== PAYMENT_SUCCEEDED) return { type: 'other' };
+  const read = succeeded.safeParse(raw, { error: plainError });
+  if (!read.success) {
+    const sentences = fieldErrors(read.error).map(({ message }) => message);
+    return unreadable(sentences.join(' '), raw);
   }
-  const { orderId, payment } = event;
-  const outcome = await pay(orderId, payment);
-  if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
-  switch (outcome) {
-    case 'paid':
-    case 'refund_due':
-      return replies.json(req, res, 200, outcome, { outcome, orderId, paymentId: payment.paymentId });
-    case 'not_found':
-      return replies.problem(req, res, 'order_not_found', { detail: 'There is no such order.' });
-    case 'payment_conflict':
-      return replies.problem(req, res, outcome);
-    default:
-      return assertNever(outcome);
-  }
+  const { paymentId, orderId, amountCents } = read.data;
+  return { type: PAYMENT_SUCCEEDED, orderId, payment: { paymentId, amountCents } };
+}
+
+function unreadable(detail: string, raw: unknown): PaymentEvent {
+  const { orderId, paymentId, amountCents } = (raw ?? {}) as PaymentClaims;
+  return { type: 'unreadable', detail, claims: { orderId, paymentId, amountCents } };
 }

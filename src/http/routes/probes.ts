@@ -1,35 +1,75 @@
-import { OPENAPI } from '../openapi/document.js';
-import type { Lifecycle } from '../respond.js';
-import type { HttpServices, ReadyReport } from '../services.js';
-import type { Router } from './router.js';
+import { z } from 'zod';
+import { json, text as textAnswer } from '../answer.js';
+import { defineRoute } from '../route.js';
+import type { ReadyReport } from '../services.js';
+import { text } from '../schemas.js';
 
 /** What machines ask: is it alive, may it get traffic, how is it doing, what does it serve. */
-export function mountProbes(router: Router, services: HttpServices, lifecycle: Lifecycle): void {
-  router.mount('probe', '/healthz', {
-    get: ({ req, res, replies }) => replies.json(req, res, 200, 'alive', { status: 'alive' }),
-  });
 
-  router.mount('probe', '/readyz', {
-    get: async ({ req, res, replies }) => {
-      const report = lifecycle.draining ? DRAINING : await services.ready();
-      replies.json(req, res, report.ready ? 200 : 503, report.ready ? 'ready' : 'not_ready', report);
-    },
-  });
+export const healthz = defineRoute({
+  method: 'get',
+  path: '/healthz',
+  label: 'probe',
+  operationId: 'healthz',
+  summary: 'Is the process alive?',
+  access: 'none',
+  endpoint: null,
+  answers: { 200: { description: 'it is', schema: z.object({ status: z.literal('alive') }) } },
+  problems: [],
+  handle: () => json(200, 'alive', { status: 'alive' }),
+});
 
-  router.mount('probe', '/metrics', {
-    get: async ({ req, res, replies }) => {
-      const type = 'text/plain; version=0.0.4; charset=utf-8'; // the Prometheus text format
-      replies.text(req, res, 200, 'served', await services.exposition(), type);
-    },
-  });
+const ready = z
+  .object({ ready: z.boolean(), dependencies: z.array(z.object({ name: text, ok: z.boolean(), detail: text })) })
+  .meta({ id: 'Ready' });
 
-  const document = JSON.stringify(OPENAPI);
-  router.mount('probe', '/openapi.json', {
-    get: ({ req, res, replies }) => replies.text(req, res, 200, 'served', document, 'application/json'),
-  });
-}
+export const readyz = defineRoute({
+  method: 'get',
+  path: '/readyz',
+  label: 'probe',
+  operationId: 'readyz',
+  summary: 'Should the process get traffic?',
+  access: 'none',
+  endpoint: null,
+  answers: {
+    200: { description: 'send traffic', schema: ready },
+    503: { description: 'do not, and why', schema: ready },
+  },
+  problems: [],
+  async handle(_call, services) {
+    const report = services.lifecycle.draining ? DRAINING : await services.ready();
+    return report.ready ? json(200, 'ready', report) : json(503, 'not_ready', report);
+  },
+});
 
 const DRAINING: ReadyReport = {
   ready: false,
   dependencies: [{ name: 'api', ok: false, detail: 'this process is shutting down' }],
 };
+
+export const metrics = defineRoute({
+  method: 'get',
+  path: '/metrics',
+  label: 'probe',
+  operationId: 'metrics',
+  summary: 'Metrics for Prometheus.',
+  access: 'none',
+  endpoint: null,
+  answers: { 200: { description: 'the Prometheus text format', type: 'text/plain' } },
+  problems: [],
+  handle: async (_call, { exposition }) =>
+    textAnswer(200, 'served', await exposition(), 'text/plain; version=0.0.4; charset=utf-8'),
+});
+
+export const openapi = defineRoute({
+  method: 'get',
+  path: '/openapi.json',
+  label: 'probe',
+  operationId: 'openapi',
+  summary: 'This document.',
+  access: 'none',
+  endpoint: null,
+  answers: { 200: { description: 'OpenAPI 3.1', schema: z.looseObject({ openapi: text }) } },
+  problems: [],
+  handle: (_call, { openapi }) => textAnswer(200, 'served', openapi, 'application/json'),
+});

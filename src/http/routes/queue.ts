@@ -1,69 +1,148 @@
+import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
 import type { Sale } from '../../core/sale.js';
+import { CLASSES } from '../../admission/queue/queue-rules.js';
 import type { QueueAnswer } from '../../admission/queue/waiting-rooms.js';
-import type { Principal } from '../auth.js';
-import type { HttpServices } from '../services.js';
-import { snapshotOf } from './snapshot-of.js';
-import type { Exchange, Router } from './router.js';
-import { saleBuyerOf } from './sale-buyer.js';
-import { isoTime } from './sales.js';
+import { json, problem, type Answer } from '../answer.js';
+import { defineRoute, type RouteServices } from '../route.js';
+import { count, isoTime, saleId, saleParams, text, time } from '../schemas.js';
+import { SIGNATURE } from './sale-headers.js';
 
-/** The waiting room in front of a sale: a buyer joins, comes back with his ticket, and gets a pass. */
-export function mountQueue(router: Router, services: HttpServices): void {
-  const { rooms } = services;
-  router.mount('queue', '/v1/sales/{saleId}/queue', {
-    post: async (exchange) => {
-      const asked = await askedIn(exchange, services);
-      if (asked !== null) tell(exchange, 202, asked.sale, rooms.join(asked.sale, asked.who));
-    },
-  });
-  router.mount('queue', '/v1/sales/{saleId}/queue/{ticket}', {
-    get: async (exchange) => {
-      const asked = await askedIn(exchange, services);
-      if (asked === null) return;
-      tell(exchange, 200, asked.sale, rooms.look(asked.sale, asked.who, exchange.param('ticket')));
-    },
-  });
+/** The waiting room in front of a sale: a buyer joins, comes back with their ticket, and gets a pass; and purchase tokens. */
+
+const place = z.union([
+  z.object({
+    status: z.literal('waiting'),
+    ticket: text,
+    priority: z.enum(CLASSES),
+    position: count.nullable(),
+    estimateMs: count.nullable(),
+    pollAfterMs: count,
+  }),
+  z.object({ status: z.literal('admitted'), pass: text, passEndsAt: time }),
+  z.object({ status: z.literal('no_queue') }),
+]);
+
+export const joinQueue = defineRoute({
+  method: 'post',
+  path: '/v1/sales/{saleId}/queue',
+  label: 'queue',
+  operationId: 'joinQueue',
+  summary: 'Join the waiting room of a sale. Safe to repeat: who waits keeps their place.',
+  access: 'sale_buyer',
+  endpoint: 'status',
+  params: saleParams,
+  headers: SIGNATURE,
+  answers: {
+    200: { description: 'let in, or there is no queue', schema: place },
+    202: { description: 'a place; see Location', schema: place, headers: { Location: 'where to ask for the place' } },
+  },
+  problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded', 'ticket_not_found'],
+  async handle({ userId, roles, params }, services) {
+    const sale = await queuedSale(params.saleId, services);
+    if ('status' in sale) return sale;
+    return placeAnswer(202, sale, services.rooms.join(sale, { userId, roles }));
+  },
+});
+
+export const readTicket = defineRoute({
+  method: 'get',
+  path: '/v1/sales/{saleId}/queue/{ticket}',
+  label: 'queue',
+  operationId: 'readTicket',
+  summary: 'How a place stands. Each answer brings a new ticket; the old one ends.',
+  access: 'sale_buyer',
+  endpoint: 'status',
+  params: z.object({ saleId, ticket: text }),
+  headers: SIGNATURE,
+  answers: { 200: { description: 'the place', schema: place } },
+  problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded', 'ticket_not_found'],
+  async handle({ userId, params: { saleId, ticket } }, services) {
+    const sale = await queuedSale(saleId, services);
+    if ('status' in sale) return sale;
+    return placeAnswer(200, sale, services.rooms.look(sale, { userId }, ticket));
+  },
+});
+
+export const fetchPurchaseToken = defineRoute({
+  method: 'post',
+  path: '/v1/sales/{saleId}/purchase-token',
+  label: 'purchase_token',
+  operationId: 'fetchPurchaseToken',
+  summary: 'The one purchase token of a buyer, null where none is needed. Safe to repeat: it stays the same.',
+  access: 'sale_buyer',
+  endpoint: 'status',
+  params: saleParams,
+  headers: SIGNATURE,
+  answers: {
+    200: { description: 'the token', schema: z.object({ token: text.nullable(), endsAt: time.nullable() }) },
+  },
+  problems: ['not_found', 'loading', 'closed', 'not_open', 'tokens_gone'],
+  async handle({ userId, params }, services) {
+    const sale = await saleOf(params.saleId, services);
+    if ('status' in sale) return sale;
+    if (sale.state === 'closed') return problem('closed');
+    const answer = await services.tokens.issue(sale, userId);
+    switch (answer.outcome) {
+      case 'handed':
+        return json(200, answer.outcome, { token: answer.token, endsAt: isoTime(answer.untilMs) });
+      case 'not_needed':
+        return json(200, answer.outcome, { token: null, endsAt: null });
+      case 'not_open':
+        return problem('not_open', { detail: 'Tokens of this sale are not given out yet.' });
+      case 'closed':
+      case 'tokens_gone':
+        return problem(answer.outcome);
+      default:
+        return assertNever(answer);
+    }
+  },
+});
+
+/**
+ * The sale by its snapshot, which outlives an outage of the servers behind it; or why there is none.
+ * @throws OperationalError redis or mysql, for a sale that was never seen here
+ */
+async function saleOf(saleId: string, { snapshots }: RouteServices): Promise<Sale | Answer<'not_found' | 'loading'>> {
+  const snapshot = await snapshots.get(saleId);
+  return snapshot.snapshot === 'ready' ? snapshot.sale : problem(snapshot.snapshot);
 }
 
-interface Asked {
-  readonly who: Principal;
-  readonly sale: Sale;
+/** The same, where there is still something to wait for. */
+async function queuedSale(
+  saleId: string,
+  services: RouteServices,
+): Promise<Sale | Answer<'not_found' | 'loading' | 'closed'>> {
+  const sale = await saleOf(saleId, services);
+  if ('status' in sale) return sale;
+  if (sale.state !== 'closed' && services.clock.nowMs() < sale.closesAtMs) return sale;
+  services.rooms.end(sale.saleId);
+  return problem('closed');
 }
 
-/** Who waits for which sale; answers itself and returns null where there is nothing to wait for. */
-async function askedIn(exchange: Exchange, services: HttpServices): Promise<Asked | null> {
-  const { snapshots, clock, rooms } = services;
-  const who = await saleBuyerOf(exchange, services);
-  if (who === null) return null;
-  const sale = await snapshotOf(exchange, snapshots);
-  if (sale === null) return null;
-  if (sale.state !== 'closed' && clock.nowMs() < sale.closesAtMs) return { who, sale };
-  rooms.end(sale.saleId);
-  exchange.replies.problem(exchange.req, exchange.res, 'closed');
-  return null;
-}
-
-/** @param waitingStatus 202 for a place that was asked for, 200 for one that was looked at */
-function tell({ req, res, replies }: Exchange, waitingStatus: 200 | 202, { saleId }: Sale, answer: QueueAnswer): void {
+/** @param waitingStatus 202 for a place that was asked for, 200 for one that is known */
+function placeAnswer<S extends 200 | 202>(
+  waitingStatus: S,
+  { saleId }: Sale,
+  answer: QueueAnswer,
+): Answer<S | 200 | 'sold_out' | 'overloaded' | 'ticket_not_found'> {
   switch (answer.outcome) {
     case 'waiting': {
       const { outcome: status, ticket, priority, position, estimateMs, pollMs: pollAfterMs } = answer;
       const location = `/v1/sales/${saleId}/queue/${ticket}`;
       const headers = ['Cache-Control', 'no-store', 'Location', location];
-      const body = { status, ticket, priority, position, estimateMs, pollAfterMs };
-      return replies.json(req, res, waitingStatus, status, body, headers);
+      return json(waitingStatus, status, { status, ticket, priority, position, estimateMs, pollAfterMs }, headers);
     }
     case 'admitted': {
       const { outcome: status, pass, untilMs } = answer;
-      return replies.json(req, res, 200, status, { status, pass, passEndsAt: isoTime(untilMs) });
+      return json(200, status, { status, pass, passEndsAt: isoTime(untilMs) });
     }
     case 'no_queue':
-      return replies.json(req, res, 200, answer.outcome, { status: answer.outcome });
+      return json(200, answer.outcome, { status: answer.outcome });
     case 'sold_out':
     case 'overloaded':
     case 'ticket_not_found':
-      return replies.problem(req, res, answer.outcome);
+      return problem(answer.outcome);
     default:
       return assertNever(answer);
   }

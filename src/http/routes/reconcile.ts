@@ -1,117 +1,228 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
-import { isSaleId } from '../../core/ids.js';
-import type { JobRetried } from '../../recovery/reconcile/reconcile-admin.js';
+import { COMPENSATED_KINDS, FINDING_KINDS } from '../../core/sale-finding.js';
+import { JOB_STATES, type CompensationJob } from '../../core/ports/compensation-repository.js';
+import { RUN_OUTCOMES, type ReconcileRun } from '../../core/ports/reconcile-runs.js';
 import type { SaleResult } from '../../recovery/reconcile/sale-report.js';
-import { jobBody, runBody, saleResultBody } from '../reconcile-bodies.js';
-import type { HttpServices } from '../services.js';
-import { asAdmin, type AdminHandler } from './admin-sales.js';
-import { isJobId, JOBS_QUERY, readQuery, RUN_QUERY, RUNS_QUERY } from './reconcile-query.js';
-import type { Exchange, Handler, Router } from './router.js';
+import { json, problem } from '../answer.js';
+import { defineRoute } from '../route.js';
+import {
+  count,
+  given,
+  isoTime,
+  isoTimeOrNull,
+  limit,
+  queryWord,
+  rowId,
+  saleId,
+  saleParams,
+  text,
+  time,
+} from '../schemas.js';
+
+/** Reconcile, sale by sale, and the compensation jobs that come of it. */
 
 /** How long repairs are followed before the answer shows them as they stand; the keeper goes on with the others. */
 const APPLY_WAIT_MS = 10_000;
 
-/** Reconcile, sale by sale, and the compensation jobs. */
-export function mountReconcile(router: Router, services: HttpServices): void {
-  const { reconcile } = services;
-  const admin = (handler: AdminHandler): Handler => asAdmin(services, handler);
+const job = z
+  .object({
+    jobId: text,
+    kind: z.enum(COMPENSATED_KINDS),
+    saleId: text,
+    subject: text,
+    batchId: text.nullable(),
+    userId: text.nullable(),
+    requestId: text.nullable(),
+    detail: text,
+    state: z.enum(JOB_STATES),
+    attempts: count,
+    lastError: text.nullable(),
+    availableAt: time,
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'CompensationJob' });
 
-  router.mount('admin', '/admin/v1/reconcile/sales/{saleId}', {
-    post: admin(async (exchange, { userId: actor }) => {
-      const saleId = exchange.param('saleId');
-      if (!isSaleId(saleId)) return badRequest(exchange, 'The sale id must be a whole number.');
-      const query = queryIn(exchange, RUN_QUERY);
-      if (query === null) return;
-      const results: SaleResult[] = [];
-      const request = { saleId, apply: query.apply === 'true', waitMs: APPLY_WAIT_MS, actor };
-      const { runId } = await reconcile.run(request, (result) => results.push(result));
-      const [result] = results;
-      if (result !== undefined) answerRun(exchange, runId, result);
-    }),
-  });
+const finding = z
+  .looseObject({ kind: z.enum(FINDING_KINDS), saleId: text })
+  .meta({ id: 'SaleFinding', description: 'further fields say what it is about, by kind' });
+const figures = z.record(text, z.int());
 
-  router.mount('admin', '/admin/v1/reconcile/runs', {
-    get: admin(async (exchange) => {
-      const query = queryIn(exchange, RUNS_QUERY);
-      if (query === null) return;
-      const { saleId, limit } = query;
-      const runs = await reconcile.runs(saleId === undefined ? {} : { saleId }, limit);
-      exchange.replies.json(exchange.req, exchange.res, 200, 'found', { runs: runs.map(runBody) });
-    }),
-  });
+export const reconcileSale = defineRoute({
+  method: 'post',
+  path: '/admin/v1/reconcile/sales/{saleId}',
+  label: 'admin',
+  operationId: 'reconcileSale',
+  summary: 'Compare Redis and MySQL for a sale; with `apply` repair what was found. Safe on a sale that is selling.',
+  access: 'admin',
+  endpoint: null,
+  params: saleParams,
+  query: z.strictObject({ apply: queryWord(['true', 'false']).default('false') }),
+  answers: {
+    200: {
+      description: 'what was found, and the jobs made of it',
+      schema: z
+        .object({
+          runId: text,
+          outcome: z.enum(['match', 'findings', 'partly']),
+          saleId: text,
+          more: z.boolean(),
+          figures,
+          counts: z.record(text, count),
+          findings: z.array(finding),
+          jobs: z.array(job),
+        })
+        .meta({ id: 'SaleReport' }),
+    },
+  },
+  problems: ['not_found', 'reconcile_running'],
+  async handle({ params: { saleId }, query, userId: actor }, { reconcile }) {
+    const results: SaleResult[] = [];
+    const request = { saleId, apply: query.apply === 'true', waitMs: APPLY_WAIT_MS, actor };
+    const { runId } = await reconcile.run(request, (result) => results.push(result));
+    const [result] = results;
+    if (result === undefined) return problem('internal'); // a run of one sale has one result
+    switch (result.outcome) {
+      case 'compared':
+        return json(200, result.report.outcome, { runId, ...saleResultBody(result) });
+      case 'taken':
+        return problem('reconcile_running', { detail: `${result.owner} reconciles this sale.` });
+      case 'not_found':
+        return problem(result.outcome);
+      case 'failed':
+        throw result.error;
+      default:
+        return assertNever(result);
+    }
+  },
+});
 
-  router.mount('admin', '/admin/v1/reconcile/jobs', {
-    get: admin(async (exchange) => {
-      const query = queryIn(exchange, JOBS_QUERY);
-      if (query === null) return;
-      const { saleId, state, kind, after, limit: max } = query;
-      const filter = {
-        ...(saleId === undefined ? {} : { saleId }),
-        ...(state === undefined ? {} : { state }),
-        ...(kind === undefined ? {} : { kind }),
-      };
-      const jobs = await reconcile.jobs(filter, { max, ...(after === undefined ? {} : { afterId: after }) });
-      const next = jobs.length < max ? null : (jobs.at(-1)?.jobId ?? null);
-      exchange.replies.json(exchange.req, exchange.res, 200, 'found', { jobs: jobs.map(jobBody), next });
-    }),
-  });
+export const listReconcileRuns = defineRoute({
+  method: 'get',
+  path: '/admin/v1/reconcile/runs',
+  label: 'admin',
+  operationId: 'listReconcileRuns',
+  summary: 'Runs, newest first.',
+  access: 'admin',
+  endpoint: null,
+  query: z.strictObject({ saleId: saleId.optional(), limit }),
+  answers: {
+    200: {
+      description: 'the runs',
+      schema: z.object({
+        runs: z.array(
+          z
+            .object({
+              runId: text,
+              saleId: text.nullable(),
+              applied: z.boolean(),
+              actor: text,
+              startedAt: time,
+              finishedAt: time.nullable(),
+              outcome: z.enum(RUN_OUTCOMES).nullable(),
+              figures,
+              findings: z.array(finding),
+            })
+            .meta({ id: 'ReconcileRun' }),
+        ),
+      }),
+    },
+  },
+  problems: [],
+  async handle({ query: { saleId, limit } }, { reconcile }) {
+    const runs = await reconcile.runs(given({ saleId }), limit);
+    return json(200, 'found', { runs: runs.map(runBody) });
+  },
+});
 
-  router.mount('admin', '/admin/v1/reconcile/jobs/{jobId}/retry', {
-    post: admin(async (exchange, { userId: actor }) => {
-      const jobId = exchange.param('jobId');
-      if (!isJobId(jobId)) return badRequest(exchange, 'The number of the job must be a whole number.');
-      await answerRetry(exchange, jobId, await reconcile.retry(jobId, actor), services);
-    }),
-  });
-}
+export const listCompensationJobs = defineRoute({
+  method: 'get',
+  path: '/admin/v1/reconcile/jobs',
+  label: 'admin',
+  operationId: 'listCompensationJobs',
+  summary: 'Compensation jobs, oldest first; `next` goes into `after` for the next page.',
+  access: 'admin',
+  endpoint: null,
+  query: z.strictObject({
+    saleId: saleId.optional(),
+    limit,
+    state: queryWord(JOB_STATES).optional(),
+    kind: queryWord(COMPENSATED_KINDS).optional(),
+    after: rowId.optional(),
+  }),
+  answers: {
+    200: { description: 'a page', schema: z.object({ jobs: z.array(job), next: text.nullable() }) },
+  },
+  problems: [],
+  async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }) {
+    const jobs = await reconcile.jobs(given(filter), { max, ...given({ afterId }) });
+    const next = jobs.length < max ? null : (jobs.at(-1)?.jobId ?? null);
+    return json(200, 'found', { jobs: jobs.map(jobBody), next });
+  },
+});
 
-function badRequest({ req, res, replies }: Exchange, detail: string): void {
-  replies.problem(req, res, 'bad_request', { detail });
-}
+export const retryCompensationJob = defineRoute({
+  method: 'post',
+  path: '/admin/v1/reconcile/jobs/{jobId}/retry',
+  label: 'admin',
+  operationId: 'retryCompensationJob',
+  summary: 'Give a job a new run of attempts, from now on. Safe to repeat.',
+  access: 'admin',
+  endpoint: null,
+  params: z.object({ jobId: rowId }),
+  answers: {
+    200: {
+      description: 'it is pending, or it was compensated',
+      schema: z.object({ outcome: z.enum(['retried', 'compensated']), job }),
+    },
+  },
+  problems: ['job_not_found', 'wrong_state'],
+  async handle({ params: { jobId }, userId: actor }, { reconcile }) {
+    const outcome = await reconcile.retry(jobId, actor);
+    switch (outcome) {
+      case 'retried':
+      case 'compensated': {
+        const found = await reconcile.findJob(jobId);
+        if (found === null) return problem('job_not_found');
+        return json(200, outcome, { outcome, job: jobBody(found) });
+      }
+      case 'not_retryable':
+        return problem('wrong_state', { detail: 'The row of its purchase is failed, and that is final.' });
+      case 'not_found':
+        return problem('job_not_found');
+      default:
+        return assertNever(outcome);
+    }
+  },
+});
 
-/** Answers 400 itself and returns null when the query is wrong. */
-function queryIn<T>({ req, res, replies }: Exchange, schema: z.ZodType<T>): T | null {
-  const read = readQuery(schema, { ...req.query });
-  if ('query' in read) return read.query;
-  const detail = `Wrong: ${read.map(({ field, message }) => `${field} ${message}`).join('; ')}.`;
-  replies.problem(req, res, 'bad_request', { detail, errors: read });
-  return null;
-}
+/** A compensation job as a program reads it: times in ISO 8601. */
+export const jobBody = ({ availableAtMs, createdAtMs, updatedAtMs, ...job }: CompensationJob): object => ({
+  ...job,
+  availableAt: isoTime(availableAtMs),
+  createdAt: isoTime(createdAtMs),
+  updatedAt: isoTime(updatedAtMs),
+});
 
-function answerRun({ req, res, replies }: Exchange, runId: string, result: SaleResult): void {
+export const runBody = ({ startedAtMs, finishedAtMs, ...run }: ReconcileRun): object => ({
+  ...run,
+  startedAt: isoTime(startedAtMs),
+  finishedAt: isoTimeOrNull(finishedAtMs),
+});
+
+/** What a run says of one sale. */
+export function saleResultBody(result: SaleResult): object {
   switch (result.outcome) {
     case 'compared':
-      return replies.json(req, res, 200, result.report.outcome, { runId, ...saleResultBody(result) });
+      return { ...result.report, jobs: result.jobs.map(jobBody) };
     case 'taken':
-      return replies.problem(req, res, 'reconcile_running', { detail: `${result.owner} reconciles this sale.` });
+      return { outcome: result.outcome, saleId: result.saleId, owner: result.owner, until: isoTime(result.untilMs) };
     case 'not_found':
-      return replies.problem(req, res, result.outcome);
+      return result;
     case 'failed':
-      throw result.error;
+      return { outcome: result.outcome, saleId: result.saleId, detail: result.error.message };
     default:
       return assertNever(result);
-  }
-}
-
-async function answerRetry(
-  { req, res, replies }: Exchange,
-  jobId: string,
-  outcome: JobRetried,
-  { reconcile }: HttpServices,
-): Promise<void> {
-  switch (outcome) {
-    case 'retried':
-    case 'compensated': {
-      const job = await reconcile.findJob(jobId);
-      if (job === null) return replies.problem(req, res, 'job_not_found');
-      return replies.json(req, res, 200, outcome, { outcome, job: jobBody(job) });
-    }
-    case 'not_retryable':
-      return replies.problem(req, res, 'wrong_state', { detail: 'The row of its purchase is failed, for good.' });
-    case 'not_found':
-      return replies.problem(req, res, 'job_not_found');
-    default:
-      return assertNever(outcome);
   }
 }

@@ -1,103 +1,170 @@
+import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
-import type { PublishAnswer } from '../../admission/rules/rule-admin.js';
+import { fieldError, fieldErrors, must, plainError, type FieldError } from '../../core/field-errors.js';
+import { parseJson } from '../../core/parse-json.js';
+import type { RuleChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
-import { collectBody } from '../body.js';
-import type { FieldError } from '../../core/field-errors.js';
-import { promisesJson } from '../purchase-request.js';
-import { checkedRulesBody, ruleChangeBody } from '../rule-bodies.js';
-import type { HttpServices } from '../services.js';
-import { asAdmin, type AdminHandler } from './admin-sales.js';
-import { readQuery } from './reconcile-query.js';
-import { wrongFields } from './query-fields.js';
-import type { Exchange, Handler, Router } from './router.js';
-import {
-  HISTORY_QUERY,
-  isRulesVersion,
-  readRulesDocument,
-  RULES_BYTES_MAX,
-  type RulesDocument,
-} from './rules-document.js';
+import { json, problem } from '../answer.js';
+import { badFields, defineRoute, jsonBody } from '../route.js';
+import { count, fieldErrorList, isoTime, limit, text, time } from '../schemas.js';
 
-const HISTORY_DEFAULT = 50;
+/** The rules of admission: what is in force, what would be wrong with others, and putting others in force. */
 
-/** The rules of the entry: what is in force, what would be wrong with others, and putting others in force. */
-export function mountRules(router: Router, services: HttpServices): void {
-  const { rules } = services;
-  const admin = (handler: AdminHandler): Handler => asAdmin(services, handler);
+/** What lists of the largest size take, and no more. */
+const RULES_BYTES_MAX = 2 * 1024 * 1024;
 
-  router.mount('admin', '/admin/v1/rules', {
-    get: admin(async ({ req, res, replies }) => replies.json(req, res, 200, 'found', await rules.show())),
-    put: admin(async (exchange, { userId: actor }) => {
-      const document = await documentIn(exchange);
-      if (document === null) return;
-      if (document.version === undefined) return badRequest(exchange, [NO_VERSION]);
-      answerPublish(exchange, await rules.publish(document.rules, document.version, actor));
-    }),
-  });
+/** As `show` gives it: so what was read can be changed and sent back. */
+const rulesDocument = z
+  .strictObject({
+    version: z
+      .int({ error: must('a whole number') })
+      .min(0, 'must not be negative')
+      .optional()
+      .meta({ description: 'the version that these rules were made from; 0: nobody has published any' }),
+    rules: z
+      .unknown()
+      .refine((value) => value !== undefined, 'is missing: it must be an object')
+      .meta({
+        override: {
+          type: 'object',
+          description: 'one part per layer of admission; each has a `mode`: off, dry_run or on',
+        },
+      }),
+  })
+  .meta({ id: 'Rules' });
+export type RulesDocument = z.infer<typeof rulesDocument>;
 
-  router.mount('admin', '/admin/v1/rules/check', {
-    post: admin(async (exchange) => {
-      const document = await documentIn(exchange);
-      if (document === null) return;
-      const reasons = rules.check(document.rules);
-      exchange.replies.json(exchange.req, exchange.res, 200, 'checked', checkedRulesBody(reasons));
-    }),
-  });
-
-  router.mount('admin', '/admin/v1/rules/history', {
-    get: admin(async (exchange) => {
-      const read = readQuery(HISTORY_QUERY, { ...exchange.req.query });
-      if (!('query' in read)) return badRequest(exchange, read);
-      const changes = await rules.history(read.query.limit ?? HISTORY_DEFAULT);
-      exchange.replies.json(exchange.req, exchange.res, 200, 'found', { changes: changes.map(ruleChangeBody) });
-    }),
-  });
-
-  router.mount('admin', '/admin/v1/rules/history/{version}', {
-    get: admin(async ({ req, res, replies, param }) => {
-      const version = param('version');
-      const stored = isRulesVersion(version) ? await rules.find(Number(version)) : null;
-      if (stored === null) return replies.problem(req, res, 'rules_not_found');
-      replies.json(req, res, 200, 'found', stored);
-    }),
-  });
+/** Reads `{"version": …, "rules": {…}}`, or says what is wrong with it. */
+export function readRulesDocument(text: string): RulesDocument | readonly FieldError[] {
+  const parsed = parseJson(text, 'The document');
+  if ('error' in parsed) return [{ field: 'body', message: parsed.error }];
+  const read = rulesDocument.safeParse(parsed.value, { error: plainError });
+  return read.success ? read.data : fieldErrors(read.error);
 }
 
-const NO_VERSION: FieldError = { field: 'version', message: 'must be the version that these rules were made from' };
+const storedRules = rulesDocument.required();
+const document = jsonBody(rulesDocument, RULES_BYTES_MAX);
 
-/** Answers itself and returns null when there is no document that could be read. */
-async function documentIn(exchange: Exchange): Promise<RulesDocument | null> {
-  const { req, res, replies } = exchange;
-  const refuse = (code: 'unsupported_media_type' | 'payload_too_large'): null => {
-    replies.problem(req, res, code);
-    return null;
-  };
-  if (!promisesJson(req.headers)) return refuse('unsupported_media_type');
-  const body = await new Promise<string | null>((resolve) => collectBody(req, resolve, RULES_BYTES_MAX));
-  if (body === null) return refuse('payload_too_large');
-  const read = readRulesDocument(body);
-  if ('rules' in read) return read;
-  badRequest(exchange, read);
-  return null;
-}
+export const readRules = defineRoute({
+  method: 'get',
+  path: '/admin/v1/rules',
+  label: 'admin',
+  operationId: 'readRules',
+  summary: 'The newest rules of admission, with every default filled in. Version 0: nobody has published any.',
+  access: 'admin',
+  endpoint: null,
+  answers: { 200: { description: 'the rules', schema: storedRules } },
+  problems: [],
+  handle: async (_call, { rules }) => json(200, 'found', await rules.show()),
+});
 
-function answerPublish(exchange: Exchange, answer: PublishAnswer): void {
-  const { req, res, replies } = exchange;
-  switch (answer.outcome) {
-    case 'published':
-      return replies.json(req, res, 200, answer.outcome, answer);
-    case 'invalid':
-      return badRequest(exchange, fieldsOf(answer.reasons));
-    case 'version_conflict':
-      return replies.problem(req, res, answer.outcome, { detail: `Version ${answer.version} is the newest now.` });
-    default:
-      return assertNever(answer);
-  }
-}
+export const publishRules = defineRoute({
+  method: 'put',
+  path: '/admin/v1/rules',
+  label: 'admin',
+  operationId: 'publishRules',
+  summary:
+    'Put other rules in force, everywhere within a second. `version` is the one they were made from: whoever was' +
+    ' faster wins, the other one gets 409. Layers that are left out are off.',
+  access: 'admin',
+  endpoint: null,
+  body: document,
+  answers: {
+    200: {
+      description:
+        'published; not `seenAtOnce`: Redis did not answer, every process finds them in MySQL within ten seconds',
+      schema: z.object({ outcome: z.literal('published'), version: count, seenAtOnce: z.boolean() }),
+    },
+  },
+  problems: ['version_conflict'],
+  async handle({ body, userId }, { rules }) {
+    if (body.version === undefined) {
+      return badFields([fieldError('version', 'is missing: it must be the version that these rules were made from')]);
+    }
+    const answer = await rules.publish(body.rules, body.version, userId);
+    switch (answer.outcome) {
+      case 'published':
+        return json(200, answer.outcome, answer);
+      case 'invalid':
+        return badFields(reasonErrors(answer.reasons));
+      case 'version_conflict':
+        return problem(answer.outcome, { detail: `Version ${answer.version} is the newest now.` });
+      default:
+        return assertNever(answer);
+    }
+  },
+});
 
-const fieldsOf = (reasons: readonly RuleReason[]): FieldError[] =>
-  reasons.map(({ path, message }) => ({ field: path, message }));
+export const checkRules = defineRoute({
+  method: 'post',
+  path: '/admin/v1/rules/check',
+  label: 'admin',
+  operationId: 'checkRules',
+  summary: 'Says what would be wrong with rules; changes nothing.',
+  access: 'admin',
+  endpoint: null,
+  body: document,
+  answers: {
+    200: { description: 'what was found', schema: z.object({ valid: z.boolean(), errors: fieldErrorList }) },
+  },
+  problems: [],
+  handle: ({ body }, { rules }) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
+});
 
-function badRequest({ req, res, replies }: Exchange, errors: readonly FieldError[]): void {
-  replies.problem(req, res, 'bad_request', { detail: wrongFields(errors), errors });
-}
+export const listRules = defineRoute({
+  method: 'get',
+  path: '/admin/v1/rules/history',
+  label: 'admin',
+  operationId: 'listRules',
+  summary: 'Who published rules, the newest first.',
+  access: 'admin',
+  endpoint: null,
+  query: z.strictObject({ limit }),
+  answers: {
+    200: {
+      description: 'the changes',
+      schema: z.object({
+        changes: z.array(z.object({ version: count, actor: text, at: time }).meta({ id: 'RuleChange' })),
+      }),
+    },
+  },
+  problems: [],
+  async handle({ query }, { rules }) {
+    const changes = await rules.history(query.limit);
+    return json(200, 'found', { changes: changes.map(ruleChangeBody) });
+  },
+});
+
+export const readOldRules = defineRoute({
+  method: 'get',
+  path: '/admin/v1/rules/history/{version}',
+  label: 'admin',
+  operationId: 'readOldRules',
+  summary: 'The rules of one version, as they were published.',
+  access: 'admin',
+  endpoint: null,
+  params: z.object({ version: text.meta({ override: { type: 'integer', minimum: 0 } }) }),
+  answers: { 200: { description: 'the rules', schema: storedRules } },
+  problems: ['rules_not_found'],
+  async handle({ params: { version } }, { rules }) {
+    // A number that no column holds names no version either.
+    const stored = /^(0|[1-9]\d{0,8})$/.test(version) ? await rules.find(Number(version)) : null;
+    return stored === null ? problem('rules_not_found') : json(200, 'found', stored);
+  },
+});
+
+/** One change of the rules as admins read it. */
+export const ruleChangeBody = ({ version, actor, atMs }: RuleChange): object => ({
+  version,
+  actor,
+  at: isoTime(atMs),
+});
+
+/** What a check of rules says. */
+export const checkedRulesBody = (reasons: readonly RuleReason[]): object => ({
+  valid: reasons.length === 0,
+  errors: reasonErrors(reasons),
+});
+
+export const reasonErrors = (reasons: readonly RuleReason[]): FieldError[] =>
+  reasons.map(({ path, message }) => fieldError(path, message));

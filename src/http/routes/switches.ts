@@ -1,76 +1,115 @@
+import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
-import { type SwitchAnswer, type Unfit, readSwitchChange } from '../../admission/degrade/switches.js';
-import { collectBody } from '../body.js';
-import type { FieldError } from '../../core/field-errors.js';
-import { promisesJson } from '../purchase-request.js';
-import type { HttpServices } from '../services.js';
-import { switchedBody, switchesBody } from '../switch-bodies.js';
-import { asAdmin, type AdminHandler } from './admin-sales.js';
-import { wrongFields } from './query-fields.js';
-import type { Exchange, Handler, Router } from './router.js';
+import { fieldError, fieldSentences } from '../../core/field-errors.js';
+import { parseJson } from '../../core/parse-json.js';
+import { LEVELS } from '../../admission/degrade/degrade.js';
+import {
+  readSwitchChange,
+  type FoundSwitches,
+  type SwitchAnswer,
+  type Unfit,
+} from '../../admission/degrade/switches.js';
+import { ENDPOINTS } from '../../admission/layer.js';
+import { json, problem, type Answer } from '../answer.js';
+import { BODY_BYTES_MAX } from '../body.js';
+import { badFields, defineRoute, type BodyRead } from '../route.js';
+import { count, text } from '../schemas.js';
+import { reasonErrors } from './rules.js';
 
-/** The switches of the degradation: how they stand, and setting one. */
-export function mountSwitches(router: Router, services: HttpServices): void {
-  const { switches } = services;
-  const admin = (handler: AdminHandler): Handler => asAdmin(services, handler);
+/** The switches of the degradation: how much of an answer buyers get, and setting one. */
 
-  router.mount('admin', '/admin/v1/switches', {
-    get: admin(async (exchange) => {
-      const { req, res, replies } = exchange;
-      const found = await switches.show();
-      if (found.outcome === 'rules_unfit') return answerUnfit(exchange, found);
-      replies.json(req, res, 200, found.outcome, switchesBody(found));
-    }),
-  });
+const percent = z.number().min(0).max(100);
+const row = {
+  endpoint: z.enum(ENDPOINTS),
+  level: z.enum(LEVELS),
+  percent,
+  inForce: z.boolean(),
+};
 
-  router.mount('admin', '/admin/v1/switches/{endpoint}', {
-    put: admin(async (exchange, { userId: actor }) => {
-      const { req, res, replies, param } = exchange;
-      if (!promisesJson(req.headers)) return replies.problem(req, res, 'unsupported_media_type');
-      const text = await new Promise<string | null>((resolve) => collectBody(req, resolve));
-      if (text === null) return replies.problem(req, res, 'payload_too_large');
-      const fields = fieldsOf(text);
-      if (fields === null) return badRequest(exchange, [NO_BODY]);
-      if ('endpoint' in fields) return badRequest(exchange, [TWICE]);
-      const read = readSwitchChange({ ...fields, endpoint: param('endpoint') });
-      if (read.read === 'refused') return badRequest(exchange, read.errors);
-      answerSwitch(exchange, await switches.set(read.change, actor));
-    }),
-  });
-}
+export const readSwitches = defineRoute({
+  method: 'get',
+  path: '/admin/v1/switches',
+  label: 'admin',
+  operationId: 'readSwitches',
+  summary: 'How much of an answer each endpoint gives, as operators have switched it, and to which share of the users.',
+  access: 'admin',
+  endpoint: null,
+  answers: {
+    200: {
+      description: 'the switches; `inForce` is false while the layer is off or in a dry run',
+      schema: z.object({
+        version: count,
+        mode: z.enum(['off', 'dry_run', 'on']),
+        switches: z.array(z.object(row)),
+      }),
+    },
+  },
+  problems: ['rules_unfit'],
+  async handle(_call, { switches }) {
+    const found = await switches.show();
+    return found.outcome === 'rules_unfit' ? unfitAnswer(found) : json(200, found.outcome, switchesBody(found));
+  },
+});
 
-const NO_BODY: FieldError = { field: 'body', message: 'must be {"level": "L0" to "L4", "percent": 0 to 100}' };
-const TWICE: FieldError = { field: 'endpoint', message: 'stands in the address' };
+export const setSwitch = defineRoute({
+  method: 'put',
+  path: '/admin/v1/switches/{endpoint}',
+  label: 'admin',
+  operationId: 'setSwitch',
+  summary:
+    'Set the switch of one endpoint, in force everywhere within a second: a new version of the rules, with nothing' +
+    ' else changed. A purchase knows L0 and L4 only.',
+  access: 'admin',
+  endpoint: null,
+  params: z.object({ endpoint: text.meta({ override: { enum: ENDPOINTS } }) }),
+  body: {
+    schema: z.object({ level: z.enum(LEVELS), percent: percent.default(100) }),
+    required: true,
+    bytesMax: BODY_BYTES_MAX,
+    read(text): BodyRead<object> {
+      const parsed = parseJson(text, 'The body');
+      if ('error' in parsed) return { wrong: { detail: parsed.error } };
+      if (typeof parsed.value === 'object' && parsed.value !== null) return { value: parsed.value };
+      const errors = [fieldError('body', 'must be {"level": "L0" to "L4", "percent": 0 to 100}')];
+      return { wrong: { detail: fieldSentences(errors), errors } };
+    },
+  },
+  answers: {
+    200: {
+      description:
+        'switched; not `seenAtOnce`: Redis did not answer, every process finds it in MySQL within ten seconds',
+      schema: z.object({ outcome: z.literal('switched'), version: count, seenAtOnce: z.boolean(), ...row }),
+    },
+  },
+  problems: ['version_conflict', 'rules_unfit'],
+  async handle({ params: { endpoint }, body, userId }, { switches }) {
+    if ('endpoint' in body) return badFields([fieldError('endpoint', 'stands in the address, not in the body')]);
+    const read = readSwitchChange({ ...body, endpoint });
+    if (read.read === 'refused') return badFields(read.errors.map(({ field, message }) => fieldError(field, message)));
+    const answer = await switches.set(read.change, userId);
+    switch (answer.outcome) {
+      case 'switched':
+        return json(200, answer.outcome, switchedBody(answer));
+      case 'version_conflict':
+        return problem(answer.outcome, { detail: 'Others change the rules all the time. Try again.' });
+      case 'rules_unfit':
+        return unfitAnswer(answer);
+      default:
+        return assertNever(answer);
+    }
+  },
+});
 
-/** Null when the body is nothing that has fields. */
-function fieldsOf(text: string): object | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? value : null;
-  } catch {
-    return null;
-  }
-}
+const unfitAnswer = ({ reasons }: Unfit): Answer<'rules_unfit'> =>
+  problem('rules_unfit', { errors: reasonErrors(reasons) });
 
-function answerSwitch(exchange: Exchange, answer: SwitchAnswer): void {
-  const { req, res, replies } = exchange;
-  switch (answer.outcome) {
-    case 'switched':
-      return replies.json(req, res, 200, answer.outcome, switchedBody(answer));
-    case 'version_conflict':
-      return replies.problem(req, res, answer.outcome, { detail: 'Others change the rules all the time. Try again.' });
-    case 'rules_unfit':
-      return answerUnfit(exchange, answer);
-    default:
-      return assertNever(answer);
-  }
-}
+/** All switches as admins read them. */
+export const switchesBody = ({ version, mode, switches }: FoundSwitches): object => ({ version, mode, switches });
 
-function answerUnfit({ req, res, replies }: Exchange, { reasons }: Unfit): void {
-  const errors = reasons.map(({ path, message }) => ({ field: path, message }));
-  replies.problem(req, res, 'rules_unfit', { errors });
-}
-
-function badRequest({ req, res, replies }: Exchange, errors: readonly FieldError[]): void {
-  replies.problem(req, res, 'bad_request', { detail: wrongFields(errors), errors });
-}
+/** What became of one. */
+export const switchedBody = ({
+  outcome,
+  version,
+  seenAtOnce,
+  row,
+}: Extract<SwitchAnswer, { outcome: 'switched' }>): object => ({ outcome, version, seenAtOnce, ...row });

@@ -1,36 +1,57 @@
 import { z } from 'zod';
-import { isId, isSaleId } from '../../core/ids.js';
-import type { HttpServices } from '../services.js';
-import { traceBody } from '../trace-body.js';
-import { asAdmin } from './admin-sales.js';
-import { fieldErrors, wrongFields } from './query-fields.js';
-import type { Router } from './router.js';
-
-const query = z.strictObject({
-  saleId: z.string('must be given once').refine(isSaleId, 'must be a whole number').optional(),
-  userId: z.string('must be given once').refine(isId, 'must be an id').optional(),
-});
+import { STANDINGS } from '../../recovery/trace/standing-of.js';
+import { TRACE_SOURCES } from '../../recovery/trace/steps-of.js';
+import type { PurchaseTrace } from '../../recovery/trace/trace-purchase.js';
+import { json, problem } from '../answer.js';
+import { defineRoute } from '../route.js';
+import { given, id, isoTimeOrNull, saleId, text, time } from '../schemas.js';
 
 /** The whole life of a purchase, by its request id, batch id or order id. */
-export function mountTraces(router: Router, services: HttpServices): void {
-  router.mount('admin', '/admin/v1/requests/{id}', {
-    get: asAdmin(services, async ({ req, res, replies, param }) => {
-      const id = param('id');
-      if (!isId(id)) return replies.problem(req, res, 'bad_request', { detail: 'That is no id.' });
-      const read = query.safeParse({ ...req.query });
-      if (!read.success) {
-        const errors = fieldErrors(read.error);
-        return replies.problem(req, res, 'bad_request', { detail: wrongFields(errors), errors });
-      }
-      const { saleId, userId } = read.data;
-      const answer = await services.trace.trace({
-        id,
-        ...(saleId === undefined ? {} : { saleId }),
-        ...(userId === undefined ? {} : { userId }),
-      });
-      if (answer.outcome === 'not_found')
-        return replies.problem(req, res, 'purchase_not_found', { detail: answer.why });
-      replies.json(req, res, 200, 'found', { purchases: answer.traces.map(traceBody), more: answer.more });
-    }),
-  });
-}
+export const tracePurchase = defineRoute({
+  method: 'get',
+  path: '/admin/v1/requests/{id}',
+  label: 'admin',
+  operationId: 'tracePurchase',
+  summary:
+    'The whole life of a purchase, by its request id, batch id or order id. An id that several buyers used gives all' +
+    ' of them; `more`: not all are shown.',
+  access: 'admin',
+  endpoint: null,
+  params: z.object({ id }),
+  query: z.strictObject({ saleId: saleId.optional(), userId: id.optional() }),
+  answers: {
+    200: {
+      description: 'found',
+      schema: z.object({
+        purchases: z.array(
+          z
+            .object({
+              userId: id,
+              saleId: text,
+              requestId: id,
+              state: z.enum(STANDINGS),
+              sentence: text,
+              steps: z.array(
+                z.object({ at: time.nullable(), source: z.enum(TRACE_SOURCES), what: text, detail: text }),
+              ),
+            })
+            .meta({ id: 'Trace' }),
+        ),
+        more: z.boolean(),
+      }),
+    },
+  },
+  problems: ['purchase_not_found'],
+  async handle({ params: { id }, query }, { trace }) {
+    const answer = await trace.trace({ id, ...given(query) });
+    if (answer.outcome === 'not_found') return problem('purchase_not_found', { detail: answer.why });
+    return json(200, 'found', { purchases: answer.traces.map(traceBody), more: answer.more });
+  },
+});
+
+/** A trace as programs read it, over HTTP and from the command line: times in ISO 8601. */
+export const traceBody = ({ request, standing, steps }: PurchaseTrace): object => ({
+  ...request,
+  ...standing,
+  steps: steps.map(({ atMs, ...step }) => ({ at: isoTimeOrNull(atMs), ...step })),
+});

@@ -63,7 +63,7 @@ export interface CollectDeadLettersPorts {
 export interface CollectDeadLettersOptions {
   /** The consumer group that gave up. */
   readonly group: Group;
-  /** Where its messages come from, for a letter that does not say. */
+  /** Where its messages come from, for a message that does not say. */
   readonly topic: string;
 }
 
@@ -71,7 +71,7 @@ const RECEIVE_MAX = 16;
 
 /**
  * Moves what the broker gave up on into the `dead_letters` table: row first, then, for a batch, out of `pending` (its
- * units stay held), then the ack. Dying in between collects the same letter again, which changes nothing.
+ * units stay held), then the ack. Dying in between collects the same message again, which changes nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
   const { source, deadLetters, store, repository, log, metrics } = ports;

@@ -15,20 +15,20 @@ export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
   readonly repository: ReplayPorts['repository'] & DiscardPorts['repository'];
 }
 
-/** How many letters are worked on, and how fast. */
+/** How many dead letters are handled, and how fast. */
 export interface Pace {
-  /** Letters begun in a second, at most. */
+  /** Dead letters begun in a second, at most. */
   readonly perSecond: number;
-  /** Letters under way at once, at most. */
+  /** Dead letters under way at once, at most. */
   readonly inFlightMax: number;
 }
 
-/** What became of one letter of many; `fault` when a dependency failed at it, so that it stays as it was. */
+/** What became of one dead letter of many; `fault` when a dependency failed at it, so that it stays as it was. */
 export type DeadLetterResult =
   | { readonly deadLetterId: string; readonly answer: ReplayAnswer | DiscardAnswer }
   | { readonly deadLetterId: string; readonly fault: OperationalError };
 
-/** Letters read in one page. */
+/** Dead letters read in one page. */
 const PAGE = 200;
 
 /** What an operator does with dead letters: looks at them, replays them, gives them up; one by one or many. */
@@ -54,17 +54,17 @@ export class DeadLetterAdmin {
     return this.#ports.deadLetters.find(deadLetterId);
   }
 
-  /** @throws OperationalError; the letter is still `parked` */
+  /** @throws OperationalError; the dead letter is still `parked` */
   replay(deadLetterId: string, options: ReplayOptions): Promise<ReplayAnswer> {
     return replayDeadLetter(deadLetterId, this.#ports, options);
   }
 
-  /** @throws OperationalError; the letter is still `parked` */
+  /** @throws OperationalError; the dead letter is still `parked` */
   discard(deadLetterId: string, actor: string): Promise<DiscardAnswer> {
     return discardDeadLetter(deadLetterId, this.#ports, { actor });
   }
 
-  /** Every letter that matches, oldest first, at most `max`. @throws OperationalError mysql */
+  /** Every dead letter that matches, oldest first, at most `max`. @throws OperationalError mysql */
   async *matching(filter: DeadLetterFilter, max: number, behindId?: string): AsyncGenerator<DeadLetterSummary> {
     let left = max;
     let afterId = behindId;
@@ -79,7 +79,7 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * The parked letters that match: first those whose replay was begun and has not ended, since an earlier run that was
+   * The parked dead letters that match: first those whose replay was begun and has not ended, since an earlier run that was
    * stopped left them half way; then the others. @throws OperationalError mysql
    */
   async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
@@ -93,10 +93,10 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * Works through letters at a pace. After a fault of a dependency no new letter is begun; those under way come to
+   * Works through dead letters at a pace. After a fault of a dependency no new one is begun; those under way come to
    * their end. The same when `signal` aborts.
-   * @param onResult told of each letter as it ends
-   * @throws OperationalError mysql when the letters could not be read
+   * @param onResult called for each dead letter as it ends
+   * @throws OperationalError mysql when the dead letters could not be read
    */
   async workThrough(
     deadLetterIds: AsyncIterable<string> | Iterable<string>,

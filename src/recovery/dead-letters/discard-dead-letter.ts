@@ -16,7 +16,7 @@ export interface DiscardOptions {
 /**
  * - `discarded`: every purchase of the batch has a row now; the new ones are `failed`, their units are on their way back
  * - `contended`: others write the same rows, or no order ids can be had; nothing was changed, ask again
- * - `already_closed`: the letter was replayed or discarded before
+ * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type DiscardAnswer =
   | { readonly outcome: 'discarded'; readonly note: string }
@@ -27,10 +27,10 @@ export type DiscardAnswer =
 /**
  * Gives a parked batch up: each purchase without a row gets one that is `failed/discarded`, with the promise of its
  * release in the same transaction (protocol rule 7). Whoever has a row keeps it. A worker that records the batch at the
- * same moment is harmless: the unique key of the row decides for each purchase. Rows are written even where the ledger
- * knows of no units: the message was committed, so somebody may have heard 202, and that must not end in silence.
+ * same moment is harmless: the unique key of the row decides for each purchase. Rows are written even where Redis
+ * knows of no units: the message was committed, so a buyer may have got a 202, and that must not end in silence.
  * Safe to repeat.
- * @throws OperationalError; the letter is still `parked` and may be discarded again
+ * @throws OperationalError; the dead letter is still `parked` and may be discarded again
  */
 export async function discardDeadLetter(
   deadLetterId: string,

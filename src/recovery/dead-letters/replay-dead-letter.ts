@@ -42,18 +42,18 @@ export interface ReplayOptions {
   readonly actor: string;
   /** How long what was published is followed, ms. */
   readonly waitMs: number;
-  /** Ends the wait early; the letter can be replayed again. */
+  /** Ends the wait early; the dead letter can be replayed again. */
   readonly signal?: AbortSignal;
 }
 
 /**
  * - `replayed`: published, and a batch has a row for each purchase, a deadline has ended what was due, paid orders have
- *   their coupons; a letter of news was only published, since nothing shows what came of it
- * - `already_recorded`: every purchase had its row before; the letter is `replayed`, nothing was published
- * - `unfinished`: published, but not worked on within the wait; the letter stays `parked` and may be replayed again
- * - `unreadable`: nobody can read the body, so nobody could work on it; the letter stays `parked`
- * - `not_held`: the ledger holds no units for the batch, so it may not become orders; the letter stays `parked`
- * - `already_closed`: the letter was replayed or discarded before
+ *   their coupons; order events for the notifier are only published, since nothing shows what came of them
+ * - `already_recorded`: every purchase had its row before; the dead letter is `replayed`, nothing was published
+ * - `unfinished`: published, but not worked on within the wait; the dead letter stays `parked` and may be replayed again
+ * - `unreadable`: nobody can read the body, so nobody could work on it; the dead letter stays `parked`
+ * - `not_held`: Redis holds no units for the batch, so it may not become orders; the dead letter stays `parked`
+ * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type ReplayAnswer =
   | {
@@ -63,7 +63,7 @@ export type ReplayAnswer =
   | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
   | { readonly outcome: 'not_found' };
 
-/** The letter has come to its end: says so in the book. */
+/** Closes the dead letter in MySQL. */
 async function closeReplayed(
   deadLetterId: string,
   outcome: 'replayed' | 'already_recorded',
@@ -90,7 +90,7 @@ interface ReplayMessagePorts {
  * Publishes a message again that follows from orders, a deadline or events, and follows it to what shows that it was
  * worked on. Every group of the topic gets it, and none does anything a second time. Safe to repeat after a death at any
  * point.
- * @throws OperationalError; the letter is still `parked` and may be replayed again
+ * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 function replayMessage(
   topic: typeof TOPICS.paymentDeadline | typeof TOPICS.orderEvent,
@@ -115,8 +115,8 @@ async function replayEvents(
   await deadLetters.beginReplay(deadLetterId, actor);
   await events.publish(decoded.events);
   if (group !== GROUPS.coupon) {
-    // News leave no trace: who still waits has found out by a look, long before somebody replays a letter.
-    const note = `published again: ${decoded.events.length} events; what comes of news is not followed`;
+    // Notifications leave no trace: buyers who still waited have found out by polling, long before a replay.
+    const note = `published again: ${decoded.events.length} events; notifications are not followed`;
     return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
   }
 
@@ -194,12 +194,12 @@ export interface ReplayPorts extends ReplayMessagePorts {
   readonly clock: Clock;
 }
 
-/** The topic of a letter's group, as far as we know the group. */
+/** The topic of each known group. */
 const TOPIC_OF: ReadonlyMap<string, Topic> = new Map(Object.entries(GROUP_TOPICS));
 
 /**
- * Replays one parked letter: a batch goes to the workers again, what follows from orders to its own topic.
- * @throws OperationalError; the letter is still `parked` and may be replayed again
+ * Replays one parked dead letter: a batch goes to the workers again, what follows from orders to its own topic.
+ * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 export async function replayDeadLetter(
   deadLetterId: string,
@@ -220,7 +220,7 @@ export async function replayDeadLetter(
  * Sends one parked batch to the workers again and follows it to its rows. Safe to repeat after a death at any point:
  * the batch is in `pending` before it is published (protocol rule 8), so it can't get lost, and rows that are there are
  * found before anything is published.
- * @throws OperationalError; the letter is still `parked` and may be replayed again
+ * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 async function replayBatch(
   { deadLetterId, body }: StoredDeadLetter,
@@ -270,7 +270,7 @@ async function rowsOf(batch: Batch, { repository }: ReplayPorts): Promise<Order[
   return rows.length === batch.purchases.length ? rows : null;
 }
 
-/** The ledger is told as well where a worker may not have done it: then the batch is in no list that a keeper reads. */
+/** Marks the batch in Redis where a worker may not have done it: then it is in no list that a keeper reads. */
 async function closed(
   deadLetterId: string,
   batch: Batch,

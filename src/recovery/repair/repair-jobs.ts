@@ -179,7 +179,7 @@ async function tryRepair(
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     metrics.repairTried('failed', clock.nowMs() - startedMs);
-    log.warn({ saleId, error: error.message }, 'a sale was not repaired, a part of the system failed; it stays shut');
+    log.warn({ saleId, error: error.message }, 'a sale was not repaired, a part of the system failed; it stays locked');
     return error;
   }
 }
@@ -191,7 +191,7 @@ export interface WatchShutPorts extends NeedPorts {
 
 /** Publishes which sales wait for a repair, and which live ones wait for too long. A repair that hangs does not hide it. */
 export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs: number }): Job {
-  /** saleId → when it was first seen shut. */
+  /** saleId → when it was first seen in need of a repair. */
   let since = new Map<string, number>();
   let closed = 0;
   let lookedAtMs = -Infinity;

@@ -27,7 +27,7 @@ export interface RepairOptions extends QuietOptions {
   readonly leaseMs: number;
 }
 
-/** Who repairs, and who wants to hear how it goes. */
+/** Who orders the repair, and how it is followed. */
 export interface RepairOrder {
   /** Stands in the audit log. */
   readonly actor: string;
@@ -45,7 +45,7 @@ export type RepairStep =
   | { readonly step: 'staged'; readonly rows: number; readonly held: number; readonly ordersLost: number };
 
 /**
- * - `repaired`: the books are rebuilt, and the sale is in the state that MySQL has
+ * - `repaired`: the sale is rebuilt, and in the state that MySQL has
  * - `busy`: another repair has it
  * - `superseded`: another repair took over, or Redis was restarted once more; nothing that came later was done
  * - `not_found`: there is no such sale; `draft`: it was never loaded
@@ -72,10 +72,10 @@ export const bucketRefsOf = ({ saleId, buckets }: Sale): BucketRef[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
 /**
- * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. It is shut
- * meanwhile: nobody buys, and what settles or is released comes again. A death at any point leaves it shut, and the next
+ * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. It is
+ * locked meanwhile: nobody buys, and marks and releases come again. A death at any point leaves it locked, and the next
  * repair begins anew; a late command of this one does nothing then.
- * @throws OperationalError; the sale stays shut until the next repair
+ * @throws OperationalError; the sale stays locked until the next repair
  * Source: protocol rule 10
  */
 export async function repairSale(
@@ -92,7 +92,7 @@ export async function repairSale(
   const refs = bucketRefsOf({ ...sale, buckets });
   const token = randomBytes(12).toString('hex');
   try {
-    // The first one first, which is reopened last: whoever else has the sale has it too, and nothing is shut then.
+    // The first one first, which is swapped last: another repair of the sale has it too, and nothing is locked then.
     for (const ref of refs) {
       const word = await store.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       if (word === 'busy') return { outcome: 'busy' };
@@ -100,7 +100,7 @@ export async function repairSale(
     }
     onStep({ step: 'shut' });
     const keepLeases = (): Promise<void> => stageAll(store, refs, token, []);
-    // A scatter that has lost nothing waits for nobody: what the workers have not written yet is held, and goes along.
+    // A reshard that has lost nothing waits for nobody: what the workers have not written yet is held, and goes along.
     const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), store));
     if (isWhole) await keepLeases();
     else await awaitQuiet(sale, ports, options, keepLeases);
@@ -109,18 +109,18 @@ export async function repairSale(
     const epochs = (await store.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
-    // Somebody has scattered it meanwhile: there are buckets that are not ours.
+    // It was resharded meanwhile: there are buckets that are not ours.
     if (raised?.buckets !== buckets) throw new Superseded();
     const { epoch } = raised;
     onStep({ step: 'epoch', epoch });
 
-    const books = await stageBooks(raised, refs, token, ports);
-    const { rows, held, ordersLost } = books;
+    const rebuilt = await stageRequests(raised, refs, token, ports);
+    const { rows, held, ordersLost } = rebuilt;
     onStep({ step: 'staged', rows, held, ordersLost });
-    tellLost(raised, books, log);
-    await reopenAll(raised, refs, token, books, ports);
+    logLost(raised, rebuilt, log);
+    await swapAll(raised, refs, token, rebuilt, ports);
 
-    const unitsLeft = books.unitsLeft.reduce((sum, units) => sum + units, 0);
+    const unitsLeft = rebuilt.unitsLeft.reduce((sum, units) => sum + units, 0);
     const tookMs = clock.nowMs() - startedMs;
     log.info({ saleId, epoch, unitsLeft, rows, held, ordersLost, tookMs }, 'sale repaired');
     return { outcome: 'repaired', epoch, unitsLeft, rows, held, ordersLost, tookMs };
@@ -135,46 +135,46 @@ export async function repairSale(
  * claimed its units in the new epoch, so whatever the rows do not have now may keep its place. What Redis has as ordered
  * had its row once: MySQL lost it, and the entry is the last trace of the order.
  */
-async function stageBooks(
+async function stageRequests(
   raised: Sale,
   refs: readonly BucketRef[],
   token: string,
   { store, repository }: RepairPorts,
 ): Promise<RebuiltRequests> {
-  const books = new RebuiltRequests(raised);
-  const stage = (): Promise<void> => stageAll(store, refs, token, books.takeUnstaged());
+  const rebuilt = new RebuiltRequests(raised);
+  const stage = (): Promise<void> => stageAll(store, refs, token, rebuilt.takeUnstaged());
   for await (const rows of rowsOfSale(raised, repository)) {
-    books.addRows(rows);
+    rebuilt.addRows(rows);
     await stage();
   }
-  // Last first: where a sale was being scattered, the last ones have what is newer.
+  // Last first: where a sale was being resharded, the last ones have what is newer.
   for (const ref of refs.toReversed()) {
     for await (const requests of store.requestsWithUnits(ref)) {
-      books.addUnrecorded(requests);
+      rebuilt.addUnrecorded(requests);
       await stage();
     }
   }
   for (const batch of await repository.parkedBatchesOf(raised.saleId)) {
-    if (!books.addParked(batch)) continue;
-    await rememberIn(new Set([batch.bucket, ...books.homesOfHeld(batch)]), batch, token, false, store);
+    if (!rebuilt.addParked(batch)) continue;
+    await rememberIn(new Set([batch.bucket, ...rebuilt.homesOfHeld(batch)]), batch, token, false, store);
   }
   await stage();
-  if (refs.length > 1) await carryPending(refs, books, token, store);
-  return books;
+  if (refs.length > 1) await carryPending(refs, rebuilt, token, store);
+  return rebuilt;
 }
 
-/** Whether these buckets are on the servers that they were loaded on. Asked when they are shut: later nothing is lost. */
+/** Whether these buckets are on the servers that they were loaded on. Asked when they are locked: later nothing is lost. */
 async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
   return (await store.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
 /**
  * A batch is in `pending` wherever it has units: so each bucket can be read by itself, and its re-drive finds what it holds.
- * Where nobody has scattered the sale that is so already, and nothing is written.
+ * Where the sale was not resharded that is so already, and nothing is written.
  */
 async function carryPending(
   refs: readonly BucketRef[],
-  books: RebuiltRequests,
+  rebuilt: RebuiltRequests,
   token: string,
   store: RepairStore,
 ): Promise<void> {
@@ -184,7 +184,7 @@ async function carryPending(
     for (const body of bodies) {
       const decoded = decodeBatch(body);
       if (decoded.outcome !== 'decoded') continue;
-      const homes = books.homesOfHeld(decoded.batch);
+      const homes = rebuilt.homesOfHeld(decoded.batch);
       homes.delete(ref.bucket);
       await rememberIn(homes, decoded.batch, token, true, store);
     }
@@ -203,8 +203,8 @@ async function rememberIn(
   }
 }
 
-/** Before the old books go: what is not staged by then is gone with them. */
-function tellLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRequests, log: Log): void {
+/** Before the old data goes: what is not staged by then is gone with it. */
+function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRequests, log: Log): void {
   if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
   for (const [request, entry] of withoutRoom) {
     const lost = { saleId, request, entry: formatRequestEntry(entry) };
@@ -226,10 +226,10 @@ async function stageAll(
 }
 
 /**
- * An owner who moves the sale meanwhile hears that it is in repair, so what he has written in MySQL is done for him. The last
+ * An owner who moves the sale meanwhile is answered that it is in repair, so what they wrote in MySQL is done for them. The last
  * bucket comes first: requests that go to another bucket go to a later one, and a death in between may not forget them.
  */
-async function reopenAll(
+async function swapAll(
   raised: Sale,
   refs: readonly BucketRef[],
   token: string,

@@ -17,10 +17,10 @@ export interface ReshardOrder {
 }
 
 /**
- * Splits the stock of a sale that may be selling into more buckets. It is a repair that has lost nothing: shut, new epoch,
- * books anew from the rows and from what is held, open. A death on the way leaves the sale shut; the repair of the keeper
+ * Splits the stock of a sale that may be selling into more buckets. It is a repair that has lost nothing: lock, new epoch,
+ * books anew from the rows and from what is held, open. A death on the way leaves the sale locked; the repair of the keeper
  * ends it then, with the buckets that MySQL has.
- * @throws OperationalError; it may be scattered, or shut until the keeper has repaired it
+ * @throws OperationalError; it may be resharded, or locked until the keeper has repaired it
  */
 export async function reshardSale(
   saleId: string,
@@ -56,6 +56,6 @@ async function forgetSnapshot(saleId: string, { cache, log }: ReshardPorts): Pro
     await cache.forget(saleId);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn({ saleId, error: error.message }, 'the card of a scattered sale stays in Redis until its life ends');
+    log.warn({ saleId, error: error.message }, 'the snapshot of a resharded sale stays in Redis until its life ends');
   }
 }

@@ -23,8 +23,8 @@ const LIVE_MAX = 10_000;
 const CLOSED_MAX = 100;
 
 /**
- * Brings units that a dead process left between two buckets to where they were lent. A sale that is being repaired is left
- * alone: its new books count all its units, and its transfers begin anew.
+ * Brings units that a dead process left between two buckets to the bucket they were meant for. A sale that is being repaired is left
+ * alone: the repair counts all its units, and its transfers begin anew.
  */
 export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts, options: FinishTransfersOptions): Job {
   return {

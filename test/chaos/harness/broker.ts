@@ -6,7 +6,7 @@ import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_gr
 import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import { stackPaths, TEMPLATES_DIR } from '../../../deploy/local/stack/paths.js';
 import type { Stack } from '../../../deploy/local/stack/stack.js';
-import { type Batch, newBatchId, sealBatch } from '../../../src/core/batch.js';
+import type { Batch } from '../../../src/core/batch.js';
 import { silentChannelMetrics } from '../../../src/core/ports/channel-metrics.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { silentLog } from '../../../src/core/ports/log.js';
@@ -17,57 +17,54 @@ import { findMessages } from '../../../src/rocketmq/admin/find-messages.js';
 import { askRemoting, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
-import type { Arena } from '../context.js';
+import type { ScenarioContext } from '../context.js';
+import { batchOf } from './batches.js';
 import { expectEqual } from './expect.js';
-import { EAR_GROUP } from './listeners.js';
+import { LISTENER_GROUP } from './listeners.js';
 import { readMetric } from './programs.js';
-import type { StackHands } from './stack-controls.js';
+import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-// The broker, which is one process with its proxy here. Only for rows that run alone.
+// The broker, which is one process with its proxy here. What breaks it is for scenarios that run alone.
 
-export async function killBroker(arena: Pick<Arena, 'stack' | 'bite'>): Promise<void> {
-  const proxy = arena.stack.servers.server('proxy');
+type Broker = Pick<StackControls, 'servers'>;
+
+const addressOf = ({ servers }: Broker) => ({ host: '127.0.0.1', port: servers.ports.broker });
+
+/** A check-back comes 11 to 16 s after the half message, later on a busy machine. */
+export const CHECK_BACK_WITHIN_MS = 80_000;
+
+export async function killBroker(context: Pick<ScenarioContext, 'stack' | 'observed'>): Promise<void> {
+  const proxy = context.stack.servers.server('proxy');
   await proxy.stop({ signal: 'SIGKILL' });
-  await arena.bite('broker and proxy were killed', () => proxy.pid() === null);
+  await context.observed('broker and proxy were killed', () => proxy.pid() === null);
 }
 
-/** Resolves when it serves. */
-export async function startBroker({ servers }: Pick<StackHands, 'servers'>): Promise<void> {
+/** Resolves when the broker serves. */
+export async function startBroker({ servers }: Broker): Promise<void> {
   const proxy = servers.server('proxy');
   await proxy.start();
   await proxy.waitReady();
 }
 
-/** The folder with all that the broker remembers: messages, topics, groups, offsets. */
-export const brokerStore = ({ servers }: Pick<StackHands, 'servers'>): string =>
-  stackPaths(servers.dir).data('rocketmq');
+/** The folder with everything the broker stores: messages, topics, groups, offsets. */
+export const brokerStore = ({ servers }: Broker): string => stackPaths(servers.dir).data('rocketmq');
 
-/** Every topic and group of the product, and the group of the ear: a broker with an empty store has none. */
+/** Every topic and group of the product, and the group of the listener: a broker with an empty store has none. */
 export async function createTopics(stack: Pick<Stack, 'applyTopics'>): Promise<void> {
   const { topics, groups } = readTopicLists();
-  await stack.applyTopics({ topics, groups: [...groups, { groupName: EAR_GROUP, retryMaxTimes: 16 }] });
+  await stack.applyTopics({ topics, groups: [...groups, { groupName: LISTENER_GROUP, retryMaxTimes: 16 }] });
 }
 
-/** How many of these batches the broker has a committed message of. */
-export async function batchesAtBroker(
-  { servers }: Pick<StackHands, 'servers'>,
-  batchIds: readonly string[],
-): Promise<number> {
-  const broker = { host: '127.0.0.1', port: servers.ports.broker };
+/** How many of these batches have a committed message at the broker. */
+export async function batchesAtBroker(broker: Broker, batchIds: readonly string[]): Promise<number> {
   let found = 0;
-  for (const batchId of batchIds) {
-    const stored = await findMessages(broker, TOPICS.purchase, batchId);
-    if (stored.length > 0) found++;
-  }
+  for (const batchId of batchIds) if ((await timesIn(broker, TOPICS.purchase, batchId)).length > 0) found++;
   return found;
 }
 
-type Broker = Pick<StackHands, 'servers'>;
-
 /**
- * Runs `work` while the running broker has another number for a setting; then it has that of its file again.
- * Only for rows that run alone.
+ * Runs `work` while the running broker has another number for a setting, then restores the one of its file.
  * @throws Error when the broker does not answer
  */
 export async function withBrokerSetting<T>(
@@ -85,9 +82,8 @@ export async function withBrokerSetting<T>(
   }
 }
 
-async function set({ servers }: Broker, name: string, value: string): Promise<void> {
-  const address = { host: '127.0.0.1', port: servers.ports.broker };
-  await askRemoting(address, REQUEST.updateBrokerConfig, `${name}=${value}\n`);
+async function set(broker: Broker, name: string, value: string): Promise<void> {
+  await askRemoting(addressOf(broker), REQUEST.updateBrokerConfig, `${name}=${value}\n`);
 }
 
 function settingInFile(name: string): string {
@@ -97,59 +93,58 @@ function settingInFile(name: string): string {
   return value;
 }
 
-/** What the broker itself knows of half messages. */
-
-/** Topics of its own, which clients cannot read: half messages, and those that it has given up. */
+/** System topics, which clients cannot read: half messages, and those that the broker has given up. */
 const HALF = 'RMQ_SYS_TRANS_HALF_TOPIC';
 const GIVEN_UP = 'TRANS_CHECK_MAX_TIME_TOPIC';
 
-/** Whether it has given up the half message of a batch: it asks nobody about it any more. */
+/** Whether the broker has given up the half message of a batch: no check-back follows any more. */
 export async function isGivenUp(broker: Broker, batchId: string): Promise<boolean> {
   return (await timesIn(broker, GIVEN_UP, batchId)).length > 0;
 }
 
-/** How long the half message of a batch was open, ms on the clock of the broker; null: nobody has committed it. */
+/** How long the half message of a batch was open, ms on the clock of the broker; null while it is not committed. */
 export async function openForMs(broker: Broker, batchId: string): Promise<number | null> {
   const [halfAtMs] = await timesIn(broker, HALF, batchId);
   const [committedAtMs] = await timesIn(broker, TOPICS.purchase, batchId);
   return halfAtMs === undefined || committedAtMs === undefined ? null : committedAtMs - halfAtMs;
 }
 
-const timesIn = ({ servers }: Broker, topic: string, batchId: string): Promise<number[]> =>
-  findMessages({ host: '127.0.0.1', port: servers.ports.broker }, topic, batchId);
+/** When messages of a batch were stored in a topic, Unix ms. */
+const timesIn = (broker: Broker, topic: string, batchId: string): Promise<number[]> =>
+  findMessages(addressOf(broker), topic, batchId);
 
 const PARALLEL = 64;
 
 /**
- * Half messages of one buyer each whose units are deducted and whose commit never comes, as many apis would leave them
- * that died between the two. Their producer is gone afterwards, so that others are asked.
+ * Leaves half messages of one buyer each that are deducted and never committed, as apis do that die between the two.
+ * Their producer is gone afterwards, so that other apis get the check-backs.
  */
-export async function leaveHalvesOpen(stack: StackHands, saleId: string, count: number): Promise<void> {
+export async function leaveHalfMessagesOpen(stack: StackControls, saleId: string, count: number): Promise<void> {
   const store = createStockStore(stack.redis, silentLog);
-  await withDumbProducer(stack, async (channel) => {
+  await withUnresponsiveProducer(stack, async (channel) => {
     let next = 0;
-    const hand = async (): Promise<void> => {
+    const lane = async (): Promise<void> => {
       while (next < count) {
-        const batch = batchOf(saleId, `half-${next++}`);
+        const batch = batchOf(saleId, [`half-${next++}`]);
         await sendUntilStored(batch, channel);
         expectEqual(await store.deduct(batch), { outcome: 'deducted' }, 'deduct');
       }
     };
-    await Promise.all(Array.from({ length: PARALLEL }, hand));
+    await Promise.all(Array.from({ length: PARALLEL }, lane));
   });
 }
 
-/** Ten to fifteen seconds until one is asked about, and a further round; more on a busy machine. */
+/** Ten to fifteen seconds until a check-back, and a further round; more on a busy machine. */
 const GIVEN_UP_WITHIN_MS = 90_000;
 
 /**
- * Half messages of rows that are over, of sales that Redis no longer knows, nobody can answer: the broker asks about each in
- * every round, for an hour. Tens of them fill the checks of an api, and where all that are open are an even number one of two
- * apis is always asked about the same. This makes the broker give them up.
+ * Makes the broker give up half messages of finished scenarios. Nobody can answer for sales that Redis no longer knows, so
+ * the broker would check back on each in every round, for an hour. Tens of them fill the checks of an api, and with an even
+ * number of them one of two apis would always get the same ones.
  */
-export async function drainHalfMessages(stack: StackHands): Promise<void> {
-  const last = batchOf('0', 'nobody'); // those before it in the queue have been asked about at least as often
-  await withDumbProducer(stack, (channel) =>
+export async function drainHalfMessages(stack: StackControls): Promise<void> {
+  const last = batchOf('0', ['nobody']); // those before it in the queue have had at least as many check-backs
+  await withUnresponsiveProducer(stack, (channel) =>
     withBrokerSetting(stack, 'transactionCheckMax', 1, async () => {
       await sendUntilStored(last, channel);
       await until('old half messages are given up', () => isGivenUp(stack, last.batchId), GIVEN_UP_WITHIN_MS, 500);
@@ -157,11 +152,18 @@ export async function drainHalfMessages(stack: StackHands): Promise<void> {
   );
 }
 
-/** One that never commits and gives no answer when it is asked. */
-async function withDumbProducer(stack: StackHands, work: (channel: PurchaseChannel) => Promise<void>): Promise<void> {
+/** A producer that never commits and gives no answer to a check-back. */
+async function withUnresponsiveProducer(
+  stack: StackControls,
+  work: (channel: PurchaseChannel) => Promise<void>,
+): Promise<void> {
   const channel = await createPurchaseChannel({
-    ...{ endpoint: stack.env.ROCKETMQ_ENDPOINT, requestTimeoutMs: 10_000, log: silentLog },
-    ...{ checkBack: () => Promise.resolve('no_answer'), checksInParallel: 1, metrics: silentChannelMetrics },
+    endpoint: stack.env.ROCKETMQ_ENDPOINT,
+    requestTimeoutMs: 10_000,
+    log: silentLog,
+    checkBack: () => Promise.resolve('no_answer'),
+    checksInParallel: 1,
+    metrics: silentChannelMetrics,
   });
   try {
     await work(channel);
@@ -175,40 +177,34 @@ async function sendUntilStored(batch: Batch, channel: PurchaseChannel): Promise<
   if (typeof half === 'string') throw new Error(`a half message was not stored: ${half}`);
 }
 
-const batchOf = (saleId: string, userId: string): Batch =>
-  sealBatch({
-    ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1, createdAtMs: Date.now(), trace: '' },
-    purchases: [{ userId, requestId: 'k1', quantity: 1 }],
-  });
-
 type Proxy = InstanceType<typeof services.MessagingServiceClient>;
 
 const CALL_TIMEOUT_MS = 5_000;
-/** The one that clients of ours name; the proxy knows no Node. */
+/** What the Node client sends; the proxy does not know Node. */
 const LANGUAGE = 'HTTP';
 
 /**
- * Takes leave of the broker for apis that were killed and could not. It keeps each for two minutes and tries three of its
- * list per check-back: behind rows that killed several, the one api that lives might not be asked for as long.
+ * Unregisters apis that were killed and could not do it themselves. The broker keeps each for two minutes and tries three per
+ * check-back: after scenarios that killed several, an api that lives might get none for as long.
  * @param pids processes that have ended
  * @throws Error when broker or proxy does not answer, or refuses
  */
-export async function forgetProducers(
-  { servers, env }: Pick<StackHands, 'servers' | 'env'>,
+export async function unregisterProducers(
+  { servers, env }: Pick<StackControls, 'servers' | 'env'>,
   pids: readonly number[],
 ): Promise<void> {
   if (pids.length === 0) return;
-  const known = await producersOf({ host: '127.0.0.1', port: servers.ports.broker }, TOPICS.purchase);
+  const known = await producersOf(addressOf({ servers }), TOPICS.purchase);
   const ids = known.filter((id) => pids.includes(pidOf(id)));
   const proxy = new services.MessagingServiceClient(env.ROCKETMQ_ENDPOINT, ChannelCredentials.createInsecure());
   try {
-    await Promise.all(ids.map((id) => takeLeave(proxy, id)));
+    await Promise.all(ids.map((id) => unregister(proxy, id)));
   } finally {
     proxy.close();
   }
 }
 
-function takeLeave(proxy: Proxy, clientId: string): Promise<void> {
+function unregister(proxy: Proxy, clientId: string): Promise<void> {
   const metadata = new Metadata();
   metadata.set('x-mq-client-id', clientId);
   metadata.set('x-mq-language', LANGUAGE);
@@ -226,23 +222,23 @@ function takeLeave(proxy: Proxy, clientId: string): Promise<void> {
 /** The client makes its id of host, pid, a counter and the time. */
 const pidOf = (clientId: string): number => Number(clientId.split('@')[1]);
 
-/** Longer than a delivery stays hidden that a dead worker took along. */
+/** Longer than a delivery stays hidden that a dead worker had received. */
 const HIDDEN_MS = 12_000;
-/** On a busy machine the dead worker may have held it for a minute, because its transaction took seconds. */
+/** When a message of a dead worker comes again; on a busy machine it may have been held for a minute. */
 export const REDELIVERED_WITHIN_MS = 90_000;
 
 /**
- * What workers of other rows died with, or a broker that was killed has forgotten the acks of, comes again: until none has
- * come for longer than it stays hidden. For rows whose worker is to die of a message of their own.
+ * Waits until no message is delivered again that a dead worker had, or whose ack a killed broker lost. For scenarios whose
+ * worker is to die at a message of their own.
  */
-export async function drainDeliveries(arena: Arena): Promise<void> {
-  const worker = await arena.start('worker');
+export async function drainDeliveries(context: ScenarioContext): Promise<void> {
+  const worker = await context.start('worker');
   let [seen, sinceMs] = [0, Date.now()];
-  const nothingComes = async (): Promise<boolean> => {
+  const isQuiet = async (): Promise<boolean> => {
     const now = await readMetric(worker, 'seckill_batches_total');
     if (now !== seen) [seen, sinceMs] = [now, Date.now()];
     return Date.now() - sinceMs > HIDDEN_MS;
   };
-  await arena.until('deliveries of other rows have come to their end', nothingComes, REDELIVERED_WITHIN_MS, 500);
+  await context.until('no delivery of another scenario is left', isQuiet, REDELIVERED_WITHIN_MS, 500);
   await worker.stop();
 }

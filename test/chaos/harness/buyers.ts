@@ -8,6 +8,7 @@ import { expectEqual, expectTrue } from './expect.js';
 import { type Answer, ask } from './http.js';
 import { OpLog } from './op-log.js';
 import type { Program } from './programs.js';
+import { until } from './wait.js';
 
 export interface PurchaseParts {
   readonly requestId?: string;
@@ -20,8 +21,9 @@ export interface PurchaseParts {
 
 const HOUR_MS = 3_600_000;
 const TRY_TIMEOUT_MS = 5_000;
-const AGAIN_MS = 200;
-const ASK_AGAIN_TRIES = 50;
+const RETRY_MS = 200;
+const RETRY_UNKNOWN_TRIES = 50;
+const LOAD_ON_WITHIN_MS = 30_000;
 
 /** Ends every load of this process that still runs: a test that failed has not stopped its own. */
 export async function stopLoads(): Promise<void> {
@@ -29,12 +31,20 @@ export async function stopLoads(): Promise<void> {
 }
 
 export interface Load {
-  /** No more buyers; waits for the answers of the last. */
+  /** No more buyers; waits for the last answers. */
   stop(): Promise<void>;
 }
+
+interface LoadOptions {
+  readonly parallel?: number;
+  readonly pauseMs?: number;
+  readonly tries?: number;
+  readonly prefix?: string;
+}
+
 const loads = new Set<Load>();
 
-/** Buyers of one sale. Each try goes to the next api, and the op log notes what was heard. */
+/** Buyers of one sale. Each try goes to the next api, and the op log records the answers. */
 export class Buyers {
   readonly opLog: OpLog;
   readonly saleId: string;
@@ -65,36 +75,36 @@ export class Buyers {
     const token = this.token(userId);
     let answer: Answer | null = null;
     for (let attempt = 1; attempt <= tries; attempt++) {
-      if (attempt > 1) await sleep(AGAIN_MS);
+      if (attempt > 1) await sleep(RETRY_MS);
       const url = `${parts.url ?? this.#nextUrl()}/v1/sales/${this.saleId}/purchases`;
       const headers = { 'Idempotency-Key': requestId };
       const body = { quantity };
       const key = purchaseKey({ userId, requestId });
       this.opLog.invoke('purchase', key);
       answer = await ask(url, { method: 'POST', token, headers, body, timeoutMs: TRY_TIMEOUT_MS }).catch(() => null);
-      this.opLog.hear(key, answer, quantity);
+      this.opLog.recordAnswer(key, answer, quantity);
       if (answer !== null && answer.status < 500) break;
     }
     return answer;
   }
 
-  /** Where a purchase stands. @param waitSeconds long poll */
+  /** GET of a purchase. @param waitSeconds long poll */
   async status(userId: string, requestId = 'k1', waitSeconds = 0): Promise<Answer> {
     const key = purchaseKey({ userId, requestId });
     const url = `${this.#nextUrl()}/v1/sales/${this.saleId}/purchases/${requestId}?wait=${waitSeconds}`;
-    this.opLog.invoke('look', key);
+    this.opLog.invoke('status', key);
     try {
       const answer = await ask(url, { token: this.token(userId), timeoutMs: waitSeconds * 1000 + TRY_TIMEOUT_MS });
-      this.opLog.look(key, answer);
+      this.opLog.recordStatus(key, answer);
       return answer;
     } catch (error) {
-      this.opLog.look(key, null);
+      this.opLog.recordStatus(key, null);
       throw error;
     }
   }
 
-  /** Keeps asking where these purchases stand, one after the other, until `stop`; the op log notes every turn. */
-  watch(userIds: readonly string[], everyMs = 250): Load {
+  /** Keeps reading the status of these purchases, one after the other, until `stop`; the op log records each. */
+  pollStatus(userIds: readonly string[], everyMs = 250): Load {
     return this.#loadOf(async (stopping) => {
       while (!stopping()) {
         for (const userId of userIds) await this.status(userId).catch(() => null);
@@ -108,7 +118,7 @@ export class Buyers {
     const url = `${this.#nextUrl()}/v1/orders/${orderId}/${move}`;
     this.opLog.invoke(move, orderId);
     const answer = await ask(url, { method: 'POST', token: this.token(userId) }).catch(() => null);
-    this.opLog.move(move, orderId, answer);
+    this.opLog.recordMove(move, orderId, answer);
     return answer;
   }
 
@@ -116,43 +126,62 @@ export class Buyers {
     return ask(`${this.#nextUrl()}/v1/orders/${orderId}`, { token: this.token(userId) });
   }
 
-  /** Everybody buys once, `parallel` at a time. @returns answers in the order of the buyers */
+  /** Each buys once, `parallel` at a time. @returns answers in the order of the buyers */
   async rush(userIds: readonly string[], parallel: number, parts: PurchaseParts = {}): Promise<(Answer | null)[]> {
     const answers: (Answer | null)[] = [];
     let next = 0;
-    const hand = async (): Promise<void> => {
-      for (let mine = next++; mine < userIds.length; mine = next++) {
-        answers[mine] = await this.buy(userIds[mine] as string, parts);
+    const lane = async (): Promise<void> => {
+      for (let nth = next++; nth < userIds.length; nth = next++) {
+        answers[nth] = await this.buy(userIds[nth] as string, parts);
       }
     };
-    await Promise.all(Array.from({ length: parallel }, hand));
+    await Promise.all(Array.from({ length: parallel }, lane));
     return answers;
   }
 
-  /** Whoever does not know yet asks again with the same key, until the answer is final. */
-  async askAgain(parallel = 16): Promise<void> {
-    const open = [...this.opLog.entries].filter(([, heard]) => heard === 'unknown').map(([key]) => key);
-    const hand = async (): Promise<void> => {
+  /** Every purchase whose outcome is unknown is sent again with the same key, until the answer is final. */
+  async retryUnknown(parallel = 16): Promise<void> {
+    const open = [...this.opLog.entries].filter(([, outcome]) => outcome === 'unknown').map(([key]) => key);
+    const lane = async (): Promise<void> => {
       for (let key = open.pop(); key !== undefined; key = open.pop()) {
         const [userId, requestId] = key.split('/') as [string, string];
-        await this.buy(userId, { requestId, tries: ASK_AGAIN_TRIES });
+        await this.buy(userId, { requestId, tries: RETRY_UNKNOWN_TRIES });
       }
     };
-    await Promise.all(Array.from({ length: parallel }, hand));
+    await Promise.all(Array.from({ length: parallel }, lane));
   }
 
   /** New buyers keep coming until `stop`, which waits for the last of them. */
-  startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load' } = {}): Load {
+  startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load' }: LoadOptions = {}): Load {
     let made = 0;
     return this.#loadOf(async (stopping) => {
-      const hand = async (): Promise<void> => {
+      const lane = async (): Promise<void> => {
         while (!stopping()) {
           await this.buy(`${prefix}-${made++}`, { tries });
           await sleep(pauseMs);
         }
       };
-      await Promise.all(Array.from({ length: parallel }, hand));
+      await Promise.all(Array.from({ length: parallel }, lane));
     });
+  }
+
+  /** The same. @returns once more than `accepted` further purchases were accepted */
+  async startLoadUntil(options: LoadOptions, accepted: number): Promise<Load> {
+    const load = this.startLoad(options);
+    await this.untilAccepted(accepted, 'the load is on', LOAD_ON_WITHIN_MS);
+    return load;
+  }
+
+  /** Waits until more than so many further purchases were accepted. */
+  untilAccepted(more: number, what: string, timeoutMs = LOAD_ON_WITHIN_MS): Promise<void> {
+    const before = this.opLog.count('ok');
+    return until(what, () => this.opLog.count('ok') > before + more, timeoutMs);
+  }
+
+  /** Waits until more than so many further purchases were refused. */
+  untilRefused(more: number, timeoutMs = LOAD_ON_WITHIN_MS): Promise<void> {
+    const before = this.opLog.count('fail');
+    return until('buyers are refused', () => this.opLog.count('fail') > before + more, timeoutMs);
   }
 
   /** Ends every load of these buyers and writes the rest of their op log. */
@@ -164,7 +193,7 @@ export class Buyers {
   #loadOf(work: (stopping: () => boolean) => Promise<void>): Load {
     let stopped = false;
     const end = work(() => stopped);
-    end.catch(() => undefined); // whoever stops it hears of it
+    end.catch(() => undefined); // `stop` throws it
     const load: Load = {
       stop: async () => {
         stopped = true;
@@ -189,27 +218,27 @@ export class Buyers {
 export const userIds = (count: number, prefix = 'u'): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/** Who asks again with the same key may be told 200 instead of 202: the first answer was lost or came too late. */
-export const isYes = (answer: Answer | null | undefined): boolean => (answer?.status ?? 500) < 300;
+/** A retry with the same key may get 200 instead of 202: the first answer was lost or came too late. */
+export const isAccepted = (answer: Answer | null | undefined): boolean => (answer?.status ?? 500) < 300;
 
-/** `yes`, or the code of the refusal. */
-export const wordOf = (answer: Answer | null | undefined): string =>
-  isYes(answer) ? 'yes' : String(answer?.json.code ?? 'nothing');
+/** `accepted`, or the code of the refusal. */
+export const outcomeOf = (answer: Answer | null | undefined): string =>
+  isAccepted(answer) ? 'accepted' : String(answer?.json.code ?? 'nothing');
 
-/** @throws AssertionError unless every answer is a yes for the same request */
+/** @throws AssertionError unless every answer is 2xx for the same request */
 export function expectOneRequest(answers: readonly (Answer | null)[], requestId: string): void {
-  expectTrue(answers.every(isYes), 'every answer is 2xx');
+  expectTrue(answers.every(isAccepted), 'every answer is 2xx');
   expectEqual([...new Set(answers.map((answer) => answer?.json.requestId))], [requestId], 'requests in the answers');
 }
 
-export interface GoneBuyers {
+export interface DisconnectingBuyers {
   readonly size: number;
-  /** They reset their connections without having heard anything. */
+  /** They reset their connections before any answer. */
   reset(): Promise<void>;
 }
 
 /** Buyers who have sent a purchase and wait for its answer, until they reset their connection. */
-export function goneBuyers(buyers: Buyers, api: Program, userIds: readonly string[]): GoneBuyers {
+export function disconnectingBuyers(buyers: Buyers, api: Program, userIds: readonly string[]): DisconnectingBuyers {
   const { port, hostname } = new URL(api.url);
   const body = '{"quantity":1}';
   const sockets = userIds.map((userId): Socket => {
@@ -229,7 +258,7 @@ export function goneBuyers(buyers: Buyers, api: Program, userIds: readonly strin
       const closed = sockets.map((socket) => once(socket, 'close'));
       for (const socket of sockets) socket.resetAndDestroy();
       await Promise.all(closed);
-      for (const userId of userIds) buyers.opLog.hear(keyOf(userId), null);
+      for (const userId of userIds) buyers.opLog.recordAnswer(keyOf(userId), null);
     },
   };
 }

@@ -15,20 +15,20 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve, sep } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
-import type { Arena } from '../context.js';
+import type { ScenarioContext } from '../context.js';
 
-// A volume of its own for one folder, in memory, so that a row can fill a disk without harm to the machine.
+// A volume of its own for one folder, in memory, so that a scenario can fill a disk without harm to the machine.
 
 const FILLER = 'filler';
 const CHUNK = Buffer.alloc(1024 ** 2);
 
-/** Lays an empty volume over a folder; what was in it is hidden until `unmountBelow`. @throws where that is forbidden */
+/** Mounts an empty volume over a folder and hides what was in it until `unmountBelow`. @throws where that is forbidden */
 export function mountVolume(dir: string, sizeBytes: number): void {
   mkdirSync(dir, { recursive: true });
   run('mount', ['-t', 'tmpfs', '-o', `size=${sizeBytes},mode=0700`, 'seckill-chaos', dir]);
 }
 
-/** Takes every volume away that lies on this folder or below it. A run that was killed may have left one. */
+/** Unmounts every volume on this folder or below it. A run that was killed may have left one. */
 export function unmountBelow(dir: string): void {
   const whole = resolve(dir);
   for (const point of mountPoints().reverse()) {
@@ -51,7 +51,7 @@ export function mountRefusal(): string | null {
 }
 
 /** Used part of a volume, 0 to 1. */
-export function usedPart(dir: string): number {
+function usedPart(dir: string): number {
   const { blocks, bfree } = statfsSync(dir);
   return (blocks - bfree) / blocks;
 }
@@ -62,44 +62,43 @@ export function fillVolume(dir: string, part: number): void {
   try {
     while (usedPart(dir) < part) writeSync(file, CHUNK);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error; // somebody else took the last block
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error; // another process took the last block
   } finally {
     closeSync(file);
   }
 }
 
-/** Takes that file away. */
+/** Removes that file. */
 export const freeVolume = (dir: string): void => rmSync(join(dir, FILLER), { force: true });
 
 function mountPoints(): string[] {
   const lines = readFileSync('/proc/self/mounts', 'utf8').trim().split('\n');
-  // blanks and the like stand there in octal
+  // blanks and the like are written in octal
   return lines.map((line) =>
     (line.split(' ')[1] ?? '').replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8))),
   );
 }
 
-/** @throws Error with what the command said */
+/** @throws Error with the stderr of the command */
 function run(command: string, args: readonly string[]): void {
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 10_000 });
 }
 
-/** What earlier rows left in MariaDB fits several times. */
-const VOLUME_BYTES = 1024 ** 3;
+/** The data of earlier scenarios in MariaDB fits several times. */
+export const VOLUME_BYTES = 1024 ** 3;
 
 /**
- * Moves the data of a server onto a small volume, for a row that runs alone; when the row is over they move back. The server
- * starts again with all it had.
+ * Moves the data of a server onto a small volume until the scenario is over. The server restarts with everything it had.
  * @returns the folder, which can be filled
  */
-export async function moveToSmallVolume(arena: Arena, name: 'redis' | 'mariadb'): Promise<string> {
-  const { servers } = arena.stack;
+export async function moveToSmallVolume(context: ScenarioContext, name: 'redis' | 'mariadb'): Promise<string> {
+  const { servers } = context.stack;
   const server = servers.server(name);
   const dir = stackPaths(servers.dir).data(name);
   const home = `${dir}-moved`;
   await server.stop();
   renameSync(dir, home);
-  arena.atEnd(async () => {
+  context.atEnd(async () => {
     await server.stop(); // the runner makes every server run again
     unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });
@@ -107,7 +106,7 @@ export async function moveToSmallVolume(arena: Arena, name: 'redis' | 'mariadb')
   });
   mountVolume(dir, VOLUME_BYTES);
   cpSync(home, dir, { recursive: true });
-  arena.atEnd(async () => {
+  context.atEnd(async () => {
     await server.stop();
     freeVolume(dir);
     rmSync(home, { recursive: true });

@@ -84,17 +84,17 @@ export function openSocket(url: string): Socket {
 export function sendRaw(url: string, bytes: string | Buffer): Promise<number | null> {
   return new Promise((resolve) => {
     const socket = openSocket(url);
-    let heard = '';
+    let received = '';
     const end = (): void => {
       clearTimeout(timer);
       socket.destroy();
-      const status = /^HTTP\/1\.1 (\d{3})/.exec(heard)?.[1];
+      const status = /^HTTP\/1\.1 (\d{3})/.exec(received)?.[1];
       resolve(status === undefined ? null : Number(status));
     };
     const timer = setTimeout(end, RAW_TIMEOUT_MS);
     socket.setEncoding('latin1').on('data', (text: string) => {
-      heard += text;
-      if (heard.includes('\r\n\r\n')) end();
+      received += text;
+      if (received.includes('\r\n\r\n')) end();
     });
     socket.on('close', end);
     socket.write(bytes);

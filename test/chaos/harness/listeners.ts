@@ -6,16 +6,16 @@ import { silentLog } from '../../../src/core/ports/log.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createDeliverySource, type OpenDeliverySource } from '../../../src/rocketmq/delivery-source.js';
 
-/** Of its own, so that no program takes its messages; whoever boots the stack creates it. */
-export const EAR_GROUP = 'seckill-test-ear';
+/** A group of its own, so that no program takes its messages; `createTopics` creates it. */
+export const LISTENER_GROUP = 'seckill-test-listener';
 const INVISIBLE_MS = 10_000;
 /** After a receive that failed: the test may have stopped the broker. */
 const PAUSE_MS = 200;
 
-/** Hears every order event, as one more group would. */
-export class EventEar {
+/** Receives every order event, as one more consumer group. */
+export class OrderEventListener {
   readonly #source: OpenDeliverySource;
-  readonly #heard: OrderEvent[] = [];
+  readonly #events: OrderEvent[] = [];
   readonly #messageIds = new Set<string>();
   readonly #listening: Promise<void>;
   #closed = false;
@@ -25,18 +25,18 @@ export class EventEar {
     this.#listening = this.#listen();
   }
 
-  static async open(env: StackEnv): Promise<EventEar> {
+  static async open(env: StackEnv): Promise<OrderEventListener> {
     const { ROCKETMQ_ENDPOINT: endpoint } = env;
-    const topic = { topic: TOPICS.orderEvent, group: EAR_GROUP, invisibleMs: INVISIBLE_MS, awaitMs: 1_000 };
-    return new EventEar(await createDeliverySource({ ...topic, endpoint, log: silentLog }));
+    const topic = { topic: TOPICS.orderEvent, group: LISTENER_GROUP, invisibleMs: INVISIBLE_MS, awaitMs: 1_000 };
+    return new OrderEventListener(await createDeliverySource({ ...topic, endpoint, log: silentLog }));
   }
 
-  /** Events of one sale as they were published: one that was published twice stands twice, a redelivery does not. */
+  /** Events of one sale as they were published: one published twice appears twice, a redelivery does not. */
   eventsOf(saleId: string): OrderEvent[] {
-    return this.#heard.filter((event) => event.saleId === saleId);
+    return this.#events.filter((event) => event.saleId === saleId);
   }
 
-  /** Ids of the orders that heard this word, sorted. */
+  /** Ids of the orders in events of this type, sorted. */
   ordersOf(saleId: string, type: OrderEvent['type']): string[] {
     const events = this.eventsOf(saleId).filter((event) => event.type === type);
     return events.flatMap(({ orders }) => orders).sort();
@@ -54,7 +54,7 @@ export class EventEar {
         for (const delivery of await this.#source.receive(32)) {
           const decoded = decodeOrderEvents(delivery.body);
           if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
-          if (!this.#messageIds.has(delivery.messageId)) this.#heard.push(...decoded.events);
+          if (!this.#messageIds.has(delivery.messageId)) this.#events.push(...decoded.events);
           this.#messageIds.add(delivery.messageId);
           await delivery.ack();
         }
@@ -65,18 +65,18 @@ export class EventEar {
   }
 }
 
-/** Hears every command that Redis takes. */
-export interface RedisEar {
-  /** Whether a command held this text. */
-  heard(text: string): boolean;
+/** Sees every command that Redis runs. */
+export interface RedisListener {
+  /** Whether a command contained this text. */
+  saw(text: string): boolean;
   close(): void;
 }
 
 /**
- * MONITOR on a bare connection: the client loses its place when commands arrive together with the OK.
- * @throws the error of the socket, or what Redis says instead of OK
+ * MONITOR on a bare connection: ioredis fails when commands arrive together with the OK.
+ * @throws the error of the socket, or the reply of Redis when it is not OK
  */
-export async function listenToRedis(url: string): Promise<RedisEar> {
+export async function listenToRedis(url: string): Promise<RedisListener> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname).setEncoding('utf8');
   await once(socket, 'connect');
@@ -84,5 +84,5 @@ export async function listenToRedis(url: string): Promise<RedisEar> {
   let text = String((await once(socket, 'data'))[0]);
   if (!text.startsWith('+OK')) throw new Error(`MONITOR: ${text}`);
   socket.on('data', (more) => (text += String(more)));
-  return { heard: (some) => text.includes(some), close: () => void socket.destroy() };
+  return { saw: (some) => text.includes(some), close: () => void socket.destroy() };
 }

@@ -1,97 +1,148 @@
-import type { Arena } from '../context.js';
+import type { SaleFigures } from '../../invariants/check-sale.js';
+import type { ScenarioContext } from '../context.js';
 import type { Buyers } from './buyers.js';
-import { type Program, sumMetric } from './programs.js';
+import { expectEqual, expectFields, expectOneOf } from './expect.js';
+import { sumMetric, type Program } from './programs.js';
+import { pendingCountOf } from './sale-state.js';
+import type { SaleParts } from './sales.js';
 import type { ProxiedServer } from './tcp-proxy.js';
 
-/** How often a row may kill under load until something was open: that is a matter of chance. */
-export const KILLS_MAX = 3;
+// Buyers under a fault, and what must hold for them afterwards.
 
-export interface Rush {
-  readonly parallel: number;
-  /** So many of them have heard yes before it happens. */
-  readonly accepted: number;
-  /** Begins their ids; never the same twice. */
-  readonly prefix: string;
+type Env = Readonly<Record<string, string>>;
+
+/** Environment of all programs, or of one. */
+interface SystemEnv {
+  readonly all?: Env;
+  readonly api?: Env;
+  readonly worker?: Env;
+  readonly keeper?: Env;
 }
 
-/** New buyers press until some have heard yes; what happens then happens to those that press at that moment. */
+/** An api, a worker and a keeper of this scenario, an open sale, and buyers who use that api. */
+export async function startSystem(
+  context: ScenarioContext,
+  sale: SaleParts = {},
+  { all = {}, ...of }: SystemEnv = {},
+): Promise<{
+  readonly api: Program;
+  readonly worker: Program;
+  readonly keeper: Program;
+  readonly saleId: string;
+  readonly buyers: Buyers;
+}> {
+  const start = (name: 'api' | 'worker' | 'keeper') => context.start(name, { env: { ...all, ...of[name] } });
+  const [api, worker, keeper] = await Promise.all([start('api'), start('worker'), start('keeper')]);
+  const { saleId } = await context.openSale(sale);
+  return { api, worker, keeper, saleId, buyers: context.buyers(saleId, [api]) };
+}
+
+/** How often a scenario may kill under load until it hits an open batch, which depends on chance. */
+export const KILLS_MAX = 3;
+
+/**
+ * New buyers keep coming; once `accepted` of them were accepted and a batch is open, `happens` hits those under way.
+ * @param prefix starts their ids; never the same twice
+ * @returns how many got no answer
+ */
 export async function underLoad(
-  arena: Arena,
+  context: ScenarioContext,
   buyers: Buyers,
-  { parallel, accepted, prefix }: Rush,
+  { parallel, accepted, prefix }: { readonly parallel: number; readonly accepted: number; readonly prefix: string },
   happens: () => Promise<void>,
-): Promise<{ readonly unheard: number }> {
+): Promise<{ readonly unanswered: number }> {
   const { opLog, saleId } = buyers;
-  const [okBefore, unknownBefore] = [opLog.count('ok'), opLog.count('unknown')];
-  const load = buyers.startLoad({ parallel, pauseMs: 5, tries: 1, prefix });
-  await arena.until('the load is on', () => opLog.count('ok') - okBefore > accepted, 30_000);
-  const open = (): Promise<number> => arena.stack.audit.store.pendingCount({ saleId, bucket: 0 });
-  await arena.until('a batch is open', async () => (await open()) > 0); // a moment later it may not be any more
+  const unknownBefore = opLog.count('unknown');
+  const load = await buyers.startLoadUntil({ parallel, pauseMs: 5, tries: 1, prefix }, accepted);
+  // a moment later it may not be open any more
+  await context.until('a batch is open', async () => (await pendingCountOf(context.stack, saleId)) > 0);
   await happens();
   await load.stop();
-  return { unheard: opLog.count('unknown') - unknownBefore };
+  return { unanswered: opLog.count('unknown') - unknownBefore };
+}
+
+/** Whoever got no answer retries; then each accepted purchase has exactly one row. */
+export async function expectRowPerAccepted(
+  context: ScenarioContext,
+  buyers: Buyers,
+  fields: Partial<SaleFigures> = {},
+): Promise<void> {
+  await buyers.retryUnknown();
+  expectEqual(buyers.opLog.count('unknown'), 0, 'purchases without an answer');
+  const figures = await context.expectInvariants(buyers.saleId);
+  expectFields(figures, { rows: buyers.opLog.count('ok'), ...fields }, 'a row for each accepted purchase');
+}
+
+/** All of these buyers send the same key again, and each has exactly one order. */
+export async function expectOneOrderEach(
+  context: ScenarioContext,
+  buyers: Buyers,
+  users: readonly string[],
+  api?: Program,
+): Promise<void> {
+  for (const again of await buyers.rush(users, users.length, { tries: 20, url: api?.url })) {
+    expectOneOf(again?.status, [200, 202], 'the answer to the same key');
+  }
+  const count = buyers.opLog.count('ok');
+  const { stock, ...figures } = await context.expectInvariants(buyers.saleId);
+  const expected = { rows: count, sold: count, unitsLeft: stock - count, failedRows: 0 };
+  expectFields(figures, expected, 'one order each');
 }
 
 /** How long half messages take where something has to happen between precheck and deduct. */
 export const HALF_MS = 1000;
-/** A slow machine may let a try run out; the same key is asked again then. */
+/** On a slow machine a try may time out; the same key is sent again then. */
 export const TRIES = { tries: 5 };
 /** One batch at a time, and time for those behind it. */
 const ONE_SLOT = { BATCH_IN_FLIGHT_MAX: '1', BATCH_WAIT_MAX_MS: '20000', ROCKETMQ_REQUEST_TIMEOUT_MS: '10000' };
 
-export const onTheWay = (apis: readonly Program[]): Promise<number> => sumMetric(apis, 'seckill_batches_in_flight');
-export const inQueue = (apis: readonly Program[]): Promise<number> => sumMetric(apis, 'seckill_queue_purchases');
+export const batchesInFlight = (apis: readonly Program[]): Promise<number> =>
+  sumMetric(apis, 'seckill_batches_in_flight');
+export const queuedPurchases = (apis: readonly Program[]): Promise<number> =>
+  sumMetric(apis, 'seckill_queue_purchases');
 
-/** Apis that send one batch at a time; the way to the broker can be held, so that a crowd meets in one batch. */
+/** Apis that send one batch at a time. Their connection to the broker can be held, so that purchases share a batch. */
 export class HeldApis {
   readonly apis: readonly Program[];
-  readonly #arena: Arena;
+  readonly #context: ScenarioContext;
   readonly #broker: ProxiedServer;
 
-  private constructor(arena: Arena, apis: readonly Program[], broker: ProxiedServer) {
-    this.#arena = arena;
+  private constructor(context: ScenarioContext, apis: readonly Program[], broker: ProxiedServer) {
+    this.#context = context;
     this.apis = apis;
     this.#broker = broker;
   }
 
-  static async start(arena: Arena, count: number, env: Readonly<Record<string, string>> = {}): Promise<HeldApis> {
-    const broker = await arena.proxy('broker');
-    const start = () => arena.start('api', { env: { ...broker.env, ...ONE_SLOT, ...env } });
-    return new HeldApis(arena, await Promise.all(Array.from({ length: count }, start)), broker);
+  static async start(
+    context: ScenarioContext,
+    count: number,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<HeldApis> {
+    const broker = await context.proxy('broker');
+    const start = () => context.start('api', { env: { ...broker.env, ...ONE_SLOT, ...env } });
+    return new HeldApis(context, await Promise.all(Array.from({ length: count }, start)), broker);
   }
 
-  /** Sends one buyer ahead to each api: until `letGo` everybody who comes waits for the next batch. */
+  /** Fills the slot of each api with one buyer: until `proceed` all further purchases wait for the next batch. */
   async hold(buyers: Buyers): Promise<void> {
-    this.#broker.proxy.fallSilent();
+    this.#broker.proxy.stall();
     this.apis.forEach(({ url }, index) => void buyers.buy(`ahead${index}`, { url, ...TRIES }));
-    await this.#arena.until('a slot is taken at each', async () => (await onTheWay(this.apis)) === this.apis.length);
+    const isHeld = async (): Promise<boolean> => (await batchesInFlight(this.apis)) === this.apis.length;
+    await this.#context.until('the slot of each api is taken', isHeld);
   }
 
-  async untilWaiting(purchases: number): Promise<void> {
-    await this.#arena.until(`${purchases} wait`, async () => (await inQueue(this.apis)) === purchases);
+  async untilQueued(purchases: number): Promise<void> {
+    const isQueued = async (): Promise<boolean> => (await queuedPurchases(this.apis)) === purchases;
+    await this.#context.until(`${purchases} purchases are queued`, isQueued);
   }
 
-  /** Lets those ahead pass. @returns when the next batches are at precheck; their deduct comes `halfMs` later */
-  async letGo(halfMs = 0): Promise<void> {
-    this.#broker.proxy.requestDelayMs = halfMs;
-    this.#broker.proxy.speak();
-    await this.#arena.until('the batches are on their way', async () => (await inQueue(this.apis)) === 0, 20_000, 10);
-    this.#broker.proxy.requestDelayMs = 0; // of what comes behind the half messages
+  /** Lets the first batches pass. @returns once the next ones are at precheck; their deduct comes `halfMs` later */
+  async proceed(halfMs = 0): Promise<void> {
+    const { proxy } = this.#broker;
+    proxy.requestDelayMs = halfMs;
+    proxy.resume();
+    const isEmpty = async (): Promise<boolean> => (await queuedPurchases(this.apis)) === 0;
+    await this.#context.until('the batches are under way', isEmpty, 20_000, 10);
+    proxy.requestDelayMs = 0; // for what follows the half messages
   }
-}
-
-/**
- * For faults that are a matter of chance, as who is asked first: causes one again until it happens.
- * @param attempt hears its number, from 1; says whether the fault happened
- */
-export async function biteInTries(
-  arena: Arena,
-  what: string,
-  triesMax: number,
-  attempt: (number: number) => Promise<boolean>,
-): Promise<void> {
-  let tries = 0;
-  let happened = false;
-  while (!happened && tries < triesMax) happened = await attempt(++tries);
-  await arena.bite(tries === 1 ? what : `${what}, at try ${tries}`, () => happened, 0);
 }

@@ -1,28 +1,31 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { ClientHistory, Look, Move } from '../../invariants/check-history.js';
-import type { Heard } from '../../invariants/check-sale.js';
+import type { ClientHistory, Move, SeenStatus } from '../../invariants/check-history.js';
+import type { ClientOutcome } from '../../invariants/check-sale.js';
 import type { Answer } from './http.js';
 
+/** One write per line would be what a load of thousands of buyers does most. */
+const LINES_AT_ONCE = 200;
+
 /** One line of the file, without its time. */
-interface Note {
-  readonly op: 'purchase' | 'look' | Move;
+interface Entry {
+  readonly op: 'purchase' | 'status' | Move;
   /** `userId/requestId` or order id. */
   readonly key: string;
-  readonly event: 'invoke' | Heard;
+  readonly event: 'invoke' | ClientOutcome;
   readonly status?: number;
   readonly code?: string;
   readonly orderId?: string;
 }
 
 /**
- * What one client did and heard. In memory one entry per purchase of one sale (`userId/requestId` → ok, fail or
+ * What one client sent and was answered. In memory one entry per purchase of one sale (`userId/requestId` → ok, fail or
  * unknown); in its file one line of JSON per event, in the order of time, kept after the run.
  */
 export class OpLog implements ClientHistory {
-  readonly entries = new Map<string, Heard>();
+  readonly entries = new Map<string, ClientOutcome>();
   readonly moves = new Map<string, Set<Move>>();
-  readonly looks = new Map<string, Look[]>();
+  readonly statuses = new Map<string, SeenStatus[]>();
   readonly soldOut = new Map<string, number>();
   /** Purchases sent, tries with the same key counted each. */
   requests = 0;
@@ -36,47 +39,47 @@ export class OpLog implements ClientHistory {
   }
 
   /** Before a request leaves. */
-  invoke(op: Note['op'], key: string): void {
+  invoke(op: Entry['op'], key: string): void {
     if (op === 'purchase') this.requests++;
     this.#write({ op, key, event: 'invoke' });
   }
 
   /**
-   * Notes one try: ok if any try was 2xx, fail if every one was refused, else unknown.
+   * Records the answer to one try of a purchase: ok if any try was 2xx, fail if every one was refused, else unknown.
    * @param answer null: the connection broke, or nothing came in time
    * @param quantity units asked for
    */
-  hear(key: string, answer: Answer | null, quantity = 1): void {
-    const heard = heardIn(answer);
-    const before = this.entries.get(key) ?? heard;
-    if (before === 'ok' || heard === 'ok') this.entries.set(key, 'ok');
-    else this.entries.set(key, before === heard ? heard : 'unknown');
+  recordAnswer(key: string, answer: Answer | null, quantity = 1): void {
+    const outcome = outcomeOf(answer);
+    const before = this.entries.get(key) ?? outcome;
+    if (before === 'ok' || outcome === 'ok') this.entries.set(key, 'ok');
+    else this.entries.set(key, before === outcome ? outcome : 'unknown');
     if (answer?.json.code === 'sold_out') this.soldOut.set(key, quantity);
     else this.soldOut.delete(key);
-    this.#write({ op: 'purchase', key, event: heard, ...factsOf(answer) });
+    this.#write({ op: 'purchase', key, event: outcome, ...detailsOf(answer) });
   }
 
-  /** Notes what a GET of a purchase said. An answer that says nothing of it (503, 429) leaves no look. */
-  look(key: string, answer: Answer | null): void {
-    this.#write({ op: 'look', key, event: heardIn(answer), ...factsOf(answer) });
-    const look = lookIn(answer);
-    if (look === null) return;
-    const seen = this.looks.get(key) ?? [];
+  /** Records the answer to a GET of a purchase. One that says nothing of the purchase (503, 429) adds no status. */
+  recordStatus(key: string, answer: Answer | null): void {
+    this.#write({ op: 'status', key, event: outcomeOf(answer), ...detailsOf(answer) });
+    const status = statusIn(answer);
+    if (status === null) return;
+    const seen = this.statuses.get(key) ?? [];
     const last = seen.at(-1);
-    if (last?.status !== look.status || last.orderId !== look.orderId) seen.push(look);
-    this.looks.set(key, seen);
+    if (last?.status !== status.status || last.orderId !== status.orderId) seen.push(status);
+    this.statuses.set(key, seen);
   }
 
-  /** Notes the answer to a payment or a cancellation. */
-  move(move: Move, orderId: string, answer: Answer | null): void {
-    const heard = heardIn(answer);
-    this.#write({ op: move, key: orderId, event: heard, ...factsOf(answer) });
-    if (heard !== 'ok') return;
+  /** Records the answer to a payment or a cancellation. */
+  recordMove(move: Move, orderId: string, answer: Answer | null): void {
+    const outcome = outcomeOf(answer);
+    this.#write({ op: move, key: orderId, event: outcome, ...detailsOf(answer) });
+    if (outcome !== 'ok') return;
     this.moves.set(orderId, (this.moves.get(orderId) ?? new Set<Move>()).add(move));
   }
 
-  count(heard: Heard): number {
-    return [...this.entries.values()].filter((entry) => entry === heard).length;
+  count(outcome: ClientOutcome): number {
+    return [...this.entries.values()].filter((entry) => entry === outcome).length;
   }
 
   /** Writes what is not in the file yet. */
@@ -85,23 +88,20 @@ export class OpLog implements ClientHistory {
     this.#lines = [];
   }
 
-  #write(note: Note): void {
+  #write(entry: Entry): void {
     if (this.#file === null) return;
-    this.#lines.push(`${JSON.stringify({ atMs: Date.now(), ...note })}\n`);
+    this.#lines.push(`${JSON.stringify({ atMs: Date.now(), ...entry })}\n`);
     if (this.#lines.length >= LINES_AT_ONCE) this.flush();
   }
 }
 
-/** One write per line would be what a load of thousands of buyers does most. */
-const LINES_AT_ONCE = 200;
-
-function heardIn(answer: Answer | null): Heard {
+function outcomeOf(answer: Answer | null): ClientOutcome {
   if (answer === null || answer.status === 500) return 'unknown';
   if (answer.status < 300) return 'ok';
   return answer.json.code === 'outcome_unknown' ? 'unknown' : 'fail';
 }
 
-function factsOf(answer: Answer | null): Pick<Note, 'status' | 'code' | 'orderId'> {
+function detailsOf(answer: Answer | null): Pick<Entry, 'status' | 'code' | 'orderId'> {
   if (answer === null) return {};
   const { code, orderId } = answer.json;
   return {
@@ -111,9 +111,44 @@ function factsOf(answer: Answer | null): Pick<Note, 'status' | 'code' | 'orderId
   };
 }
 
-function lookIn(answer: Answer | null): Look | null {
+function statusIn(answer: Answer | null): SeenStatus | null {
   if (answer?.status === 404) return { status: 'absent', orderId: null };
   const { status, orderId } = answer?.json ?? {};
   if (status !== 'pending' && status !== 'ordered' && status !== 'failed') return null;
   return { status, orderId: typeof orderId === 'string' ? orderId : null };
+}
+
+/** The op logs of all clients of a sale, as one. */
+export interface JoinedLogs {
+  readonly entries: ReadonlyMap<string, ClientOutcome>;
+  readonly history: ClientHistory;
+}
+
+/**
+ * Joins the op logs of several clients. A purchase that two of them tried: ok if either got ok, fail if both got fail, else
+ * unknown; its `sold_out` counts only when no other client got another answer. Statuses that two clients saw of one purchase
+ * have no common order, so only those of the first are kept.
+ */
+export function joinLogs(logs: readonly OpLog[]): JoinedLogs {
+  const entries = new Map<string, ClientOutcome>();
+  const moves = new Map<string, Set<Move>>();
+  const statuses = new Map<string, readonly SeenStatus[]>();
+  const soldOut = new Map<string, number>();
+  for (const log of logs) {
+    for (const [key, outcome] of log.entries) entries.set(key, joined(entries.get(key), outcome));
+    for (const [orderId, confirmed] of log.moves) {
+      moves.set(orderId, new Set([...(moves.get(orderId) ?? []), ...confirmed]));
+    }
+    for (const [key, seen] of log.statuses) if (!statuses.has(key)) statuses.set(key, seen);
+    for (const [key, quantity] of log.soldOut) soldOut.set(key, quantity);
+  }
+  for (const key of soldOut.keys()) {
+    if (logs.some((log) => log.entries.has(key) && !log.soldOut.has(key))) soldOut.delete(key);
+  }
+  return { entries, history: { moves, statuses, soldOut } };
+}
+
+function joined(before: ClientOutcome | undefined, outcome: ClientOutcome): ClientOutcome {
+  if (before === undefined || before === outcome) return outcome;
+  return before === 'ok' || outcome === 'ok' ? 'ok' : 'unknown';
 }

@@ -30,8 +30,11 @@ const READY_TIMEOUT_MS = 60_000;
  * the 30 s of production a check-back and one lost delivery are longer than the heal time.
  */
 const HARNESS_ENV = {
-  ...{ PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'info' },
-  ...{ WORKER_INVISIBLE_MS: '10000', MYSQL_QUERY_TIMEOUT_MS: '5000' },
+  PORT: '0',
+  METRICS_PORT: '0',
+  LOG_LEVEL: 'info',
+  WORKER_INVISIBLE_MS: '10000',
+  MYSQL_QUERY_TIMEOUT_MS: '5000',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // a program that stops waits for it
 };
 /** Longer than any drain. */
@@ -84,6 +87,11 @@ export class Program {
     return readFileSync(this.logFile, 'utf8');
   }
 
+  /** Whether its log says that it reached a fail point. */
+  hasReached(point: string): boolean {
+    return this.log.includes(`"failPoint":"${point.replace(/:\d+$/, '')}"`);
+  }
+
   /** @throws when it ends or stays silent instead */
   async ready(): Promise<this> {
     let timer: NodeJS.Timeout | undefined;
@@ -108,7 +116,7 @@ export class Program {
     return this.exit;
   }
 
-  /** SIGTERM; SIGKILL for one that does not go. */
+  /** SIGTERM, then SIGKILL if it does not end. */
   async stop(): Promise<Exit> {
     this.signal('SIGCONT');
     this.signal('SIGTERM');
@@ -118,7 +126,7 @@ export class Program {
     return exit;
   }
 
-  /** @throws when it does not come to its end by itself */
+  /** @throws when it does not end by itself in time */
   async ended(timeoutMs = 15_000): Promise<Exit> {
     await until(`the ${this.name} ends by itself`, () => !this.running, timeoutMs);
     return this.exit;
@@ -128,7 +136,7 @@ export class Program {
 /** Of this process, for names of log files. */
 let made = 0;
 
-/** The programs of one row, or of one test file. */
+/** The programs of one scenario, or of one test file. */
 export class Programs {
   readonly #env: Environment;
   readonly #logDir: string;
@@ -156,9 +164,9 @@ export class Programs {
     return this.#programs;
   }
 
-  /** @throws after `close`: what ran into its time limit goes on in the background */
+  /** @throws after `close`: a scenario that ran out of time goes on in the background */
   async start(name: ProgramName, options: ProgramOptions = {}): Promise<Program> {
-    if (this.#closed) throw new Error(`no ${name} is started after the end of its row or file`);
+    if (this.#closed) throw new Error(`no ${name} is started after the end of its scenario or file`);
     const logFile = join(this.#logDir, `${name}-${process.pid}-${Date.now()}-${made++}.log`);
     const program = new Program(
       this.#main,
@@ -172,15 +180,15 @@ export class Programs {
   }
 
   /**
-   * Ends every program that still runs, for good. With SIGTERM: a worker that is killed takes messages with it, which
-   * the next file would have to wait for.
+   * Ends every program that still runs, for good. With SIGTERM: messages that a killed worker had received come again much
+   * later, and the next file would have to wait for them.
    */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all(this.running.map((program) => program.stop()));
   }
 
-  /** The end of each log, for what failed. */
+  /** The end of each log, to explain a failure. */
   logTails(): string {
     const tails = this.#programs.map(({ name, logFile, log, running }) => {
       const lines = log
@@ -213,24 +221,27 @@ export function clockStep(ms: number, { atStart = false } = {}): string {
   return url.href;
 }
 
-/** Programs that outlive what a row breaks. */
-export interface Survivors {
+/** Programs that a scenario must not break. */
+export interface HealthyPrograms {
   readonly api: Program;
   readonly workers: readonly Program[];
   readonly keeper: Program;
 }
 
-/** Quick retries and no re-drive: what a row proves must not be healed by another way. */
-const WORKER_ENV = { WORKER_RETRY_FIRST_MS: '10' };
-const KEEPER_ENV = { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '600000' };
+/** For keepers: what a check-back or a delivery must heal is not healed by a re-drive. */
+export const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
-/** Starts the shared programs when the first row asks, and keeps them until nobody needs them. */
+/** Quick retries. */
+const WORKER_ENV = { WORKER_RETRY_FIRST_MS: '10' };
+const KEEPER_ENV = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200' };
+
+/** Starts the shared programs on first use and keeps them until `close`. */
 export class SharedPrograms {
   readonly #env: Environment;
   readonly #stackDir: string;
   readonly #main: string | undefined;
   #programs: Programs | null = null;
-  #starting: Promise<Survivors> | null = null;
+  #starting: Promise<HealthyPrograms> | null = null;
 
   /** @param main entry of another build than that of this checkout */
   constructor(env: Environment, stackDir: string, main?: string) {
@@ -239,16 +250,16 @@ export class SharedPrograms {
     this.#main = main;
   }
 
-  /** @throws when one of them has died: some row broke what it should not */
-  async survivors(): Promise<Survivors> {
+  /** @throws when one of them has died: some scenario broke what it must not */
+  async healthyPrograms(): Promise<HealthyPrograms> {
     this.#starting ??= this.#start();
-    const survivors = await this.#starting;
-    const dead = [survivors.api, ...survivors.workers, survivors.keeper].find(({ running }) => !running);
+    const programs = await this.#starting;
+    const dead = [programs.api, ...programs.workers, programs.keeper].find(({ running }) => !running);
     if (dead) throw new Error(`the shared ${dead.name} has died; its log is ${dead.logFile}`);
-    return survivors;
+    return programs;
   }
 
-  /** Ends them; the next `survivors` starts others. */
+  /** Ends them; the next `healthyPrograms` starts others. */
   async close(): Promise<void> {
     await this.#starting?.catch(() => undefined);
     await this.#programs?.close();
@@ -256,18 +267,14 @@ export class SharedPrograms {
     this.#starting = null;
   }
 
-  logTails(): string {
-    return this.#programs?.logTails() ?? '';
-  }
-
-  async #start(): Promise<Survivors> {
+  async #start(): Promise<HealthyPrograms> {
     const programs = new Programs(this.#env, this.#stackDir, this.#main);
     this.#programs = programs;
-    return startSurvivors(programs);
+    return startHealthyPrograms(programs);
   }
 }
 
-export async function startSurvivors(programs: Programs): Promise<Survivors> {
+export async function startHealthyPrograms(programs: Programs): Promise<HealthyPrograms> {
   const [api, keeper, ...workers] = await Promise.all([
     programs.start('api', { env: RECONCILE_ENV }),
     programs.start('keeper', { env: KEEPER_ENV }),
@@ -278,7 +285,7 @@ export async function startSurvivors(programs: Programs): Promise<Survivors> {
 }
 
 /**
- * What a program counts, as its `/metrics` say it.
+ * A counter or gauge from the `/metrics` of a program.
  * @param name with labels where they matter: `seckill_batches_total{verdict="refused"}`; only those are compared
  * @returns the sum of the samples that fit; 0 when there is none
  */
@@ -293,7 +300,15 @@ export async function readMetric(program: Program, name: string): Promise<number
   return sum;
 }
 
-/** The same, over several programs. */
+/** What `/readyz` of a program says of a dependency that is not well; null while the program is ready. */
+export async function complaintOf({ probeUrl }: Program, dependency: 'redis' | 'rocketmq'): Promise<string | null> {
+  const { status, json } = await ask(`${probeUrl}/readyz`);
+  const parts = (json.dependencies ?? []) as { readonly name: string; readonly ok: boolean; readonly detail: string }[];
+  const found = parts.find(({ name }) => name === dependency);
+  return status === 503 && found?.ok === false ? found.detail : null;
+}
+
+/** The same metric, summed over several programs. */
 export async function sumMetric(programs: readonly Program[], name: string): Promise<number> {
   const values = await Promise.all(programs.map((program) => readMetric(program, name)));
   return values.reduce((sum, value) => sum + value, 0);

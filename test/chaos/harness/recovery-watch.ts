@@ -3,35 +3,35 @@ import type { Sale } from '../../../src/core/sale.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { expectAtMost } from './expect.js';
-import type { StackHands } from './stack-controls.js';
+import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-/** Often enough for tenths of a second in the report, and a few cheap questions each time. */
+/** Often enough for tenths of a second in the report; each check is a few cheap reads. */
 const EVERY_MS = 250;
 /** Buyers in one statement. */
-const ASKED_AT_ONCE = 500;
+const BUYERS_PER_QUERY = 500;
 
-/** A sale of a row, and the purchases (`userId/requestId`) that were answered 2xx before its fault ended. */
+/** A sale of a scenario, and the purchases (`userId/requestId`) that were answered 2xx before its fault ended. */
 interface Watched {
   readonly sale: Sale;
   readonly accepted: ReadonlySet<string>;
 }
 
 /**
- * Sees when the sales of a row have recovered from its fault: each bucket is open to its scripts, no batch from before
- * the end of the fault is pending, nothing has to be given back, every accepted purchase has its row and, unless there is
- * newer load, both books agree. What buyers did after the end of the fault is not waited for.
+ * Measures when the sales of a scenario have recovered from its fault: no bucket is locked, no batch from before the end of
+ * the fault is pending, no release is due, every accepted purchase has its row and, unless there is newer load, Redis and
+ * MySQL agree. It does not wait for what buyers did after the end of the fault.
  */
 export class RecoveryWatch {
   readonly endedMs = Date.now();
-  readonly #stack: StackHands;
+  readonly #stack: StackControls;
   readonly #watched: ReadonlyMap<string, Watched>;
   /** Sale id → purchases whose row was not seen yet. */
   readonly #missing: ReadonlyMap<string, Set<string>>;
   readonly #recoveredMs = new Map<string, number>();
   #stopped = false;
 
-  constructor(stack: StackHands, sales: readonly Watched[]) {
+  constructor(stack: StackControls, sales: readonly Watched[]) {
     this.#stack = stack;
     this.#watched = new Map(sales.map((one) => [one.sale.saleId, one]));
     this.#missing = new Map(sales.map(({ sale, accepted }) => [sale.saleId, new Set(accepted)]));
@@ -80,12 +80,12 @@ export class RecoveryWatch {
     if (old.some((count) => count > 0) || (await audit.repository.undoneReleases(saleId)) > 0) return false;
     if (!(await this.#everyRowIsThere(saleId))) return false;
     const newer = await Promise.all(keys.map(({ pending }) => redis.redis.zcard(pending)));
-    return newer.some((count) => count > 0) || (await this.#booksAgree(saleId, keys));
+    return newer.some((count) => count > 0) || (await this.#unitsAgree(saleId, keys));
   }
 
   async #everyRowIsThere(saleId: string): Promise<boolean> {
     const missing = this.#missing.get(saleId) ?? new Set();
-    const some = [...missing].slice(0, ASKED_AT_ONCE);
+    const some = [...missing].slice(0, BUYERS_PER_QUERY);
     if (some.length === 0) return true;
     const users = [...new Set(some.map((key) => key.slice(0, key.indexOf('/'))))];
     const rows = await this.#stack.mysql.query<{ user_id: string; request_id: string }>(
@@ -93,12 +93,12 @@ export class RecoveryWatch {
       [saleId, users],
     );
     for (const { user_id: userId, request_id: requestId } of rows) missing.delete(`${userId}/${requestId}`);
-    // the next ones at once, unless one of these has to be waited for
+    // the next ones at once, unless one of these is still missing
     return some.every((key) => !missing.has(key)) && this.#everyRowIsThere(saleId);
   }
 
   /** Every unit is sold or for sale. */
-  async #booksAgree(saleId: string, keys: readonly { readonly stock: string }[]): Promise<boolean> {
+  async #unitsAgree(saleId: string, keys: readonly { readonly stock: string }[]): Promise<boolean> {
     const left = await Promise.all(keys.map(({ stock }) => this.#stack.redis.redis.get(stock)));
     const sale = await this.#stack.audit.repository.findSale(saleId);
     return sale !== null && sale.stock - sale.sold === left.reduce((sum, units) => sum + Number(units), 0);

@@ -7,32 +7,41 @@ import { silentLog } from '../../../src/core/ports/log.js';
 import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
-import type { Arena } from '../context.js';
+import type { ScenarioContext } from '../context.js';
 import { expectAtLeast } from './expect.js';
-import type { StackHands } from './stack-controls.js';
+import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-/** Redis loses what it had confirmed. Only for rows that run alone. */
+// Redis restarts, loses what it had confirmed, or fails over. For scenarios that run alone.
 
-/** A repair waits for the workers; then for its turn among the sales of rows that ran before. */
+/** A repair waits for the workers, then for its turn among the sales of earlier scenarios. */
 const REPAIR_TIMEOUT_MS = 60_000;
 
-/** Where the log of Redis ends, in bytes, once all that it has confirmed is in the file. */
-export async function endOfLog({ redis: { redis }, servers }: StackHands): Promise<number> {
+/** Kills a server and starts it again with its data; our own connections work again afterwards. */
+export async function restartRedis({ servers, redis }: StackControls): Promise<void> {
+  const server = servers.server('redis');
+  await server.stop({ signal: 'SIGKILL' });
+  await server.start();
+  await server.waitReady();
+  await until('we are connected again', async () => (await redis.redis.ping()) === 'PONG');
+}
+
+/** Size of the append-only file of Redis, in bytes, once everything that it has confirmed is in it. */
+export async function endOfAof({ redis: { redis }, servers }: StackControls): Promise<number> {
   await until('the log is written', async () => /aof_buffer_length:0\r/.test(await redis.info('persistence')));
   return statSync(logFile(servers.dir)).size;
 }
 
 /**
- * Kills Redis and starts it again without what it wrote after `keepBytes` of its log.
+ * Kills Redis and starts it again without what it wrote after `keepBytes` of its append-only file.
  * @returns how much is lost, in bytes
  */
-export async function loseWritesAfter(stack: StackHands, keepBytes: number): Promise<number> {
+export async function loseWritesAfter(stack: StackControls, keepBytes: number): Promise<number> {
   const server = stack.servers.server('redis');
   await server.stop({ signal: 'SIGKILL' });
   const file = logFile(stack.servers.dir);
   const lost = statSync(file).size - keepBytes;
-  expectAtLeast(lost, 1, 'bytes of the log after the cut'); // a log that was rewritten is shorter
+  expectAtLeast(lost, 1, 'bytes of the log after the cut'); // a file that was rewritten is shorter
   truncateSync(file, keepBytes);
   await server.start();
   await server.waitReady();
@@ -41,36 +50,36 @@ export async function loseWritesAfter(stack: StackHands, keepBytes: number): Pro
 }
 
 /**
- * Lets Redis lose what it wrote after `keepBytes` of its log, and notes the proof, as `arena.bite` does. The keepers of the
- * row sleep meanwhile: they would repair before anybody has seen what is lost.
+ * The same, and notes the proof as `context.observed` does. The keepers of the scenario are stopped meanwhile: they would
+ * repair before the loss is observed.
  */
-export async function biteOfLostWrites(
-  arena: Arena,
+export async function observeLostWrites(
+  context: ScenarioContext,
   keepBytes: number,
   what: string,
   proof: () => Promise<boolean>,
 ): Promise<void> {
-  const keepers = arena.programs.running.filter(({ name }) => name === 'keeper');
+  const keepers = context.programs.running.filter(({ name }) => name === 'keeper');
   for (const keeper of keepers) keeper.signal('SIGSTOP');
   try {
-    await loseWritesAfter(arena.stack, keepBytes);
-    await arena.bite(what, proof);
+    await loseWritesAfter(context.stack, keepBytes);
+    await context.observed(what, proof);
   } finally {
     for (const keeper of keepers) keeper.signal('SIGCONT');
   }
 }
 
-/** How the only bucket of a sale stands against the server that has it. */
-export async function standingOf({ redis }: StackHands, saleId: string): Promise<BucketStatus> {
-  const [standing] = await createRepairStore(redis).statusOf([{ saleId, bucket: 0 }]);
-  return standing as BucketStatus;
+/** State, epoch and stamp of the only bucket of a sale, as a repair reads them. */
+export async function bucketStatusOf({ redis }: StackControls, saleId: string): Promise<BucketStatus> {
+  const [status] = await createRepairStore(redis).statusOf([{ saleId, bucket: 0 }]);
+  return status as BucketStatus;
 }
 
-/** Waits until a sale was rebuilt under a later epoch than this one. @returns its epoch */
-export async function repaired(stack: StackHands, saleId: string, afterEpoch = 1): Promise<number> {
+/** Waits until a sale is rebuilt under a later epoch. @returns its epoch */
+export async function untilRebuilt(stack: StackControls, saleId: string, afterEpoch = 1): Promise<number> {
   let found = 0;
   const isRebuilt = async (): Promise<boolean> => {
-    const { state, epoch, sameServer } = await standingOf(stack, saleId);
+    const { state, epoch, sameServer } = await bucketStatusOf(stack, saleId);
     found = epoch;
     return state !== null && state !== 'repair' && sameServer && epoch > afterEpoch;
   };
@@ -78,7 +87,7 @@ export async function repaired(stack: StackHands, saleId: string, afterEpoch = 1
   return found;
 }
 
-/** Redis 7 keeps its log in parts, Redis 6 in one file. */
+/** Redis 7 keeps its append-only file in parts, Redis 6 in one file. */
 function logFile(stackDir: string): string {
   const dir = stackPaths(stackDir).data('redis');
   const files = readdirSync(dir, { recursive: true, encoding: 'utf8' });
@@ -90,7 +99,7 @@ function logFile(stackDir: string): string {
 const START_TIMEOUT_MS = 15_000;
 const SYNC_TIMEOUT_MS = 30_000;
 
-/** A second Redis beside the one of the stack, for rows that run alone; it is gone after its row. */
+/** A second Redis beside the one of the stack. Its scenario stops it. */
 export interface SpareRedis {
   readonly host: string;
   readonly port: number;
@@ -99,7 +108,7 @@ export interface SpareRedis {
 }
 
 /** Starts one with the program and the settings of the Redis of the stack. */
-export async function startSpareRedis({ servers }: StackHands): Promise<SpareRedis> {
+export async function startSpareRedis({ servers }: StackControls): Promise<SpareRedis> {
   const binary = readlinkSync(`/proc/${servers.server('redis').pid()}/exe`);
   const dir = join(servers.dir, 'data', 'redis-spare');
   rmSync(dir, { recursive: true, force: true });
@@ -119,7 +128,9 @@ export async function startSpareRedis({ servers }: StackHands): Promise<SpareRed
   }
   const connection = redis as unknown as RedisConnection;
   return {
-    ...{ host, port, redis: connection },
+    host,
+    port,
+    redis: connection,
     async stop() {
       await connection.close();
       await kill(server);
@@ -127,18 +138,18 @@ export async function startSpareRedis({ servers }: StackHands): Promise<SpareRed
   };
 }
 
-/** Makes a server the replica of another one, and waits until it has all that the other one had. */
+/** Makes a server the replica of another one, and waits until it has caught up. */
 export async function replicate({ masters }: RedisConnection, host: string, port: number): Promise<void> {
   const [server] = masters();
   await server?.replicaof(host, port);
   const isInStep = async (): Promise<boolean> => {
-    const told = (await server?.info('replication')) ?? '';
-    return /master_link_status:up/.test(told) && /master_sync_in_progress:0/.test(told);
+    const info = (await server?.info('replication')) ?? '';
+    return /master_link_status:up/.test(info) && /master_sync_in_progress:0/.test(info);
   };
   await until('the replica is in step', isInStep, SYNC_TIMEOUT_MS);
 }
 
-/** Makes a replica a server of its own again. */
+/** Makes a replica a primary. */
 export async function promote({ masters }: RedisConnection): Promise<void> {
   await masters()[0]?.replicaof('NO', 'ONE');
 }

@@ -5,14 +5,14 @@ import { createTokenSigner } from '../../../src/http/token.js';
 import type { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import { ask } from './http.js';
 import type { Program } from './programs.js';
-import type { StackHands } from './stack-controls.js';
+import type { StackControls } from './stack-controls.js';
 
-/** Who opens the sales of tests. */
-const ACTOR = 'a-test';
+/** Actor of every act on a sale, for the audit. */
+export const ACTOR = 'a-test';
 
 export type SaleParts = Partial<NewSale>;
 
-/** A sale in the book, not warmed: ten units, one a buyer, its window wide around now. */
+/** A sale in MySQL, not warmed: ten units, one per buyer, open from a minute ago for an hour. */
 export function draftSale(
   { admin }: { readonly admin: Pick<SaleAdmin, 'create'> },
   parts: SaleParts = {},
@@ -33,7 +33,7 @@ export function draftSale(
 }
 
 /** The same, warmed and open. */
-export async function openSale(stack: Pick<StackHands, 'admin'>, parts: SaleParts = {}): Promise<Sale> {
+export async function openSale(stack: Pick<StackControls, 'admin'>, parts: SaleParts = {}): Promise<Sale> {
   const { saleId } = await draftSale(stack, parts);
   await stack.admin.warm(saleId, ACTOR);
   const opened = await stack.admin.open(saleId, ACTOR);
@@ -41,47 +41,43 @@ export async function openSale(stack: Pick<StackHands, 'admin'>, parts: SalePart
   return opened.sale;
 }
 
-/** For programs: what rows plant is seconds old. */
+/** For programs: what scenarios plant is seconds old. */
 export const RECONCILE_ENV = {
-  ...{ RECONCILE_SAFE_AGE_MS: '1000', RECONCILE_MARKER_AGE_MS: '1000', COMPENSATE_RETRY_FIRST_MS: '1000' },
-  ...{ COMPENSATE_LEASE_MS: '1000' },
+  RECONCILE_SAFE_AGE_MS: '1000',
+  RECONCILE_MARKER_AGE_MS: '1000',
+  COMPENSATE_RETRY_FIRST_MS: '1000',
+  COMPENSATE_LEASE_MS: '1000',
 };
 
 const TTL_MS = 3_600_000;
 /** The first repair starts a client of the broker, which may need several tries. */
-const TIMEOUT_MS = 100_000;
+const RECONCILE_TIMEOUT_MS = 100_000;
 const TRIES_MAX = 100;
-const AGAIN_MS = 200;
+const RETRY_MS = 200;
 
-interface Found {
-  readonly kind: string;
-  readonly userId?: string;
-  readonly units?: number;
-}
-
-/** What one comparison of a sale said. */
+/** The answer to one reconcile of a sale. */
 export interface Reconciled {
-  /** `match`, `findings`, `partly`; `reconcile_running` when others are at it all the time. */
+  /** `match`, `findings`, `partly`; `reconcile_running` when other runs never ended. */
   readonly outcome: unknown;
-  /** `leak ann`, `drift -2`: kind, and who or how many; sorted. */
+  /** `leak ann`, `drift -2`: kind, and buyer or units; sorted. */
   readonly found: readonly string[];
   /** `leak compensated`, sorted. */
   readonly jobs: readonly string[];
 }
 
-/** Has an api compare a sale, as an operator does; with `apply` it mends what it finds and follows that to its end. */
+/** Reconciles a sale at an api, as an operator does; with `apply` it repairs what it finds and waits for the end of that. */
 export async function reconcileSale(
-  { env }: Pick<StackHands, 'env'>,
+  { env }: Pick<StackControls, 'env'>,
   api: Program,
   saleId: string,
   { apply = false }: { readonly apply?: boolean } = {},
 ): Promise<Reconciled> {
-  const token = createTokenSigner(env.JWT_SECRET)({ userId: 'a-chaos-row', roles: ['admin'], ttlMs: TTL_MS });
+  const token = createTokenSigner(env.JWT_SECRET)({ userId: ACTOR, roles: ['admin'], ttlMs: TTL_MS });
   const url = `${api.url}/admin/v1/reconcile/sales/${saleId}${apply ? '?apply=true' : ''}`;
-  let { json } = await ask(url, { method: 'POST', token, timeoutMs: TIMEOUT_MS });
+  let { json } = await ask(url, { method: 'POST', token, timeoutMs: RECONCILE_TIMEOUT_MS });
   for (let tries = 1; json.code === 'reconcile_running' && tries < TRIES_MAX; tries++) {
-    await sleep(AGAIN_MS); // a keeper looks at every sale when it starts
-    ({ json } = await ask(url, { method: 'POST', token, timeoutMs: TIMEOUT_MS }));
+    await sleep(RETRY_MS); // a keeper reconciles every sale when it starts
+    ({ json } = await ask(url, { method: 'POST', token, timeoutMs: RECONCILE_TIMEOUT_MS }));
   }
   const {
     outcome,
@@ -91,7 +87,7 @@ export async function reconcileSale(
   } = json as {
     readonly outcome?: string;
     readonly code?: string;
-    readonly findings?: readonly Found[];
+    readonly findings?: readonly { readonly kind: string; readonly userId?: string; readonly units?: number }[];
     readonly jobs?: readonly { readonly kind: string; readonly state: string }[];
   };
   return {

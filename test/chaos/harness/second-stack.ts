@@ -8,41 +8,41 @@ import { systemClock } from '../../../src/programs/system-clock.js';
 import { encodeRequest, exchange, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { checkSale, type SaleFigures, waitUntilAtRest } from '../../invariants/check-sale.js';
-import { joinLogs } from '../context-sales.js';
-import type { Arena } from '../context.js';
+import { joinLogs } from './op-log.js';
+import type { ScenarioContext } from '../context.js';
 import { bootOwnStack } from '../own-stacks.js';
 import type { Buyers } from './buyers.js';
 import { type CommandEnd, RunningCommand } from './commands.js';
 import { expectEqual, expectTrue } from './expect.js';
-import { openHands, type StackHands } from './stack-controls.js';
+import { openControls, type StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
 const REST_TIMEOUT_MS = 40_000;
 
 /**
- * Boots an empty second stack on free ports, for a row that runs alone. It is gone with the row.
- * @returns its hands; programs find it with `env`
+ * Boots an empty second stack on free ports. It is gone with the scenario.
+ * @returns its controls; programs find it with `env`
  */
-export async function bootBeside(arena: Arena, name: string): Promise<StackHands> {
-  const dir = folderBeside(arena, name);
+export async function bootSecondStack(context: ScenarioContext, name: string): Promise<StackControls> {
+  const dir = siblingFolder(context, name);
   const over = new AbortController();
-  const booting = bootOwnStack({ dir, onProgress: () => undefined, signal: over.signal });
-  arena.atEnd(async () => {
-    over.abort(new Error('the row is over'));
+  const booting = bootOwnStack(dir, () => undefined, over.signal);
+  context.atEnd(async () => {
+    over.abort(new Error('the scenario is over'));
     await booting.then(
       ({ stop }) => stop(),
-      () => undefined, // what failed to boot has tidied up after itself
+      () => undefined, // a stack that failed to boot has cleaned up after itself
     );
     rmSync(dir, { recursive: true, force: true });
   });
   const { stack } = await booting;
-  const hands = await openHands(dir, stack.env());
-  arena.atEnd(() => hands.close());
-  return hands;
+  const controls = await openControls(dir, stack.env());
+  context.atEnd(() => controls.close());
+  return controls;
 }
 
-/** What the arena does for a sale of its own stack: waits for rest and asserts I1 to I8. */
-export async function restBeside({ audit }: StackHands, buyers: Buyers): Promise<SaleFigures> {
+/** Waits until a sale of the second stack is at rest and asserts I1 to I8. */
+export async function checkSecondStack({ audit }: StackControls, buyers: Buyers): Promise<SaleFigures> {
   const { saleId, opLog } = buyers;
   const atRest = await waitUntilAtRest(saleId, { ...audit, clock: systemClock }, REST_TIMEOUT_MS);
   const { entries, history } = joinLogs([opLog]);
@@ -52,45 +52,45 @@ export async function restBeside({ audit }: StackHands, buyers: Buyers): Promise
   return figures;
 }
 
-/** Where a second stack of a row lives: beside the folder of the first, so that it is ignored as that is. */
-export const folderBeside = ({ stack }: Arena, name: string): string => `${stack.servers.dir}-${name}`;
+/** Folder of a second stack: beside that of the first, so that git ignores it too. */
+export const siblingFolder = ({ stack }: ScenarioContext, name: string): string => `${stack.servers.dir}-${name}`;
 
-/** What programs that have nothing to do write all the same: the lease of a worker. */
-const RESTLESS_TABLE = 'worker_slots';
+/** Written by idle programs too: the leases of workers. */
+const LEASE_TABLE = 'worker_slots';
 
-/** What a system holds: rows by table, keys that stay, messages by topic; equal when nothing was touched. */
+/** What a system holds: rows by table, keys without a time to live, messages by topic. Equal when nothing was touched. */
 export interface Fingerprint {
-  /** Table → the checksum of the server over all its rows. */
+  /** Table → checksum of MySQL over all its rows. */
   readonly tables: Readonly<Record<string, string>>;
-  /** How many keys of Redis have no time to live, and a hash over them and what they hold. */
+  /** Keys of Redis without a time to live: their number, and a hash over them and their values. */
   readonly keys: { readonly count: number; readonly hash: string };
-  /** Topic → messages that were ever stored; without those that wait for their time. */
+  /** Topic → messages ever stored; without delayed messages. */
   readonly messages: Readonly<Record<string, number>>;
 }
 
-/** Takes the fingerprint of a stack at rest, without a keeper: of one at work no two are equal. */
-export async function fingerprintOf(stack: StackHands): Promise<Fingerprint> {
+/** Takes the fingerprint of a stack at rest, without a keeper: at work no two are equal. */
+export async function fingerprintOf(stack: StackControls): Promise<Fingerprint> {
   const [tables, keys, messages] = await Promise.all([tablesOf(stack), keysOf(stack), messagesOf(stack)]);
   return { tables, keys, messages };
 }
 
-async function tablesOf({ mysql }: StackHands): Promise<Record<string, string>> {
+async function tablesOf({ mysql }: StackControls): Promise<Record<string, string>> {
   const known = await mysql.query<{ name: string }>(
     'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
   );
-  const names = known.map(({ name }) => name).filter((name) => name !== RESTLESS_TABLE);
+  const names = known.map(({ name }) => name).filter((name) => name !== LEASE_TABLE);
   const sums = await mysql.query<{ Table: string; Checksum: string }>(`CHECKSUM TABLE ${names.join()}`);
   return Object.fromEntries(sums.map(({ Table, Checksum }) => [Table, String(Checksum)]));
 }
 
-async function keysOf({ redis: { redis } }: StackHands): Promise<Fingerprint['keys']> {
+async function keysOf({ redis: { redis } }: StackControls): Promise<Fingerprint['keys']> {
   const held: string[] = [];
   let cursor = '0';
   do {
     const [next, keys] = await redis.scan(cursor, 'COUNT', 1000);
     cursor = next;
     for (const key of keys) {
-      if ((await redis.pttl(key)) !== -1) continue; // a cache, or what goes by itself
+      if ((await redis.pttl(key)) !== -1) continue; // a cache, or what expires
       held.push(`${key} ${(await redis.dumpBuffer(key))?.toString('base64')}`);
     }
   } while (cursor !== '0');
@@ -98,21 +98,21 @@ async function keysOf({ redis: { redis } }: StackHands): Promise<Fingerprint['ke
   return { count: unique.length, hash: createHash('sha256').update(unique.join('\n')).digest('hex') };
 }
 
-async function messagesOf({ servers }: StackHands): Promise<Record<string, number>> {
+async function messagesOf({ servers }: StackControls): Promise<Record<string, number>> {
   const broker = { host: '127.0.0.1', port: servers.ports.broker };
-  // of a DELAY topic the broker itself moves the messages, when their time has come
+  // the broker itself moves messages of a DELAY topic when they are due
   const topics = readTopicLists().topics.filter(({ attributes }) => attributes['+message.type'] !== 'DELAY');
   const counts = topics.map(async ({ topicName }): Promise<[string, number]> => {
     const { code, remark, body } = await exchange(broker, encodeRequest(REQUEST.topicStats, '', { topic: topicName }));
     if (code !== 0) throw new Error(remark ?? `the broker refused with code ${code}`);
-    // its keys are objects, which is no JSON; queues begin at 0
+    // its keys are objects, which is not JSON; queues start at 0
     const offsets = [...body.matchAll(/"maxOffset":(\d+)/g)].map(([, offset]) => Number(offset));
     return [topicName, offsets.reduce((sum, offset) => sum + offset, 0)];
   });
   return Object.fromEntries(await Promise.all(counts));
 }
 
-/** Listens where it is told, if it is told, says so, and lives until it is signalled. */
+/** Listens on a port if it gets one, reports that, and runs until it is signalled. */
 const SCRIPT = `
   const { createServer } = require('node:net');
   const port = Number(process.argv[1]);
@@ -123,7 +123,7 @@ const SCRIPT = `
 `;
 
 /** A process that has nothing to do with any stack. Every signal that ends a process ends it. */
-export class Bystander {
+export class ForeignProcess {
   readonly pid: number;
   readonly #child: ChildProcess;
 
@@ -133,14 +133,14 @@ export class Bystander {
   }
 
   /** @param port what it listens on; 0: nothing */
-  static async start(port = 0): Promise<Bystander> {
+  static async start(port = 0): Promise<ForeignProcess> {
     const child = spawn(process.execPath, ['-e', SCRIPT, String(port)], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     let up = false;
     child.once('message', () => (up = true));
-    await until('the bystander is there', () => up);
-    return new Bystander(child);
+    await until('the foreign process runs', () => up);
+    return new ForeignProcess(child);
   }
 
   get alive(): boolean {
@@ -160,28 +160,28 @@ const LOCAL_MAIN = join(REPO_DIR, 'deploy/local/main.mjs');
 /** `npm run stack -- <verb>` on one folder; its last line is its result. */
 export class StackCommands {
   readonly paths: StackPaths;
-  readonly #env: Arena['env'];
+  readonly #env: ScenarioContext['env'];
 
-  constructor(arena: Arena, dir: string) {
+  constructor(context: ScenarioContext, dir: string) {
     this.paths = stackPaths(dir);
-    this.#env = arena.env;
+    this.#env = context.env;
   }
 
-  begin(verb: 'up' | 'down' | 'status'): RunningCommand {
+  start(verb: 'up' | 'down' | 'status'): RunningCommand {
     return new RunningCommand(['stack', verb, '--dir', this.paths.dir, '--json'], this.#env, LOCAL_MAIN);
   }
 
   async run(verb: 'up' | 'down'): Promise<Readonly<Record<string, unknown>>> {
-    return resultOf(await this.begin(verb).end);
+    return resultOf(await this.start(verb).end);
   }
 
   /** Of every server, in the order of SERVER_NAMES; null for one that does not run. */
   async pids(): Promise<unknown[]> {
-    return (await this.begin('status').end).lines.map(({ pid }) => pid);
+    return (await this.start('status').end).lines.map(({ pid }) => pid);
   }
 }
 
 export const resultOf = ({ lines, code }: CommandEnd): Readonly<Record<string, unknown>> => ({ ...lines.at(-1), code });
 
-/** The pids of a stack of which nothing runs. */
-export const NOBODY: readonly null[] = SERVER_NAMES.map(() => null);
+/** The pids of a stack that does not run. */
+export const NONE_RUNNING: readonly null[] = SERVER_NAMES.map(() => null);

@@ -6,7 +6,6 @@ import { createOrderAudit } from '../../../src/mysql/reconcile-repository.js';
 import { type MysqlPool, openMysqlPool } from '../../../src/mysql/pool.js';
 import { createSaleRepository } from '../../../src/mysql/sale-repository.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
-import { bucketKeys } from '../../../src/redis/keys.js';
 import { createSaleSnapshotCache } from '../../../src/redis/sale-snapshot-cache.js';
 import { createSaleStore } from '../../../src/redis/sale-store.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
@@ -14,11 +13,11 @@ import type { CheckPorts } from '../../invariants/check-sale.js';
 import { createBucketAudit } from '../../invariants/redis-snapshot.js';
 
 const SNAPSHOT_CACHE_MS = 5000;
-/** Nothing is proved by how fast the hands are, and a machine that boots a broker leaves them little. */
+/** The speed of our own connections proves nothing, and a machine that boots a broker is slow. */
 const REPLY_TIMEOUT_MS = 10_000;
 
-/** The servers of a run, with the hands that a fault needs in them. */
-export interface StackHands {
+/** The servers of a run, with connections to break them and to read them. */
+export interface StackControls {
   /** To stop, kill and start single servers. */
   readonly servers: Stack;
   readonly env: StackEnv;
@@ -29,8 +28,8 @@ export interface StackHands {
   close(): Promise<void>;
 }
 
-/** Makes every server of the folder run and answer again, whatever was stopped or killed. @throws StackError */
-export async function mendServers(servers: Stack): Promise<void> {
+/** Makes every server run and answer again, whatever was stopped or killed. @throws StackError */
+export async function restoreServers(servers: Stack): Promise<void> {
   for (const name of SERVER_NAMES) servers.server(name).kill('SIGCONT');
   await servers.up({ topics: false });
 }
@@ -39,14 +38,17 @@ export async function mendServers(servers: Stack): Promise<void> {
  * Opens a stack that was started before. What was stopped and left stopped runs again afterwards.
  * @param dir folder of the instance
  */
-export async function openHands(dir: string, env: StackEnv): Promise<StackHands> {
+export async function openControls(dir: string, env: StackEnv): Promise<StackControls> {
   const servers = openStack({ dir });
-  await mendServers(servers);
+  await restoreServers(servers);
   const timeouts = { replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 2000 };
   const redis = await connectRedis({ url: env.REDIS_URL, ...timeouts }, silentLog);
   const mysql = openMysqlPool({ url: env.MYSQL_URL, poolMax: 4, queryTimeoutMs: REPLY_TIMEOUT_MS });
   return {
-    ...{ servers, env, redis, mysql },
+    servers,
+    env,
+    redis,
+    mysql,
     admin: new SaleAdmin({
       repository: createSaleRepository(mysql),
       store: createSaleStore(redis),
@@ -58,22 +60,4 @@ export async function openHands(dir: string, env: StackEnv): Promise<StackHands>
       await mysql.close();
     },
   };
-}
-
-/** Batch id → `deducted`, `aborted` or `claimed`. */
-export type Markers = ReadonlyMap<string, string>;
-
-/** The markers of every batch of a sale that Redis knows. */
-export async function markersOf({ redis: { redis } }: Pick<StackHands, 'redis'>, saleId: string): Promise<Markers> {
-  const { tx } = bucketKeys({ saleId, bucket: 0 });
-  const markers = new Map<string, string>();
-  let cursor = '0';
-  do {
-    const [next, keys] = await redis.scan(cursor, 'MATCH', `${tx}*`, 'COUNT', 1000);
-    cursor = next;
-    for (const key of keys) {
-      markers.set(key.slice(tx.length), /^[a-z]+/.exec((await redis.get(key)) ?? '')?.[0] ?? 'gone');
-    }
-  } while (cursor !== '0');
-  return markers;
 }

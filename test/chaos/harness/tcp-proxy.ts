@@ -1,21 +1,22 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import type { StackEnv } from '../../../deploy/local/stack/env.js';
 
+/** The two sockets of one connection. */
 interface Pair {
-  readonly near: Socket;
-  readonly far: Socket;
+  readonly client: Socket;
+  readonly server: Socket;
 }
 
-/** One connection through the proxy, as somebody who meddles with it sees it. */
-export interface Line {
+/** One connection through the proxy, for code that intercepts it. */
+export interface ProxiedConnection {
   /** The port that the server sees it come from. */
-  readonly farPort: number | undefined;
+  readonly serverSidePort: number | undefined;
   /** Breaks it, on both sides. */
   reset(): void;
 }
 
 /** Sees a chunk before it passes. @returns false: it is lost */
-export type Meddle = (what: 'requests' | 'replies', chunk: Buffer, line: Line) => boolean;
+export type Intercept = (what: 'requests' | 'replies', chunk: Buffer, connection: ProxiedConnection) => boolean;
 
 /** A port that leads to a server, and can stop doing so the way networks do. */
 export class TcpProxy {
@@ -23,7 +24,7 @@ export class TcpProxy {
   readonly address: string;
   /** Bytes passed in both directions, so that a test can prove that its traffic came this way. */
   bytes = 0;
-  /** Connections accepted so far. */
+  /** Connections accepted so server. */
   connections = 0;
   /** While true, requests arrive at the server and its replies do not come back. */
   dropReplies = false;
@@ -37,18 +38,18 @@ export class TcpProxy {
   /** Sees each chunk of a request before it passes; while its promise is open, the requests of that connection wait. */
   onRequest: ((chunk: Buffer) => void | Promise<void>) | null = null;
   /** Sees each chunk of either direction, and may lose it; null: all of them pass. */
-  meddle: Meddle | null = null;
+  intercept: Intercept | null = null;
   /** Where new connections lead. */
   target: { readonly host: string; readonly port: number };
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
-  #silent = false;
+  #stalled = false;
 
   private constructor(server: Server, target: { host: string; port: number }) {
     this.#server = server;
     this.target = target;
     this.address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    server.on('connection', (near) => this.#join(near, connect(this.target)));
+    server.on('connection', (client: Socket) => this.#join(client, connect(this.target)));
   }
 
   /** @param target `host:port` of the real server */
@@ -66,62 +67,62 @@ export class TcpProxy {
 
   /** Half-open: the connections that exist stay open and nothing passes any more. New ones are served. */
   freeze(): void {
-    for (const { near, far } of this.#pairs)
-      for (const socket of [near, far]) socket.removeAllListeners('data').pause();
+    for (const { client, server } of this.#pairs)
+      for (const socket of [client, server]) socket.removeAllListeners('data').pause();
   }
 
-  /** Half-open for all: connections are accepted and stay open, and nothing passes until `speak`. */
-  fallSilent(): void {
-    this.#silent = true;
-    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.pause();
+  /** Half-open for all: connections are accepted and stay open, and nothing passes until `resume`. */
+  stall(): void {
+    this.#stalled = true;
+    for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.pause();
   }
 
-  /** The end of `fallSilent`: what was held back is delivered. */
-  speak(): void {
-    this.#silent = false;
-    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.resume();
+  /** The end of `stall`: what was held back is delivered. */
+  resume(): void {
+    this.#stalled = false;
+    for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.resume();
   }
 
   /** Resets every connection that exists. */
   reset(): void {
-    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.resetAndDestroy();
+    for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.resetAndDestroy();
   }
 
   async close(): Promise<void> {
     // No reset here: of a socket that is shutting down already, Node would never free the handle.
-    for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.destroy();
+    for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  #join(near: Socket, far: Socket): void {
-    const pair = { near, far };
+  #join(client: Socket, server: Socket): void {
+    const pair = { client, server };
     this.connections += 1;
     this.#pairs.add(pair);
-    const line: Line = {
-      get farPort() {
-        return far.localPort;
+    const connection: ProxiedConnection = {
+      get serverSidePort() {
+        return server.localPort;
       },
-      reset: () => [near, far].forEach((socket) => socket.resetAndDestroy()),
+      reset: () => [client, server].forEach((socket) => socket.resetAndDestroy()),
     };
-    this.#carry(near, far, 'requests', line);
-    this.#carry(far, near, 'replies', line);
-    for (const socket of [near, far]) {
-      if (this.#silent) socket.pause();
-      socket.on('error', () => undefined); // the other side hears of it by the close
+    this.#carry(client, server, 'requests', connection);
+    this.#carry(server, client, 'replies', connection);
+    for (const socket of [client, server]) {
+      if (this.#stalled) socket.pause();
+      socket.on('error', () => undefined); // the close tells the other side
       socket.on('close', () => {
-        near.destroy();
-        far.destroy();
+        client.destroy();
+        server.destroy();
         this.#pairs.delete(pair);
       });
     }
   }
 
-  #carry(from: Socket, to: Socket, what: 'requests' | 'replies', line: Line): void {
+  #carry(from: Socket, to: Socket, what: 'requests' | 'replies', connection: ProxiedConnection): void {
     let dueMs = 0; // of the chunk before: none overtakes it
     const late: Buffer[] = []; // each timer passes the oldest: two that are due together may fire in any order
     let turn: Promise<void> | null = null; // from the first hook on, so that no request overtakes one that waits
     from.on('data', (chunk) => {
-      if (this.meddle?.(what, chunk, line) === false) {
+      if (this.intercept?.(what, chunk, connection) === false) {
         if (what === 'replies') this.droppedBytes += chunk.length;
         return;
       }

@@ -3,19 +3,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
 import type { ScriptName } from '../../../src/redis/scripts.js';
-import type { Line, TcpProxy } from './tcp-proxy.js';
+import type { ProxiedConnection, TcpProxy } from './tcp-proxy.js';
 
 const LUA_DIR = join(REPO_DIR, 'lua');
 
-/** From the begin of a script: enough to tell it from the others. */
+/** Bytes at the start of a script that differ from those of every other. */
 const HEAD_BYTES = 40;
 
 const shaOf = (text: Buffer): string => createHash('sha1').update(text).digest('hex');
 
-/** Hashes by script: that of our file, and those of other versions, which a program that is not ours has sent whole. */
+/** Hashes by script: that of our file, and those of other versions, which a mutated build has sent as text. */
 const knownShas = new Map<ScriptName, Set<string>>();
 
-/** Whether a chunk of a request calls this script: by its hash, or whole, as the first call of a connection does. */
+/** Whether a chunk of a request calls this script: by its hash, or as text, as the first call of a connection does. */
 function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
   const file = readdirSync(LUA_DIR).find((one) => one.startsWith(`${name}-`));
   if (file === undefined) throw new Error(`lua/ has no script ${name}`);
@@ -24,7 +24,7 @@ function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
   knownShas.set(name, shas);
   const head = text.subarray(0, HEAD_BYTES).toString('latin1');
   return (chunk) => {
-    // the hash alone stands in SCRIPT EXISTS too
+    // SCRIPT EXISTS holds the hash too
     if ([...shas].some((sha) => chunk.includes(`evalsha\r\n$40\r\n${sha}`))) return true;
     const [, bytes, rest] = /eval\r\n\$(\d+)\r\n([^]*)/.exec(chunk.toString('latin1')) ?? [];
     if (rest === undefined || !rest.startsWith(head)) return false;
@@ -36,7 +36,7 @@ function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
 /**
  * Runs `act` when the n-th call of a script arrives at the proxy before Redis, before Redis sees it. While the promise
  * is open, that call and what follows it on its connection wait.
- * @param key only calls that name a key with this in it; an api is also asked about batches of other sales
+ * @param key only calls that name a key with this in it; an api also gets check-backs of other sales
  */
 export function atScriptCall(
   proxy: TcpProxy,
@@ -54,24 +54,24 @@ export function atScriptCall(
   };
 }
 
-/** How a reply of `deduct` begins: a list, whose first element is the word. Other scripts answer the same words bare. */
+/** Start of a reply of `deduct`: a list whose first element is the word. Other scripts reply with the bare word. */
 const deductReply = (word: string): RegExp => new RegExp(`\\*\\d+\\r\\n\\$${word.length}\\r\\n${word}\\r\\n`, 'g');
 
 /**
- * Counts the answers of `deduct` that come through a proxy before Redis from here on.
- * @returns how many there were so far with this word
+ * Counts the replies of `deduct` that pass a proxy before Redis from now on.
+ * @returns how many had this word so far
  */
 export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_deducted' | 'aborted'): () => number {
   const pattern = deductReply(word);
   let count = 0;
-  proxy.meddle = (what, chunk) => {
+  proxy.intercept = (what, chunk) => {
     if (what === 'replies') count += chunk.toString('latin1').match(pattern)?.length ?? 0;
     return true;
   };
   return () => count;
 }
 
-/** What a program sends to the broker through a proxy. Bodies and ids travel as text; headers, which do not, are not read. */
+// What a program sends to the broker: bodies and ids travel as text. Headers do not, and are not read.
 
 const BATCH_ID = /"batchId":"([\w-]{22})"/g;
 /** Version 1, MAC, pid, seconds, sequence number: 17 bytes in hex. */
@@ -83,12 +83,12 @@ export const batchIdsOn = (proxy: TcpProxy): ReadonlySet<string> => collect(prox
 /** Ids that the client gave to its messages; more as they pass. */
 export const messageIdsOn = (proxy: TcpProxy): ReadonlySet<string> => collect(proxy, MESSAGE_ID);
 
-/** What of a message id the time and the process decide: all but version and MAC. */
+/** The part of a message id that time and process decide: all but version and MAC. */
 export const withoutMac = (messageId: string): string => messageId.slice(14);
 
 function collect(proxy: TcpProxy, pattern: RegExp): ReadonlySet<string> {
   const found = new Set<string>();
-  proxy.meddle = (what, chunk) => {
+  proxy.intercept = (what, chunk) => {
     if (what === 'requests') {
       for (const [whole, part] of chunk.toString('latin1').matchAll(pattern)) found.add(part ?? whole);
     }
@@ -100,61 +100,61 @@ function collect(proxy: TcpProxy, pattern: RegExp): ReadonlySet<string> {
 /** An error that the server answered. */
 export interface WireError {
   readonly errno: number;
-  /** Its sentence, with the value and the key of a duplicate. */
+  /** Its message, with the value and the key of a duplicate. */
   readonly text: string;
 }
 
-/** Where an error packet has its number: behind the length (3 bytes), the sequence and the mark of an error. */
+/** Offsets in an error packet: after the length (3 bytes) and the sequence come the error mark and the number. */
 const MARK_AT = 4;
 const MARK = 0xff;
 const ERRNO_AT = 5;
-/** Where a statement begins: behind the same header and the number of the command. */
+/** A statement follows the same header and the number of the command. */
 const TEXT_AT = 5;
 
-/** What programs and MySQL say to each other through a proxy: statements travel as text, errors with their number. */
+/** What passes a proxy before MySQL: statements travel as text, errors with their number. */
 export class MysqlWire {
   /** Every error so far. */
   readonly errors: WireError[] = [];
-  /** Sees each statement before it passes; false: it is lost. */
-  onStatement: ((text: string, line: Line) => boolean) | null = null;
+  /** Called with each statement before it passes; false: it is lost. */
+  onStatement: ((text: string, connection: ProxiedConnection) => boolean) | null = null;
   readonly #statements = new Map<string, number>();
-  readonly #muted = new WeakSet<Line>();
+  readonly #replyless = new WeakSet<ProxiedConnection>();
 
-  /** @param counted beginnings of statements that are to be counted */
+  /** @param counted how statements start that are to be counted */
   constructor(proxy: TcpProxy, counted: readonly string[] = []) {
-    for (const beginning of counted) this.#statements.set(beginning, 0);
-    proxy.meddle = (what, chunk, line) => {
-      return what === 'requests' ? this.#onRequest(chunk, line) : this.#onReply(chunk, line);
+    for (const start of counted) this.#statements.set(start, 0);
+    proxy.intercept = (what, chunk, connection) => {
+      return what === 'requests' ? this.#onRequest(chunk, connection) : this.#onReply(chunk, connection);
     };
   }
 
-  /** From now on replies on this line are lost. */
-  mute(line: Line): void {
-    this.#muted.add(line);
+  /** From now on replies on this connection are lost. */
+  dropReplies(connection: ProxiedConnection): void {
+    this.#replyless.add(connection);
   }
 
-  /** How many errors there were with this number and, if given, this text in them. */
+  /** Errors so far with this number and, if given, this text. */
   count(errno: number, text = ''): number {
     return this.errors.filter((error) => error.errno === errno && error.text.includes(text)).length;
   }
 
-  /** How many statements so far began like this; it must be one of those to be counted. */
-  sent(beginning: string): number {
-    return this.#statements.get(beginning) ?? Number.NaN;
+  /** Statements so far that start like this; it must be one of those to be counted. */
+  sent(start: string): number {
+    return this.#statements.get(start) ?? Number.NaN;
   }
 
-  #onRequest(chunk: Buffer, line: Line): boolean {
+  #onRequest(chunk: Buffer, connection: ProxiedConnection): boolean {
     const text = chunk.subarray(TEXT_AT).toString('latin1');
-    for (const [beginning, count] of this.#statements) {
-      if (text.startsWith(beginning)) this.#statements.set(beginning, count + 1);
+    for (const [start, count] of this.#statements) {
+      if (text.startsWith(start)) this.#statements.set(start, count + 1);
     }
-    return this.onStatement?.(text, line) ?? true;
+    return this.onStatement?.(text, connection) ?? true;
   }
 
-  #onReply(chunk: Buffer, line: Line): boolean {
+  #onReply(chunk: Buffer, connection: ProxiedConnection): boolean {
     if (chunk.length > ERRNO_AT + 2 && chunk[MARK_AT] === MARK) {
       this.errors.push({ errno: chunk.readUInt16LE(ERRNO_AT), text: chunk.toString('utf8', ERRNO_AT + 2) });
     }
-    return !this.#muted.has(line);
+    return !this.#replyless.has(connection);
   }
 }

@@ -1,377 +1,364 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sealBatch } from '../../../src/core/batch.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
-import type { Arena } from '../context.js';
-import { type Buyers, expectOneRequest, goneBuyers, userIds, wordOf } from '../harness/buyers.js';
+import type { ScenarioContext } from '../context.js';
+import { batchOf } from '../harness/batches.js';
+import { disconnectingBuyers, expectOneRequest, outcomeOf, userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
-import { biteInTries, HALF_MS, HeldApis, inQueue, KILLS_MAX, onTheWay, TRIES, underLoad } from '../harness/load.js';
-import { type Program, readMetric, sumMetric } from '../harness/programs.js';
-import { markersOf } from '../harness/stack-controls.js';
+import {
+  batchesInFlight,
+  expectRowPerAccepted,
+  HALF_MS,
+  HeldApis,
+  KILLS_MAX,
+  queuedPurchases,
+  TRIES,
+  underLoad,
+} from '../harness/load.js';
+import { readMetric, sumMetric, type Program } from '../harness/programs.js';
+import { abortedBatchesOf, pendingCountOf, unitsLeftOf } from '../harness/sale-state.js';
 import { atScriptCall } from '../harness/traffic.js';
 import { until } from '../harness/wait.js';
-import type { Row } from '../scenario.js';
+import type { Scenario } from '../scenario.js';
 
-// G: many purchases in one batch, many batches at a time.
+// G1 to G7, G10: many purchases in one batch, many batches at a time, and what is refused after precheck.
 
-const STOCK = 20;
+const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
+
+const COMPETING: Scenario = {
+  name: 'G1',
+  title:
+    'two apis compete for the units of one full batch: a batch that does not fit takes nothing, survivors go again',
+  async run(context) {
+    const UNITS = 40;
+    const [{ saleId }, held] = await Promise.all([
+      context.openSale({ stock: UNITS + 2 }),
+      HeldApis.start(context, 2, { BATCH_SIZE_MAX: '64' }),
+      context.healthyPrograms(),
+    ]);
+    const { apis } = held;
+    const buyers = context.buyers(saleId, apis);
+    await held.hold(buyers);
+    const sizes = apis.map(() => context.random.whole(24, 38)); // some of the batch that loses still fit
+    const rushes = apis.map(({ url }, index) => {
+      const users = userIds(sizes[index] as number, `crowd${index}-`);
+      return buyers.rush(users, users.length, { url, ...TRIES });
+    });
+    await held.untilQueued(sum(sizes));
+    await held.proceed(HALF_MS);
+    const answers = (await Promise.all(rushes)).flat();
+    const refused = (): Promise<number> => sumMetric(apis, 'seckill_batches_total{verdict="refused"}');
+    await context.observed('a batch that had passed precheck did not fit', async () => (await refused()) >= 1);
+    context.faultEnded();
+    const accepted = answers.filter((answer) => outcomeOf(answer) === 'accepted');
+    expectEqual(accepted.length, UNITS, 'buyers who have a unit');
+    for (const answer of answers) expectOneOf(outcomeOf(answer), ['accepted', 'sold_out'], 'the answer');
+    expectBelow(await refused(), 5, 'refused batches: each round ends some purchases for good');
+    const figures = { sold: UNITS + 2, unitsLeft: 0, failedRows: 0 };
+    expectFields(await context.expectInvariants(saleId), figures, 'every unit sold');
+  },
+};
+
+const REFUSED_LATE: Scenario = {
+  name: 'G2',
+  title: 'a key or a limit is used up at another api after precheck: that buyer learns why, the others are sent again',
+  async run(context) {
+    const [{ saleId }, held] = await Promise.all([
+      context.openSale({ stock: 200, limitPerBuyer: 2 }),
+      HeldApis.start(context, 2),
+      context.healthyPrograms(),
+    ]);
+    const { apis } = held;
+    const buyers = context.buyers(saleId, apis);
+    await held.hold(buyers);
+    const [here = '', there = ''] = context.random.shuffled(apis.map(({ url }) => url));
+    const buyAt = (userId: string, url: string, requestId: string, quantity: number) =>
+      buyers.buy(userId, { url, requestId, quantity, ...TRIES });
+    const sizes = apis.map(() => context.random.whole(5, 30));
+    const rushes = apis.map(({ url }, index) => {
+      const users = userIds(sizes[index] as number, `crowd${index}-`);
+      return buyers.rush(users, users.length, { url, ...TRIES });
+    });
+    const competing = Promise.all([
+      Promise.all([buyAt('lim', here, 'k1', 2), buyAt('lim', there, 'k2', 2)]),
+      Promise.all([buyAt('twice', here, 'k1', 1), buyAt('twice', there, 'k1', 1)]),
+      Promise.all([buyAt('other', here, 'k1', 1), buyAt('other', there, 'k1', 2)]),
+    ]);
+    await held.untilQueued(sum(sizes) + 6);
+    await held.proceed(HALF_MS);
+    const [limit, twice, other] = await competing;
+    const others = (await Promise.all(rushes)).flat();
+    const refused = (): Promise<number> => sumMetric(apis, 'seckill_batches_total{verdict="refused"}');
+    await context.observed('deduct refused a batch that had passed precheck', async () => (await refused()) >= 1);
+    context.faultEnded();
+    expectEqual(limit.map(outcomeOf).sort(), ['accepted', 'limit_reached'], 'two keys beyond the limit');
+    expectEqual(twice.map(outcomeOf), ['accepted', 'accepted'], 'one key twice');
+    expectEqual(other.map(outcomeOf).sort(), ['accepted', 'request_conflict'], 'one key with two quantities');
+    for (const answer of others) expectEqual(outcomeOf(answer), 'accepted', 'another purchase of the batch');
+    const figures = { rows: others.length + 5, failedRows: 0 };
+    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
+  },
+};
+
 /** From the socket of a buyer to the queue of the api; too short only makes the second batch smaller. */
 const QUEUED_MS = 300;
 
-/** @returns the apis; their batches leave one after the other, so that some are under way at any moment */
-async function startAll(arena: Arena): Promise<Program[]> {
-  const env = { BATCH_GATHER_MS: '0' };
-  const [first, second] = await Promise.all([
-    arena.start('api', { env }),
-    arena.start('api', { env }),
-    arena.start('worker'),
-    arena.start('keeper'),
-  ]);
-  return [first, second];
-}
-
-const BEFORE_RESUBMIT: Row = {
-  id: 'G3',
-  title: 'the api dies before survivors of a refused batch go again: they were never held, the same key is a first try',
-  ...{ fast: false, alone: false },
-  async run(arena) {
+const BEFORE_RESUBMIT: Scenario = {
+  name: 'G3',
+  title:
+    'the api dies before it sends the survivors of a refused batch again: they hold nothing, a retry is a first try',
+  async run(context) {
+    const STOCK = 20;
     const [{ api: other }, { saleId }, redis] = await Promise.all([
-      arena.survivors(),
-      arena.openSale({ stock: STOCK }),
-      arena.proxy('redis'),
+      context.healthyPrograms(),
+      context.openSale({ stock: STOCK }),
+      context.proxy('redis'),
     ]);
     // one slot: while the first batch is under way, the others form the second
     const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '10000', BATCH_IN_FLIGHT_MAX: '1' };
-    const victim = await arena.start('api', { env, failPoint: 'before_resubmit' });
-    let asked = victim;
-    const buyers = arena.buyers(saleId, () => [asked]);
-    const users = userIds(arena.random.whole(3, 6));
-    const rivals = arena.buyers(saleId, [other]);
-    const rest: Promise<unknown>[] = [];
+    const victim = await context.start('api', { env, failPoint: 'before_resubmit' });
+    let api = victim;
+    const buyers = context.buyers(saleId, () => [api]);
+    const users = userIds(context.random.whole(3, 6));
+    const rivals = context.buyers(saleId, [other]);
+    const others: Promise<unknown>[] = [];
     atScriptCall(redis.proxy, 'deduct', async () => {
-      rest.push(buyers.rush(users, users.length));
-      // between precheck and deduct of the second batch, one of its buyers uses up his limit elsewhere
+      others.push(buyers.rush(users, users.length));
+      // between precheck and deduct of the second batch, one of its buyers uses up the limit elsewhere
       atScriptCall(redis.proxy, 'deduct', async () => {
         await rivals.buy(users[0] as string, { requestId: 'k2', tries: 5 });
       });
-      await sent(buyers, users.length + 1);
+      await until('all purchases are sent', () => buyers.opLog.requests >= users.length + 1);
+      await sleep(QUEUED_MS);
     });
     const first = await buyers.buy('first');
-    await arena.diedAt(victim, 'before_resubmit');
-    arena.faultEnded();
-    await Promise.all(rest);
-    asked = other;
+    await context.diedAt(victim, 'before_resubmit');
+    context.faultEnded();
+    await Promise.all(others);
+    api = other;
     expectEqual(rivals.opLog.count('ok'), 1, 'the purchase that used up a limit');
-    expectEqual(buyers.opLog.count('unknown'), users.length + (first?.status === 202 ? 0 : 1), 'who does not know');
-    const { unitsLeft = Number.NaN } = (await arena.stack.audit.store.snapshot({ saleId, bucket: 0 })) ?? {};
-    expectEqual(unitsLeft, STOCK - 2, 'units left: those of the survivors were never held');
-    await buyers.askAgain();
-    const { rows, sold } = await arena.rest(saleId);
+    const unknown = users.length + (first?.status === 202 ? 0 : 1);
+    expectEqual(buyers.opLog.count('unknown'), unknown, 'purchases without an answer');
+    expectEqual(await unitsLeftOf(context.stack, saleId), STOCK - 2, 'units left: the survivors never held any');
+    await buyers.retryUnknown();
+    const { rows, sold } = await context.expectInvariants(saleId);
     expectEqual([rows, sold], [users.length + 1, users.length + 1], 'rows and units sold'); // first, k2, survivors
   },
 };
 
-/** Waits until so many purchases have left their buyers, and a moment more until they are queued. */
-async function sent({ opLog }: Buyers, purchases: number): Promise<void> {
-  await until(`${purchases} purchases are sent`, () => opLog.requests >= purchases);
-  await sleep(QUEUED_MS);
-}
-
-const GROUP_COMMIT_ROWS: readonly Row[] = [
-  BEFORE_RESUBMIT,
-  {
-    id: 'G6',
-    title: 'kill -9 of every program at once under load, then a new start: every batch ends by its own marker',
-    ...{ fast: true, alone: true },
-    async run(arena) {
-      const { stack, programs, random } = arena;
-      const [{ saleId }, firstApis] = await Promise.all([arena.openSale({ stock: 100_000 }), startAll(arena)]);
-      let apis = firstApis;
-      const buyers = arena.buyers(saleId, () => apis);
-      const { opLog } = buyers;
-      const killAll = async (): Promise<void> => {
-        const exits = await Promise.all(random.shuffled(programs.running).map((program) => program.crash()));
-        const allKilled = exits.length === 4 && exits.every(({ signal }) => signal === 'SIGKILL');
-        await arena.bite('all four programs were killed', () => allKilled);
-      };
-      await biteInTries(arena, 'purchases were under way and batches open', KILLS_MAX, async (tries) => {
-        const rush = { parallel: 64, accepted: random.whole(400, 1200), prefix: `load-${tries}` };
-        const { unheard } = await underLoad(arena, buyers, rush, killAll);
-        const open = await stack.audit.store.pendingCount({ saleId, bucket: 0 });
-        apis = await startAll(arena);
-        return unheard > 0 && open > 0;
-      });
-      arena.faultEnded();
-      const { sold, rows } = await arena.rest(saleId);
-      expectEqual(sold, rows, 'units that Redis gave, and orders');
-      await buyers.askAgain();
-      expectEqual(opLog.count('unknown'), 0, 'buyers who do not know');
-      const settled = await arena.rest(saleId);
-      expectEqual(settled.rows, opLog.count('ok'), 'rows and buyers who heard yes');
-    },
-  },
-];
-
-// G: batches that compete, and what is refused after precheck.
-
-const COMPETING: Row = {
-  id: 'G1',
-  title:
-    'two apis with a full batch each and units for one: a batch that does not fit takes nothing, survivors go again',
-  ...{ fast: false, alone: false },
-  async run(arena) {
-    const UNITS = 40;
-    const [{ saleId }, held] = await Promise.all([
-      arena.openSale({ stock: UNITS + 2 }),
-      HeldApis.start(arena, 2, { BATCH_SIZE_MAX: '64' }),
-      arena.survivors(),
-    ]);
-    const { apis } = held;
-    const buyers = arena.buyers(saleId, apis);
-    await held.hold(buyers);
-    const sizes = apis.map(() => arena.random.whole(24, 38)); // some of the batch that loses still fit
-    const crowds = apis.map(({ url }, index) => {
-      const users = userIds(sizes[index] as number, `crowd${index}-`);
-      return buyers.rush(users, users.length, { url, ...TRIES });
-    });
-    await held.untilWaiting(sizes.reduce((sum, size) => sum + size));
-    await held.letGo(HALF_MS);
-    const answers = (await Promise.all(crowds)).flat();
-    await arena.bite(
-      'a batch that had passed precheck did not fit',
-      async () => (await sumMetric(apis, 'seckill_batches_total{verdict="refused"}')) >= 1,
-    );
-    arena.faultEnded();
-    expectEqual(answers.filter((answer) => wordOf(answer) === 'yes').length, UNITS, 'buyers who have a unit');
-    for (const answer of answers) expectOneOf(wordOf(answer), ['yes', 'sold_out'], 'the answer');
-    const refused = await sumMetric(apis, 'seckill_batches_total{verdict="refused"}');
-    expectBelow(refused, 5, 'refused batches: each round ends somebody for good');
-    expectFields(await arena.rest(saleId), { sold: UNITS + 2, unitsLeft: 0, failedRows: 0 }, 'every unit sold');
-  },
-};
-
-const REFUSED_LATE: Row = {
-  id: 'G2',
-  title: 'a key or a limit is used up at another api after precheck: that buyer hears why, the others go again',
-  ...{ fast: false, alone: false },
-  async run(arena) {
-    const [{ saleId }, held] = await Promise.all([
-      arena.openSale({ stock: 200, limitPerBuyer: 2 }),
-      HeldApis.start(arena, 2),
-      arena.survivors(),
-    ]);
-    const { apis } = held;
-    const buyers = arena.buyers(saleId, apis);
-    await held.hold(buyers);
-    const [here = '', there = ''] = arena.random.shuffled(apis.map(({ url }) => url));
-    const at = (userId: string, url: string, requestId: string, quantity: number) =>
-      buyers.buy(userId, { url, requestId, quantity, ...TRIES });
-    const sizes = apis.map(() => arena.random.whole(5, 30));
-    const neighbours = apis.map(({ url }, index) => {
-      const users = userIds(sizes[index] as number, `crowd${index}-`);
-      return buyers.rush(users, users.length, { url, ...TRIES });
-    });
-    const odd = Promise.all([
-      Promise.all([at('lim', here, 'k1', 2), at('lim', there, 'k2', 2)]),
-      Promise.all([at('twice', here, 'k1', 1), at('twice', there, 'k1', 1)]),
-      Promise.all([at('other', here, 'k1', 1), at('other', there, 'k1', 2)]),
-    ]);
-    await held.untilWaiting(sizes.reduce((sum, size) => sum + size, 6));
-    await held.letGo(HALF_MS);
-    const [limit, twice, other] = await odd;
-    const around = (await Promise.all(neighbours)).flat();
-    await arena.bite(
-      'deduct refused a batch that precheck had let through',
-      async () => (await sumMetric(apis, 'seckill_batches_total{verdict="refused"}')) >= 1,
-    );
-    arena.faultEnded();
-    expectEqual(limit.map(wordOf).sort(), ['limit_reached', 'yes'], 'two keys beyond the limit');
-    expectEqual(twice.map(wordOf), ['yes', 'yes'], 'one key twice');
-    expectEqual(other.map(wordOf).sort(), ['request_conflict', 'yes'], 'one key with two quantities');
-    for (const answer of around) expectEqual(wordOf(answer), 'yes', 'the answer to a neighbour');
-    expectFields(await arena.rest(saleId), { rows: around.length + 5, failedRows: 0 }, 'one order each');
-  },
-};
-
 const REPLY_TIMEOUT_MS = 2000;
-/** Behind its time-out, and in time for the reply of decide, which comes behind it. */
+/** After the time-out, and in time for the reply of resolve, which comes behind it. */
 const LATE_REPLY_MS = 2500;
 
-const LOST_REFUSAL: Row = {
-  id: 'G4',
+const LOST_REFUSAL: Scenario = {
+  name: 'G4',
   title:
-    'the reply of a refused deduct is lost: decide says aborted, survivors go again once, a late deduct is refused',
-  ...{ fast: false, alone: false },
-  async run(arena) {
-    const { stack, random } = arena;
-    const redis = await arena.proxy('redis');
+    'the reply to a refused deduct is lost: resolve says aborted, survivors go again once, a late deduct is refused',
+  async run(context) {
+    const { stack, random } = context;
+    const { proxy, env } = await context.proxy('redis');
     const [{ saleId }, held, { api: other }] = await Promise.all([
-      arena.openSale({ stock: 100 }),
-      HeldApis.start(arena, 1, { ...redis.env, REDIS_REPLY_TIMEOUT_MS: String(REPLY_TIMEOUT_MS) }),
-      arena.survivors(),
+      context.openSale({ stock: 100 }),
+      HeldApis.start(context, 1, { ...env, REDIS_REPLY_TIMEOUT_MS: String(REPLY_TIMEOUT_MS) }),
+      context.healthyPrograms(),
     ]);
     const [api] = held.apis as [Program];
-    const buyers = arena.buyers(saleId, [api]);
+    const buyers = context.buyers(saleId, [api]);
     await held.hold(buyers);
     const users = userIds(random.whole(3, 20));
-    const crowd = buyers.rush(users, users.length, TRIES);
+    const rush = buyers.rush(users, users.length, TRIES);
     const late = buyers.buy('late', { requestId: 'k2', ...TRIES });
-    await held.untilWaiting(users.length + 1);
+    await held.untilQueued(users.length + 1);
     const usedUp: string[] = [];
     const useUp = async (): Promise<void> => {
-      usedUp.push(wordOf(await buyers.buy('late', { requestId: 'k1', url: other.url, ...TRIES })));
-      redis.proxy.replyDelayMs = LATE_REPLY_MS; // the deduct itself passes now
+      usedUp.push(outcomeOf(await buyers.buy('late', { requestId: 'k1', url: other.url, ...TRIES })));
+      proxy.replyDelayMs = LATE_REPLY_MS; // the deduct itself passes now
     };
-    atScriptCall(redis.proxy, 'deduct', useUp, 2); // the first is of the buyer ahead
-    await held.letGo();
-    await arena.bite('the reply of deduct comes too late', () => redis.proxy.delayedBytes > 0, 30_000);
-    redis.proxy.replyDelayMs = 0; // what comes behind it is not overtaken
-    await arena.bite('it was given up, and decide asked', () => api.log.includes('no reply to deduct'));
-    arena.faultEnded();
-    for (const answer of await crowd) expectEqual(wordOf(answer), 'yes', 'the answer to a neighbour');
-    expectEqual([...usedUp, wordOf(await late)], ['yes', 'limit_reached'], 'two keys of the late buyer');
-    expectEqual(await readMetric(api, 'seckill_batches_total{verdict="aborted"}'), 1, 'batches decided aborted');
+    atScriptCall(proxy, 'deduct', useUp, 2); // the first is of the buyer ahead
+    await held.proceed();
+    await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0, 30_000);
+    proxy.replyDelayMs = 0; // later replies keep their order
+    await context.observed('it timed out, and resolve was called', () => api.log.includes('no reply to deduct'));
+    context.faultEnded();
+    for (const answer of await rush) expectEqual(outcomeOf(answer), 'accepted', 'another purchase of the batch');
+    expectEqual([...usedUp, outcomeOf(await late)], ['accepted', 'limit_reached'], 'two keys of the late buyer');
+    expectEqual(await readMetric(api, 'seckill_batches_total{verdict="aborted"}'), 1, 'batches resolved as aborted');
 
-    const aborted = [...(await markersOf(stack, saleId))].filter(([, marker]) => marker === 'aborted');
+    const aborted = await abortedBatchesOf(stack, saleId);
     expectEqual(aborted.length, 1, 'aborted markers');
-    const again = sealBatch({
-      ...{ batchId: aborted[0]?.[0] ?? '', saleId, bucket: 0, epoch: 1, createdAtMs: Date.now(), trace: '' },
-      purchases: users.map((userId) => ({ userId, requestId: 'k1', quantity: 1 })),
-    });
-    const verdict = await createStockStore(stack.redis, silentLog).deduct(again);
+    const verdict = await createStockStore(stack.redis, silentLog).deduct(batchOf(saleId, users, aborted[0]));
     expectEqual(verdict.outcome, 'aborted', 'a late copy of the refused deduct');
-    expectFields(await arena.rest(saleId), { rows: users.length + 2, failedRows: 0 }, 'one order each');
+    const figures = { rows: users.length + 2, failedRows: 0 };
+    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
   },
 };
 
-// G: purchases that share a batch.
-
-const TWICE_IN_ONE: Row = {
-  id: 'G5',
+const EQUAL_KEYS: Scenario = {
+  name: 'G5',
   title:
-    'in one batch a buyer with two keys at limit 1, and one key twice: one of the two is held, equal keys hear the same',
-  ...{ fast: false, alone: false },
-  async run(arena) {
+    'one batch has two keys of a buyer with limit 1, and one key three times: one is held, equal keys equal answers',
+  async run(context) {
     const [{ saleId }, held] = await Promise.all([
-      arena.openSale({ stock: 100 }),
-      HeldApis.start(arena, 1),
-      arena.survivors(),
+      context.openSale({ stock: 100 }),
+      HeldApis.start(context, 1),
+      context.healthyPrograms(),
     ]);
     const [api] = held.apis as [Program];
-    const buyers = arena.buyers(saleId, [api]);
+    const buyers = context.buyers(saleId, [api]);
     await held.hold(buyers);
-    const users = userIds(arena.random.whole(3, 20));
-    const pressed = Promise.all([
+    const users = userIds(context.random.whole(3, 20));
+    const buyAll = (userId: string, keys: readonly string[]) =>
+      Promise.all(keys.map((requestId) => buyers.buy(userId, { requestId, ...TRIES })));
+    const sent = Promise.all([
       buyers.rush(users, users.length, TRIES),
-      Promise.all(['k1', 'k2'].map((requestId) => buyers.buy('two', { requestId, ...TRIES }))),
-      Promise.all(['k1', 'k1', 'k1'].map((requestId) => buyers.buy('twice', { requestId, ...TRIES }))),
+      buyAll('two', ['k1', 'k2']),
+      buyAll('twice', ['k1', 'k1', 'k1']),
     ]);
-    await held.untilWaiting(users.length + 3);
-    await held.letGo();
-    const [crowd, two, twice] = await pressed;
-    const batches = async (): Promise<unknown> =>
-      arena.stack.mysql.query(
+    await held.untilQueued(users.length + 3);
+    await held.proceed();
+    const [others, two, twice] = await sent;
+    const batches = (): Promise<unknown> =>
+      context.stack.mysql.query(
         'SELECT COUNT(*) AS purchases FROM orders WHERE sale_id = ? GROUP BY batch_id ORDER BY purchases',
         [saleId],
       );
     const shared = JSON.stringify([{ purchases: '1' }, { purchases: String(users.length + 2) }]);
-    await arena.bite('they shared one batch', async () => JSON.stringify(await batches()) === shared);
-    arena.faultEnded();
-    expectEqual(two.map(wordOf).sort(), ['limit_reached', 'yes'], 'two keys of one buyer');
+    await context.observed('they shared one batch', async () => JSON.stringify(await batches()) === shared);
+    context.faultEnded();
+    expectEqual(two.map(outcomeOf).sort(), ['accepted', 'limit_reached'], 'two keys of one buyer');
     expectOneRequest(twice, 'k1');
-    for (const answer of crowd) expectEqual(wordOf(answer), 'yes', 'the answer');
-    expectFields(await arena.rest(saleId), { rows: users.length + 3, failedRows: 0 }, 'one order each');
+    for (const answer of others) expectEqual(outcomeOf(answer), 'accepted', 'the answer');
+    const figures = { rows: users.length + 3, failedRows: 0 };
+    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
   },
 };
 
-const GONE: Row = {
-  id: 'G7',
-  title:
-    'buyers reset their connection in the queue and in a batch: the batch is carried to its end, neighbours unharmed',
-  ...{ fast: false, alone: false },
-  async run(arena) {
-    const { random } = arena;
-    const [{ saleId }, held, { api: other }] = await Promise.all([
-      arena.openSale({ stock: 200 }),
-      HeldApis.start(arena, 1),
-      arena.survivors(),
-    ]);
-    const [api] = held.apis as [Program];
-    let asked = api;
-    const buyers = arena.buyers(saleId, () => [asked]);
-    await held.hold(buyers);
-    const stay = userIds(random.whole(3, 15), 'stay');
-    const queued = goneBuyers(buyers, api, userIds(random.whole(3, 15), 'queued'));
-    const carried = goneBuyers(buyers, api, userIds(random.whole(3, 15), 'carried'));
-    const crowd = buyers.rush(stay, stay.length, TRIES);
-    const all = stay.length + queued.size + carried.size;
-    await held.untilWaiting(all);
-    await queued.reset();
-    await arena.bite('buyers left the queue', async () => (await inQueue([api])) > 0);
-    await held.letGo(HALF_MS);
-    await carried.reset();
-    await arena.bite('buyers left a batch', async () => (await onTheWay([api])) === 1);
-    arena.faultEnded();
-    for (const answer of await crowd) expectEqual(wordOf(answer), 'yes', 'the answer to a neighbour');
-    const atLeast = 1 + stay.length + carried.size;
-    await arena.until('the batch became orders', async () => (await arena.rest(saleId)).rows >= atLeast, 30_000);
-    asked = other;
-    await buyers.askAgain();
-    expectEqual(buyers.opLog.count('unknown'), 0, 'buyers who do not know');
-    expectFields(await arena.rest(saleId), { rows: 1 + all, failedRows: 0 }, 'one order each');
-  },
-};
-
-interface Recorded {
-  readonly orders: readonly string[];
-  readonly failed: readonly string[];
+/** @returns two apis; their batches leave one after the other, so that some are under way at any moment */
+async function startAll(context: ScenarioContext): Promise<Program[]> {
+  const env = { BATCH_GATHER_MS: '0' };
+  const [first, second] = await Promise.all([
+    context.start('api', { env }),
+    context.start('api', { env }),
+    context.start('worker'),
+    context.start('keeper'),
+  ]);
+  return [first, second];
 }
 
-const POISON: Row = {
-  id: 'G10',
+const ALL_PROGRAMS_KILLED: Scenario = {
+  name: 'G6',
+  title: 'kill -9 of every program at once under load, then a restart: every batch ends by its own marker',
+  fast: true,
+  alone: true,
+  async run(context) {
+    const { stack, programs, random } = context;
+    const [{ saleId }, firstApis] = await Promise.all([context.openSale({ stock: 100_000 }), startAll(context)]);
+    let apis = firstApis;
+    const buyers = context.buyers(saleId, () => apis);
+    const killAll = async (): Promise<void> => {
+      const exits = await Promise.all(random.shuffled(programs.running).map((program) => program.crash()));
+      const allKilled = exits.length === 4 && exits.every(({ signal }) => signal === 'SIGKILL');
+      await context.observed('all four programs were killed', () => allKilled);
+    };
+    await context.observedInTries('purchases were under way and batches open', KILLS_MAX, async (tries) => {
+      const load = { parallel: 64, accepted: random.whole(400, 1200), prefix: `load-${tries}` };
+      const { unanswered } = await underLoad(context, buyers, load, killAll);
+      const open = await pendingCountOf(stack, saleId);
+      apis = await startAll(context);
+      return unanswered > 0 && open > 0;
+    });
+    context.faultEnded();
+    const { sold, rows } = await context.expectInvariants(saleId);
+    expectEqual(sold, rows, 'units deducted in Redis, and orders');
+    await expectRowPerAccepted(context, buyers);
+  },
+};
+
+const DISCONNECTED: Scenario = {
+  name: 'G7',
   title:
-    'MySQL refuses one purchase of a batch: it fails and is released, its 63 neighbours are orders in the same COMMIT',
-  ...{ fast: true, alone: false },
-  mayFail: ['refused_by_database'],
-  async run(arena) {
-    const { mysql } = arena.stack;
-    const [{ saleId }, held] = await Promise.all([
-      arena.openSale({ stock: 100 }),
-      HeldApis.start(arena, 1, { BATCH_SIZE_MAX: '64' }),
-      arena.survivors(),
+    'clients disconnect while queued and in a batch: the batch is carried to its end, other purchases are unharmed',
+  async run(context) {
+    const { random } = context;
+    const [{ saleId }, held, { api: other }] = await Promise.all([
+      context.openSale({ stock: 200 }),
+      HeldApis.start(context, 1),
+      context.healthyPrograms(),
     ]);
-    const poison = `poison-${saleId}`;
+    const [firstApi] = held.apis as [Program];
+    let api = firstApi;
+    const buyers = context.buyers(saleId, () => [api]);
+    await held.hold(buyers);
+    const stay = userIds(random.whole(3, 15), 'stay');
+    const queued = disconnectingBuyers(buyers, firstApi, userIds(random.whole(3, 15), 'queued'));
+    const carried = disconnectingBuyers(buyers, firstApi, userIds(random.whole(3, 15), 'carried'));
+    const rush = buyers.rush(stay, stay.length, TRIES);
+    const all = stay.length + queued.size + carried.size;
+    await held.untilQueued(all);
+    await queued.reset();
+    await context.observed('clients left the queue', async () => (await queuedPurchases([firstApi])) > 0);
+    await held.proceed(HALF_MS);
+    await carried.reset();
+    await context.observed('clients left a batch', async () => (await batchesInFlight([firstApi])) === 1);
+    context.faultEnded();
+    for (const answer of await rush) expectEqual(outcomeOf(answer), 'accepted', 'another purchase of the batch');
+    const atLeast = 1 + stay.length + carried.size;
+    const haveRows = async (): Promise<boolean> => (await context.expectInvariants(saleId)).rows >= atLeast;
+    await context.until('the batch became orders', haveRows, 30_000);
+    api = other;
+    await buyers.retryUnknown();
+    expectEqual(buyers.opLog.count('unknown'), 0, 'purchases without an answer');
+    expectFields(await context.expectInvariants(saleId), { rows: 1 + all, failedRows: 0 }, 'one order each');
+  },
+};
+
+const REFUSED_BY_MYSQL: Scenario = {
+  name: 'G10',
+  title: 'MySQL refuses one purchase of a batch: it fails and is released, the other 63 are orders in the same COMMIT',
+  fast: true,
+  mayFail: ['refused_by_database'],
+  async run(context) {
+    const { mysql } = context.stack;
+    const [{ saleId }, held] = await Promise.all([
+      context.openSale({ stock: 100 }),
+      HeldApis.start(context, 1, { BATCH_SIZE_MAX: '64' }),
+      context.healthyPrograms(),
+    ]);
+    const refused = `poison-${saleId}`;
     const trigger = `refuse_${saleId}`;
     await mysql.execute(
-      `CREATE TRIGGER ${trigger} BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = '${poison}'
+      `CREATE TRIGGER ${trigger} BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = '${refused}'
          AND NEW.state <> 'failed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'poison'; END IF`,
     );
     try {
-      const buyers = arena.buyers(saleId, held.apis);
+      const buyers = context.buyers(saleId, held.apis);
       await held.hold(buyers);
-      const users = arena.random.shuffled([...userIds(63), poison]);
-      const pressed = buyers.rush(users, users.length, TRIES);
-      await held.untilWaiting(users.length);
-      await held.letGo();
-      for (const answer of await pressed) expectEqual(wordOf(answer), 'yes', 'the answer');
+      const users = context.random.shuffled([...userIds(63), refused]);
+      const rush = buyers.rush(users, users.length, TRIES);
+      await held.untilQueued(users.length);
+      await held.proceed();
+      for (const answer of await rush) expectEqual(outcomeOf(answer), 'accepted', 'the answer');
       const rowOf = () =>
         mysql.query<{ batch_id: string; state: string; reason: string }>(
           'SELECT batch_id, state, reason FROM orders WHERE sale_id = ? AND user_id = ?',
-          [saleId, poison],
+          [saleId, refused],
         );
-      await arena.bite('MySQL refused the purchase', async () => (await rowOf())[0]?.reason === 'refused_by_database');
-      arena.faultEnded();
+      const isRefused = async (): Promise<boolean> => (await rowOf())[0]?.reason === 'refused_by_database';
+      await context.observed('MySQL refused the purchase', isRefused);
+      context.faultEnded();
       const [row] = await rowOf();
-      const promised = await mysql.query<{ payload: string }>(
+      const outbox = await mysql.query<{ payload: string }>(
         "SELECT payload FROM outbox WHERE kind = 'batch_recorded' AND `key` = ?",
         [row?.batch_id ?? ''],
       );
-      const recorded = promised.map(({ payload }) => JSON.parse(payload) as Recorded);
-      const counts = recorded.map(({ orders, failed }) => [orders.length, failed.length]);
+      const counts = outbox.map(({ payload }) => {
+        const { orders, failed } = JSON.parse(payload) as { orders: readonly string[]; failed: readonly string[] };
+        return [orders.length, failed.length];
+      });
       expectEqual(counts, [[63, 1]], 'orders and failed rows of the one transaction of the batch');
-      const told = async (): Promise<unknown> => (await buyers.status(poison)).json.reason;
-      await arena.until('its buyer hears why', async () => (await told()) === 'refused_by_database', 30_000);
-      const figures = await arena.rest(saleId);
+      const reason = async (): Promise<unknown> => (await buyers.status(refused)).json.reason;
+      await context.until('its buyer sees why', async () => (await reason()) === 'refused_by_database', 30_000);
+      const figures = await context.expectInvariants(saleId);
       expectFields(figures, { rows: 65, failedRows: 1, sold: 64, unitsLeft: 36 }, 'its unit went back');
       expectAtLeast(await sumMetric(held.apis, 'seckill_batch_size_sum'), 65, 'purchases in batches');
     } finally {
@@ -380,12 +367,13 @@ const POISON: Row = {
   },
 };
 
-export const BATCHES_SCENARIOS: readonly Row[] = [
+export const BATCHES_SCENARIOS: readonly Scenario[] = [
   COMPETING,
   REFUSED_LATE,
+  BEFORE_RESUBMIT,
   LOST_REFUSAL,
-  TWICE_IN_ONE,
-  GONE,
-  POISON,
-  ...GROUP_COMMIT_ROWS,
+  EQUAL_KEYS,
+  ALL_PROGRAMS_KILLED,
+  DISCONNECTED,
+  REFUSED_BY_MYSQL,
 ];

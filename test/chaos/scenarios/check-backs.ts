@@ -1,394 +1,369 @@
 import { bucketKeys } from '../../../src/redis/keys.js';
-import type { Arena } from '../context.js';
-import { isGivenUp, withBrokerSetting } from '../harness/broker.js';
-import { type Buyers, userIds } from '../harness/buyers.js';
+import type { ScenarioContext } from '../context.js';
+import { CHECK_BACK_WITHIN_MS, isGivenUp, withBrokerSetting } from '../harness/broker.js';
+import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
-import { biteInTries } from '../harness/load.js';
-import { type Program, readMetric } from '../harness/programs.js';
-import { markersOf } from '../harness/stack-controls.js';
+import { expectOneOrderEach, expectRowPerAccepted } from '../harness/load.js';
+import { NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
+import {
+  abortedBatchesOf,
+  batchesWithRows,
+  isRecorded,
+  markersOf,
+  pendingBatchesOf,
+  unitsLeftOf,
+} from '../harness/sale-state.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import { atScriptCall, batchIdsOn, countDeductReplies } from '../harness/traffic.js';
 import { until } from '../harness/wait.js';
-import type { Row } from '../scenario.js';
+import type { Scenario } from '../scenario.js';
 
-// T10 and T13: a check-back goes wrong, an api is asked to stop, an api sleeps.
+// T7, T10, T11, T13: a check-back is late, goes wrong or gets no answer; an api is stopped or stalls.
 
 const STOCK = 20;
-/** The broker asks 11 to 16 s after the half message, more on a busy machine. */
-const CHECK_BACK_MS = 80_000;
 const DRAIN_MS = 10_000;
-/** Orders must come by check-back: a keeper that publishes the batch again would hide a rollback. */
-const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
-
-const settledIn = async ({ stack }: Arena, saleId: string): Promise<boolean> =>
-  (await stack.audit.store.pendingCount({ saleId, bucket: 0 })) === 0;
+/** The longest that can be set: a slow deduct does not time out. */
+const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
+/** Less than that: afterwards the api itself would ask what became of the deduct. */
+const PATIENCE_MS = 28_000;
+/** The broker may first ask an api that has just ended, and the check-back comes too late. */
+const TRIES_MAX = 3;
 
 /** An api dies with a batch that is deducted and not committed; then none runs. @returns its buyers */
-async function leaveOneOpen(arena: Arena, saleId: string): Promise<Buyers> {
-  const victim = await arena.start('api', { failPoint: 'after_deduct' });
-  const buyers = arena.buyers(saleId, () => arena.programs.running.filter(({ name }) => name === 'api'));
-  const users = userIds(arena.random.whole(1, 6));
+async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
+  const [{ saleId }] = await Promise.all([context.openSale({ stock: STOCK }), context.start('worker')]);
+  await context.start('keeper', { env: NO_REDRIVE });
+  const victim = await context.start('api', { failPoint: 'after_deduct' });
+  const buyers = context.buyers(saleId, () => context.programs.running.filter(({ name }) => name === 'api'));
+  const users = userIds(context.random.whole(1, 6));
   await buyers.rush(users, users.length);
-  await arena.diedAt(victim, 'after_deduct');
-  expectEqual(await settledIn(arena, saleId), false, 'no open batch');
+  await context.diedAt(victim, 'after_deduct');
+  expectEqual(await isRecorded(context.stack, saleId), false, 'no open batch');
   return buyers;
 }
 
-/** An api that could not find out has told the broker so. */
-function noAnswerGiven(arena: Arena, api: Program): Promise<void> {
-  const none = (): Promise<number> => readMetric(api, 'seckill_check_backs_total{answer="no_answer"}');
-  return arena.until('the broker got no answer', async () => (await none()) > 0);
+/** The api told the broker that it does not know. */
+function untilUnanswered(context: ScenarioContext, api: Program): Promise<void> {
+  const unanswered = (): Promise<number> => readMetric(api, 'seckill_check_backs_total{answer="no_answer"}');
+  return context.until('the broker got no answer', async () => (await unanswered()) > 0);
 }
 
-/** Who asks again has his order, whatever became of the first try. */
-async function expectOrders(arena: Arena, buyers: Buyers): Promise<void> {
-  await arena.rest(buyers.saleId);
-  await buyers.askAgain();
-  expectEqual(buyers.opLog.count('unknown'), 0, 'buyers who do not know');
-  const { rows, sold } = await arena.rest(buyers.saleId);
-  expectEqual([rows, sold], [buyers.opLog.count('ok'), rows], 'rows and units sold');
+/** After a check-back without an answer the broker asks the same api again, and gets a commit. */
+async function expectAskedAgain(context: ScenarioContext, buyers: Buyers, api: Program): Promise<void> {
+  const isCommitted = (): Promise<boolean> => isRecorded(context.stack, buyers.saleId);
+  await context.until('it is asked again and commits', isCommitted, CHECK_BACK_WITHIN_MS);
+  expectEqual(api.running, true, 'the same api');
+  await expectOrders(context, buyers);
 }
 
-const DEATHS: Row = {
-  ...{ id: 'T10', variant: 'deaths' },
-  title: 'the api that is asked dies before and after it decides: never a rollback, another is asked, orders come',
-  ...{ fast: false, alone: true, drained: true },
-  async run(arena) {
-    const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
-    await arena.start('keeper', { env: NO_REDRIVE });
-    const buyers = await leaveOneOpen(arena, saleId);
-    for (const point of arena.random.shuffled(['check_before_resolve', 'check_after_resolve'])) {
-      const asked = await arena.start('api', { failPoint: point });
-      await arena.diedAt(asked, point, CHECK_BACK_MS);
-      expectEqual(await settledIn(arena, saleId), false, `an answer after ${point}`);
-    }
-    await arena.start('api');
-    arena.faultEnded();
-    await arena.until('another api is asked and commits', () => settledIn(arena, saleId), CHECK_BACK_MS);
-    await expectOrders(arena, buyers);
-  },
-};
-
-const THROWS: Row = {
-  ...{ id: 'T10', variant: 'throws' },
-  title: 'a check-back throws: that is no answer, the broker asks the same api again, orders come',
-  ...{ fast: false, alone: true, drained: true },
-  async run(arena) {
-    const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
-    await arena.start('keeper', { env: NO_REDRIVE });
-    const buyers = await leaveOneOpen(arena, saleId);
-    const point = arena.random.pick(['check_before_resolve', 'check_after_resolve']);
-    const asked = await arena.start('api', { failPoint: point, failPointDo: 'throw' });
-    await arena.reached(asked, point, CHECK_BACK_MS);
-    arena.faultEnded();
-    await noAnswerGiven(arena, asked);
-    expectEqual(await settledIn(arena, saleId), false, `an answer after ${point}`);
-    await arena.until('it is asked again and commits', () => settledIn(arena, saleId), CHECK_BACK_MS);
-    expectEqual(asked.running, true, 'the same api');
-    await expectOrders(arena, buyers);
-  },
-};
-
-const REDIS_AWAY: Row = {
-  ...{ id: 'T10', variant: 'redis' },
-  title: 'Redis is silent when an api is asked: that is no answer, the broker asks again, orders come',
-  ...{ fast: false, alone: true, drained: true },
-  async run(arena) {
-    const [{ saleId }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.start('worker')]);
-    await arena.start('keeper', { env: NO_REDRIVE });
-    const buyers = await leaveOneOpen(arena, saleId);
-    const redis = await arena.proxy('redis');
-    const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '500' };
-    let asked = false;
-    const api = await arena.start('api', { env });
-    atScriptCall(redis.proxy, 'resolve', () => {
-      asked = true;
-      redis.proxy.dropReplies = true;
-    });
-    await arena.bite('a check-back got no reply of Redis', () => asked && redis.proxy.droppedBytes > 0, CHECK_BACK_MS);
-    expectEqual(await settledIn(arena, saleId), false, 'an answer without Redis');
-    redis.proxy.dropReplies = false;
-    redis.proxy.reset();
-    arena.faultEnded();
-    await noAnswerGiven(arena, api);
-    await arena.until('it is asked again and commits', () => settledIn(arena, saleId), CHECK_BACK_MS);
-    expectEqual(api.running, true, 'the same api');
-    await expectOrders(arena, buyers);
-  },
-};
-
-const TERM: Row = {
-  ...{ id: 'T13', variant: 'term' },
-  title: 'SIGTERM with batches in flight: every batch is answered, the api exits within 10 s',
-  ...{ fast: false, alone: false },
-  async run(arena) {
-    const [{ api: other }, { saleId }, leaving] = await Promise.all([
-      arena.survivors(),
-      arena.openSale({ stock: 10_000 }),
-      arena.start('api'),
-    ]);
-    let asked = leaving;
-    const buyers = arena.buyers(saleId, () => [asked]);
-    const { opLog } = buyers;
-    const load = buyers.startLoad({ parallel: 24, pauseMs: 5, tries: 1 });
-    const before = arena.random.whole(100, 400);
-    await arena.until('the load is on', () => opLog.count('ok') > before, 30_000);
-    const startedMs = Date.now();
-    leaving.signal('SIGTERM');
-    asked = other; // as a load balancer does
-    await arena.bite('the api has gone', () => !leaving.running);
-    const tookMs = Date.now() - startedMs;
-    arena.faultEnded();
-    await load.stop();
-    expectFields(await leaving.exit, { code: 0, signal: null }, 'its exit');
-    expectBelow(tookMs, DRAIN_MS, 'ms until it had gone');
-    const { rows } = await arena.rest(saleId);
-    expectEqual(rows, opLog.count('ok'), 'rows and buyers who heard yes: every batch was answered');
-    await buyers.askAgain();
-    const settled = await arena.rest(saleId);
-    expectEqual(settled.rows, opLog.count('ok'), 'rows and buyers who heard yes in the end');
-  },
-};
-
-const STALL: Row = {
-  ...{ id: 'T13', variant: 'stall' },
-  title: 'an api sleeps between half message and deduct until its batch is aborted: the late deduct takes nothing',
-  ...{ fast: false, alone: true, drained: true },
-  async run(arena) {
-    const [other, { saleId }, redis] = await Promise.all([
-      arena.start('api'),
-      arena.openSale({ stock: STOCK }),
-      arena.proxy('redis'),
-      ...[arena.start('worker'), arena.start('keeper')],
-    ]);
-    const sleeper = await arena.start('api', { env: { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '30000' } });
-    const buyers = arena.buyers(saleId, [sleeper]);
-    const users = userIds(arena.random.whole(1, 6));
-    const aborted = async (): Promise<string[]> =>
-      [...(await markersOf(arena.stack, saleId))].filter(([, marker]) => marker === 'aborted').map(([id]) => id);
-    let awake = false;
-    atScriptCall(redis.proxy, 'deduct', async () => {
-      sleeper.signal('SIGSTOP');
-      await arena.until('it wakes up', () => awake, CHECK_BACK_MS * 2);
-    });
-    const answers = buyers.rush(users, users.length);
-    const isAborted = async (): Promise<boolean> => (await aborted()).length > 0;
-    await arena.bite('the check-back aborted the batch of an api that sleeps', isAborted, CHECK_BACK_MS);
-    const before = await aborted();
-    expectEqual((await arena.stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft, STOCK, 'units left');
-    sleeper.signal('SIGCONT');
-    awake = true;
-    arena.faultEnded();
-    await answers;
-    const inFlight = (): Promise<number> => readMetric(sleeper, 'seckill_batches_in_flight');
-    await arena.until('every late deduct has its answer', async () => (await inFlight()) === 0, 40_000);
-    const after = await markersOf(arena.stack, saleId);
-    for (const id of before) expectEqual(after.get(id), 'aborted', `the marker of ${id}, which never changes`);
-    for (const again of await buyers.rush(users, users.length, { tries: 20, url: other.url })) {
-      expectOneOf(again?.status, [200, 202], 'the answer to the same key');
-    }
-    const { rows, unitsLeft } = await arena.rest(saleId);
-    expectEqual([rows, unitsLeft], [users.length, STOCK - users.length], 'rows and units left');
-    expectAtLeast(buyers.opLog.count('ok'), users.length, 'buyers who heard yes');
-  },
-};
-
-/** The most that can be set: a deduct that takes long is not given up. */
-const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
-/** Less than that: afterwards the api would ask what became of it by itself. */
-const PATIENCE_MS = 28_000;
-/** The broker may ask an api first that has just ended, and is not heard in time. */
-const TRIES_MAX = 3;
-
-async function abortedIn({ stack }: Arena, saleId: string): Promise<string[]> {
-  return [...(await markersOf(stack, saleId))].flatMap(([batchId, word]) => (word === 'aborted' ? [batchId] : []));
-}
-
-async function batchesWithRows({ stack }: Arena, saleId: string): Promise<string[]> {
-  const sql = 'SELECT DISTINCT batch_id FROM orders WHERE sale_id = ?';
-  return (await stack.mysql.query<{ batch_id: string }>(sql, [saleId])).map(({ batch_id: batchId }) => batchId);
-}
-
-/** Api of the buyers, through a proxy before Redis that can hold a deduct back. */
-export interface Delayed {
-  readonly proxy: TcpProxy;
-  readonly buyers: Buyers;
+async function expectOrders(context: ScenarioContext, buyers: Buyers): Promise<void> {
+  await context.expectInvariants(buyers.saleId);
+  await expectRowPerAccepted(context, buyers);
 }
 
 /**
- * Buyers press, and no deduct of theirs reaches Redis before a check-back has aborted a batch, which another api must
- * do. Then the deducts arrive, and that of the aborted batch takes nothing.
+ * No deduct of these buyers reaches Redis before a check-back, which another api must answer, has aborted a batch. Then
+ * the deducts arrive, and that of the aborted batch takes nothing.
+ * @param proxy between the api of the buyers and Redis
  */
-export async function abortBeforeDeduct(arena: Arena, delayed: Delayed, users: readonly string[]): Promise<void> {
-  const { proxy, buyers } = delayed;
+export async function abortBeforeDeduct(
+  context: ScenarioContext,
+  proxy: TcpProxy,
+  buyers: Buyers,
+  users: readonly string[],
+): Promise<void> {
+  const { stack } = context;
   const { saleId } = buyers;
-  const before = await abortedIn(arena, saleId);
-  const isAborted = async (): Promise<boolean> => (await abortedIn(arena, saleId)).length > before.length;
+  const before = await abortedBatchesOf(stack, saleId);
+  const isAborted = async (): Promise<boolean> => (await abortedBatchesOf(stack, saleId)).length > before.length;
   const refusals = countDeductReplies(proxy, 'aborted');
   let passed = false;
   atScriptCall(proxy, 'deduct', async () => {
-    await arena.until('the check-back comes first', isAborted, CHECK_BACK_MS);
+    await context.until('the check-back comes first', isAborted, CHECK_BACK_WITHIN_MS);
     passed = true;
   });
   const answers = buyers.rush(users, users.length);
-  await arena.bite('a check-back aborted the batch of a deduct under way', () => passed, CHECK_BACK_MS);
-  await arena.bite('that deduct heard aborted', () => refusals() > 0);
+  await context.observed('a check-back aborted the batch of a deduct under way', () => passed, CHECK_BACK_WITHIN_MS);
+  await context.observed('that deduct was answered aborted', () => refusals() > 0);
   await answers;
-  const aborted = (await abortedIn(arena, saleId)).filter((batchId) => !before.includes(batchId));
+  const aborted = (await abortedBatchesOf(stack, saleId)).filter((batchId) => !before.includes(batchId));
   expectAtLeast(aborted.length, 1, 'batches that stayed aborted');
-  const recorded = await batchesWithRows(arena, saleId);
-  expectEqual(
-    recorded.filter((batchId) => aborted.includes(batchId)),
-    [],
-    'aborted batches with rows',
-  );
+  const recorded = await batchesWithRows(stack, saleId);
+  const both = recorded.filter((batchId) => aborted.includes(batchId));
+  expectEqual(both, [], 'aborted batches with rows');
 }
 
-/** Everybody asks again with the same key, and each has one order. */
-export async function expectOneOrderEach(
-  arena: Arena,
-  buyers: Buyers,
-  users: readonly string[],
-  url?: string,
-): Promise<void> {
-  const parts = url === undefined ? { tries: 20 } : { tries: 20, url };
-  for (const again of await buyers.rush(users, users.length, parts)) {
-    expectOneOf(again?.status, [200, 202], 'the answer to the same key');
-  }
-  const count = buyers.opLog.count('ok');
-  const { stock, ...figures } = await arena.rest(buyers.saleId);
-  const expected = { rows: count, sold: count, unitsLeft: stock - count, failedRows: 0 };
-  expectFields(figures, expected, 'one order each');
-}
-
-/** After an outage: everybody asks until he knows, and nothing is on its way any more. */
-async function allAccepted(arena: Arena, buyers: Buyers, users: readonly string[]): Promise<void> {
-  await buyers.rush(users, users.length, { tries: 20 });
-  await arena.until('their batches become orders', () => settledIn(arena, buyers.saleId), CHECK_BACK_MS);
-}
-
-const ABORTED_FIRST: Row = {
-  ...{ id: 'T7', variant: 'aborted_first' },
-  title: 'a deduct is under way until a check-back has aborted its batch: it takes nothing, the same key is accepted',
-  ...{ fast: false, alone: true, drained: true },
-  async run(arena) {
-    const users = userIds(arena.random.whole(1, 6));
+const ABORTED_FIRST: Scenario = {
+  name: 'T7/aborted_first',
+  title: 'a check-back aborts a batch before its deduct arrives: the deduct takes nothing, the same key is accepted',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const users = userIds(context.random.whole(1, 6));
     const [other, { saleId }, { proxy, env }] = await Promise.all([
-      arena.start('api'),
-      arena.openSale({ stock: STOCK }),
-      arena.proxy('redis'),
-      ...[arena.start('worker'), arena.start('keeper', { env: NO_REDRIVE })],
+      context.start('api'),
+      context.openSale({ stock: STOCK }),
+      context.proxy('redis'),
+      context.start('worker'),
+      context.start('keeper', { env: NO_REDRIVE }),
     ]);
-    const buyers = arena.buyers(saleId, [await arena.start('api', { env: { ...env, ...PATIENT } })]);
-    await abortBeforeDeduct(arena, { proxy, buyers }, users);
-    arena.faultEnded();
-    await expectOneOrderEach(arena, buyers, users, other.url);
+    const buyers = context.buyers(saleId, [await context.start('api', { env: { ...env, ...PATIENT } })]);
+    await abortBeforeDeduct(context, proxy, buyers, users);
+    context.faultEnded();
+    await expectOneOrderEach(context, buyers, users, other);
   },
 };
 
-const DEDUCTED_FIRST: Row = {
-  ...{ id: 'T7', variant: 'deducted_first' },
-  title: 'Redis stands still with a deduct before it until the broker asks: deducted, committed, one order each',
-  ...{ fast: false, alone: true, drained: true },
-  async run(arena) {
-    const [{ saleId }, { proxy, env }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.proxy('redis')]);
-    const [api] = await Promise.all([
-      arena.start('api', { env: { ...env, ...PATIENT } }),
-      arena.start('worker'),
-      arena.start('keeper', { env: NO_REDRIVE }),
+const DEDUCTED_FIRST: Scenario = {
+  name: 'T7/deducted_first',
+  title: 'Redis stalls with a deduct queued until the check-back arrives: deducted and committed, one order each',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const { stack } = context;
+    const [{ saleId }, { proxy, env }] = await Promise.all([
+      context.openSale({ stock: STOCK }),
+      context.proxy('redis'),
     ]);
-    const buyers = arena.buyers(saleId, [api]);
-    const server = arena.stack.servers.server('redis');
+    const [api] = await Promise.all([
+      context.start('api', { env: { ...env, ...PATIENT } }),
+      context.start('worker'),
+      context.start('keeper', { env: NO_REDRIVE }),
+    ]);
+    const buyers = context.buyers(saleId, [api]);
+    const redis = stack.servers.server('redis');
+    const haveRows = (): Promise<boolean> => isRecorded(stack, saleId);
     let deducts = (): number => 0;
     const users: string[] = [];
-    await biteInTries(arena, 'the broker asked while the deduct waited in Redis', TRIES_MAX, async (tries) => {
-      const some = userIds(arena.random.whole(1, 6), `${tries}-`);
+    await context.observedInTries('the check-back came while the deduct was queued', TRIES_MAX, async (tries) => {
+      const some = userIds(context.random.whole(1, 6), `${tries}-`);
       users.push(...some);
       let asked = false;
       deducts = countDeductReplies(proxy, 'deducted');
       atScriptCall(proxy, 'deduct', () => {
-        server.kill('SIGSTOP');
+        redis.kill('SIGSTOP');
         // behind the deduct, on its connection
         atScriptCall(proxy, 'resolve', () => void (asked = true), 1, bucketKeys({ saleId, bucket: 0 }).tx);
       });
       const answers = buyers.rush(some, some.length);
-      await until('the broker asks', () => asked, PATIENCE_MS).catch(() => undefined);
+      await until('the check-back comes', () => asked, PATIENCE_MS).catch(() => undefined);
       expectEqual(deducts(), 0, 'deducts that were answered');
       const inTime = asked;
-      server.kill('SIGCONT');
-      arena.faultEnded();
+      redis.kill('SIGCONT');
+      context.faultEnded();
       await answers;
-      if (!inTime) await allAccepted(arena, buyers, some);
+      if (!inTime) {
+        await buyers.rush(some, some.length, { tries: 20 });
+        await context.until('their batches become orders', haveRows, CHECK_BACK_WITHIN_MS);
+      }
       return inTime;
     });
-    await arena.until('its batch becomes orders', () => settledIn(arena, saleId), CHECK_BACK_MS);
+    await context.until('its batch becomes orders', haveRows, CHECK_BACK_WITHIN_MS);
     const answered = async () => (await readMetric(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
-    await arena.until('the check-back committed, too', answered);
-    expectEqual(await abortedIn(arena, saleId), [], 'batches that were aborted');
+    await context.until('the check-back committed, too', answered);
+    expectEqual(await abortedBatchesOf(stack, saleId), [], 'batches that were aborted');
     expectAtLeast(deducts(), 1, 'deducts that took units');
-    await expectOneOrderEach(arena, buyers, users);
+    await expectOneOrderEach(context, buyers, users);
+  },
+};
+
+const DEATHS: Scenario = {
+  name: 'T10/deaths',
+  title: 'the api that answers a check-back dies before and after resolve: no rollback, another api is asked',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const buyers = await leaveOneOpen(context);
+    const haveRows = (): Promise<boolean> => isRecorded(context.stack, buyers.saleId);
+    for (const point of context.random.shuffled(['check_before_resolve', 'check_after_resolve'])) {
+      const asked = await context.start('api', { failPoint: point });
+      await context.diedAt(asked, point, CHECK_BACK_WITHIN_MS);
+      expectEqual(await haveRows(), false, `an answer after ${point}`);
+    }
+    await context.start('api');
+    context.faultEnded();
+    await context.until('another api is asked and commits', haveRows, CHECK_BACK_WITHIN_MS);
+    await expectOrders(context, buyers);
+  },
+};
+
+const THROWS: Scenario = {
+  name: 'T10/throws',
+  title: 'a check-back throws: the broker gets no answer and asks the same api again, orders follow',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const buyers = await leaveOneOpen(context);
+    const point = context.random.pick(['check_before_resolve', 'check_after_resolve']);
+    const asked = await context.start('api', { failPoint: point, failPointDo: 'throw' });
+    await context.reached(asked, point, CHECK_BACK_WITHIN_MS);
+    context.faultEnded();
+    await untilUnanswered(context, asked);
+    expectEqual(await isRecorded(context.stack, buyers.saleId), false, `an answer after ${point}`);
+    await expectAskedAgain(context, buyers, asked);
+  },
+};
+
+const REDIS_SILENT: Scenario = {
+  name: 'T10/redis',
+  title: 'Redis is silent during a check-back: the broker gets no answer and asks again, orders follow',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const buyers = await leaveOneOpen(context);
+    const { proxy, env } = await context.proxy('redis');
+    let asked = false;
+    const api = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '500' } });
+    atScriptCall(proxy, 'resolve', () => {
+      asked = true;
+      proxy.dropReplies = true;
+    });
+    const isUnanswered = (): boolean => asked && proxy.droppedBytes > 0;
+    await context.observed('a check-back got no reply of Redis', isUnanswered, CHECK_BACK_WITHIN_MS);
+    expectEqual(await isRecorded(context.stack, buyers.saleId), false, 'an answer without Redis');
+    proxy.dropReplies = false;
+    proxy.reset();
+    context.faultEnded();
+    await untilUnanswered(context, api);
+    await expectAskedAgain(context, buyers, api);
   },
 };
 
 /** Instead of 720, an hour: the broker gives up half a minute after the half message. */
 const CHECKS_MAX = 3;
-const GIVEN_UP_MS = 90_000;
+const GIVEN_UP_WITHIN_MS = 90_000;
 
-/** Buyers meet an api that dies. @returns once none runs */
-async function killAt(arena: Arena, buyers: Buyers, dying: Program, point: string, users: string[]): Promise<void> {
-  await buyers.rush(users, users.length, { url: dying.url });
-  await arena.diedAt(dying, point);
-}
-
-const NOBODY_THERE: Row = {
-  id: 'T11',
+const NO_API: Scenario = {
+  name: 'T11',
   title:
-    'no api runs until the broker gives its half messages up: what holds units is re-driven, the rest leaves nothing',
-  ...{ fast: false, alone: true },
-  async run(arena) {
-    const { stack } = arena;
-    const [{ saleId }, { proxy, env }] = await Promise.all([arena.openSale({ stock: STOCK }), arena.proxy('broker')]);
-    const buyers = arena.buyers(saleId, () => arena.programs.running.filter(({ name }) => name === 'api'));
+    'no api runs until the broker gives up its half messages: what holds units is re-driven, the rest leaves nothing',
+  alone: true,
+  async run(context) {
+    const { stack } = context;
+    const [{ saleId }, { proxy, env }] = await Promise.all([
+      context.openSale({ stock: STOCK }),
+      context.proxy('broker'),
+    ]);
+    const buyers = context.buyers(saleId, () => context.programs.running.filter(({ name }) => name === 'api'));
     const sent = batchIdsOn(proxy);
-    const held = userIds(arena.random.whole(1, 6), 'held-');
-    await arena.start('worker');
+    const held = userIds(context.random.whole(1, 6), 'held-');
+    await context.start('worker');
+    const killAt = async (point: string, users: readonly string[]): Promise<void> => {
+      const api = await context.start('api', { env, failPoint: point });
+      await buyers.rush(users, users.length, { url: api.url });
+      await context.diedAt(api, point);
+    };
     let unheldIds: string[] = [];
     let heldIds: readonly string[] = [];
     await withBrokerSetting(stack, 'transactionCheckMax', CHECKS_MAX, async () => {
-      const first = await arena.start('api', { env, failPoint: 'after_half' });
-      await killAt(arena, buyers, first, 'after_half', ['unheld']);
+      await killAt('after_half', ['unheld']);
       unheldIds = [...sent];
-      const second = await arena.start('api', { env, failPoint: 'after_deduct' });
-      await killAt(arena, buyers, second, 'after_deduct', held);
-      heldIds = (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
+      await killAt('after_deduct', held);
+      heldIds = await pendingBatchesOf(stack, saleId);
       for (const batchId of [...unheldIds, ...heldIds]) {
-        await arena.bite('the broker gave a half message up', () => isGivenUp(stack, batchId), GIVEN_UP_MS);
+        await context.observed(
+          'the broker gave up a half message',
+          () => isGivenUp(stack, batchId),
+          GIVEN_UP_WITHIN_MS,
+        );
       }
     });
     expectEqual(unheldIds.length, 1, 'half messages without a deduct');
     expectAtLeast(heldIds.length, 1, 'batches that hold units');
-    expectEqual(await batchesWithRows(arena, saleId), [], 'batches with rows while no api runs');
+    expectEqual(await batchesWithRows(stack, saleId), [], 'batches with rows while no api runs');
 
-    const keeper = await arena.start('keeper', { env: { REDRIVE_AFTER_MS: '1000', KEEPER_EVERY_MS: '200' } });
-    arena.faultEnded();
-    await arena.until('what holds units becomes orders', () => settledIn(arena, saleId), 40_000);
+    const keeper = await context.start('keeper', { env: { REDRIVE_AFTER_MS: '1000', KEEPER_EVERY_MS: '200' } });
+    context.faultEnded();
+    await context.until('what holds units becomes orders', () => isRecorded(stack, saleId), 40_000);
     expectAtLeast(await readMetric(keeper, 'seckill_redriven_batches_total'), heldIds.length, 'batches re-driven');
-    expectEqual((await batchesWithRows(arena, saleId)).sort(), [...heldIds].sort(), 'batches with rows');
-    expectFields(await arena.rest(saleId), { failedRows: 0 }, 'nothing failed');
+    expectEqual((await batchesWithRows(stack, saleId)).sort(), [...heldIds].sort(), 'batches with rows');
+    expectFields(await context.expectInvariants(saleId), { failedRows: 0 }, 'nothing failed');
     expectEqual([...(await markersOf(stack, saleId)).keys()].sort(), [...heldIds].sort(), 'batches with a marker');
 
-    await arena.start('api');
-    await expectOneOrderEach(arena, buyers, ['unheld', ...held]);
+    await context.start('api');
+    await expectOneOrderEach(context, buyers, ['unheld', ...held]);
   },
 };
 
-export const CHECK_BACKS_SCENARIOS: readonly Row[] = [
-  DEATHS,
-  THROWS,
-  REDIS_AWAY,
-  TERM,
-  STALL,
+const TERM: Scenario = {
+  name: 'T13/term',
+  title: 'SIGTERM with batches in flight: every batch is answered, the api exits within 10 s',
+  async run(context) {
+    const [{ api: other }, { saleId }, leaving] = await Promise.all([
+      context.healthyPrograms(),
+      context.openSale({ stock: 10_000 }),
+      context.start('api'),
+    ]);
+    let api = leaving;
+    const buyers = context.buyers(saleId, () => [api]);
+    const options = { parallel: 24, pauseMs: 5, tries: 1 };
+    const load = await buyers.startLoadUntil(options, context.random.whole(100, 400));
+    const startedMs = Date.now();
+    leaving.signal('SIGTERM');
+    api = other; // as a load balancer does
+    await context.observed('the api has gone', () => !leaving.running);
+    const tookMs = Date.now() - startedMs;
+    context.faultEnded();
+    await load.stop();
+    expectFields(await leaving.exit, { code: 0, signal: null }, 'its exit');
+    expectBelow(tookMs, DRAIN_MS, 'ms until it had gone');
+    const { rows } = await context.expectInvariants(saleId);
+    expectEqual(rows, buyers.opLog.count('ok'), 'rows and accepted purchases: every batch was answered');
+    await expectRowPerAccepted(context, buyers);
+  },
+};
+
+const STALL: Scenario = {
+  name: 'T13/stall',
+  title: 'an api stalls between half message and deduct until its batch is aborted: the late deduct takes nothing',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const { stack } = context;
+    const [other, { saleId }, redis] = await Promise.all([
+      context.start('api'),
+      context.openSale({ stock: STOCK }),
+      context.proxy('redis'),
+      context.start('worker'),
+      context.start('keeper'),
+    ]);
+    const stalled = await context.start('api', { env: { ...redis.env, ...PATIENT } });
+    const buyers = context.buyers(saleId, [stalled]);
+    const users = userIds(context.random.whole(1, 6));
+    let awake = false;
+    atScriptCall(redis.proxy, 'deduct', async () => {
+      stalled.signal('SIGSTOP');
+      await context.until('it goes on', () => awake, CHECK_BACK_WITHIN_MS * 2);
+    });
+    const answers = buyers.rush(users, users.length);
+    const isAborted = async (): Promise<boolean> => (await abortedBatchesOf(stack, saleId)).length > 0;
+    await context.observed('the check-back aborted the batch of a stalled api', isAborted, CHECK_BACK_WITHIN_MS);
+    const before = await abortedBatchesOf(stack, saleId);
+    expectEqual(await unitsLeftOf(stack, saleId), STOCK, 'units left');
+    stalled.signal('SIGCONT');
+    awake = true;
+    context.faultEnded();
+    await answers;
+    const inFlight = (): Promise<number> => readMetric(stalled, 'seckill_batches_in_flight');
+    await context.until('every late deduct has its answer', async () => (await inFlight()) === 0, 40_000);
+    const after = await markersOf(stack, saleId);
+    for (const id of before) expectEqual(after.get(id), 'aborted', `the marker of ${id}, which never changes`);
+    for (const again of await buyers.rush(users, users.length, { tries: 20, url: other.url })) {
+      expectOneOf(again?.status, [200, 202], 'the answer to the same key');
+    }
+    const { rows, unitsLeft } = await context.expectInvariants(saleId);
+    expectEqual([rows, unitsLeft], [users.length, STOCK - users.length], 'rows and units left');
+    expectAtLeast(buyers.opLog.count('ok'), users.length, 'accepted purchases');
+  },
+};
+
+export const CHECK_BACKS_SCENARIOS: readonly Scenario[] = [
   ABORTED_FIRST,
   DEDUCTED_FIRST,
-  NOBODY_THERE,
+  DEATHS,
+  THROWS,
+  REDIS_SILENT,
+  NO_API,
+  TERM,
+  STALL,
 ];

@@ -1,4 +1,4 @@
-import type { Row } from '../scenario.js';
+import { idOf, type Scenario } from '../scenario.js';
 import { API_CLOCKS_SCENARIOS } from './api-clocks.js';
 import { BATCHES_SCENARIOS } from './batches.js';
 import { BROKER_SCENARIOS } from './broker.js';
@@ -22,10 +22,13 @@ import { WORKERS_SCENARIOS } from './workers.js';
 /** The groups of the fault matrix, in its order. */
 const GROUPS = 'TGRMDCSL';
 
-const orderOf = ({ id }: Row): number => GROUPS.indexOf(id.charAt(0)) * 100 + Number(id.slice(1));
+function orderOf(scenario: Scenario): number {
+  const id = idOf(scenario);
+  return GROUPS.indexOf(id.charAt(0)) * 100 + Number(id.slice(1));
+}
 
 /** Every scenario, in the order of the fault matrix. */
-export const ROWS: readonly Row[] = [
+export const SCENARIOS: readonly Scenario[] = [
   ...TRANSACTION_SCENARIOS,
   ...CHECK_BACKS_SCENARIOS,
   ...API_CLOCKS_SCENARIOS,

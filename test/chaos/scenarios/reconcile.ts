@@ -1,32 +1,27 @@
-import { silentLog } from '../../../src/core/ports/log.js';
 import type { SqlValue } from '../../../src/mysql/pool.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
-import { createRedriveChannel } from '../../../src/rocketmq/redrive-channel.js';
-import type { Arena } from '../context.js';
-import { leakBatch, statesOf } from '../harness/batches.js';
+import { leakBatch, publishBatches } from '../harness/batches.js';
 import { userIds } from '../harness/buyers.js';
 import { runCommand } from '../harness/commands.js';
 import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
-import { cancelPlanted, plantOrder } from '../harness/orders.js';
-import type { Program } from '../harness/programs.js';
-import { repaired } from '../harness/redis.js';
-import { RECONCILE_ENV, reconcileSale } from '../harness/sales.js';
-import { markersOf, type StackHands } from '../harness/stack-controls.js';
-import type { Row } from '../scenario.js';
+import { NO_REDRIVE } from '../harness/programs.js';
+import { untilRebuilt } from '../harness/redis.js';
+import { cancelPlanted, markersOf, plantOrder, promisedReleasesOf, statesOf } from '../harness/sale-state.js';
+import { ACTOR, RECONCILE_ENV, reconcileSale } from '../harness/sales.js';
+import type { StackControls } from '../harness/stack-controls.js';
+import type { Scenario } from '../scenario.js';
 
-// D5 to D7: the books are set apart by hand, and reconcile tells what a person did to them.
+// D5 to D7, C1, C2, C5, C7: Redis and MySQL are set apart by hand, and reconcile reports or repairs exactly that.
 
-const OPERATOR = 'a-chaos-row';
 const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
 
 type OrderRow = Readonly<Record<string, SqlValue>>;
-const RESTORED = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer, expires_at';
+const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer, expires_at';
 
-/** Takes the orders of some buyers out of MySQL, as an older copy would not have them. */
-async function forget({ mysql }: StackHands, saleId: string, users: readonly string[]): Promise<OrderRow[]> {
-  const rows = await mysql.query<OrderRow>(`SELECT ${RESTORED} FROM orders WHERE sale_id = ? AND user_id IN (?)`, [
-    ...[saleId, users],
-  ]);
+/** Removes the orders of some buyers from MySQL, as a restore from an older copy does. */
+async function removeOrders({ mysql }: StackControls, saleId: string, users: readonly string[]): Promise<OrderRow[]> {
+  const sql = `SELECT ${COLUMNS} FROM orders WHERE sale_id = ? AND user_id IN (?)`;
+  const rows = await mysql.query<OrderRow>(sql, [saleId, users]);
   await mysql.transaction(async (tx) => {
     await tx.execute('DELETE FROM orders WHERE sale_id = ? AND user_id IN (?)', [saleId, users]);
     await tx.execute('UPDATE sales SET sold = sold - ? WHERE id = ?', [users.length, saleId]);
@@ -34,253 +29,139 @@ async function forget({ mysql }: StackHands, saleId: string, users: readonly str
   return rows;
 }
 
-/** What a person does who has found out what they were. */
-async function remember({ mysql }: StackHands, saleId: string, rows: readonly OrderRow[]): Promise<void> {
+/** Puts them back, as a person does who has found out what they were. */
+async function restoreOrders({ mysql }: StackControls, saleId: string, rows: readonly OrderRow[]): Promise<void> {
   await mysql.transaction(async (tx) => {
     for (const row of rows) {
-      const marks = RESTORED.replace(/\w+/g, '?');
       await tx.execute(
-        `INSERT INTO orders (${RESTORED}) VALUES (${marks})`,
-        RESTORED.split(', ').map((name) => row[name] ?? null),
+        `INSERT INTO orders (${COLUMNS}) VALUES (${COLUMNS.replace(/\w+/g, '?')})`,
+        COLUMNS.split(', ').map((name) => row[name] ?? null),
       );
     }
     await tx.execute('UPDATE sales SET sold = sold + ? WHERE id = ?', [rows.length, saleId]);
   });
 }
 
-const ORDERS_LOST: Row = {
-  id: 'D5',
+const ORDERS_LOST: Scenario = {
+  name: 'D5',
   title:
-    'MySQL comes back as an older copy without some orders: told, never 404, not written again; a person decides, ' +
-    'also after a repair in between',
-  ...{ fast: false, alone: false },
-  async run(arena) {
-    const { stack, random } = arena;
-    const [{ api }, { saleId }] = await Promise.all([arena.survivors(), arena.openSale({ stock: 20 })]);
+    'MySQL is restored without some orders: pending, never 404, reported, not written again; a person restores them',
+  async run(context) {
+    const { stack, random } = context;
+    const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 20 })]);
     const users = userIds(random.whole(5, 10));
-    await arena.buyers(saleId, [api]).rush(users, 5, { tries: 20 });
-    await arena.rest(saleId);
+    await context.buyers(saleId, [api]).rush(users, 5, { tries: 20 });
+    await context.expectInvariants(saleId);
     const lost = random.shuffled(users).slice(0, random.whole(1, 4)).sort();
-    const rows = await forget(stack, saleId, lost);
+    const rows = await removeOrders(stack, saleId, lost);
     const count = users.length - lost.length;
-    const rowsNow = async (): Promise<number> => (await stack.audit.repository.findSale(saleId))?.sold ?? Number.NaN;
-    await arena.bite(`${lost.length} settled orders are gone`, async () => (await rowsNow()) === count);
+    const sold = async (): Promise<number> => (await stack.audit.repository.findSale(saleId))?.sold ?? Number.NaN;
+    await context.observed(`${lost.length} recorded orders are gone`, async () => (await sold()) === count);
 
-    const later = arena.buyers(saleId, [api]); // who saw his order before sees it pending now: decision 10
-    const expectTold = async (when: string): Promise<void> => {
-      for (const userId of lost) expectEqual((await later.status(userId)).json.status, 'pending', `he hears ${when}`);
+    const later = context.buyers(saleId, [api]); // a buyer who saw the order before sees it pending now: decision 10
+    const expectReported = async (when: string): Promise<void> => {
+      for (const userId of lost) {
+        expectEqual((await later.status(userId)).json.status, 'pending', `the status ${when}`);
+      }
       const { outcome, found, jobs } = await reconcileSale(stack, api, saleId, { apply: true });
-      const told = lost.map((userId) => `order_lost ${userId}`);
-      expectEqual(found, told, `found ${when} (${String(outcome)})`);
+      const expected = lost.map((userId) => `order_lost ${userId}`);
+      expectEqual(found, expected, `found ${when} (${String(outcome)})`);
       expectEqual(jobs, [], 'jobs: nothing is written again by itself');
-      expectEqual(await rowsNow(), count, 'units sold as before');
+      expectEqual(await sold(), count, 'units sold as before');
     };
-    await expectTold('at first');
-    await expectTold('after a run that may mend');
-    const repair = await runCommand(['sale', 'repair', saleId, '--force', '--json'], arena.env);
+    await expectReported('at first');
+    await expectReported('after a run that may repair');
+    const repair = await runCommand(['sale', 'repair', saleId, '--force', '--json'], context.env);
     const kept = { outcome: 'repaired', rows: count, ordersLost: lost.length, unitsLeft: 20 - users.length };
     expectFields(repair.lines.at(-1) ?? {}, kept, 'the repair keeps their units');
-    await expectTold('after a repair');
+    await expectReported('after a repair');
 
-    await remember(stack, saleId, rows);
-    arena.faultEnded();
+    await restoreOrders(stack, saleId, rows);
+    context.faultEnded();
     const { found } = await reconcileSale(stack, api, saleId);
     expectEqual(found, [], 'found afterwards');
-    for (const userId of lost) expectEqual((await later.status(userId)).json.status, 'ordered', 'what its buyer hears');
-    expectFields(await arena.rest(saleId), { rows: users.length, failedRows: 0 }, 'as before');
+    for (const userId of lost) expectEqual((await later.status(userId)).json.status, 'ordered', 'the status then');
+    const figures = { rows: users.length, failedRows: 0 };
+    expectFields(await context.expectInvariants(saleId), figures, 'as before');
   },
 };
 
-const UNITS_ADDED: Row = {
-  id: 'D6',
-  title:
-    'units added to Redis by hand: exactly the surplus fails at the last guard, is told, the stock is set afterwards',
-  ...{ fast: true, alone: false },
+const UNITS_ADDED: Scenario = {
+  name: 'D6',
+  title: 'units are added to Redis by hand: exactly the surplus fails at the last guard; the stock is corrected',
+  fast: true,
   mayFail: ['oversold_guard'],
-  async run(arena) {
-    const { stack, random } = arena;
+  async run(context) {
+    const { stack, random } = context;
     const stock = random.whole(5, 10);
     const surplus = random.whole(1, 4);
     const unsold = random.whole(1, 3);
-    const [{ api }, { saleId }] = await Promise.all([arena.survivors(), arena.openSale({ stock })]);
+    const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock })]);
     const added = surplus + unsold;
     await stack.redis.redis.incrby(keysOf(saleId).stock, added);
-    expectEqual((await reconcileSale(stack, api, saleId)).found, [`drift -${added}`], 'found before anybody buys');
+    expectEqual((await reconcileSale(stack, api, saleId)).found, [`drift -${added}`], 'found before any purchase');
 
-    const buyers = arena.buyers(saleId, [api]);
+    const buyers = context.buyers(saleId, [api]);
     await buyers.rush(userIds(stock + surplus), 8, { tries: 20 });
-    expectEqual(buyers.opLog.count('ok'), stock + surplus, 'buyers who heard yes');
+    expectEqual(buyers.opLog.count('ok'), stock + surplus, 'accepted purchases');
     const failed = async (): Promise<number> => {
       const sql = "SELECT id FROM orders WHERE sale_id = ? AND reason = 'oversold_guard'";
       return (await stack.mysql.query(sql, [saleId])).length;
     };
-    await arena.bite(`the guard refused ${surplus} of ${stock + surplus}`, async () => (await failed()) === surplus);
-    const found = [`drift -${unsold}`, `oversell ${surplus}`];
-    await arena.until(
-      'both are told',
-      async () => {
-        return (await reconcileSale(stack, api, saleId)).found.join() === found.join(); // young batches hide the drift
-      },
-      20_000,
-      500,
-    );
+    const what = `the guard refused ${surplus} of ${stock + surplus}`;
+    await context.observed(what, async () => (await failed()) === surplus);
+    const expected = [`drift -${unsold}`, `oversell ${surplus}`].join();
+    const areFound = async (): Promise<boolean> => (await reconcileSale(stack, api, saleId)).found.join() === expected;
+    await context.until('both are found', areFound, 20_000, 500); // young batches hide the drift
     const open = await reconcileSale(stack, api, saleId, { apply: true });
     expectEqual(open.jobs, [], 'no script sets the stock of an open sale');
 
-    await stack.admin.close(saleId, OPERATOR);
+    await stack.admin.close(saleId, ACTOR);
     const closed = await reconcileSale(stack, api, saleId, { apply: true });
-    expectEqual(
-      closed.jobs.filter((job) => job.startsWith('drift')),
-      ['drift compensated'],
-      'jobs of the closed sale',
-    );
-    arena.faultEnded();
+    const jobs = closed.jobs.filter((job) => job.startsWith('drift'));
+    expectEqual(jobs, ['drift compensated'], 'jobs of the closed sale');
+    context.faultEnded();
     const figures = { sold: stock, liveRows: stock, failedRows: surplus, unitsLeft: 0 };
-    expectFields(await arena.rest(saleId), figures, 'exactly the surplus failed');
+    expectFields(await context.expectInvariants(saleId), figures, 'exactly the surplus failed');
   },
 };
 
-const ACTIVE_KEY: Row = {
-  ...{ id: 'D7', variant: 'active_key' },
-  title:
-    'a buyer has a live order that Redis does not know: his second one fails for the limit, his neighbours have theirs',
-  ...{ fast: true, alone: false },
+const ORDER_UNKNOWN_TO_REDIS: Scenario = {
+  name: 'D7/active_key',
+  title: 'a buyer has a live order unknown to Redis: their second one fails for the limit, other orders stand',
+  fast: true,
   mayFail: ['limit_reached'],
-  async run(arena) {
-    const { stack, random } = arena;
-    const [{ api }, { saleId }] = await Promise.all([arena.survivors(), arena.openSale({ stock: 20 })]);
+  async run(context) {
+    const { stack, random } = context;
+    const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 20 })]);
     const users = userIds(random.whole(4, 10));
     const twice = random.pick(users);
     await plantOrder(stack, saleId, twice);
-    const buyers = arena.buyers(saleId, [api]);
+    const buyers = context.buyers(saleId, [api]);
     await buyers.rush(users, users.length, { tries: 20 });
-    await arena.bite('the unique key of live orders stopped him', async () => {
+    await context.observed('the unique key of live orders refused the second', async () => {
       const { status, reason } = (await buyers.status(twice, 'k1', 2)).json;
       return status === 'failed' && reason === 'limit_reached';
     });
     await cancelPlanted(stack, saleId);
-    arena.faultEnded();
+    context.faultEnded();
     const others = users.length - 1;
     const figures = { rows: users.length + 1, liveRows: others, failedRows: 1, unitsLeft: 20 - others };
-    expectFields(await arena.rest(saleId), figures, 'only his failed, and its unit is back');
+    expectFields(await context.expectInvariants(saleId), figures, 'only that one failed, and its unit is back');
   },
 };
 
-const OPEN_SALE: Row = {
-  id: 'C5',
-  title: 'a leak and units too many in a sale under load: found, nothing else is; the stock is set once it is paused',
-  ...{ fast: false, alone: false },
-  timeoutMs: 300_000,
-  async run(arena) {
-    const { stack, random } = arena;
-    const [{ api }, { saleId }] = await Promise.all([arena.survivors(), arena.openSale({ stock: 100_000 })]);
-    const added = random.whole(1, 50);
-    const leaked = userIds(random.whole(1, 5), 'leaked-');
-    const leaks = leaked.map((userId) => `leak ${userId}`);
-    const drift = `drift -${added}`;
-    await stack.redis.redis.incrby(keysOf(saleId).stock, added);
-    await leakBatch(stack, saleId, leaked);
-    const buyers = arena.buyers(saleId, [api]);
-    const load = buyers.startLoad({ parallel: 8, pauseMs: random.whole(5, 20) });
-    await arena.until('the load is on', () => buyers.opLog.count('ok') > 100, 30_000);
-    for (let run = 1; run <= 3; run++) {
-      const { found } = await reconcileSale(stack, api, saleId);
-      expectEqual(
-        found.filter((one) => one !== drift),
-        leaks,
-        `found by run ${run}, but for the drift`,
-      );
-    }
-    await arena.bite('found under load', () => buyers.opLog.count('ok') > 100);
-    const applied = await reconcileSale(stack, api, saleId, { apply: true });
-    expectEqual(
-      applied.jobs,
-      leaked.map(() => 'leak compensated'),
-      'jobs while the sale is open',
-    );
-    await load.stop();
-    await arena.until(
-      'the units stand still',
-      async () => {
-        return (await reconcileSale(stack, api, saleId, { apply: true })).found.join() === drift;
-      },
-      20_000,
-      500,
-    );
-
-    await stack.admin.pause(saleId, OPERATOR);
-    expectEqual(
-      (await reconcileSale(stack, api, saleId, { apply: true })).jobs,
-      ['drift compensated'],
-      'jobs of the paused sale',
-    );
-    arena.faultEnded();
-    expectEqual((await reconcileSale(stack, api, saleId)).found, [], 'found afterwards');
-    const figures = await arena.rest(saleId);
-    expectFields(figures, { rows: buyers.opLog.count('ok') + leaked.length, failedRows: 0 }, 'an order for each');
-  },
-};
-
-async function closeAndTidy(arena: Arena, api: Program, saleId: string): Promise<void> {
-  await arena.stack.admin.close(saleId, OPERATOR);
-  const tidied = async (): Promise<boolean> => {
-    await reconcileSale(arena.stack, api, saleId, { apply: true });
-    return (await markersOf(arena.stack, saleId)).size === 0; // those of rows that are old enough go
-  };
-  await arena.until('no marker is left', tidied, 30_000, 500);
-}
-
-const MARKERS_GONE: Row = {
-  id: 'C7',
-  title:
-    'the markers of a closed sale are removed, then Redis restarts: that is no loss; it stays closed, the books match',
-  ...{ fast: false, alone: true },
-  async run(arena) {
-    const { stack, random } = arena;
-    const [api] = await Promise.all([
-      arena.start('api', { env: RECONCILE_ENV }),
-      arena.start('worker'),
-      arena.start('keeper'),
-    ]);
-    const [over, other] = [await arena.openSale({ stock: 50 }), await arena.openSale({ stock: 1000 })];
-    const buyers = arena.buyers(over.saleId, [api]);
-    await buyers.rush(userIds(random.whole(10, 40)), 8, { tries: 20 });
-    const before = await arena.rest(over.saleId);
-    expectAtLeast((await markersOf(stack, over.saleId)).size, 1, 'markers before');
-    await closeAndTidy(arena, api, over.saleId);
-
-    const server = stack.servers.server('redis');
-    await server.stop({ signal: 'SIGKILL' });
-    await arena.bite('Redis was killed, without the markers', () => server.pid() === null);
-    await server.start();
-    await server.waitReady();
-    arena.faultEnded();
-    await arena.until('we are connected again', async () => (await markersOf(stack, over.saleId)).size === 0, 30_000);
-    const openBuyers = arena.buyers(other.saleId, [api]);
-    await openBuyers.rush(userIds(20), 8, { tries: 50 });
-    expectEqual(openBuyers.opLog.count('ok'), 20, 'buyers of the open sale');
-    await repaired(stack, over.saleId); // nobody can tell that nothing is lost, so closed sales have their turn too
-    expectEqual(await arena.rest(over.saleId), before, 'the closed sale');
-    expectEqual((await buyers.buy('late'))?.json.code, 'closed', 'what a late buyer hears');
-    const { outcome, found } = await reconcileSale(stack, api, over.saleId);
-    expectEqual([outcome, found], ['match', []], 'reconcile of the closed sale');
-    const state = await stack.redis.redis.hget(keysOf(over.saleId).sale, 'state');
-    expectEqual(state, 'closed', 'its state in Redis');
-  },
-};
-
-const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 const RECONCILING = { ...RECONCILE_ENV, RECONCILE_EVERY_MS: '100', RECONCILE_APPLY: 'true', KEEPER_EVERY_MS: '50' };
 
 /** Ends orders of a sale without the promise that their units go back. */
-async function endByHand({ mysql }: StackHands, saleId: string, users: readonly string[]): Promise<void> {
-  const mine = [saleId, users] as const;
-  await mysql.execute("UPDATE orders SET state = 'cancelled' WHERE sale_id = ? AND user_id IN (?)", mine);
+async function endByHand({ mysql }: StackControls, saleId: string, users: readonly string[]): Promise<void> {
+  const sql = "UPDATE orders SET state = 'cancelled' WHERE sale_id = ? AND user_id IN (?)";
+  await mysql.execute(sql, [saleId, users]);
   await mysql.execute('UPDATE sales SET sold = sold - ? WHERE id = ?', [users.length, saleId]);
 }
 
-/** Runs of one sale, or of all, that another one overlapped. */
-async function overlappingRuns({ mysql }: StackHands): Promise<number> {
+/** Runs of one sale, or of all, that overlapped another one. */
+async function overlappingRuns({ mysql }: StackControls): Promise<number> {
   const rows = await mysql.query(
     'SELECT a.id FROM reconcile_runs a JOIN reconcile_runs b ON a.id < b.id AND b.started_at < a.finished_at' +
       ' WHERE a.applied = 1 AND b.applied = 1 LIMIT 100',
@@ -288,73 +169,73 @@ async function overlappingRuns({ mysql }: StackHands): Promise<number> {
   return rows.length;
 }
 
-const APPLIERS: Row = {
-  id: 'C1',
-  title: 'two keepers and two commands reconcile at once: every finding is mended once, with the result of one',
-  ...{ fast: false, alone: true },
-  async run(arena) {
-    const { stack, random } = arena;
+const AT_ONCE: Scenario = {
+  name: 'C1',
+  title: 'two keepers and two commands reconcile at once: every finding is repaired once, as by one of them',
+  alone: true,
+  async run(context) {
+    const { stack, random } = context;
     const [api] = await Promise.all([
-      arena.start('api', { env: RECONCILE_ENV }),
-      arena.start('worker'),
-      arena.start('keeper', { env: NO_REDRIVE }),
+      context.start('api', { env: RECONCILE_ENV }),
+      context.start('worker'),
+      context.start('keeper', { env: NO_REDRIVE }),
     ]);
-    const { saleId } = await arena.openSale({ stock: 100 });
-    const paused = await arena.openSale({ stock: 100 });
-    const buyers = arena.buyers(saleId, [api]);
+    const { saleId } = await context.openSale({ stock: 100 });
+    const paused = await context.openSale({ stock: 100 });
+    const buyers = context.buyers(saleId, [api]);
     const users = userIds(random.whole(6, 12));
     await buyers.rush(users, 6, { tries: 20 });
-    await arena.rest(saleId);
+    await context.expectInvariants(saleId);
     const ended = users.slice(0, random.whole(2, 4));
     const leaked = userIds(random.whole(3, 8), 'leaked-');
     const drift = random.whole(1, 20);
     await endByHand(stack, saleId, ended);
     for (const userId of leaked) await leakBatch(stack, saleId, [userId]);
-    await stack.admin.pause(paused.saleId, OPERATOR);
-    await stack.redis.redis.decrby(bucketKeys({ saleId: paused.saleId, bucket: 0 }).stock, drift);
-    arena.faultEnded(); // the damage is done, the rest is healing
+    await stack.admin.pause(paused.saleId, ACTOR);
+    await stack.redis.redis.decrby(keysOf(paused.saleId).stock, drift);
+    context.faultEnded(); // the damage is done, the rest is repair
 
-    const command = (sale: string) =>
-      runCommand(['reconcile', '--sale', sale, '--apply', '--json'], { ...arena.env, ...RECONCILE_ENV });
     const both = [saleId, paused.saleId];
+    const env = { ...context.env, ...RECONCILE_ENV };
     const [ends] = await Promise.all([
-      Promise.all(both.map(command)),
-      ...[1, 2].map(() => arena.start('keeper', { env: { ...NO_REDRIVE, ...RECONCILING } })),
+      Promise.all(both.map((sale) => runCommand(['reconcile', '--sale', sale, '--apply', '--json'], env))),
+      context.start('keeper', { env: { ...NO_REDRIVE, ...RECONCILING } }),
+      context.start('keeper', { env: { ...NO_REDRIVE, ...RECONCILING } }),
     ]);
-    for (const { code } of ends) expectOneOf(code, [0, 1], 'the end of a command');
-    await arena.bite('runs overlapped', async () => (await overlappingRuns(stack)) > 0);
-    const jobs = async (): Promise<string[]> => {
+    for (const { code } of ends) expectOneOf(code, [0, 1], 'the exit code of a command');
+    await context.observed('runs overlapped', async () => (await overlappingRuns(stack)) > 0);
+    const jobs = async (): Promise<string> => {
       const sql = 'SELECT kind, state FROM compensation_jobs WHERE sale_id IN (?)';
-      return (await stack.mysql.query<{ kind: string; state: string }>(sql, [both])).map(
-        (job) => `${job.kind} ${job.state}`,
-      );
+      const rows = await stack.mysql.query<{ kind: string; state: string }>(sql, [both]);
+      return rows
+        .map(({ kind, state }) => `${kind} ${state}`)
+        .sort()
+        .join();
     };
-    const wanted = [...leaked.map(() => 'leak'), ...ended.map(() => 'unreleased'), 'drift'].map(
-      (kind) => `${kind} compensated`,
-    );
-    await arena.until(
-      'every job has its end',
-      async () => (await jobs()).sort().join() === wanted.sort().join(),
-      30_000,
-    );
+    const wanted = [...leaked.map(() => 'leak'), ...ended.map(() => 'unreleased'), 'drift']
+      .map((kind) => `${kind} compensated`)
+      .sort()
+      .join();
+    await context.until('every job has ended', async () => (await jobs()) === wanted, 30_000);
     const live = users.length - ended.length + leaked.length;
-    expectFields(await arena.rest(saleId), { liveRows: live, unitsLeft: 100 - live, failedRows: 0 }, 'as by one');
-    expectFields(await arena.rest(paused.saleId), { unitsLeft: 100, rows: 0 }, 'the stock, set once');
+    const figures = { liveRows: live, unitsLeft: 100 - live, failedRows: 0 };
+    expectFields(await context.expectInvariants(saleId), figures, 'as by one');
+    const pausedFigures = { unitsLeft: 100, rows: 0 };
+    expectFields(await context.expectInvariants(paused.saleId), pausedFigures, 'the stock, set once');
     for (const sale of both) {
-      await arena.until('nothing is found any more', async () => {
-        return (await reconcileSale(stack, api, sale)).outcome === 'match';
-      });
+      const matches = async (): Promise<boolean> => (await reconcileSale(stack, api, sale)).outcome === 'match';
+      await context.until('nothing is found any more', matches);
     }
   },
 };
 
-/** Jobs whose last attempt is due: the keeper gives each of these purchases up. */
-async function orderLastAttempts(
-  { mysql }: StackHands,
+/** Plants jobs whose last attempt is due: the keeper gives up each of these purchases. */
+async function plantLastAttempts(
+  { mysql }: StackControls,
   saleId: string,
-  users: readonly (readonly [string, string])[],
+  purchases: readonly (readonly [userId: string, batchId: string])[],
 ): Promise<void> {
-  const rows = users.map(
+  const rows = purchases.map(
     ([userId, batchId]) =>
       `('leak', '${saleId}/${userId}/k1', ${saleId}, '${batchId}', '${userId}', 'k1', 'planted', 5)`,
   );
@@ -364,72 +245,140 @@ async function orderLastAttempts(
   );
 }
 
-async function promisedBack({ mysql }: StackHands, saleId: string): Promise<string[]> {
-  const sql = "SELECT payload FROM outbox WHERE kind = 'release' AND payload LIKE ?";
-  const rows = await mysql.query<{ payload: string }>(sql, [`%"saleId":"${saleId}"%`]);
-  return rows
-    .flatMap(({ payload }) => (JSON.parse(payload) as { orderId: string }[]).map(({ orderId }) => orderId))
-    .sort();
-}
-
 const BATCHES = 12;
 const BATCH_SIZE = 5;
 
-const GIVEN_UP: Row = {
-  id: 'C2',
-  title: 'the keeper gives purchases up while a worker records them: the first row wins, and no winner is released',
-  ...{ fast: false, alone: false },
-  async run(arena) {
-    const { stack, random } = arena;
-    const [{ api }, { saleId }] = await Promise.all([arena.survivors(), arena.openSale({ stock: 100 })]);
-    const channel = await createRedriveChannel({ endpoint: stack.env.ROCKETMQ_ENDPOINT, log: silentLog });
-    try {
-      const all = userIds(BATCHES * BATCH_SIZE);
-      const isOver = async (): Promise<boolean> => {
-        const counts = Object.values(await statesOf(stack, saleId));
-        return counts.reduce((sum, count) => sum + count, 0) === all.length;
-      };
-      const batches = [];
-      for (let nth = 0; nth < BATCHES; nth++) {
-        batches.push(await leakBatch(stack, saleId, all.slice(nth * BATCH_SIZE, (nth + 1) * BATCH_SIZE)));
-      }
-      const watched = arena.buyers(saleId, [api]).watch(random.shuffled(all).slice(0, 10));
-      const purchases = batches.flatMap(({ batchId, purchases: some }) =>
-        some.map(({ userId }) => [userId, batchId] as const),
-      );
-      await orderLastAttempts(stack, saleId, random.shuffled(purchases));
-      const failedNow = async (): Promise<number> => (await statesOf(stack, saleId)).failed ?? 0;
-      for (const batch of random.shuffled(batches)) {
-        const before = await failedNow();
-        // the keeper goes on by one or more purchases, unless the worker has taken the last of them
-        const goesOn = async (): Promise<boolean> => (await failedNow()) > before || (await isOver());
-        await arena.until('the keeper is at it', goesOn, 20_000, 5);
-        await channel.publish(batch);
-      }
-      await arena.until('each has a row', isOver, 20_000);
-      arena.faultEnded();
-      const { failed = 0, pending_payment: live = 0 } = await statesOf(stack, saleId);
-      await arena.bite(`the keeper won ${failed}, the worker ${live}`, () => failed > 0 && live > 0);
-      const figures = { rows: all.length, failedRows: failed, liveRows: live, unitsLeft: 100 - live };
-      expectFields(await arena.rest(saleId), figures, 'units of those who lost are back');
-      await watched.stop();
-      const lost = await stack.mysql.query<{ id: string }>(
-        "SELECT id FROM orders WHERE sale_id = ? AND state = 'failed'",
-        [saleId],
-      );
-      expectEqual(await promisedBack(stack, saleId), lost.map(({ id }) => id).sort(), 'promised back, each once');
-    } finally {
-      await channel.close();
+const GIVEN_UP: Scenario = {
+  name: 'C2',
+  title: 'the keeper gives up purchases while a worker records them: the first row wins, and no winner is released',
+  async run(context) {
+    const { stack, random } = context;
+    const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 100 })]);
+    const all = userIds(BATCHES * BATCH_SIZE);
+    const batches = [];
+    for (let nth = 0; nth < BATCHES; nth++) {
+      batches.push(await leakBatch(stack, saleId, all.slice(nth * BATCH_SIZE, (nth + 1) * BATCH_SIZE)));
     }
+    const polling = context.buyers(saleId, [api]).pollStatus(random.shuffled(all).slice(0, 10));
+    const purchases = batches.flatMap(({ batchId, purchases: some }) =>
+      some.map(({ userId }) => [userId, batchId] as const),
+    );
+    await plantLastAttempts(stack, saleId, random.shuffled(purchases));
+    const failedNow = async (): Promise<number> => (await statesOf(stack, saleId)).failed ?? 0;
+    const haveRows = async (): Promise<boolean> => {
+      const counts = Object.values(await statesOf(stack, saleId));
+      return counts.reduce((sum, count) => sum + count, 0) === all.length;
+    };
+    for (const batch of random.shuffled(batches)) {
+      const before = await failedNow();
+      // the keeper goes on by one or more purchases, unless the worker has taken the last of them
+      const goesOn = async (): Promise<boolean> => (await failedNow()) > before || (await haveRows());
+      await context.until('the keeper is at work', goesOn, 20_000, 5);
+      await publishBatches(stack, [batch]);
+    }
+    await context.until('each has a row', haveRows, 20_000);
+    context.faultEnded();
+    const { failed = 0, pending_payment: live = 0 } = await statesOf(stack, saleId);
+    await context.observed(`the keeper won ${failed}, the worker ${live}`, () => failed > 0 && live > 0);
+    const figures = { rows: all.length, failedRows: failed, liveRows: live, unitsLeft: 100 - live };
+    expectFields(await context.expectInvariants(saleId), figures, 'units of failed purchases are back');
+    await polling.stop();
+    const sql = "SELECT id FROM orders WHERE sale_id = ? AND state = 'failed'";
+    const lost = (await stack.mysql.query<{ id: string }>(sql, [saleId])).map(({ id }) => id).sort();
+    expectEqual(await promisedReleasesOf(stack, saleId), lost, 'promised back, each once');
   },
 };
 
-export const RECONCILE_SCENARIOS: readonly Row[] = [
+const OPEN_SALE: Scenario = {
+  name: 'C5',
+  title:
+    'a leak and surplus units in a sale under load: both are found, nothing else; the stock is corrected when paused',
+  timeoutMs: 300_000,
+  async run(context) {
+    const { stack, random } = context;
+    const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 100_000 })]);
+    const added = random.whole(1, 50);
+    const leaked = userIds(random.whole(1, 5), 'leaked-');
+    const leaks = leaked.map((userId) => `leak ${userId}`);
+    const drift = `drift -${added}`;
+    await stack.redis.redis.incrby(keysOf(saleId).stock, added);
+    await leakBatch(stack, saleId, leaked);
+    const buyers = context.buyers(saleId, [api]);
+    const load = await buyers.startLoadUntil({ parallel: 8, pauseMs: random.whole(5, 20) }, 100);
+    for (let run = 1; run <= 3; run++) {
+      const { found } = await reconcileSale(stack, api, saleId);
+      const others = found.filter((one) => one !== drift);
+      expectEqual(others, leaks, `found by run ${run}, but for the drift`);
+    }
+    await context.observed('found under load', () => buyers.opLog.count('ok') > 100);
+    const applied = await reconcileSale(stack, api, saleId, { apply: true });
+    const compensated = leaked.map(() => 'leak compensated');
+    expectEqual(applied.jobs, compensated, 'jobs while the sale is open');
+    await load.stop();
+    const isDriftOnly = async (): Promise<boolean> =>
+      (await reconcileSale(stack, api, saleId, { apply: true })).found.join() === drift;
+    await context.until('no purchase is under way', isDriftOnly, 20_000, 500);
+
+    await stack.admin.pause(saleId, ACTOR);
+    const paused = await reconcileSale(stack, api, saleId, { apply: true });
+    expectEqual(paused.jobs, ['drift compensated'], 'jobs of the paused sale');
+    context.faultEnded();
+    expectEqual((await reconcileSale(stack, api, saleId)).found, [], 'found afterwards');
+    const figures = { rows: buyers.opLog.count('ok') + leaked.length, failedRows: 0 };
+    expectFields(await context.expectInvariants(saleId), figures, 'an order for each');
+  },
+};
+
+const MARKERS_GONE: Scenario = {
+  name: 'C7',
+  title: 'the markers of a closed sale are removed, then Redis restarts: no loss is found, the sale stays closed',
+  alone: true,
+  async run(context) {
+    const { stack, random } = context;
+    const [api] = await Promise.all([
+      context.start('api', { env: RECONCILE_ENV }),
+      context.start('worker'),
+      context.start('keeper'),
+    ]);
+    const [over, open] = [await context.openSale({ stock: 50 }), await context.openSale({ stock: 1000 })];
+    const buyers = context.buyers(over.saleId, [api]);
+    await buyers.rush(userIds(random.whole(10, 40)), 8, { tries: 20 });
+    const before = await context.expectInvariants(over.saleId);
+    const markers = async (): Promise<number> => (await markersOf(stack, over.saleId)).size;
+    expectAtLeast(await markers(), 1, 'markers before');
+    await stack.admin.close(over.saleId, ACTOR);
+    const areGone = async (): Promise<boolean> => {
+      await reconcileSale(stack, api, over.saleId, { apply: true });
+      return (await markers()) === 0; // it removes those of batches whose rows are old enough
+    };
+    await context.until('no marker is left', areGone, 30_000, 500);
+
+    const server = stack.servers.server('redis');
+    await server.stop({ signal: 'SIGKILL' });
+    await context.observed('Redis was killed, without the markers', () => server.pid() === null);
+    await server.start();
+    await server.waitReady();
+    context.faultEnded();
+    await context.until('we are connected again', async () => (await markers()) === 0, 30_000);
+    const openBuyers = context.buyers(open.saleId, [api]);
+    await openBuyers.rush(userIds(20), 8, { tries: 50 });
+    expectEqual(openBuyers.opLog.count('ok'), 20, 'accepted purchases of the open sale');
+    await untilRebuilt(stack, over.saleId); // Redis may have lost something, so closed sales are repaired too
+    expectEqual(await context.expectInvariants(over.saleId), before, 'the closed sale');
+    expectEqual((await buyers.buy('late'))?.json.code, 'closed', 'the answer to a late buyer');
+    const { outcome, found } = await reconcileSale(stack, api, over.saleId);
+    expectEqual([outcome, found], ['match', []], 'reconcile of the closed sale');
+    const state = await stack.redis.redis.hget(keysOf(over.saleId).sale, 'state');
+    expectEqual(state, 'closed', 'its state in Redis');
+  },
+};
+
+export const RECONCILE_SCENARIOS: readonly Scenario[] = [
   ORDERS_LOST,
   UNITS_ADDED,
-  ACTIVE_KEY,
+  ORDER_UNKNOWN_TO_REDIS,
+  AT_ONCE,
+  GIVEN_UP,
   OPEN_SALE,
   MARKERS_GONE,
-  APPLIERS,
-  GIVEN_UP,
 ];

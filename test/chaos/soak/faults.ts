@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isStopped } from '../../../deploy/local/stack/process-identity.js';
 import type { ServerName } from '../../../deploy/local/stack/servers/server-spec.js';
 import { assertNever } from '../../../src/core/errors.js';
-import type { Arena } from '../context.js';
+import type { ScenarioContext } from '../context.js';
 import type { ProgramName } from '../harness/programs.js';
-import { repaired, standingOf } from '../harness/redis.js';
+import { untilRebuilt, bucketStatusOf } from '../harness/redis.js';
 import type { ProxiedName, ProxiedServer } from '../harness/tcp-proxy.js';
 import { createRandom, type Random } from '../random.js';
 import { LIFE_MIN_MS } from './flatness.js';
-import type { Pulse } from './load.js';
-import type { Fleet } from './samples.js';
+import type { LastSuccess } from './load.js';
+import type { SoakPrograms } from './samples.js';
 
 /** What a soak breaks. `stalled`: SIGSTOP, later SIGCONT; `killed`: kill -9, then started again; `reset`: by the proxy. */
 export const FAULT_KINDS = [
@@ -46,8 +46,8 @@ const STALLS: Partial<Record<FaultKind, readonly [minMs: number, maxMs: number]>
   mysql_stalled: [5_000, 10_000],
 };
 
-/** Draws faults by chance, and none a second time before every other one had its turn: a long soak has them all. */
-export class FaultBag {
+/** Draws random faults, and none a second time before every other one had its turn: a long soak has them all. */
+export class FaultDraw {
   readonly #random: Random;
   #left: FaultKind[] = [];
 
@@ -55,7 +55,7 @@ export class FaultBag {
     this.#random = random;
   }
 
-  /** @param keeperMayDie false: the one keeper there is must live on, so that its memory can be watched */
+  /** @param keeperMayDie false: the only keeper must live on, so that its memory can be judged */
   draw({ keeperMayDie }: { readonly keeperMayDie: boolean }): Fault {
     for (;;) {
       if (this.#left.length === 0) this.#left = this.#random.shuffled(FAULT_KINDS);
@@ -67,25 +67,25 @@ export class FaultBag {
   }
 }
 
-/** What faults reach into. */
-export interface Breakable {
-  readonly arena: Arena;
-  readonly fleet: Fleet;
-  /** Every program speaks to its servers through them. */
+/** What faults break. */
+export interface SoakWorld {
+  readonly context: ScenarioContext;
+  readonly programs: SoakPrograms;
+  /** Every program reaches its servers through them. */
   readonly proxies: Readonly<Record<ProxiedName, ProxiedServer>>;
-  /** Open sales, which Redis must have rebuilt after it was killed. */
+  /** Open sales, which must be rebuilt after a kill of Redis. */
   readonly saleIds: readonly string[];
   readonly signal: AbortSignal;
 }
 
-/** Undoes a fault; resolves when everything that was broken runs again. */
-export type Undo = () => Promise<void>;
+/** Ends a fault; resolves when everything that was broken runs again. */
+type Undo = () => Promise<void>;
 
 /**
  * Breaks one thing and waits for the proof that it is broken.
- * @throws when the fault did not bite; Undo throws when what was broken does not come back
+ * @throws when the fault was not observed; Undo throws when what was broken does not come back
  */
-export function breakThings(world: Breakable, { kind, stallMs }: Fault): Promise<Undo> {
+function inject(world: SoakWorld, { kind, stallMs }: Fault): Promise<Undo> {
   switch (kind) {
     case 'api_killed':
       return killProgram(world, 'api');
@@ -122,41 +122,41 @@ export function breakThings(world: Breakable, { kind, stallMs }: Fault): Promise
   }
 }
 
-async function killProgram({ arena, fleet }: Breakable, name: ProgramName): Promise<Undo> {
-  const victim = await fleet.kill(name);
+async function killProgram({ context, programs }: SoakWorld, name: ProgramName): Promise<Undo> {
+  const victim = await programs.kill(name);
   const { signal } = await victim.exit;
-  await arena.bite(`${name} ${victim.pid} was killed`, () => !victim.running && signal === 'SIGKILL');
-  return () => fleet.replace(name);
+  await context.observed(`${name} ${victim.pid} was killed`, () => !victim.running && signal === 'SIGKILL');
+  return () => programs.replace(name);
 }
 
-async function stallProgram({ arena, fleet }: Breakable, name: ProgramName, stallMs: number): Promise<Undo> {
-  const victim = fleet.victim(name);
+async function stallProgram({ context, programs }: SoakWorld, name: ProgramName, stallMs: number): Promise<Undo> {
+  const victim = programs.victim(name);
   victim.signal('SIGSTOP');
-  await arena.bite(`${name} ${victim.pid} stood still`, () => isStopped(victim.pid));
+  await context.observed(`${name} ${victim.pid} stalled`, () => isStopped(victim.pid));
   return async () => {
     await sleep(stallMs);
     victim.signal('SIGCONT');
-    await arena.until(`the ${name} goes on`, () => !isStopped(victim.pid));
+    await context.until(`the ${name} goes on`, () => !isStopped(victim.pid));
   };
 }
 
-async function stallServer({ arena }: Breakable, name: ServerName, stallMs: number): Promise<Undo> {
-  const server = arena.stack.servers.server(name);
+async function stallServer({ context }: SoakWorld, name: ServerName, stallMs: number): Promise<Undo> {
+  const server = context.stack.servers.server(name);
   const pid = server.pid();
   server.kill('SIGSTOP');
-  await arena.bite(`${name} stood still`, () => pid !== null && isStopped(pid));
+  await context.observed(`${name} stalled`, () => pid !== null && isStopped(pid));
   return async () => {
     await sleep(stallMs);
     server.kill('SIGCONT');
-    await arena.until(`${name} goes on`, () => pid !== null && !isStopped(pid));
+    await context.until(`${name} goes on`, () => pid !== null && !isStopped(pid));
   };
 }
 
-async function killServer({ arena, signal }: Breakable, name: ServerName): Promise<Undo> {
-  const server = arena.stack.servers.server(name);
+async function killServer({ context, signal }: SoakWorld, name: ServerName): Promise<Undo> {
+  const server = context.stack.servers.server(name);
   const pid = server.pid();
   await server.stop({ signal: 'SIGKILL' });
-  await arena.bite(`${name} was killed`, () => pid !== null && server.pid() === null);
+  await context.observed(`${name} was killed`, () => pid !== null && server.pid() === null);
   return async () => {
     signal.throwIfAborted();
     await server.start();
@@ -164,109 +164,104 @@ async function killServer({ arena, signal }: Breakable, name: ServerName): Promi
   };
 }
 
-/** Nobody can tell that nothing is lost: every sale is shut and rebuilt under another epoch. */
-async function killRedis(world: Breakable): Promise<Undo> {
-  const { arena, saleIds } = world;
-  const epochOf = async (saleId: string): Promise<number> => (await standingOf(arena.stack, saleId)).epoch;
-  const epochs = await Promise.all(saleIds.map(epochOf));
+/** Redis may have lost something: every sale is locked and rebuilt under another epoch. */
+async function killRedis(world: SoakWorld): Promise<Undo> {
+  const { context, saleIds } = world;
+  const { stack } = context;
+  const epochs = await Promise.all(saleIds.map(async (saleId) => (await bucketStatusOf(stack, saleId)).epoch));
   const start = await killServer(world, 'redis');
   return async () => {
     await start();
-    const rebuilt = await Promise.all(saleIds.map((saleId, index) => repaired(arena.stack, saleId, epochs[index])));
-    arena.bites.push(`sales were shut and rebuilt: epochs ${rebuilt.join(' ')}`);
+    const rebuilt = await Promise.all(saleIds.map((saleId, index) => untilRebuilt(stack, saleId, epochs[index])));
+    context.observations.push(`sales were locked and rebuilt: epochs ${rebuilt.join(' ')}`);
   };
 }
 
-async function resetConnections({ arena, proxies }: Breakable, name: ProxiedName): Promise<Undo> {
+async function resetConnections({ context, proxies }: SoakWorld, name: ProxiedName): Promise<Undo> {
   const { proxy } = proxies[name];
   const { open, connections } = proxy;
   proxy.reset();
-  await arena.bite(`connections to ${name} were reset`, () => open > 0 && proxy.connections > connections);
+  await context.observed(`connections to ${name} were reset`, () => open > 0 && proxy.connections > connections);
   return () => Promise.resolve();
 }
 
-async function flushScripts({ arena }: Breakable): Promise<Undo> {
-  const [redis] = arena.stack.redis.masters();
-  const replies = await redis
-    ?.multi([
-      ['script', 'flush'],
-      ['info', 'memory'],
-    ])
-    .exec();
+async function flushScripts({ context }: SoakWorld): Promise<Undo> {
+  const [redis] = context.stack.redis.masters();
+  const commands = [
+    ['script', 'flush'],
+    ['info', 'memory'],
+  ];
+  const replies = await redis?.multi(commands).exec();
   const memory = String(replies?.[1]?.[1]);
-  await arena.bite('Redis had forgotten every script', () => /number_of_cached_scripts:0\r/.test(memory));
+  await context.observed('Redis had forgotten every script', () => /number_of_cached_scripts:0\r/.test(memory));
   return () => Promise.resolve();
 }
 
 /** A fault that is over, as buyers saw it; times in ms. */
-export interface FaultTold {
+export interface FaultReport {
   readonly kind: FaultKind;
-  /** Since the soak began. */
+  /** Since the soak started. */
   readonly atMs: number;
   readonly stallMs: number;
-  /** From its begin until a purchase of each open sale, sent after it bit, was accepted. */
-  readonly yesMs: number;
-  /** From its begin until such a purchase was an order. */
-  readonly ordersMs: number;
-}
-
-export interface FaultLoopParts {
-  readonly world: Breakable;
-  readonly pulse: Pulse;
-  readonly runMs: number;
-  readonly everyMs: number;
-  readonly onFault: (told: FaultTold) => void;
+  /** From its start until a purchase of each open sale, sent after it was observed, was accepted. */
+  readonly acceptedMs: number;
+  /** From its start until such a purchase was an order. */
+  readonly orderedMs: number;
 }
 
 /** A soak that is at least so long judges the memory of every program. */
 export const JUDGED_FROM_MS = 300_000;
-/** What the harness gives its successor to get ready. */
+/** What the harness gives a replaced keeper to get ready. */
 const RESTART_MS = 60_000;
-/** A broker needs up to half a minute to start, and everything 30 s to heal; the rest is a shared machine. */
+/** A broker needs up to half a minute to start, and everything 30 s to heal; the rest is for a shared machine. */
 const HEAL_MAX_MS = 90_000;
 
 /**
- * Breaks one thing after the other until `runMs` are over; who needs longer than `everyMs` to heal gets his time.
- * @throws when a fault did not bite, when something did not heal, or when a program ended by itself
+ * Breaks one thing after the other until `runMs` are over; a fault that needs longer than `everyMs` to heal delays the next.
+ * @throws when a fault was not observed, when something did not heal, or when a program ended by itself
  */
-export async function breakEvery(parts: FaultLoopParts): Promise<void> {
-  const { world, runMs, everyMs, onFault } = parts;
+export async function breakEvery(
+  world: SoakWorld,
+  lastSuccess: LastSuccess,
+  plan: { readonly runMs: number; readonly everyMs: number; readonly onFault: (fault: FaultReport) => void },
+): Promise<void> {
   const { signal } = world;
-  const beganMs = Date.now();
-  // a row of choices of its own: what the crowd draws meanwhile must not change the faults of a seed
-  const bag = new FaultBag(createRandom(`${world.arena.seed} faults of a soak`));
+  const { runMs, everyMs, onFault } = plan;
+  const startedMs = Date.now();
+  // choices of its own: what buyers draw meanwhile must not change the faults of a seed
+  const draw = new FaultDraw(createRandom(`${world.context.seed} faults of a soak`));
   for (;;) {
-    const elapsedMs = Date.now() - beganMs;
+    const elapsedMs = Date.now() - startedMs;
     const dueMs = everyMs * (Math.floor(elapsedMs / everyMs) + 1);
     if (dueMs >= runMs) break;
     await sleep(dueMs - elapsedMs, undefined, { signal });
-    const fault = bag.draw({ keeperMayDie: keeperMayDie(dueMs, runMs) });
-    onFault({ ...(await breakOnce(parts, fault)), atMs: dueMs });
-    for (const { name, logFile } of world.fleet.endedAlone()) {
+    const fault = draw.draw({ keeperMayDie: keeperMayDie(dueMs, runMs) });
+    onFault({ ...(await breakOnce(world, lastSuccess, fault)), atMs: dueMs });
+    for (const { name, logFile } of world.programs.endedAlone()) {
       throw new Error(`the ${name} ended, and no fault had killed it; its log is ${logFile}`);
     }
   }
-  await sleep(Math.max(0, beganMs + runMs - Date.now()), undefined, { signal });
+  await sleep(Math.max(0, startedMs + runMs - Date.now()), undefined, { signal });
 }
 
-/** In the first half only, and early enough for the last keeper to be judged; where nobody is judged, at any time. */
+/** In the first half only, and early enough for the last keeper to be judged; at any time where nothing is judged. */
 export const keeperMayDie = (elapsedMs: number, runMs: number): boolean =>
   runMs < JUDGED_FROM_MS || elapsedMs < Math.min(runMs / 2, runMs - LIFE_MIN_MS - RESTART_MS);
 
-async function breakOnce({ world, pulse }: FaultLoopParts, fault: Fault): Promise<Omit<FaultTold, 'atMs'>> {
-  const { arena, saleIds } = world;
-  const beganMs = Date.now();
-  const undo = await breakThings(world, fault);
-  const bitMs = Date.now();
+async function breakOnce(world: SoakWorld, lastSuccess: LastSuccess, fault: Fault): Promise<Omit<FaultReport, 'atMs'>> {
+  const { context, saleIds } = world;
+  const startedMs = Date.now();
+  const undo = await inject(world, fault);
+  const observedMs = Date.now();
   const since = async (what: string, isBack: () => boolean): Promise<number> => {
-    await arena.until(`${fault.kind}: ${what}`, isBack, HEAL_MAX_MS);
-    return Date.now() - beganMs;
+    await context.until(`${fault.kind}: ${what}`, isBack, HEAL_MAX_MS);
+    return Date.now() - startedMs;
   };
-  const [yesMs, ordersMs] = await Promise.all([
-    since('buyers of every sale hear yes again', () => pulse.yesSince(bitMs, saleIds)),
-    since('their purchases become orders again', () => pulse.ordersSince(bitMs, saleIds)),
+  const [acceptedMs, orderedMs] = await Promise.all([
+    since('purchases of every sale are accepted again', () => lastSuccess.acceptedSince(observedMs, saleIds)),
+    since('they become orders again', () => lastSuccess.orderedSince(observedMs, saleIds)),
     undo(),
   ]);
-  arena.faultEnded();
-  return { ...fault, yesMs, ordersMs };
+  context.faultEnded();
+  return { ...fault, acceptedMs, orderedMs };
 }

@@ -5,24 +5,24 @@ export interface ProgramSample {
   /** Since it was started. */
   readonly ageMs: number;
   readonly rssBytes: number;
-  /** What is in use right after a collection; null when the program did not say. */
+  /** In use right after a collection; null when the program did not report it. */
   readonly heapBytes: number | null;
-  /** Open file descriptors but for guests; sockets that it opened itself among them. */
+  /** Open file descriptors without inbound connections; with the sockets that it opened itself. */
   readonly handles: number;
   readonly sockets: number;
-  /** Connections that others opened to it: of buyers, as many as wait for an answer. */
-  readonly guests: number;
+  /** Connections that others opened to it: as many as buyers wait for an answer. */
+  readonly inbound: number;
 }
 
 /** The servers at one moment. */
 export interface ServerSample {
-  /** Since the soak began. */
+  /** Since the soak started. */
   readonly ageMs: number;
   readonly redisConnections: number;
   readonly redisBytes: number;
   readonly redisKeys: number;
   readonly mysqlConnections: number;
-  /** Rows in MySQL, whatever became of them. */
+  /** Rows in MySQL, in any state. */
   readonly orders: number;
 }
 
@@ -44,9 +44,9 @@ export interface Verdict {
 
 const MIB = 1024 * 1024;
 
-/** A program is judged if it lived so long: a shorter life shows its start and little else. */
+/** A program is judged if it ran so long: a shorter time shows its start and little else. */
 export const LIFE_MIN_MS = 180_000;
-/** Code is compiled, pools and caches fill: the first minute of a life is not compared. */
+/** Code is compiled, pools and caches fill: the first minute is not compared. */
 const WARM_UP_MS = 60_000;
 /** Fewer samples have no thirds worth comparing. */
 const SAMPLES_MIN = 9;
@@ -133,10 +133,12 @@ export function judgeServers(samples: readonly ServerSample[]): Verdict[] {
       CONNECTION_LIMIT,
     ),
     ...perOrder('Redis memory', 'bytes per order', warm, ({ redisBytes }) => redisBytes, {
-      ...{ perOrderMax: REDIS_BYTES_PER_ORDER_MAX, slack: REDIS_BYTES_SLACK },
+      perOrderMax: REDIS_BYTES_PER_ORDER_MAX,
+      slack: REDIS_BYTES_SLACK,
     }),
     ...perOrder('Redis keys', 'keys per order', warm, ({ redisKeys }) => redisKeys, {
-      ...{ perOrderMax: REDIS_KEYS_PER_ORDER_MAX, slack: REDIS_KEYS_SLACK },
+      perOrderMax: REDIS_KEYS_PER_ORDER_MAX,
+      slack: REDIS_KEYS_SLACK,
     }),
   ];
 }

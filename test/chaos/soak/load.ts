@@ -1,302 +1,290 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Sale } from '../../../src/core/sale.js';
-import type { Arena } from '../context.js';
-import { type Buyers, isYes, type Load } from '../harness/buyers.js';
-import { type Answer, ask, type Ask } from '../harness/http.js';
+import type { ScenarioContext } from '../context.js';
+import { isAccepted, type Buyers, type Load } from '../harness/buyers.js';
+import { ask, type Answer, type Ask } from '../harness/http.js';
 import type { Program } from '../harness/programs.js';
+import { ACTOR } from '../harness/sales.js';
 import { found } from '../harness/wait.js';
 import type { Random } from '../random.js';
 
+/** When buyers last got what they came for: per sale, the time at which they had sent that purchase. */
+export class LastSuccess {
+  readonly #accepted = new Map<string, number>();
+  readonly #ordered = new Map<string, number>();
+
+  /** @param sentMs before its first try left */
+  accepted(saleId: string, sentMs: number): void {
+    this.#accepted.set(saleId, Math.max(sentMs, this.#accepted.get(saleId) ?? 0));
+  }
+
+  ordered(saleId: string, sentMs: number): void {
+    this.#ordered.set(saleId, Math.max(sentMs, this.#ordered.get(saleId) ?? 0));
+  }
+
+  /** True once a purchase of each sale that was sent after `sinceMs` has been accepted. */
+  acceptedSince(sinceMs: number, saleIds: readonly string[]): boolean {
+    return saleIds.every((saleId) => (this.#accepted.get(saleId) ?? 0) > sinceMs);
+  }
+
+  /** True once a purchase of each sale that was sent after `sinceMs` has become an order. */
+  orderedSince(sinceMs: number, saleIds: readonly string[]): boolean {
+    return saleIds.every((saleId) => (this.#ordered.get(saleId) ?? 0) > sinceMs);
+  }
+}
+
 /** How the buyers of a sale behave; chances from 0 to 1. */
-export interface Manners {
-  /** Buyers who are at the counter at once. */
-  readonly hands: number;
-  /** Who has heard yes sends the same key again. */
-  readonly askAgain: number;
+export interface BuyerHabits {
+  /** Buyers at the same time. */
+  readonly parallel: number;
+  /** Of those accepted: the same key again. */
+  readonly repeat: number;
   readonly pay: number;
   /** Of those who do not pay; the others let their order expire. */
   readonly cancel: number;
 }
 
-/** What a crowd did and found. */
-export interface CrowdTally {
+/** What the buyers of a soak did, and which answers were wrong. */
+export interface BuyerTally {
   bought: number;
-  askedAgain: number;
+  repeated: number;
   seenOrdered: number;
   paid: number;
   cancelled: number;
-  /** Answers that nobody may get. */
+  /** Answers that must not come. */
   readonly wrong: string[];
 }
 
-export const newTally = (): CrowdTally => ({
+export const newTally = (): BuyerTally => ({
   bought: 0,
-  askedAgain: 0,
+  repeated: 0,
   seenOrdered: 0,
   paid: 0,
   cancelled: 0,
   wrong: [],
 });
 
-/** Between two buyers of one hand: some eight a second, a load that two cores carry besides the servers. */
+/** Runs `lane` until `stop`, several at a time; an error of one is noted in `wrong`. */
+function startLanes(parallel: number, wrong: string[], lane: (stopping: () => boolean) => Promise<void>): Load {
+  let stopped = false;
+  const done = Promise.all(Array.from({ length: parallel }, () => lane(() => stopped)));
+  done.catch((error: unknown) => wrong.push(String(error)));
+  return {
+    stop: async () => {
+      stopped = true;
+      await done.catch(() => undefined); // noted already
+    },
+  };
+}
+
+/** Between two buyers of one lane: some eight a second, a load that two cores carry besides the servers. */
 const PAUSE_MS = 100;
-/** Of one buyer, 200 ms apart: through a short outage, then he goes and another one comes. */
+/** Of one buyer, 200 ms apart: through a short outage, then the next buyer comes. */
 const BUY_TRIES = 20;
-/** Who waits for his order costs a socket: more buyers go home without looking. */
+/** A buyer who waits for an order needs a socket: the others do not wait. */
 const FOLLOWED_MAX = 40;
-/** A buyer looks for his order for so long; then somebody else is to be followed. */
+/** A buyer looks for the order for so long; then another buyer is followed. */
 const FOLLOW_MAX_MS = 45_000;
-const LOOK_WAIT_SECONDS = 2;
-const LOOK_AGAIN_MS = 300;
+const POLL_WAIT_SECONDS = 2;
+const POLL_AGAIN_MS = 300;
 const MOVE_TRIES = 10;
 
-/** Buyers of one sale who keep coming: they buy, ask again, look, pay, cancel, or forget to pay. */
-export class Crowd {
-  /** Answers `sold_out` since the last yes. */
+/** Buyers of one sale who keep coming: they buy, repeat the key, poll, pay, cancel, or never pay. */
+export class BuyerLoad {
+  /** Answers `sold_out` since the last accepted purchase. */
   soldOut = 0;
-  readonly #buyers: Buyers;
   readonly #random: Random;
-  readonly #pulse: Pulse;
-  readonly #tally: CrowdTally;
-  readonly #manners: Manners;
+  readonly #buyers: Buyers;
+  readonly #habits: BuyerHabits;
+  readonly #lastSuccess: LastSuccess;
+  readonly #tally: BuyerTally;
   readonly #followers = new Set<Promise<void>>();
   #made = 0;
 
-  constructor(random: Random, buyers: Buyers, manners: Manners, { pulse, tally }: { pulse: Pulse; tally: CrowdTally }) {
+  constructor(random: Random, buyers: Buyers, habits: BuyerHabits, lastSuccess: LastSuccess, tally: BuyerTally) {
     this.#random = random;
     this.#buyers = buyers;
-    this.#manners = manners;
-    this.#pulse = pulse;
+    this.#habits = habits;
+    this.#lastSuccess = lastSuccess;
     this.#tally = tally;
   }
 
   start(): Load {
-    let stopped = false;
-    const hands = Array.from({ length: this.#manners.hands }, async () => {
-      while (!stopped) {
-        await this.#caller();
+    const load = startLanes(this.#habits.parallel, this.#tally.wrong, async (stopping) => {
+      while (!stopping()) {
+        await this.#buyOnce();
         await sleep(PAUSE_MS);
       }
     });
-    const done = Promise.all(hands);
-    done.catch((error: unknown) => this.#tally.wrong.push(String(error)));
     return {
       stop: async () => {
-        stopped = true;
-        await done.catch(() => undefined); // told already
+        await load.stop();
         await Promise.all(this.#followers);
       },
     };
   }
 
-  async #caller(): Promise<void> {
+  async #buyOnce(): Promise<void> {
     const userId = `buyer-${this.#made++}`;
     const sentMs = Date.now();
     const answer = await this.#buyers.buy(userId, { tries: BUY_TRIES });
     if (answer?.json.code === 'sold_out') this.soldOut++;
-    if (!isYes(answer)) return;
+    if (!isAccepted(answer)) return;
     this.soldOut = 0;
     this.#tally.bought++;
-    this.#pulse.heardYes(this.#buyers.saleId, sentMs);
-    if (this.#random.chance(this.#manners.askAgain)) await this.#askAgain(userId);
+    this.#lastSuccess.accepted(this.#buyers.saleId, sentMs);
+    if (this.#random.chance(this.#habits.repeat)) await this.#repeat(userId);
     if (this.#followers.size >= FOLLOWED_MAX) return;
     const followed = this.#follow(userId, sentMs).catch((error: unknown) => void this.#tally.wrong.push(String(error)));
     this.#followers.add(followed);
     void followed.then(() => this.#followers.delete(followed));
   }
 
-  /** The same key again: yes again, or 503 while something is broken, and never a no. */
-  async #askAgain(userId: string): Promise<void> {
+  /** The same key again: 2xx again, or 503 while something is broken, and never a refusal. */
+  async #repeat(userId: string): Promise<void> {
     const answer = await this.#buyers.buy(userId);
-    this.#tally.askedAgain++;
+    this.#tally.repeated++;
     if (answer === null || answer.status < 300 || answer.status === 503) return;
-    this.#tally.wrong.push(`${userId} heard yes, and with the same key ${answer.status} ${answer.json.code}`);
+    this.#tally.wrong.push(`${userId} was accepted, and with the same key got ${answer.status} ${answer.json.code}`);
   }
 
-  /** Looks until the order is there, then pays, cancels or forgets it. */
+  /** Polls until the order is there, then pays, cancels or leaves it. */
   async #follow(userId: string, sentMs: number): Promise<void> {
     const untilMs = Date.now() + FOLLOW_MAX_MS;
     while (Date.now() < untilMs) {
-      const look = await this.#buyers.status(userId, 'k1', LOOK_WAIT_SECONDS).catch(() => null);
-      if (look?.json.status === 'failed') return;
-      if (look?.json.status === 'ordered') {
+      const answer = await this.#buyers.status(userId, 'k1', POLL_WAIT_SECONDS).catch(() => null);
+      if (answer?.json.status === 'failed') return;
+      if (answer?.json.status === 'ordered') {
         this.#tally.seenOrdered++;
-        this.#pulse.sawOrder(this.#buyers.saleId, sentMs);
-        return this.#end(userId, String(look.json.orderId));
+        this.#lastSuccess.ordered(this.#buyers.saleId, sentMs);
+        return this.#end(userId, String(answer.json.orderId));
       }
-      await sleep(LOOK_AGAIN_MS);
+      await sleep(POLL_AGAIN_MS);
     }
   }
 
   async #end(userId: string, orderId: string): Promise<void> {
-    const pays = this.#random.chance(this.#manners.pay);
-    if (!pays && !this.#random.chance(this.#manners.cancel)) return;
+    const pays = this.#random.chance(this.#habits.pay);
+    if (!pays && !this.#random.chance(this.#habits.cancel)) return;
     for (let tries = 0; tries < MOVE_TRIES; tries++) {
       const answer = await this.#buyers.move(pays ? 'pay' : 'cancel', userId, orderId);
       if (answer !== null && answer.status < 300) this.#tally[pays ? 'paid' : 'cancelled']++;
       if (answer !== null && answer.status < 500) return;
-      await sleep(LOOK_AGAIN_MS);
+      await sleep(POLL_AGAIN_MS);
     }
   }
 }
 
-/** Two hands sell some fifteen units a second: it is sold out within a minute. */
-const STOCK = { min: 500, max: 900 };
-const MANNERS: Manners = { hands: 2, askAgain: 0, pay: 1, cancel: 0 };
-/** So many buyers in a row heard it: it is no moment between a release and the next buyer. */
-const SOLD_OUT_HEARD = 20;
-const LOOK_EVERY_MS = 200;
-/** A desk whose servers are being broken is asked again; longer than any fault and its repair. */
+/** Two lanes sell some fifteen units a second: it is sold out within a minute. */
+const SELLOUT_STOCK = { min: 500, max: 900 };
+const SELLOUT_HABITS: BuyerHabits = { parallel: 2, repeat: 0, pay: 1, cancel: 0 };
+/** So many answers in a row: not just a moment between a release and the next buyer. */
+const SOLD_OUT_IN_A_ROW = 20;
+const CHECK_EVERY_MS = 200;
+/** Admin calls on broken servers are repeated; longer than any fault and its repair. */
 const ADMIN_MAX_MS = 120_000;
-const OPERATOR = 'a-soak';
-
-export interface RushParts {
-  readonly apis: () => readonly Program[];
-  readonly pulse: Pulse;
-  readonly tally: CrowdTally;
-  readonly closesAtMs: number;
-}
 
 /** One sale at a time that sells out, is closed, and followed by the next. */
-export class RushSales {
+export class SelloutSales {
   soldOut = 0;
-  /** Who bought in each of them. */
+  /** The buyers of each of them. */
   readonly buyers: Buyers[] = [];
-  readonly #arena: Arena;
-  readonly #parts: RushParts;
+  readonly #context: ScenarioContext;
+  readonly #apis: () => readonly Program[];
+  readonly #lastSuccess: LastSuccess;
+  readonly #tally: BuyerTally;
+  readonly #closesAtMs: number;
 
-  constructor(arena: Arena, parts: RushParts) {
-    this.#arena = arena;
-    this.#parts = parts;
+  constructor(
+    context: ScenarioContext,
+    apis: () => readonly Program[],
+    lastSuccess: LastSuccess,
+    tally: BuyerTally,
+    closesAtMs: number,
+  ) {
+    this.#context = context;
+    this.#apis = apis;
+    this.#lastSuccess = lastSuccess;
+    this.#tally = tally;
+    this.#closesAtMs = closesAtMs;
   }
 
   start(): Load {
-    let stopped = false;
-    const stopping = (): boolean => stopped;
-    const run = async (): Promise<void> => {
+    return startLanes(1, this.#tally.wrong, async (stopping) => {
       while (!stopping()) await this.#sellOne(stopping);
-    };
-    const done = run();
-    done.catch((error: unknown) => this.#parts.tally.wrong.push(String(error)));
-    return {
-      stop: async () => {
-        stopped = true;
-        await done.catch(() => undefined); // told already
-      },
-    };
+    });
   }
 
   async #sellOne(stopping: () => boolean): Promise<void> {
-    const { apis, pulse, tally } = this.#parts;
-    const { saleId } = await this.#open();
-    const buyers = this.#arena.buyers(saleId, apis);
+    const { random, stack } = this.#context;
+    const stock = random.whole(SELLOUT_STOCK.min, SELLOUT_STOCK.max);
+    // a sale that was opened in part, because a server was broken meanwhile, stays unsold and does not matter
+    const open = () => this.#context.openSale({ stock, closesAtMs: this.#closesAtMs });
+    const { saleId } = await found('the next sale is open', open, ADMIN_MAX_MS);
+    const buyers = this.#context.buyers(saleId, this.#apis);
     this.buyers.push(buyers);
-    const crowd = new Crowd(this.#arena.random, buyers, MANNERS, { pulse, tally });
-    const load = crowd.start();
-    while (!stopping() && crowd.soldOut < SOLD_OUT_HEARD) await sleep(LOOK_EVERY_MS);
+    const buyerLoad = new BuyerLoad(random, buyers, SELLOUT_HABITS, this.#lastSuccess, this.#tally);
+    const load = buyerLoad.start();
+    while (!stopping() && buyerLoad.soldOut < SOLD_OUT_IN_A_ROW) await sleep(CHECK_EVERY_MS);
     await load.stop();
-    if (crowd.soldOut < SOLD_OUT_HEARD) return;
+    if (buyerLoad.soldOut < SOLD_OUT_IN_A_ROW) return;
     this.soldOut++;
-    const { admin } = this.#arena.stack;
-    const isClosed = async (): Promise<boolean> => (await admin.close(saleId, OPERATOR)).outcome === 'done';
-    await this.#arena.until(`sale ${saleId} is closed`, isClosed, ADMIN_MAX_MS);
-  }
-
-  /** One that was opened in part, because a server was broken meanwhile, stays unsold and is of no interest. */
-  #open(): Promise<Sale> {
-    const stock = this.#arena.random.whole(STOCK.min, STOCK.max);
-    const { closesAtMs } = this.#parts;
-    return found('the next sale is open', () => this.#arena.openSale({ stock, closesAtMs }), ADMIN_MAX_MS);
+    const isClosed = async (): Promise<boolean> => (await stack.admin.close(saleId, ACTOR)).outcome === 'done';
+    await this.#context.until(`sale ${saleId} is closed`, isClosed, ADMIN_MAX_MS);
   }
 }
 
-/** What a hostile client sends; the path begins at the sale. */
-interface Attack {
+export interface InvalidTally {
+  sent: number;
+  readonly wrong: string[];
+}
+
+/** A request that must be refused. */
+interface InvalidRequest {
   readonly what: string;
   readonly path: string;
   readonly request: Ask;
 }
 
-/** What came of it. */
-export interface HostileTally {
-  sent: number;
-  readonly wrong: string[];
-}
+const INVALID_EVERY_MS = 1_000;
+const INVALID_TIMEOUT_MS = 5_000;
 
-const EVERY_MS = 1_000;
-const TIMEOUT_MS = 5_000;
-const KEY = { 'Idempotency-Key': 'h1' };
-
-function attacksOf(buyers: Buyers): Attack[] {
+function invalidRequests(buyers: Buyers): InvalidRequest[] {
   const token = buyers.token('hostile');
   const purchases = `/v1/sales/${buyers.saleId}/purchases`;
-  const post = { method: 'POST', token, headers: KEY, timeoutMs: TIMEOUT_MS } as const;
+  const headers = { 'Idempotency-Key': 'h1' };
+  const post = { method: 'POST', token, headers, timeoutMs: INVALID_TIMEOUT_MS } as const;
   return [
     { what: 'no token', path: purchases, request: { ...post, token: undefined, body: { quantity: 1 } } },
-    { what: 'a token of nobody', path: purchases, request: { ...post, token: `${token}x`, body: { quantity: 1 } } },
+    { what: 'a wrong token', path: purchases, request: { ...post, token: `${token}x`, body: { quantity: 1 } } },
     { what: 'no key', path: purchases, request: { ...post, headers: {}, body: { quantity: 1 } } },
     { what: 'half a unit', path: purchases, request: { ...post, body: { quantity: 0.5 } } },
-    { what: 'less than nothing', path: purchases, request: { ...post, body: { quantity: -1 } } },
+    { what: 'a negative quantity', path: purchases, request: { ...post, body: { quantity: -1 } } },
     { what: '10 kB', path: purchases, request: { ...post, body: { quantity: 1, more: 'x'.repeat(10_240) } } },
     { what: 'no such sale', path: '/v1/sales/4711000/purchases', request: { ...post, body: { quantity: 1 } } },
-    { what: "somebody else's order", path: '/v1/orders/1/pay', request: post },
-    { what: 'the desk of an admin', path: '/admin/v1/sales', request: { ...post, body: {} } },
+    { what: 'a foreign order', path: '/v1/orders/1/pay', request: post },
+    { what: 'an admin route', path: '/admin/v1/sales', request: { ...post, body: {} } },
   ];
 }
 
-/** One hostile request a second; each is refused, or hears 503 while something is broken. */
-export function startHostileHand(
+/** One invalid request a second; each is refused, or gets 503 while something is broken. */
+export function startInvalidRequests(
   buyers: Buyers,
   urls: () => readonly string[],
   random: Random,
-  tally: HostileTally,
+  tally: InvalidTally,
 ): Load {
-  let stopped = false;
-  const attacks = attacksOf(buyers);
-  const hand = async (): Promise<void> => {
-    while (!stopped) {
-      const { what, path, request } = random.pick(attacks);
+  const requests = invalidRequests(buyers);
+  return startLanes(1, tally.wrong, async (stopping) => {
+    while (!stopping()) {
+      const { what, path, request } = random.pick(requests);
       const answer = await ask(random.pick(urls()) + path, request).catch(() => null);
       tally.sent++;
-      if (!isRefused(answer)) tally.wrong.push(`${what} was answered ${answer?.status} ${answer?.text.slice(0, 100)}`);
-      await sleep(EVERY_MS);
+      if (!isRefused(answer)) tally.wrong.push(`${what} got ${answer?.status} ${answer?.text.slice(0, 100)}`);
+      await sleep(INVALID_EVERY_MS);
     }
-  };
-  const done = hand();
-  done.catch((error: unknown) => tally.wrong.push(String(error)));
-  return {
-    stop: async () => {
-      stopped = true;
-      await done.catch(() => undefined); // told already
-    },
-  };
+  });
 }
 
-/** No answer is one of a broken connection, which a soak has many of. */
+/** No answer means a broken connection, which a soak has many of. */
 const isRefused = (answer: Answer | null): boolean =>
   answer === null || (answer.status >= 400 && answer.status < 500) || answer.status === 503;
-
-/** When buyers last heard what they came for: for each sale, the time at which they had sent the purchase. */
-export class Pulse {
-  readonly #yes = new Map<string, number>();
-  readonly #ordered = new Map<string, number>();
-
-  /** @param sentMs before its first try left */
-  heardYes(saleId: string, sentMs: number): void {
-    this.#yes.set(saleId, Math.max(sentMs, this.#yes.get(saleId) ?? 0));
-  }
-
-  sawOrder(saleId: string, sentMs: number): void {
-    this.#ordered.set(saleId, Math.max(sentMs, this.#ordered.get(saleId) ?? 0));
-  }
-
-  /** True once a purchase of each sale that was sent after `sinceMs` has been accepted. */
-  yesSince(sinceMs: number, saleIds: readonly string[]): boolean {
-    return saleIds.every((saleId) => (this.#yes.get(saleId) ?? 0) > sinceMs);
-  }
-
-  /** True once a purchase of each sale that was sent after `sinceMs` has become an order. */
-  ordersSince(sinceMs: number, saleIds: readonly string[]): boolean {
-    return saleIds.every((saleId) => (this.#ordered.get(saleId) ?? 0) > sinceMs);
-  }
-}

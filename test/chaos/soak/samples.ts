@@ -1,61 +1,61 @@
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Arena } from '../context.js';
+import type { ScenarioContext } from '../context.js';
 import { COLLECT_GARBAGE, type Program, type ProgramName, readMetric } from '../harness/programs.js';
-import type { StackHands } from '../harness/stack-controls.js';
+import type { StackControls } from '../harness/stack-controls.js';
 import type { ProgramSample, ServerSample } from './flatness.js';
 
 const EVERY_MS = 5_000;
-/** Below the folder of the servers; what a person needs to see why something was not flat. */
+/** Below the folder of the servers; shows a person why something was not flat. */
 const FILE = join('log', 'soak-samples.jsonl');
 
-/** Looks at programs and servers every 5 s. What is broken at that moment is left out. */
+/** Samples programs and servers every 5 s, without those that are broken at that moment. */
 export class Sampler {
   readonly programs: ProgramSample[] = [];
   readonly servers: ServerSample[] = [];
   readonly #timer: NodeJS.Timeout;
   readonly #file: string;
-  #looks: Promise<unknown> = Promise.resolve();
+  #sampling: Promise<unknown> = Promise.resolve();
 
-  constructor(fleet: Fleet, stack: StackHands) {
+  constructor(programs: SoakPrograms, stack: StackControls) {
     this.#file = join(stack.servers.dir, FILE);
-    const beganMs = Date.now();
-    const programs = alone(async () => void this.programs.push(...(await samplePrograms(fleet))));
-    const servers = alone(async () => void this.servers.push(await sampleServers(stack, beganMs)));
-    this.#timer = setInterval(() => (this.#looks = Promise.all([programs(), servers()])), EVERY_MS);
+    const startedMs = Date.now();
+    const nextPrograms = oneAtATime(async () => void this.programs.push(...(await samplePrograms(programs))));
+    const nextServers = oneAtATime(async () => void this.servers.push(await sampleServers(stack, startedMs)));
+    this.#timer = setInterval(() => (this.#sampling = Promise.all([nextPrograms(), nextServers()])), EVERY_MS);
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#looks;
+    await this.#sampling;
     const lines = [...this.programs, ...this.servers].map((sample) => `${JSON.stringify(sample)}\n`);
     writeFileSync(this.#file, lines.join(''));
   }
 }
 
-/** Lets `work` run once at a time: a turn that comes while it hangs on a broken server is left out. Never rejects. */
-function alone(work: () => Promise<void>): () => Promise<void> {
-  let under: Promise<void> | null = null;
+/** Skips a call while the one before hangs on a broken server. Never rejects. */
+function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
   return () => {
-    under ??= work()
+    running ??= work()
       .catch(() => undefined)
-      .finally(() => (under = null));
-    return under;
+      .finally(() => (running = null));
+    return running;
   };
 }
 
-/** Memory, handles and sockets of every program that runs, as the kernel counts them; the heap as it says itself. */
-export async function samplePrograms(fleet: Pick<Fleet, 'running'>): Promise<ProgramSample[]> {
-  const looks = fleet.running().map(async ({ program, ageMs }): Promise<ProgramSample[]> => {
+/** Memory, handles and sockets of every program that runs, as the kernel counts them; the heap from its metrics. */
+export async function samplePrograms(programs: Pick<SoakPrograms, 'running'>): Promise<ProgramSample[]> {
+  const samples = programs.running().map(async ({ program, ageMs }): Promise<ProgramSample[]> => {
     const heap = await readMetric(program, 'nodejs_heap_size_used_bytes').catch(() => 0);
     const open = openOf(program);
     if (open === null) return []; // it has just been killed
     return [{ program: `${program.name} ${program.pid}`, ageMs, heapBytes: heap === 0 ? null : heap, ...open }];
   });
-  return (await Promise.all(looks)).flat();
+  return (await Promise.all(samples)).flat();
 }
 
-type Open = Pick<ProgramSample, 'rssBytes' | 'handles' | 'sockets' | 'guests'>;
+type Open = Pick<ProgramSample, 'rssBytes' | 'handles' | 'sockets' | 'inbound'>;
 
 /** @returns null for a program that is gone */
 export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
@@ -64,9 +64,9 @@ export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
     if (kilobytes === undefined) return null;
     const targets = readdirSync(`/proc/${pid}/fd`).map((name) => targetOf(`/proc/${pid}/fd/${name}`));
     const sockets = targets.flatMap((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? []);
-    const guests = guestsAmong(new Set(sockets), pid);
-    const handles = targets.length - guests;
-    return { rssBytes: Number(kilobytes) * 1024, handles, sockets: sockets.length - guests, guests };
+    const inbound = inboundAmong(new Set(sockets), pid);
+    const handles = targets.length - inbound;
+    return { rssBytes: Number(kilobytes) * 1024, handles, sockets: sockets.length - inbound, inbound };
   } catch {
     return null;
   }
@@ -74,8 +74,8 @@ export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
 
 const LISTENS = '0A';
 
-/** How many of these sockets came from others: those at a port at which one of them listens. */
-function guestsAmong(inodes: ReadonlySet<string>, pid: number): number {
+/** How many of these sockets others opened: those at a port at which one of them listens. */
+function inboundAmong(inodes: ReadonlySet<string>, pid: number): number {
   const tables = ['tcp', 'tcp6'].map((name) => readFileSync(`/proc/${pid}/net/${name}`, 'utf8'));
   const own = tables
     .flatMap((table) => table.trim().split('\n').slice(1))
@@ -95,8 +95,8 @@ function targetOf(link: string): string {
   }
 }
 
-async function sampleServers({ redis: { redis }, mysql }: StackHands, beganMs: number): Promise<ServerSample> {
-  const ageMs = Date.now() - beganMs;
+async function sampleServers({ redis: { redis }, mysql }: StackControls, startedMs: number): Promise<ServerSample> {
+  const ageMs = Date.now() - startedMs;
   const [clients, memory, redisKeys] = await Promise.all([redis.info('clients'), redis.info('memory'), redis.dbsize()]);
   const [threads] = await mysql.query<{ Value: string }>("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
   const [rows] = await mysql.query<{ orders: string }>('SELECT COUNT(*) AS orders FROM orders');
@@ -110,50 +110,45 @@ async function sampleServers({ redis: { redis }, mysql }: StackHands, beganMs: n
   };
 }
 
-/** One place in the fleet. The program in it changes when a fault kills it. */
+/** One program; another takes its place when a fault kills it. */
 interface Place {
   readonly name: ProgramName;
   program: Program;
   startedMs: number;
-  /** True between a kill and the moment when its successor is ready. */
+  /** True from a kill until its replacement is ready. */
   vacant: boolean;
 }
 
-export interface Living {
-  readonly program: Program;
-  readonly ageMs: number;
-}
-
-/** Two of what serves buyers and writes orders, so that one can die; a keeper needs no second. */
+/** Two apis and two workers, so that one can die; a keeper needs no second. */
 const PLACES: readonly ProgramName[] = ['api', 'api', 'worker', 'worker', 'keeper'];
 
-/** The programs of a soak. The first api and the first worker are spared: only stalls come over them. */
-export class Fleet {
-  readonly #arena: Arena;
+/** The programs of a soak. The first api and the first worker are never killed or stalled, so that they can be judged. */
+export class SoakPrograms {
+  readonly #context: ScenarioContext;
   readonly #env: Readonly<Record<string, string>>;
   readonly #places: Place[] = [];
 
-  private constructor(arena: Arena, env: Readonly<Record<string, string>>) {
-    this.#arena = arena;
+  private constructor(context: ScenarioContext, env: Readonly<Record<string, string>>) {
+    this.#context = context;
     this.#env = env;
   }
 
-  static async start(arena: Arena, env: Readonly<Record<string, string>>): Promise<Fleet> {
-    const fleet = new Fleet(arena, env);
-    const programs = await Promise.all(PLACES.map((name) => arena.start(name, { env, preload: [COLLECT_GARBAGE] })));
+  static async start(context: ScenarioContext, env: Readonly<Record<string, string>>): Promise<SoakPrograms> {
+    const soak = new SoakPrograms(context, env);
+    const programs = await Promise.all(PLACES.map((name) => context.start(name, { env, preload: [COLLECT_GARBAGE] })));
     for (const program of programs) {
-      fleet.#places.push({ name: program.name, program, startedMs: Date.now(), vacant: false });
+      soak.#places.push({ name: program.name, program, startedMs: Date.now(), vacant: false });
     }
-    return fleet;
+    return soak;
   }
 
-  /** Apis that buyers may ask, as a balancer would see them: one that is stalled is still there. */
+  /** Apis that buyers use, as a load balancer would see them: a stalled one is still there. */
   apis(): Program[] {
     return this.#places.filter(({ name, vacant }) => name === 'api' && !vacant).map(({ program }) => program);
   }
 
   /** Those that run, and how long. */
-  running(): Living[] {
+  running(): { readonly program: Program; readonly ageMs: number }[] {
     const nowMs = Date.now();
     return this.#places
       .filter(({ vacant, program }) => !vacant && program.running)
@@ -170,7 +165,7 @@ export class Fleet {
     return this.#placeOf(name).program;
   }
 
-  /** kill -9 of the victim; its place stays empty until `replace`. */
+  /** kill -9 of the victim; it is gone until `replace`. */
   async kill(name: ProgramName): Promise<Program> {
     const place = this.#placeOf(name);
     place.vacant = true;
@@ -180,12 +175,12 @@ export class Fleet {
 
   async replace(name: ProgramName): Promise<void> {
     const place = this.#placeOf(name);
-    place.program = await this.#arena.start(name, { env: this.#env, preload: [COLLECT_GARBAGE] });
+    place.program = await this.#context.start(name, { env: this.#env, preload: [COLLECT_GARBAGE] });
     place.startedMs = Date.now();
     place.vacant = false;
   }
 
-  /** The last of its name: the one keeper, the second api, the second worker. */
+  /** The last of its name: the only keeper, the second api, the second worker. */
   #placeOf(name: ProgramName): Place {
     const place = this.#places.findLast((one) => one.name === name);
     if (place === undefined) throw new Error(`there is no ${name}`);

@@ -2,7 +2,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { BreakerStore, LiveReport, BreakerReport } from '../../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 
-/** The board in memory: reports end with the clock. */
+/** Breaker reports in memory; they end with the clock. */
 export class MemoryBreakerStore implements BreakerStore {
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #reports = new Map<string, { readonly report: BreakerReport; readonly untilMs: number }>();
@@ -28,6 +28,6 @@ export class MemoryBreakerStore implements BreakerStore {
   }
 
   #reach(): void {
-    if (this.down) throw new OperationalError('redis', 'the memory board is down', { retryable: true });
+    if (this.down) throw new OperationalError('redis', 'the breaker store in memory is down', { retryable: true });
   }
 }

@@ -5,7 +5,7 @@ import type { Issued, PurchaseTokenStore, Redeemed, TokenIssue } from '../../../
 /** Purchase tokens in memory. */
 export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
   readonly #clock: Clock;
-  /** Sale → buyer → what his token was spent for, or an empty text. */
+  /** Sale → buyer → the purchase that the token was redeemed for, or an empty text. */
   readonly #sales = new Map<string, Map<string, string>>();
   /** While true every call fails as if Redis were away. */
   down = false;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import request from 'supertest';
 import type { Verdict, Caller } from '../../../src/admission/layer.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import { bearer, FakeServices, startExpress, startServer, until, type Started } from './http-harness.js';
+import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
 
 const NO: Verdict = { word: 'denied', retryAfterMs: null };
 
@@ -53,9 +53,9 @@ describe('the entry in front of the routes', () => {
   let entry: FakeEntry;
   let fake: FakeServices;
   let server: Started | undefined;
-  const serve = async (overrides: Partial<HttpServices> = {}, start = startServer): Promise<void> => {
+  const serve = async (overrides: Partial<HttpServices> = {}): Promise<void> => {
     fake = new FakeServices({ entry, ...overrides });
-    server = await start(fake);
+    server = await startServer(fake);
   };
   beforeEach(() => void (entry = new FakeEntry()));
   afterEach(() => server?.stop());
@@ -132,47 +132,45 @@ describe('the entry in front of the routes', () => {
     expect(entry.asked).to.deep.equal([]);
   });
 
-  for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on Express': startExpress })) {
-    describe(`POST purchases, ${name}`, () => {
-      it('who may come in buys as ever, also when the entry had to ask somebody', async () => {
-        entry.strangers = Promise.resolve(null);
-        entry.buyers = Promise.resolve(null);
-        await serve({}, start);
-        await ask(PURCHASE).send({ quantity: 2 }).expect(202);
-        expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
-      });
-
-      it('a no that comes late is a no', async () => {
-        entry.buyers = Promise.resolve(NO);
-        await serve({}, start);
-        await ask(PURCHASE).send({ quantity: 2 }).expect(403);
-        expect(fake.entered).to.deep.equal([]);
-      });
-
-      it('a no that says when to come again says so', async () => {
-        entry.strangers = { word: 'denied', retryAfterMs: 1500 };
-        await serve({}, start);
-        const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
-        expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
-      });
-
-      it('without a key there is no request id to tell', async () => {
-        entry.strangers = NO;
-        await serve({}, start);
-        const { body } = await ask(PURCHASE, { 'idempotency-key': 'no key!' }).expect(403);
-        expect(body.requestId).to.equal(null);
-      });
-
-      it('a layer that breaks is a bug: 500, told, and the next buyer is served', async () => {
-        const broken = Promise.reject<null>(new Error('broken'));
-        broken.catch(() => undefined); // it breaks before the request comes
-        entry.strangers = broken;
-        await serve({}, start);
-        await ask(PURCHASE).expect(500);
-        await until(() => fake.bugs.length > 0);
-        entry.strangers = null;
-        await ask(PURCHASE).expect(202);
-      });
+  describe('POST purchases', () => {
+    it('who may come in buys as ever, also when the entry had to ask somebody', async () => {
+      entry.strangers = Promise.resolve(null);
+      entry.buyers = Promise.resolve(null);
+      await serve();
+      await ask(PURCHASE).send({ quantity: 2 }).expect(202);
+      expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
     });
-  }
+
+    it('a no that comes late is a no', async () => {
+      entry.buyers = Promise.resolve(NO);
+      await serve();
+      await ask(PURCHASE).send({ quantity: 2 }).expect(403);
+      expect(fake.entered).to.deep.equal([]);
+    });
+
+    it('a no that says when to come again says so', async () => {
+      entry.strangers = { word: 'denied', retryAfterMs: 1500 };
+      await serve();
+      const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
+      expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
+    });
+
+    it('without a key there is no request id to tell', async () => {
+      entry.strangers = NO;
+      await serve();
+      const { body } = await ask(PURCHASE, { 'idempotency-key': 'no key!' }).expect(403);
+      expect(body.requestId).to.equal(null);
+    });
+
+    it('a layer that breaks is a bug: 500, told, and the next buyer is served', async () => {
+      const broken = Promise.reject<null>(new Error('broken'));
+      broken.catch(() => undefined); // it breaks before the request comes
+      entry.strangers = broken;
+      await serve();
+      await ask(PURCHASE).expect(500);
+      await until(() => fake.bugs.length > 0);
+      entry.strangers = null;
+      await ask(PURCHASE).expect(202);
+    });
+  });
 });

@@ -11,7 +11,7 @@ import { systemClock as clock } from '../../../src/programs/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-nonce-store.js';
 import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-purchase-token-store.js';
 import { saleOf } from '../../helpers/sales.js';
-import { bearer, FakeServices, startExpress, startServer, type Started } from './http-harness.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const PURCHASES = '/v1/sales/7/purchases';
 const QUEUE = '/v1/sales/7/queue';
@@ -57,7 +57,7 @@ class Front {
       passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
       rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, pick: () => 0, clock }),
       ...{
-        snapshots: { get: () => snapshot },
+        snapshots: { get: () => snapshot, peek: () => snapshot },
         clock,
         getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) },
       },
@@ -82,138 +82,132 @@ const signed = (path: string, { method = 'POST', body = '', nonce = '' } = {}): 
     nonce: nonce || `nonce-of-the-front-${process.pid}-${made++}`,
   });
 
-for (const [name, start] of Object.entries({ 'fast lane': startServer, 'mount on Express': startExpress })) {
-  describe(`what a purchase must show, ${name}`, () => {
-    let front: Front;
-    let server: Started;
-    beforeEach(async () => {
-      front = new Front();
-      server = await start(front.fake);
-    });
-    afterEach(() => server.stop());
-
-    const buy = (headers: Record<string, string> = {}, body = '{"quantity":1}', user = 'u1'): request.Test =>
-      request(server.url)
-        .post(PURCHASES)
-        .set({ authorization: bearer(user), 'idempotency-key': 'k1', 'content-type': 'application/json', ...headers })
-        .send(body);
-    const fetchToken = async (user = 'u1'): Promise<string> => {
-      const { body } = await request(server.url).post(TOKEN).set('authorization', bearer(user)).expect(200);
-      return body.token as string;
-    };
-
-    it('nothing while all is off, whatever it shows', async () => {
-      await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
-      expect([front.steps, front.counted, front.nonces.asked, front.store.asked]).to.deep.equal([[], [], 0, 0]);
-    });
-
-    it('a signature: none, forged or used is 401, and only a true one asks Redis', async () => {
-      front.set(SIGN);
-      const { body: problem } = await buy().expect(401);
-      expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
-      expect(problem.detail).to.equal('Requests for this sale must be signed, each anew.');
-      expect(front.steps, 'before anybody else is asked').to.deep.equal([]);
-      const headers = signed(PURCHASES, { body: '{"quantity":1}' });
-      await buy(headers, '{"quantity":2}').expect(401); // another body than the one that was signed
-      expect([front.nonces.asked, front.fake.entered.length]).to.deep.equal([0, 0]);
-      await buy(headers).expect(202);
-      await buy(headers).expect(401);
-      expect(front.counted).to.deep.equal(['sign not_signed on', 'sign forged on', 'sign nonce_used on']);
-      expect(front.fake.entered).to.have.length(1);
-      expect(front.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
-    });
-
-    it('a signature is over the address as it was asked, query included', async () => {
-      front.set(SIGN);
-      const ask = (path: string, signedPath: string): request.Test =>
-        request(server.url)
-          .post(path)
-          .set({ authorization: bearer(), 'idempotency-key': 'k1', ...signed(signedPath) });
-      await ask(`${PURCHASES}?from=app`, PURCHASES).expect(401);
-      await ask(`${PURCHASES}?from=app`, `${PURCHASES}?from=app`).expect(202);
-    });
-
-    it('what is no purchase at all uses up no nonce', async () => {
-      front.set(SIGN);
-      await buy(signed(PURCHASES, { body: '{' }), '{').expect(400);
-      await buy({ ...signed(PURCHASES), authorization: '' }).expect(401);
-      expect(front.nonces.asked).to.equal(0);
-    });
-
-    it('nobody can say whether a nonce was used: 503, come again', async () => {
-      front.set(SIGN);
-      front.nonces.down = true;
-      const headers = signed(PURCHASES, { body: '{"quantity":1}' });
-      const { body: problem } = await buy(headers).expect(503).expect('retry-after', '1');
-      expect(problem).to.include({ code: 'unavailable', requestId: 'k1' });
-    });
-
-    it('a purchase token: none or one of somebody else is 403; his own is good for one purchase', async () => {
-      front.set(TOKENS);
-      const { body: problem } = await buy().expect(403);
-      expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
-      expect(problem.detail).to.include('purchase-token');
-      await buy({ 'seckill-purchase-token': await fetchToken('u2') }).expect(403);
-      const token = { 'seckill-purchase-token': await fetchToken() };
-      await buy(token).expect(202);
-      await buy(token).expect(202); // the same purchase again
-      await buy({ ...token, 'idempotency-key': 'k2' }).expect(403);
-      expect(front.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
-    });
-
-    it('a forged signature spends no purchase token', async () => {
-      front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
-      const seal = signed(TOKEN);
-      const { body } = await request(server.url)
-        .post(TOKEN)
-        .set({ authorization: bearer(), ...seal })
-        .expect(200);
-      const asked = front.store.asked;
-      const token = { 'seckill-purchase-token': body.token as string };
-      await buy({ ...token, ...signed(PURCHASES, { body: 'x' }) }).expect(401);
-      expect(front.store.asked).to.equal(asked);
-      await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
-    });
-
-    it('a pass of the waiting room: without it 403, before limits and stores are asked', async () => {
-      front.set(WAIT);
-      const { body: problem } = await buy().expect(403);
-      expect(problem.detail).to.include('/queue');
-      expect([front.steps, front.fake.asked]).to.deep.equal([['stranger'], []]);
-      const joined = await request(server.url).post(QUEUE).set('authorization', bearer()).expect(200);
-      expect(joined.body).to.include({ status: 'admitted' });
-      const pass = { 'seckill-queue-pass': joined.body.pass as string };
-      await buy(pass, undefined, 'u2').expect(403);
-      await buy(pass).expect(202);
-      expect(front.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
-    });
-
-    it('a dry run counts them all and lets everybody in', async () => {
-      front.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
-      await buy().expect(202);
-      expect(front.counted).to.deep.equal([
-        'sign not_signed dry_run',
-        'queue no_pass dry_run',
-        'token no_token dry_run',
-      ]);
-    });
-
-    it('who is sold out hears it before his body is read, signature and token unspent', async () => {
-      front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
-      front.fake.early = 'sold_out';
-      const { body: problem } = await buy(signed(PURCHASES, { body: '{"quantity":1}' })).expect(409);
-      expect(problem).to.include({ code: 'sold_out' });
-      expect([front.nonces.asked, front.store.asked]).to.deep.equal([0, 0]);
-    });
-
-    it('a sale that is not named needs none of it', async () => {
-      const sales = ['8'];
-      front.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
-      await buy().expect(202);
-      expect(front.steps).to.deep.equal(['stranger', 'buyer']);
-    });
+describe('what a purchase must show', () => {
+  let front: Front;
+  let server: Started;
+  beforeEach(async () => {
+    front = new Front();
+    server = await startServer(front.fake);
   });
-}
+  afterEach(() => server.stop());
+
+  const buy = (headers: Record<string, string> = {}, body = '{"quantity":1}', user = 'u1'): request.Test =>
+    request(server.url)
+      .post(PURCHASES)
+      .set({ authorization: bearer(user), 'idempotency-key': 'k1', 'content-type': 'application/json', ...headers })
+      .send(body);
+  const fetchToken = async (user = 'u1'): Promise<string> => {
+    const { body } = await request(server.url).post(TOKEN).set('authorization', bearer(user)).expect(200);
+    return body.token as string;
+  };
+
+  it('nothing while all is off, whatever it shows', async () => {
+    await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
+    expect([front.steps, front.counted, front.nonces.asked, front.store.asked]).to.deep.equal([[], [], 0, 0]);
+  });
+
+  it('a signature: none, forged or used is 401, and only a true one asks Redis', async () => {
+    front.set(SIGN);
+    const { body: problem } = await buy().expect(401);
+    expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
+    expect(problem.detail).to.equal('Requests for this sale must be signed, each anew.');
+    expect(front.steps, 'before anybody else is asked').to.deep.equal([]);
+    const headers = signed(PURCHASES, { body: '{"quantity":1}' });
+    await buy(headers, '{"quantity":2}').expect(401); // another body than the one that was signed
+    expect([front.nonces.asked, front.fake.entered.length]).to.deep.equal([0, 0]);
+    await buy(headers).expect(202);
+    await buy(headers).expect(401);
+    expect(front.counted).to.deep.equal(['sign not_signed on', 'sign forged on', 'sign nonce_used on']);
+    expect(front.fake.entered).to.have.length(1);
+    expect(front.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
+  });
+
+  it('a signature is over the address as it was asked, query included', async () => {
+    front.set(SIGN);
+    const ask = (path: string, signedPath: string): request.Test =>
+      request(server.url)
+        .post(path)
+        .set({ authorization: bearer(), 'idempotency-key': 'k1', ...signed(signedPath) });
+    await ask(`${PURCHASES}?from=app`, PURCHASES).expect(401);
+    await ask(`${PURCHASES}?from=app`, `${PURCHASES}?from=app`).expect(202);
+  });
+
+  it('what is no purchase at all uses up no nonce', async () => {
+    front.set(SIGN);
+    await buy(signed(PURCHASES, { body: '{' }), '{').expect(400);
+    await buy({ ...signed(PURCHASES), authorization: '' }).expect(401);
+    expect(front.nonces.asked).to.equal(0);
+  });
+
+  it('nobody can say whether a nonce was used: 503, come again', async () => {
+    front.set(SIGN);
+    front.nonces.down = true;
+    const headers = signed(PURCHASES, { body: '{"quantity":1}' });
+    const { body: problem } = await buy(headers).expect(503).expect('retry-after', '1');
+    expect(problem).to.include({ code: 'unavailable', requestId: 'k1' });
+  });
+
+  it('a purchase token: none or one of somebody else is 403; his own is good for one purchase', async () => {
+    front.set(TOKENS);
+    const { body: problem } = await buy().expect(403);
+    expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
+    expect(problem.detail).to.include('purchase-token');
+    await buy({ 'seckill-purchase-token': await fetchToken('u2') }).expect(403);
+    const token = { 'seckill-purchase-token': await fetchToken() };
+    await buy(token).expect(202);
+    await buy(token).expect(202); // the same purchase again
+    await buy({ ...token, 'idempotency-key': 'k2' }).expect(403);
+    expect(front.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
+  });
+
+  it('a forged signature spends no purchase token', async () => {
+    front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
+    const seal = signed(TOKEN);
+    const { body } = await request(server.url)
+      .post(TOKEN)
+      .set({ authorization: bearer(), ...seal })
+      .expect(200);
+    const asked = front.store.asked;
+    const token = { 'seckill-purchase-token': body.token as string };
+    await buy({ ...token, ...signed(PURCHASES, { body: 'x' }) }).expect(401);
+    expect(front.store.asked).to.equal(asked);
+    await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
+  });
+
+  it('a pass of the waiting room: without it 403, before limits and stores are asked', async () => {
+    front.set(WAIT);
+    const { body: problem } = await buy().expect(403);
+    expect(problem.detail).to.include('/queue');
+    expect([front.steps, front.fake.asked]).to.deep.equal([['stranger'], []]);
+    const joined = await request(server.url).post(QUEUE).set('authorization', bearer()).expect(200);
+    expect(joined.body).to.include({ status: 'admitted' });
+    const pass = { 'seckill-queue-pass': joined.body.pass as string };
+    await buy(pass, undefined, 'u2').expect(403);
+    await buy(pass).expect(202);
+    expect(front.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
+  });
+
+  it('a dry run counts them all and lets everybody in', async () => {
+    front.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
+    await buy().expect(202);
+    expect(front.counted).to.deep.equal(['sign not_signed dry_run', 'queue no_pass dry_run', 'token no_token dry_run']);
+  });
+
+  it('who is sold out hears it before his body is read, signature and token unspent', async () => {
+    front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
+    front.fake.early = 'sold_out';
+    const { body: problem } = await buy(signed(PURCHASES, { body: '{"quantity":1}' })).expect(409);
+    expect(problem).to.include({ code: 'sold_out' });
+    expect([front.nonces.asked, front.store.asked]).to.deep.equal([0, 0]);
+  });
+
+  it('a sale that is not named needs none of it', async () => {
+    const sales = ['8'];
+    front.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
+    await buy().expect(202);
+    expect(front.steps).to.deep.equal(['stranger', 'buyer']);
+  });
+});
 
 describe('what other questions about a sale must show', () => {
   let front: Front;

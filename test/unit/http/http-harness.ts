@@ -1,14 +1,14 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
-import { createApp } from '../../../src/http/app.js';
+import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
-import { answerClientError } from '../../../src/http/client-error.js';
-import { newLifecycle } from '../../../src/http/respond.js';
 import { createHttpServer, type HttpServerOptions } from '../../../src/http/server.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
+import { checkAnswersOfThisProcess } from './declared-answers.js';
+
+checkAnswersOfThisProcess();
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);
@@ -31,6 +31,9 @@ export class FakeServices {
   early: 'sold_out' | null = null;
   enter: (request: PurchaseRequest) => Promise<PurchaseOutcome> = () => Promise.resolve({ outcome: 'accepted' });
   status: PurchaseStatus = { status: 'pending' };
+  statusFault: Error | null = null;
+  /** What memory has of the sale. */
+  snapshot: SaleSnapshot | undefined;
   readonly services: HttpServices;
 
   constructor(overrides: Partial<HttpServices> = {}) {
@@ -44,7 +47,8 @@ export class FakeServices {
       signatures: { begin: () => null, finish: refuse },
       ...{ passes: { check: () => null }, tokens: { check: () => null, issue: refuse } },
       rooms: { join: refuse, look: refuse, end: refuse },
-      ...{ snapshots: { get: refuse }, clock: { nowMs: () => Date.now() } },
+      snapshots: { get: refuse, peek: () => this.snapshot },
+      clock: { nowMs: () => Date.now() },
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
@@ -57,7 +61,7 @@ export class FakeServices {
           return this.enter(request);
         },
       },
-      getPurchase: { get: () => Promise.resolve(this.status) },
+      getPurchase: { get: async () => (this.statusFault === null ? this.status : Promise.reject(this.statusFault)) },
       followPurchase: { open: refuse },
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },
@@ -93,27 +97,11 @@ export interface Started {
   drain(ms: number): Promise<void>;
 }
 
-/** The server as it runs in production: fast lane first. */
+/** The server as it runs in production. Every answer is held against the document of its route. */
 export async function startServer(fake: FakeServices, options: Partial<HttpServerOptions> = {}): Promise<Started> {
   const server = createHttpServer(fake.services, { ...SERVER_OPTIONS, ...options });
   const { port } = await server.listen();
   return { port, url: `http://127.0.0.1:${port}`, stop: () => server.drain(0), drain: (ms) => server.drain(ms) };
-}
-
-/** Express alone, so that its own mount of the fast lane is what answers. */
-export async function startExpress(fake: FakeServices): Promise<Started> {
-  const app = createApp(fake.services, newLifecycle());
-  const handler = (req: IncomingMessage, res: ServerResponse): void => void app(req, res);
-  const server = createServer({ maxHeaderSize: 16 * 1024, connectionsCheckingInterval: 100 }, handler);
-  server.requestTimeout = SERVER_OPTIONS.requestTimeoutMs;
-  server.on('clientError', (error, socket) => void answerClientError(error, socket));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const stop = async (): Promise<void> => {
-    server.close();
-    server.closeAllConnections();
-  };
-  return { port, url: `http://127.0.0.1:${port}`, stop, drain: stop };
 }
 
 export interface RawAnswer {

@@ -1,43 +1,120 @@
 import { expect } from 'chai';
-import { createApp } from '../../../src/http/app.js';
-import { OPENAPI } from '../../../src/http/openapi/document.js';
-import { PURCHASE_PATH } from '../../../src/http/purchase-request.js';
-import { newLifecycle } from '../../../src/http/respond.js';
-import { FakeServices } from './http-harness.js';
+import fc from 'fast-check';
+import { openapiOf } from '../../../src/http/openapi.js';
+import { PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
+import { ROUTES } from '../../../src/http/routes/index.js';
+import { purchase, readQuantity } from '../../../src/http/routes/purchase.js';
 
-interface Layer {
-  readonly route?: { readonly path: string; readonly methods: Record<string, boolean> };
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly schema: object;
+}
+interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, unknown>>;
+  readonly content?: Readonly<Record<string, { readonly schema: object; readonly examples?: object }>>;
+}
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly security: readonly object[];
+  readonly parameters: readonly Parameter[];
+  readonly responses: Readonly<Record<string, Response>>;
 }
 
+// The rules of `redocly lint` that a change here may break, without its 30 MB.
 describe('openapi', () => {
-  it('when a route is mounted, then the document has it, and it has no other', () => {
-    const app = createApp(new FakeServices().services, newLifecycle());
-    const mounted = [`POST ${PURCHASE_PATH}`]; // served by the fast lane, which is no route of Express
-    for (const { route } of app.router.stack as unknown as Layer[]) {
-      if (!route || 'purge' in route.methods) continue; // the catch-all behind each address, which answers 405
-      const path = route.path.replace(/:(\w+)/g, '{$1}');
-      for (const method of Object.keys(route.methods)) mounted.push(`${method.toUpperCase()} ${path}`);
-    }
-    const documented = Object.entries(OPENAPI.paths as Record<string, object>).flatMap(([path, methods]) =>
-      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  const document = openapiOf(ROUTES);
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      path,
+      method,
+      operation: operation as unknown as Operation,
+    })),
+  );
+
+  it('has one operation per route, with an id of its own, a summary, a tag that is described and a word on tokens', () => {
+    expect(operations.map(({ method, path }) => `${method} ${path}`)).to.have.members(
+      ROUTES.map(({ method, path }) => `${method} ${path}`),
     );
-    expect(documented).to.have.members(mounted);
-    expect(mounted).to.have.length.above(12);
+    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).to.equal(ROUTES.length);
+    const tags = (document.tags as { name: string; description: string }[]).map(({ name }) => name);
+    for (const { path, operation } of operations) {
+      expect(operation.summary, path).to.match(/.\.$|\?$/);
+      expect(tags, path).to.include.members([...operation.tags]);
+      expect(operation.security, path).to.be.an('array');
+    }
   });
 
-  it('when a schema is named, then it is there, and every parameter of a path is described', () => {
-    const text = JSON.stringify(OPENAPI);
-    for (const [, name = ''] of text.matchAll(/#\/components\/schemas\/(\w+)/g)) {
-      expect(OPENAPI.components.schemas).to.have.property(name);
+  it('points at schemas that are there, and has none that nothing points at', () => {
+    const named = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name]) => name);
+    expect([...new Set(named)]).to.have.members(Object.keys(document.components.schemas));
+    expect(JSON.stringify(document)).not.to.contain('$defs');
+  });
+
+  it('describes every parameter of a path, and each with a schema', () => {
+    for (const { path, operation } of operations) {
+      const described = operation.parameters.filter((each) => each.in === 'path').map(({ name }) => name);
+      expect(described, path).to.have.members([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+      for (const { name, schema } of operation.parameters) expect(schema, `${path} ${name}`).not.to.deep.equal({});
     }
-    interface Operation {
-      readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+  });
+
+  it('has a success and a client error in every operation, and says of every response what it means', () => {
+    for (const { path, operation } of operations) {
+      const statuses = Object.keys(operation.responses);
+      expect(
+        statuses.some((status) => status.startsWith('2')),
+        path,
+      ).to.equal(true);
+      expect(
+        statuses.some((status) => status.startsWith('4')),
+        path,
+      ).to.equal(true);
+      for (const { description } of Object.values(operation.responses)) expect(description).to.have.length.above(3);
     }
-    for (const [path, methods] of Object.entries(OPENAPI.paths as Record<string, Record<string, Operation>>)) {
-      for (const operation of Object.values(methods)) {
-        const described = (operation.parameters ?? []).filter((each) => each.in === 'path').map(({ name }) => name);
-        expect(described, path).to.have.members([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+  });
+
+  it('names, explains and shows every problem of a route, with Retry-After where it may be tried again', () => {
+    for (const route of ROUTES) {
+      const { responses } = document.paths[route.path]?.[route.method] as unknown as Operation;
+      for (const code of route.codes) {
+        const { status, detail, retryAfterMs } = PROBLEMS[code];
+        const response = responses[String(status)] as Response;
+        expect(response.description, `${route.path} ${code}`).to.contain(`\`${code}\`: ${detail}`);
+        expect(response.content?.['application/problem+json']?.examples).to.have.property(code);
+        if (retryAfterMs !== null) expect(response.headers).to.have.property('Retry-After');
+        if (code === 'unauthorized') expect(response.headers).to.have.property('WWW-Authenticate');
       }
     }
+  });
+
+  it('leaves out no code that exists', () => {
+    const documented = new Set(ROUTES.flatMap(({ codes }) => codes));
+    const outside = ['route_not_found', 'method_not_allowed', 'request_timeout', 'headers_too_large'];
+    const left = (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => !documented.has(code));
+    expect(left, 'these concern no route').to.have.members(outside);
+  });
+
+  it('describes the body of a purchase as the hot path reads it, which uses no schema', () => {
+    const schema = purchase.body?.schema;
+    const body = fc.oneof(
+      fc.record({
+        quantity: fc.oneof(fc.integer({ min: -2, max: 1002 }), fc.double(), fc.string(), fc.constant(null)),
+      }),
+      fc.record({ quantity: fc.constant(1), other: fc.integer() }),
+      fc.jsonValue(),
+    );
+    fc.assert(
+      fc.property(body, (value) => {
+        const text = JSON.stringify(value);
+        const read = schema?.safeParse(JSON.parse(text));
+        const quantity = readQuantity(text);
+        expect(read?.success, text).to.equal(typeof quantity === 'number');
+        if (read?.success) expect((read.data as { quantity: number }).quantity).to.equal(quantity);
+      }),
+    );
   });
 });

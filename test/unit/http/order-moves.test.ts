@@ -134,8 +134,6 @@ describe('orders and payments over HTTP', () => {
       told = [];
       outcome = 'paid';
     });
-    const wrong = (field: string): string =>
-      `Wrong: ${field}. Needed: paymentId and orderId as texts, amountCents as a whole number.`;
     const listen = (tell?: () => Promise<PayOutcome>, overrides: Partial<HttpServices> = {}): Promise<string> =>
       serve({
         ...overrides,
@@ -199,7 +197,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('money that cannot be booked is an error in the log, with what it says; nothing else is', async () => {
+    it('money that cannot be recorded is an error in the log, with what it says; nothing else is', async () => {
       const errors: [object, string][] = [];
       const log = { ...silentLog, error: (fields: object, message: string) => void errors.push([fields, message]) };
       const url = await listen(undefined, { log });
@@ -215,15 +213,15 @@ describe('orders and payments over HTTP', () => {
       expect(errors.map(([fields]) => fields)).to.deep.equal([
         { ...payment, outcome: 'not_found' },
         { ...payment, outcome: 'payment_conflict' },
-        { ...payment, paymentId: 'a b', outcome: 'unreadable', detail: wrong('paymentId') },
+        { ...payment, paymentId: 'a b', outcome: 'unreadable', detail: 'paymentId must be a payment id.' },
         {
           ...{ orderId: undefined, paymentId: undefined, amountCents: undefined, outcome: 'unreadable' },
           detail: 'The body must be an object with a type.',
         },
-        { outcome: 'unreadable', detail: 'The body is not JSON.' },
+        { outcome: 'unreadable', detail: 'The body is not JSON: it ends too early, at line 1, column 2.' },
       ]);
       expect(new Set(errors.map(([, message]) => message))).to.have.all.keys(
-        'money was taken that cannot be booked: ask the provider',
+        'money was taken that cannot be recorded: ask the provider',
       );
     });
 

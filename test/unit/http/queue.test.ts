@@ -1,14 +1,12 @@
 import { expect } from 'chai';
-import express from 'express';
+import type { RequestListener } from 'node:http';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale, SaleSnapshot } from '../../../src/core/sale.js';
 import type { QueueAnswer } from '../../../src/admission/queue/waiting-rooms.js';
 import type { TokenAnswer } from '../../../src/admission/sign/purchase-tokens.js';
-import { newLifecycle } from '../../../src/http/respond.js';
-import { mountPurchaseToken } from '../../../src/http/routes/purchase-token.js';
-import { mountQueue } from '../../../src/http/routes/queue.js';
-import { Router } from '../../../src/http/routes/router.js';
+import { newLifecycle } from '../../../src/http/answer.js';
+import { createRequestListener } from '../../../src/http/app.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices } from './http-harness.js';
@@ -25,15 +23,14 @@ describe('the queue and its tokens over HTTP', () => {
   let snapshot: SaleSnapshot;
   let answer: QueueAnswer;
   let handed: TokenAnswer | OperationalError;
-  let app: express.Express;
+  let app: RequestListener;
 
   beforeEach(() => {
     clock = new ManualClock();
     asked = [];
     snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7' }, clock.nowMs()) };
     answer = WAITING;
-    app = express();
-    const snapshots = { get: (): Promise<SaleSnapshot> => Promise.resolve(snapshot) };
+    const snapshots = { get: (): Promise<SaleSnapshot> => Promise.resolve(snapshot), peek: () => snapshot };
     const note = (...words: string[]): QueueAnswer => {
       asked.push(words.join(' '));
       return answer;
@@ -52,9 +49,7 @@ describe('the queue and its tokens over HTTP', () => {
     };
     const tokens = { issue, check: () => null };
     fake = new FakeServices({ rooms, snapshots, clock, tokens });
-    const router = new Router(app, fake.services, newLifecycle());
-    mountQueue(router, fake.services);
-    mountPurchaseToken(router, fake.services);
+    app = createRequestListener(fake.services, newLifecycle());
   });
 
   const join = (path = '/v1/sales/7/queue'): request.Test =>

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Order } from '../../../src/core/order.js';
-import { createApp } from '../../../src/http/app.js';
-import { newLifecycle } from '../../../src/http/respond.js';
+import { newLifecycle } from '../../../src/http/answer.js';
+import { createRequestListener } from '../../../src/http/app.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, RawClient, startServer, until, type Started } from './http-harness.js';
@@ -86,8 +86,8 @@ describe('routes', () => {
     it('when a poll has been answered, then nothing of it is kept', async () => {
       fake = new FakeServices();
       const lifecycle = newLifecycle();
-      const app = createApp(fake.services, lifecycle);
-      await request(app).get(path).set('authorization', bearer()).expect(200);
+      const listener = createRequestListener(fake.services, lifecycle);
+      await request(listener).get(path).set('authorization', bearer()).expect(200);
       expect(lifecycle.polls.size).to.equal(0);
     });
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { judgeFailures, judgeHistory, type ClientHistory, type Look } from '../../invariants/check-history.js';
+import { judgeFailures, judgeHistory, type ClientHistory, type SeenStatus } from '../../invariants/check-history.js';
 import type { AuditedOrder } from '../../../src/core/ports/audit.js';
 
 const orderOf = (parts: Partial<AuditedOrder> = {}): AuditedOrder => ({
@@ -12,10 +12,10 @@ const books = (orders: readonly AuditedOrder[], unitsLeft = 0) => ({
   unitsLeft,
 });
 const historyOf = (parts: Partial<ClientHistory>): ClientHistory => ({
-  ...{ moves: new Map(), looks: new Map(), soldOut: new Map() },
+  ...{ moves: new Map(), statuses: new Map(), soldOut: new Map() },
   ...parts,
 });
-const look = (status: Look['status'], orderId: string | null = null): Look => ({ status, orderId });
+const look = (status: SeenStatus['status'], orderId: string | null = null): SeenStatus => ({ status, orderId });
 const invariants = (history: Partial<ClientHistory>, orders: readonly AuditedOrder[], unitsLeft = 0): string[] =>
   judgeHistory(historyOf(history), books(orders, unitsLeft)).map(({ invariant }) => invariant);
 
@@ -40,7 +40,7 @@ describe('check-history', () => {
   });
 
   it('what a client saw as over never changes again, and is what the book says [I8]', () => {
-    const seen = (...looks: Look[]) => ({ looks: new Map([['ann/k1', looks]]) });
+    const seen = (...statuses: SeenStatus[]) => ({ statuses: new Map([['ann/k1', statuses]]) });
     const row = orderOf();
     expect(invariants(seen(look('absent'), look('pending'), look('ordered', '1')), [row])).to.deep.equal([]);
     expect(invariants(seen(look('pending')), [row]), 'not over').to.deep.equal([]);

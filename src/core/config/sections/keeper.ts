@@ -5,7 +5,7 @@ import { integer, word, type Keys } from '../key.js';
 export const keeper = {
   redriveAfterMs: integer({
     env: 'REDRIVE_AFTER_MS',
-    doc: 'A batch deducted this long ago and not settled is published again; longer than a check-back takes.',
+    doc: 'A batch that was deducted this long ago and is not recorded is published again; longer than a check-back takes.',
     unit: 'ms',
     fallback: 60000,
     min: 1000,
@@ -13,7 +13,7 @@ export const keeper = {
   }),
   redriveMax: integer({
     env: 'REDRIVE_MAX',
-    doc: 'Batches published again in one run, so that a slow worker is not stormed.',
+    doc: 'Batches published again in one run, so that a slow worker is not overloaded.',
     unit: 'batches',
     fallback: 100,
     min: 1,
@@ -37,7 +37,7 @@ export const keeper = {
   }),
   outboxEveryMs: integer({
     env: 'OUTBOX_EVERY_MS',
-    doc: 'Pause between two looks into the outbox: how late news of an order, and units that go back, may be.',
+    doc: 'Pause between two reads of the outbox: how late notifications of an order, and released units, may be.',
     unit: 'ms',
     fallback: 500,
     min: 50,
@@ -53,7 +53,7 @@ export const keeper = {
   }),
   outboxKeepMs: integer({
     env: 'OUTBOX_KEEP_MS',
-    doc: 'How long a done row of the outbox is kept, for people who look back.',
+    doc: 'How long a finished row of the outbox is kept, for people who look back.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,
@@ -64,7 +64,7 @@ export const keeper = {
 export const overdue = {
   outboxMs: integer({
     env: 'OVERDUE_OUTBOX_MS',
-    doc: 'An undone row of the outbox this old is overdue; longer than its relay needs after an outage.',
+    doc: 'An unfinished row of the outbox this old is overdue; longer than the keeper needs after an outage.',
     unit: 'ms',
     fallback: 60000,
     min: 1000,
@@ -96,7 +96,7 @@ export const overdue = {
   }),
   shutMs: integer({
     env: 'OVERDUE_SHUT_MS',
-    doc: 'A live sale that is shut for this long is overdue: its repair does not end.',
+    doc: 'A sale that is locked for a repair for this long is overdue: the repair does not end.',
     unit: 'ms',
     fallback: 60000,
     min: 1000,
@@ -123,13 +123,13 @@ export const reconcile = {
   }),
   apply: word({
     env: 'RECONCILE_APPLY',
-    doc: 'Whether the keeper makes compensation jobs of what it finds; else it only counts and tells.',
+    doc: 'Whether the keeper repairs what it finds; otherwise it only counts and reports it.',
     words: ['true', 'false'],
     fallback: 'false',
   }),
   safeAgeMs: integer({
     env: 'RECONCILE_SAFE_AGE_MS',
-    doc: 'What is younger may be on its way and is not judged; longer than a re-drive takes.',
+    doc: 'What is younger may be on its way and is not compared; longer than a re-drive takes.',
     unit: 'ms',
     fallback: 120000,
     min: 100,
@@ -137,7 +137,7 @@ export const reconcile = {
   }),
   outboxAgeMs: integer({
     env: 'RECONCILE_OUTBOX_AGE_MS',
-    doc: 'A promise in the outbox that is older and not kept is stuck.',
+    doc: 'A row of the outbox that is older and not finished is stuck.',
     unit: 'ms',
     fallback: 600000,
     min: 1000,
@@ -145,7 +145,7 @@ export const reconcile = {
   }),
   markerAgeMs: integer({
     env: 'RECONCILE_MARKER_AGE_MS',
-    doc: 'Markers of a closed sale that are older go; longer than the broker keeps a half message (72 h).',
+    doc: 'Markers of a closed sale that are older are removed; longer than the broker keeps a half message (72 h).',
     unit: 'ms',
     fallback: 345600000,
     min: 1000,
@@ -153,7 +153,7 @@ export const reconcile = {
   }),
   waitingMaxMs: integer({
     env: 'RECONCILE_WAITING_MAX_MS',
-    doc: 'Purchases that the re-drive publishes for longer, and no worker records, are told; they are never given up.',
+    doc: 'Purchases that were published again for longer than this, and that no worker records, are reported; they are never given up.',
     unit: 'ms',
     fallback: 3600000,
     min: 1000,
@@ -185,7 +185,7 @@ export const reconcile = {
   }),
   leaseMs: integer({
     env: 'COMPENSATE_LEASE_MS',
-    doc: 'After this long a compensation that a keeper took with it into its death is due again.',
+    doc: 'After this long a compensation of a keeper that died is due again.',
     unit: 'ms',
     fallback: 60000,
     min: 1000,

@@ -21,7 +21,7 @@ export const worker = {
   }),
   invisibleMs: integer({
     env: 'WORKER_INVISIBLE_MS',
-    doc: 'A received message comes again after this time if its worker died; renewed while it is being written.',
+    doc: 'A received message is delivered again after this time if its worker died; renewed while it is being written.',
     unit: 'ms',
     fallback: 30000,
     min: 10000,
@@ -65,7 +65,7 @@ export const payment = {
   }),
   webhookSecret: text({
     env: 'PAYMENT_WEBHOOK_SECRET',
-    doc: 'Signs what the payment provider tells; without it the webhook takes nothing.',
+    doc: 'Secret that the payment provider signs its webhook calls with; without it every call is refused.',
     optional: true,
     minLength: 32,
     secret: true,
@@ -76,7 +76,7 @@ export const payment = {
 export const notifications = {
   pollMaxMs: integer({
     env: 'NOTIFICATIONS_POLL_MAX_MS',
-    doc: 'A purchase that a buyer waits for is read this often at least, also without a notification.',
+    doc: 'A purchase that a buyer waits for is read again after this time at the latest, even without a notification.',
     unit: 'ms',
     fallback: 5000,
     min: 100,
@@ -84,7 +84,7 @@ export const notifications = {
   }),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
-    doc: 'Event streams open at once; one more is answered `overloaded`. Each is a connection, so fewer than HTTP_CONNECTIONS_MAX.',
+    doc: 'Event streams open at once in one api; one more is answered 503 overloaded. Each is a connection, so fewer than HTTP_CONNECTIONS_MAX.',
     unit: 'streams',
     fallback: 4000,
     min: 0,
@@ -92,7 +92,7 @@ export const notifications = {
   }),
   streamsPerBuyerMax: integer({
     env: 'EVENTS_STREAMS_PER_BUYER_MAX',
-    doc: 'Event streams that one buyer may have open at one api; one more is answered `overloaded`.',
+    doc: 'Event streams that one buyer may have open at one api; one more is answered 503 overloaded.',
     unit: 'streams',
     fallback: 10,
     min: 1,
@@ -100,7 +100,7 @@ export const notifications = {
   }),
   streamMaxMs: integer({
     env: 'EVENTS_STREAM_MAX_MS',
-    doc: 'A stream ends after this time and its client connects again.',
+    doc: 'A stream ends after this time, and its client connects again.',
     unit: 'ms',
     fallback: 300000,
     min: 100,
@@ -108,7 +108,7 @@ export const notifications = {
   }),
   heartbeatMs: integer({
     env: 'EVENTS_HEARTBEAT_MS',
-    doc: 'Pause between two comments that keep a stream alive; below what proxies, and our own server, wait for.',
+    doc: 'Pause between two comments that keep a stream alive; shorter than the idle time-out of proxies and of our own server.',
     unit: 'ms',
     fallback: 15000,
     min: 100,
@@ -116,7 +116,7 @@ export const notifications = {
   }),
   retryMs: integer({
     env: 'EVENTS_RETRY_MS',
-    doc: 'How long a client whose stream has ended waits before it connects again.',
+    doc: 'How long a client whose stream has ended is asked to wait before it connects again.',
     unit: 'ms',
     fallback: 2000,
     min: 100,

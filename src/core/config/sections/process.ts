@@ -5,7 +5,7 @@ import { integer, text, word, type Keys } from '../key.js';
 export const metrics = {
   host: text({
     env: 'METRICS_HOST',
-    doc: 'Address that worker and keeper serve them on; 0.0.0.0 lets a Prometheus elsewhere in.',
+    doc: 'Address of /metrics, /healthz and /readyz of worker and keeper; 0.0.0.0 lets a Prometheus on another machine read them.',
     fallback: '127.0.0.1',
     minLength: 1,
     range: 'address',
@@ -30,13 +30,13 @@ export const failPoint = {
   }),
   act: word({
     env: 'FAILPOINT_DO',
-    doc: 'What happens at the fail point; a point named drop_… loses its call or reply instead.',
+    doc: 'What happens at the fail point. A point named drop_… loses its call or reply instead.',
     words: ['kill', 'hang', 'throw'],
     fallback: 'kill',
   }),
   environment: text({
     env: 'NODE_ENV',
-    doc: 'In production a fail point is refused.',
+    doc: 'In production FAILPOINT and the payment simulator are refused.',
     fallback: '',
     minLength: 0,
     range: 'any word',
@@ -46,7 +46,7 @@ export const failPoint = {
 export const log = {
   level: word({
     env: 'LOG_LEVEL',
-    doc: 'Least level that is written.',
+    doc: 'Lowest level that is logged.',
     words: ['debug', 'info', 'warn', 'error', 'silent'],
     fallback: 'info',
   }),

@@ -5,7 +5,7 @@ import { integer, type Keys } from '../key.js';
 export const repair = {
   everyMs: integer({
     env: 'REPAIR_EVERY_MS',
-    doc: 'Pause between two looks for sales that Redis may have lost data of; they are shut until they are repaired.',
+    doc: 'Pause between two checks for sales that Redis may have lost data of; they are locked until they are repaired.',
     unit: 'ms',
     fallback: 500,
     min: 50,
@@ -13,7 +13,7 @@ export const repair = {
   }),
   quietMs: integer({
     env: 'REPAIR_QUIET_MS',
-    doc: 'The workers are through with what came before a loss once nothing of the sale is written for so long.',
+    doc: 'Once nothing of the sale was written for so long, the workers are done with what came before a loss.',
     unit: 'ms',
     fallback: 1500,
     min: 0,
@@ -21,7 +21,7 @@ export const repair = {
   }),
   waitMaxMs: integer({
     env: 'REPAIR_WAIT_MAX_MS',
-    doc: 'How long a repair waits for the workers at most; what comes later claims the units that are left.',
+    doc: 'How long a repair waits for the workers at most; batches that come later get units only while some are left.',
     unit: 'ms',
     fallback: 15000,
     min: 0,

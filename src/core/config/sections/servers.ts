@@ -27,7 +27,7 @@ export const redis = {
   }),
   replyTimeoutMs: integer({
     env: 'REDIS_REPLY_TIMEOUT_MS',
-    doc: 'After it the outcome of a command is unknown.',
+    doc: 'How long a reply may take; after it the outcome of the command is unknown.',
     unit: 'ms',
     fallback: 1500,
     min: 50,
@@ -43,7 +43,7 @@ export const redis = {
   }),
   waitReplicas: integer({
     env: 'REDIS_WAIT_REPLICAS',
-    doc: 'Replicas that must have the units of a purchase before its buyer hears yes; 0: none. See docs/durability.md.',
+    doc: 'Replicas that must have stored a purchase before its buyer gets 202; 0: none. See docs/durability.md.',
     unit: 'replicas',
     fallback: 0,
     min: 0,
@@ -51,7 +51,7 @@ export const redis = {
   }),
   waitReplicasMs: integer({
     env: 'REDIS_WAIT_REPLICAS_MS',
-    doc: 'How long they may take; after it the buyer hears outcome_unknown, and the order comes all the same.',
+    doc: 'How long the replicas may take; after it the buyer gets outcome_unknown, and the order comes all the same.',
     unit: 'ms',
     fallback: 500,
     min: 10,
@@ -63,7 +63,7 @@ export const rocketmq = {
   endpoint: endpoint({ env: 'ROCKETMQ_ENDPOINT', doc: 'gRPC endpoint of the RocketMQ proxy.' }),
   route: word({
     env: 'ROCKETMQ_ROUTE',
-    doc: 'Where calls go: to the address that the broker hands out, or all to ROCKETMQ_ENDPOINT, for one broker behind a port mapping.',
+    doc: 'Where calls go: to the address that the broker gives, or all to ROCKETMQ_ENDPOINT, for one broker behind a port mapping.',
     words: ['handed_out', 'endpoint'],
     fallback: 'handed_out',
   }),
@@ -77,7 +77,7 @@ export const rocketmq = {
   }),
   receiveWaitMs: integer({
     env: 'ROCKETMQ_RECEIVE_WAIT_MS',
-    doc: 'How long a receive waits for a message; a program that stops waits for it. A proxy as it comes waits 5000 at least.',
+    doc: 'How long a receive waits for a message; a program that stops waits as long. A proxy with default settings waits at least 5000.',
     unit: 'ms',
     fallback: 5000,
     min: 1000,

@@ -47,7 +47,7 @@ describe('limits', () => {
   const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(CALLER, userId);
   const come = async (address: string): Promise<Refused | null> => limits.anonymous({ ...CALLER, address });
 
-  it("is off by default, and answers at once where an endpoint has no limit", () => {
+  it('is off by default, and answers at once where an endpoint has no limit', () => {
     expect(limits.mode).to.equal('off');
     expect(limits.smooth()).to.equal(null);
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });

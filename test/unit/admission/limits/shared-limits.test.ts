@@ -18,7 +18,7 @@ const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip:
 /** One call on its way, in the hands of the test. */
 interface UnderWay {
   readonly call: LimitCall;
-  readonly waitedMs: number;
+  readonly waitedMs: number | undefined;
   readonly end: (answers: LimitAnswers) => void;
   readonly fail: (error: unknown) => void;
 }
@@ -42,7 +42,7 @@ describe('limit batcher', () => {
     uncounted = 0;
     clock = new SteppedClock();
     const judge: Pick<FallbackLimitStore, 'take'> = {
-      take: (call, waitedMs = 0) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
+      take: (call, waitedMs) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
     };
     together = new LimitBatcher(judge, { uncounted: (times) => (uncounted += times) }, clock);
   });

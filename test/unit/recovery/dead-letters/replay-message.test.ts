@@ -43,7 +43,7 @@ describe('replay-message', () => {
 
   for (const [group, came] of [
     [GROUPS.coupon, 'each of 2 paid orders has its coupon'],
-    [GROUPS.notifier, '2 events; what comes of news is not followed'],
+    [GROUPS.notifier, '2 events; notifications are not followed'],
   ] as const) {
     it(`events that ${group} gave up are published again, and the letter has its end [M8]`, async () => {
       const body = encodeOrderEvents([EVENT, failed]);

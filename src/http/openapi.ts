@@ -1,0 +1,208 @@
+import { z } from 'zod';
+import { PROBLEM_TYPE, PROBLEMS, problemOf, type ProblemCode } from './problem.js';
+import type { AnswerSpec, Route } from './route.js';
+import { problemSchema } from './schemas.js';
+
+/** A piece of the document. */
+type Json = Record<string, unknown>;
+
+/** The document that `/openapi.json` serves: OpenAPI 3.1, made from the schemas that the routes are checked with. */
+export function openapiOf(routes: readonly Route[]): {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Json>>; readonly securitySchemes: Json };
+} & Json {
+  const schemas = new Schemas();
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const route of routes) (paths[route.path] ??= {})[route.method] = operationOf(route, schemas);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Seckill',
+      version: '1',
+      description:
+        'A flash sale: sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'the server that this document came from' }],
+    tags: [...new Set(routes.map(tagOf))].map((name) => ({ name, description: TAGS[name] })),
+    security: [],
+    paths,
+    components: {
+      schemas: schemas.components,
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'HS256 or RS256; `sub` is the buyer, `roles` holds `admin` for routes of admins',
+        },
+      },
+    },
+  };
+}
+
+type Tag = 'buyers' | 'payment provider' | 'admins' | 'probes';
+const TAGS: Readonly<Record<Tag, string>> = {
+  buyers: 'Sales, purchases and orders, for buyers.',
+  'payment provider': 'What a payment provider reports.',
+  admins: 'For operators; the token needs the role `admin`.',
+  probes: 'For load balancers and monitoring.',
+};
+
+function tagOf({ label }: Route): Tag {
+  if (label === 'admin') return 'admins';
+  if (label === 'probe') return 'probes';
+  return label === 'payment' ? 'payment provider' : 'buyers';
+}
+
+function operationOf(route: Route, schemas: Schemas): Json {
+  const { operationId, summary, asks, body } = route;
+  return {
+    operationId,
+    summary,
+    tags: [tagOf(route)],
+    security: asks.token ? [{ bearer: [] }] : [],
+    parameters: [
+      ...parametersOf('path', route.params, schemas),
+      ...parametersOf('query', route.query, schemas),
+      ...(route.headers ?? []).map(({ name, required, description, schema }) => ({
+        name,
+        in: 'header',
+        required,
+        description,
+        schema: schemas.of(schema, 'input'),
+      })),
+    ],
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: body.required,
+            content: { 'application/json': { schema: schemas.of(body.schema, 'input') } },
+          },
+        }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(route.answers).map(([status, answer]) => [status, answerOf(answer, schemas)]),
+      ),
+      ...problemsOf(route, schemas),
+    },
+  };
+}
+
+/** @param schema an object with one property per parameter */
+function parametersOf(place: 'path' | 'query', schema: z.ZodType | undefined, schemas: Schemas): Json[] {
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = schemas.of(schema, 'input') as {
+    readonly properties?: Readonly<Record<string, Json>>;
+    readonly required?: readonly string[];
+  };
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: place === 'path' || required.includes(name),
+    schema: property,
+  }));
+}
+
+function answerOf({ description, schema, type, headers }: AnswerSpec, schemas: Schemas): Json {
+  const content =
+    schema !== undefined
+      ? { 'application/json': { schema: schemas.of(schema, 'output') } }
+      : type !== undefined
+        ? { [type]: { schema: { type: 'string' } } }
+        : undefined;
+  return {
+    description,
+    ...(headers === undefined ? {} : { headers: headersOf(headers, { type: 'string' }) }),
+    ...(content === undefined ? {} : { content }),
+  };
+}
+
+const headersOf = (headers: Readonly<Record<string, string>>, schema: Json): Json =>
+  Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema }]));
+
+/** One response per status; it describes every code that comes with it, and shows each as an example. */
+function problemsOf({ codes, answers }: Route, schemas: Schemas): Record<string, Json> {
+  const byStatus = new Map<number, ProblemCode[]>();
+  for (const code of codes) {
+    const { status } = PROBLEMS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const problem = schemas.of(problemSchema, 'output');
+  const responses: Record<string, Json> = {};
+  for (const [status, words] of byStatus) {
+    const success = answers[status]; // 503 of /readyz has a body of its own as well
+    const content = {
+      [PROBLEM_TYPE]: {
+        schema: problem,
+        examples: Object.fromEntries(
+          words.map((code) => [code, { summary: PROBLEMS[code].title, value: exampleOf(code) }]),
+        ),
+      },
+    };
+    const own = success === undefined ? {} : (answerOf(success, schemas) as { description: string; content?: Json });
+    responses[String(status)] = {
+      description: [
+        ...('description' in own ? [own.description] : []),
+        ...words.map((code) => `\`${code}\`: ${PROBLEMS[code].detail}`),
+      ].join('\n\n'),
+      ...problemHeadersOf(words),
+      content: { ...('content' in own ? (own.content as Json) : {}), ...content },
+    };
+  }
+  return responses;
+}
+
+function problemHeadersOf(codes: readonly ProblemCode[]): Json {
+  const headers: Record<string, Json> = {};
+  if (codes.some((code) => PROBLEMS[code].retryAfterMs !== null)) {
+    headers['Retry-After'] = {
+      description: 'whole seconds to wait before the same request may do better; there where `retryable` is true',
+      schema: { type: 'integer', minimum: 0 },
+    };
+  }
+  if (codes.includes('unauthorized')) {
+    headers['WWW-Authenticate'] = { description: 'the challenge of RFC 6750', schema: { type: 'string' } };
+  }
+  return Object.keys(headers).length === 0 ? {} : { headers };
+}
+
+const exampleOf = (code: ProblemCode): object =>
+  problemOf(code, code === 'bad_request' ? { errors: [EXAMPLE_FIELD] } : {});
+const EXAMPLE_FIELD = { field: 'saleId', message: 'saleId must be a whole number.' };
+
+/** Makes JSON Schema of zod schemas; those with an id become components. */
+class Schemas {
+  readonly components: Record<string, Json> = {};
+
+  of(schema: z.ZodType, io: 'input' | 'output'): Json {
+    const made = z.toJSONSchema(schema, { io, target: 'draft-2020-12', unrepresentable: 'any', override: tidied });
+    const { $defs = {}, ...root } = withComponents(made as Json) as { readonly $defs?: Record<string, Json> } & Json;
+    for (const [name, definition] of Object.entries($defs)) this.components[name] = without(definition, 'id');
+    const { id } = root;
+    const schemaAlone = without(root, 'id', '$schema');
+    if (typeof id !== 'string') return schemaAlone;
+    this.components[id] = schemaAlone;
+    return { $ref: `#/components/schemas/${id}` };
+  }
+}
+
+const without = (schema: Json, ...keys: string[]): Json =>
+  Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)));
+
+/** Points at components instead of at definitions beside the schema. */
+const withComponents = (schema: Json): Json =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json;
+
+/** What the document says otherwise than zod: see `override` in the metadata of a schema. */
+function tidied({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodTypes; readonly jsonSchema: Json }): void {
+  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern; // zod's is as long as a line
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties; // answers may grow
+  const { override } = (z.globalRegistry.get(zodSchema) ?? {}) as { readonly override?: Json };
+  if (override === undefined) return;
+  for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
+  Object.assign(jsonSchema, override);
+}

@@ -1,0 +1,185 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Verdict } from '../admission/layer.js';
+import { OperationalError } from '../core/errors.js';
+import { NO_PASS, NO_TOKEN, NOT_KNOWN, NOT_SIGNED, refusedAnswer, unauthorizedAnswer } from './admission-answers.js';
+import { AnswersTogether, problem, send, type Answer, type AnswerCounter } from './answer.js';
+import { collectBody } from './body.js';
+import { unavailableDetail } from './problem.js';
+import type { Call, RouteServices } from './route.js';
+
+/**
+ * The way of every request, purchases included, once its route is known. What is cheap comes first, what needs the body
+ * or a question to Redis comes last; the first step that refuses ends it. Which steps a route takes is its `access`.
+ *
+ *   1  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
+ *   2  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
+ *   3  token             who asks, and whether they have the role that the route needs         401, 403 role_needed
+ *   4  head              parameters, query, headers and media type                             400, 415
+ *   5  queue pass        where the sale has a waiting room                                     403 queue_pass_needed
+ *   6  early             an answer from memory, such as sold_out; nobody is counted for it     as the route says
+ *   7  buyer layers      the same layers as in 2, by user                                      403, 429, 503
+ *   8  body              read up to its limit, then checked                                    413, 400
+ *   9  signature, body   is it true, and is it new                                             401, 503
+ *  10  purchase token    where the sale asks for one                                           403, 503
+ *  11  handler           the use case; its answer is counted and sent
+ *
+ * Steps 1, 2, 5, 7, 9 and 10 are skipped while no rules of admission are on. A refusal up to step 7 leaves the body unread.
+ * Nothing here awaits, or allocates a closure, before step 8, unless a layer must ask another server.
+ */
+export class Pipeline {
+  readonly #services: RouteServices;
+  readonly #refusals: AnswersTogether;
+
+  constructor(services: RouteServices) {
+    this.#services = services;
+    this.#refusals = new AnswersTogether(services.lifecycle);
+  }
+
+  /** Never throws. */
+  run(call: Call): void {
+    try {
+      const { entry } = this.#services;
+      if (call.route.endpoint === null || !entry.isOn) this.#identify(call);
+      else this.#admitAnonymous(call, call.route.endpoint);
+    } catch (error) {
+      this.#fail(call, error);
+    }
+  }
+
+  /** Steps 1 and 2. */
+  #admitAnonymous(call: Call, endpoint: NonNullable<Call['route']['endpoint']>): void {
+    const { entry, signatures, addressOf } = this.#services;
+    const { req } = call;
+    if (call.route.asks.signed) {
+      const head = signatures.begin((call.params as { readonly saleId: string }).saleId, req.headers);
+      if (head === 'bad_signature') return this.#refuse(call, NOT_SIGNED.answer(call.requestId));
+      call.signature = head;
+    }
+    call.caller = { endpoint, address: addressOf(req), agent: req.headers['user-agent'] ?? '' };
+    this.#after(entry.anonymous(call.caller), call, 'identify');
+  }
+
+  /** Goes on if a layer lets it: at once, unless the layer itself must ask somebody. */
+  #after(verdict: Verdict, call: Call, next: 'identify' | 'read'): void {
+    if (verdict === null) return next === 'identify' ? this.#identify(call) : this.#read(call);
+    if (!(verdict instanceof Promise)) return this.#refuse(call, refusedAnswer(verdict, call.requestId));
+    verdict.then((late) => this.#after(late, call, next)).catch((error: unknown) => this.#fail(call, error));
+  }
+
+  /** Steps 3 to 7. */
+  #identify(call: Call): void {
+    const { auth, entry, passes } = this.#services;
+    const { route, req, requestId, caller } = call;
+    if (route.asks.token) {
+      const who = auth.authenticate(req.headers.authorization);
+      if (typeof who === 'string') return this.#refuse(call, unauthorizedAnswer(who, requestId));
+      if (route.asks.admin && !who.roles.includes('admin')) return this.#refuse(call, problem('role_needed'));
+      call.userId = who.userId;
+      call.roles = who.roles;
+    }
+    const malformed = route.checkHead(call);
+    if (malformed !== null) return this.#refuse(call, malformed);
+    if (route.access === 'purchase' && caller !== null) {
+      const { saleId } = call.params as { readonly saleId: string };
+      const refused = passes.check(saleId, call.userId, req.headers['seckill-queue-pass']) !== null;
+      if (refused) return this.#refuse(call, NO_PASS.answer(requestId));
+    }
+    const early = route.early === null ? null : route.early(call, this.#services);
+    if (early !== null) return this.#refuse(call, early);
+    if (caller === null || !route.asks.token) return this.#read(call);
+    this.#after(entry.buyer(caller, call.userId), call, 'read');
+  }
+
+  /** Step 8; a route without a body leaves it unread, unless a signature is over it. */
+  #read(call: Call): void {
+    const { req, route } = call;
+    if (route.body === undefined && call.signature === null) return void this.#finish(call, '');
+    if (req.headers['content-length'] === undefined && req.headers['transfer-encoding'] === undefined) {
+      return void this.#finish(call, '');
+    }
+    collectBody(
+      req,
+      (text) => {
+        if (text === null) this.answer(call, problem('payload_too_large', { requestId: call.requestId }));
+        else void this.#finish(call, text);
+      },
+      route.body?.bytesMax,
+    );
+  }
+
+  /** Steps 8 to 11. Never rejects. */
+  async #finish(call: Call, text: string): Promise<void> {
+    const { route, signature } = call;
+    try {
+      if (route.body !== undefined) {
+        const read = route.body.read(text, this.#services);
+        if ('wrong' in read) {
+          return this.answer(call, problem('bad_request', { requestId: call.requestId, ...read.wrong }));
+        }
+        call.body = read.value;
+      }
+      if (signature !== null) {
+        const { method = '', url: path = '' } = call.req;
+        const refused = await this.#services.signatures.finish(signature, { method, path, body: text });
+        if (refused !== null) {
+          return this.#refuse(call, (refused === 'unavailable' ? NOT_KNOWN : NOT_SIGNED).answer(call.requestId));
+        }
+      }
+      if (route.access === 'purchase' && call.caller !== null) {
+        const refused = await this.#checkPurchaseToken(call);
+        if (refused !== null) return this.#refuse(call, refused);
+      }
+      const reply = route.handle(call, this.#services);
+      const answer = reply instanceof Promise ? await reply : reply;
+      if (answer !== null) this.answer(call, answer);
+    } catch (error) {
+      this.#fail(call, error);
+    }
+  }
+
+  async #checkPurchaseToken({ params, userId, requestId, req }: Call): Promise<Answer | null> {
+    const { saleId } = params as { readonly saleId: string };
+    const asked = { saleId, userId, requestId: requestId as string };
+    const refused = await this.#services.tokens.check(asked, req.headers['seckill-purchase-token']);
+    if (refused === null) return null;
+    return (refused === 'unavailable' ? NOT_KNOWN : NO_TOKEN).answer(requestId);
+  }
+
+  /** Counts and sends an answer. */
+  answer({ req, res, counter }: Exchange, answer: Answer): void {
+    counter.count(answer.word);
+    send(req, res, answer, this.#services.lifecycle);
+  }
+
+  /** The same for refusals, which come in floods. */
+  #refuse({ req, res, counter }: Call, answer: Answer): void {
+    counter.count(answer.word);
+    this.#refusals.send(req, res, answer);
+  }
+
+  #fail(call: Call, error: unknown): void {
+    this.fail(call, error, call.requestId, call.route.access === 'purchase' ? unavailableDetail : undefined);
+  }
+
+  /** The end of every error: a fault of a dependency is 503 with its name, the rest is a bug. */
+  fail(
+    exchange: Exchange,
+    error: unknown,
+    requestId: string | null = null,
+    detailOf = (dependency: string): string => `${dependency} does not answer. Try again.`,
+  ): void {
+    if (error instanceof OperationalError) {
+      return this.answer(exchange, problem('unavailable', { requestId, detail: detailOf(error.dependency) }));
+    }
+    this.answer(exchange, problem('internal', { requestId }));
+    this.#services.log.error({ error }, 'unexpected error while answering a request');
+    this.#services.onBug(error);
+  }
+}
+
+/** A request with the counter of its answers. */
+interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly counter: AnswerCounter;
+}

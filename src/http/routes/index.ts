@@ -1,0 +1,59 @@
+import type { Route } from '../route.js';
+import { createSale, listSales, readSale, reshardSale, saleMoves } from './admin-sales.js';
+import { listAudit } from './audit.js';
+import { discardDeadLetter, listDeadLetters, readDeadLetter, replayDeadLetter } from './dead-letters.js';
+import { cancelOrder, payOrder, readOrder } from './orders.js';
+import { paymentWebhook } from './payment-webhook.js';
+import { healthz, metrics, openapi, readyz } from './probes.js';
+import { purchase } from './purchase.js';
+import { purchaseEvents, purchaseStatus } from './purchase-status.js';
+import { fetchPurchaseToken, joinQueue, readTicket } from './queue.js';
+import { listCompensationJobs, listReconcileRuns, reconcileSale, retryCompensationJob } from './reconcile.js';
+import { listRefunds, takeOnRefund } from './refunds.js';
+import { checkRules, listRules, publishRules, readOldRules, readRules } from './rules.js';
+import { readSalePage } from './sale-page.js';
+import { readSwitches, setSwitch } from './switches.js';
+import { tracePurchase } from './traces.js';
+
+/** Every route, in the order of the document. */
+export const ROUTES: readonly Route[] = [
+  purchase,
+  purchaseStatus,
+  purchaseEvents,
+  fetchPurchaseToken,
+  joinQueue,
+  readTicket,
+  readSalePage,
+  readOrder,
+  payOrder,
+  cancelOrder,
+  paymentWebhook,
+  createSale,
+  listSales,
+  readSale,
+  ...saleMoves,
+  reshardSale,
+  listDeadLetters,
+  readDeadLetter,
+  replayDeadLetter,
+  discardDeadLetter,
+  reconcileSale,
+  listReconcileRuns,
+  listCompensationJobs,
+  retryCompensationJob,
+  listRefunds,
+  takeOnRefund,
+  readRules,
+  publishRules,
+  checkRules,
+  listRules,
+  readOldRules,
+  readSwitches,
+  setSwitch,
+  listAudit,
+  tracePurchase,
+  healthz,
+  readyz,
+  metrics,
+  openapi,
+];

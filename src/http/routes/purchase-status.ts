@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { assertNever } from '../../core/errors.js';
+import { must } from '../../core/field-errors.js';
+import type { Body } from '../../admission/degrade/degraded-reads.js';
+import type { Following } from '../../purchase/follow-purchase.js';
+import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
+import { noContent, problem, type Lifecycle } from '../answer.js';
+import { EventStream } from '../event-stream.js';
+import { defineRoute, type Call, type RouteServices } from '../route.js';
+import { id, purchaseSchema, saleId } from '../schemas.js';
+import { answerRead, readable } from './degraded-read.js';
+import { SIGNATURE } from './sale-headers.js';
+
+/** Longer waits are cut by proxies on the way, and hold a connection for no gain. */
+const WAIT_SECONDS_MAX = 30;
+const waitError = { error: must(`a whole number of seconds from 0 to ${WAIT_SECONDS_MAX}`) };
+
+const params = z.object({ saleId, requestId: id });
+type PurchaseParams = z.infer<typeof params>;
+
+export const purchaseStatus = defineRoute({
+  method: 'get',
+  path: '/v1/sales/{saleId}/purchases/{requestId}',
+  label: 'purchase_status',
+  operationId: 'readPurchase',
+  summary: 'Where a purchase stands; waits up to `wait` seconds while it is pending.',
+  access: 'sale_buyer',
+  endpoint: 'status',
+  params,
+  query: z.object({
+    wait: z
+      .string(waitError)
+      .regex(/^[0-9]{1,2}$/, waitError)
+      .transform(Number)
+      .pipe(z.int().max(WAIT_SECONDS_MAX, waitError))
+      .meta({ override: { type: 'integer', minimum: 0, maximum: WAIT_SECONDS_MAX } })
+      .optional(),
+  }),
+  headers: SIGNATURE,
+  answers: { 200: readable('the purchase', purchaseSchema) },
+  problems: ['purchase_not_found'],
+  async handle(call, services) {
+    const { userId, params: ids, query } = call;
+    const poll = startPoll(call, services.lifecycle);
+    try {
+      const waitMs = (query.wait ?? 0) * 1000;
+      return await answerRead(
+        {
+          endpoint: 'status',
+          key: `${userId}/${ids.saleId}/${ids.requestId}`,
+          ids,
+          requestId: ids.requestId,
+          who: () => userId,
+          word: ({ status }: Body) => String(status),
+          missing: () => 'purchase_not_found' as const,
+          keeps: ({ status }: Body) => status !== 'pending',
+          async source() {
+            const status = await services.getPurchase.get({ ...ids, userId, waitMs, signal: poll.signal });
+            return status.status === 'not_found' ? null : { ...ids, ...status };
+          },
+        },
+        services,
+      );
+    } finally {
+      services.lifecycle.polls.delete(poll);
+    }
+  },
+});
+
+export const purchaseEvents = defineRoute({
+  method: 'get',
+  path: '/v1/sales/{saleId}/purchases/{requestId}/events',
+  label: 'purchase_events',
+  operationId: 'followPurchase',
+  summary: 'The purchase as a stream of events, from where it stands to its end. Come again with Last-Event-ID.',
+  access: 'sale_buyer',
+  endpoint: 'status',
+  params,
+  headers: [
+    {
+      name: 'Last-Event-ID',
+      required: false,
+      description: 'the last event that the client has seen',
+      schema: z.enum(Object.keys(STEP_RANKS) as [StepWord, ...StepWord[]]),
+    },
+    ...SIGNATURE,
+  ],
+  answers: {
+    200: {
+      description:
+        'id and event: `pending`, `ordered`, then `paid`, `cancelled` or `expired`, or `failed`; data: the purchase as' +
+        ' JSON. The stream ends behind the last one, or after a time, with `retry`.',
+      type: 'text/event-stream',
+    },
+    204: { description: 'Last-Event-ID was the end: nothing more will come' },
+  },
+  problems: ['purchase_not_found', 'overloaded'],
+  async handle(call, services) {
+    const { userId, params: ids, req } = call;
+    const { requestId } = ids;
+    // An old event is worth nothing, so a stream has no poorer form; the status of the purchase can be asked for.
+    const { degrade, lifecycle } = services;
+    const level = degrade.isOn ? degrade.rulingOf('status', userId)?.level : undefined;
+    if (level !== undefined && level !== 'L0') return problem('degraded', { requestId, detail: NO_STREAM });
+    const lastEventId = req.headers['last-event-id'];
+    const seen = isStepWord(lastEventId) ? lastEventId : null;
+    const poll = startPoll(call, lifecycle);
+    try {
+      const answer = await services.followPurchase.open({ ...ids, userId, seen, signal: poll.signal });
+      switch (answer.outcome) {
+        case 'following':
+          await stream(answer, call, poll, services);
+          return null;
+        case 'ended': // an EventSource that gets a 204 does not come again
+          return noContent('ended');
+        case 'not_found':
+          return problem('purchase_not_found', { requestId });
+        case 'overloaded':
+          return problem('overloaded', { requestId, detail: TOO_MANY });
+        default:
+          return assertNever(answer);
+      }
+    } finally {
+      lifecycle.polls.delete(poll);
+    }
+  },
+});
+
+const NO_STREAM = 'No streams right now: there is too much to do. Ask for the purchase itself, or come again later.';
+const TOO_MANY = 'Too many streams are open. Ask again, or ask for the purchase with `wait`.';
+
+async function stream(
+  following: Following,
+  { req, res, counter, params }: Call<PurchaseParams>,
+  poll: AbortController,
+  { streamTimes, log, onBug }: RouteServices,
+): Promise<void> {
+  counter.count('stream');
+  if (req.method === 'HEAD') {
+    following.close();
+    res.setHeader('Content-Type', 'text/event-stream');
+    return void res.end();
+  }
+  const events = new EventStream(req, res, streamTimes, () => poll.abort());
+  try {
+    for await (const step of following.steps()) events.send(eventOf(step, params));
+  } catch (error) {
+    log.error({ err: error }, 'unexpected error in a stream of events');
+    onBug(error); // the head is sent: all that is left is to end
+  } finally {
+    following.close();
+    events.end();
+  }
+}
+
+/** The id is the word: it says how far the buyer has been notified, on whichever api they connect next. */
+const eventOf = ({ word, status }: PurchaseStep, ids: object) => ({
+  id: word,
+  event: word,
+  data: { ...ids, ...status },
+});
+
+/** A poll ends early when its client has gone, and when the server drains. */
+function startPoll({ res }: Pick<Call, 'res'>, lifecycle: Lifecycle): AbortController {
+  const poll = new AbortController();
+  res.once('close', () => poll.abort());
+  lifecycle.polls.add(poll);
+  if (lifecycle.draining || res.destroyed) poll.abort();
+  return poll;
+}

@@ -1,0 +1,197 @@
+import type { IncomingMessage } from 'node:http';
+import { z } from 'zod';
+import { assertNever, OperationalError } from '../../core/errors.js';
+import { isSaleId } from '../../core/ids.js';
+import { parseJson } from '../../core/parse-json.js';
+import { REFUSALS, type Refusal, type RequestEntry } from '../../core/outcome.js';
+import { isQuantity, QUANTITY_MAX, type RequestRef } from '../../core/purchase.js';
+import { json, PreparedProblem, problem, type Answer } from '../answer.js';
+import { BODY_BYTES_MAX, hasLongBody, promisesJson } from '../body.js';
+import { NOSNIFF } from '../problem.js';
+import { defineRoute, type BodyRead, type RouteServices } from '../route.js';
+import { id, purchaseSchema, saleParams, text } from '../schemas.js';
+import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
+
+/**
+ * Buying. The server answers it without Express, and zod reads none of it, because each would cost several times what the
+ * rest of a refusal costs; the schema of the body is for the document, and a test holds `readQuantity` against it.
+ */
+export const purchase = defineRoute({
+  method: 'post',
+  path: '/v1/sales/{saleId}/purchases',
+  label: 'purchase',
+  operationId: 'buy',
+  summary: 'Buy. Make the key once per purchase and keep it: every retry with it is safe.',
+  access: 'purchase',
+  endpoint: 'purchase',
+  params: saleParams,
+  headers: [
+    {
+      name: 'Idempotency-Key',
+      required: true,
+      description: 'the name of this purchase, made by the caller before the first try',
+      schema: id,
+    },
+    {
+      name: 'traceparent',
+      required: false,
+      description: 'W3C trace context; its trace id goes along with the purchase',
+      schema: text,
+    },
+    ...SIGNATURE,
+    PURCHASE_TOKEN,
+    QUEUE_PASS,
+  ],
+  body: {
+    schema: z.strictObject({ quantity: z.int().min(1).max(QUANTITY_MAX).default(1) }),
+    required: false,
+    bytesMax: BODY_BYTES_MAX,
+    read(text): BodyRead<number> {
+      const quantity = readQuantity(text);
+      return typeof quantity === 'string' ? { wrong: { detail: quantity } } : { value: quantity };
+    },
+  },
+  answers: {
+    200: { description: 'asked before: the order is there, or how it ended', schema: purchaseSchema },
+    202: {
+      description: 'the units are held for this buyer; see Location',
+      schema: purchaseSchema,
+      headers: { Location: 'where to ask what became of the purchase' },
+    },
+  },
+  problems: [...REFUSALS, 'outcome_unknown'],
+  checkHead({ params, requestId, req }) {
+    if (!isSaleId(params.saleId)) return problem('bad_request', { requestId, detail: SALE_ID_SHAPE });
+    if (requestId === null) return problem('bad_request', { detail: KEY_SHAPE });
+    return promisesJson(req.headers) ? null : problem('unsupported_media_type', { requestId });
+  },
+  early({ req, params, userId, requestId }, { gate }) {
+    // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
+    if (hasLongBody(req) || requestId === null) return null;
+    const refusal = gate.refuseEarly(params.saleId, userId, requestId);
+    return refusal === null ? null : PREPARED[refusal].answer(requestId);
+  },
+  async handle(call, services) {
+    const { params, userId, body: quantity, req } = call;
+    const requestId = call.requestId as string; // checkHead
+    const trace = traceOf(req.headers.traceparent);
+    const { saleId } = params;
+    const said = await services.gate.enter({ saleId, userId, requestId, quantity, trace });
+    if (said.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted');
+    if (said.outcome === 'replayed') return replayAnswer({ saleId, userId, requestId }, said.entry, services);
+    if (said.outcome === 'not_open') return notOpenAnswer(saleId, requestId, services);
+    return PREPARED[said.outcome].answer(requestId);
+  },
+});
+
+const KEY_SHAPE = 'The header Idempotency-Key is needed, once: 1 to 64 of the characters A-Z a-z 0-9 _ -';
+const SALE_ID_SHAPE = 'The sale id in the address must be a whole number.';
+
+const PREFIX = '/v1/sales/';
+const SUFFIX = '/purchases';
+
+/** The raw sale id in the address of a purchase, however odd it looks; null for any other address. */
+export function saleIdOf(target: string): string | null {
+  // A proxy may send the whole address; every server must take that (RFC 9112, 3.2.2).
+  const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '');
+  if (!url.startsWith(PREFIX)) return null;
+  const query = url.indexOf('?');
+  const end = (query === -1 ? url.length : query) - SUFFIX.length;
+  if (end < PREFIX.length || !url.startsWith(SUFFIX, end)) return null;
+  const saleId = url.slice(PREFIX.length, end);
+  return saleId.includes('/') ? null : saleId;
+}
+
+/** The trace id of a well-formed W3C `traceparent`, else an empty string: a bad trace never costs a purchase. */
+function traceOf(traceparent: IncomingMessage['headers'][string]): string {
+  if (typeof traceparent !== 'string') return '';
+  const match = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/.exec(traceparent);
+  return match?.[1] ?? '';
+}
+
+/** Reads a body: a quantity in units, or a sentence that says what is wrong. An empty body asks for one unit. */
+export function readQuantity(text: string): number | string {
+  if (text === '') return 1;
+  const parsed = parseJson(text, 'The body');
+  if ('error' in parsed) return parsed.error;
+  const body = parsed.value;
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'The body must be a JSON object.';
+  let quantity: unknown = 1;
+  // Object.keys, because JSON.parse makes `__proto__` an own field: it is refused like every other unknown one.
+  for (const field of Object.keys(body)) {
+    if (field !== 'quantity') return unknownField(field);
+    quantity = (body as { quantity: unknown }).quantity;
+  }
+  return isQuantity(quantity) ? quantity : `quantity must be a whole number from 1 to ${QUANTITY_MAX}.`;
+}
+
+function unknownField(field: string): string {
+  if (field === 'userId') return 'userId does not belong in the body: the buyer is who the token says.';
+  return `Unknown field ${JSON.stringify(field.slice(0, 40))}; only quantity is read.`;
+}
+
+type PreparedCode = Refusal | 'outcome_unknown';
+const PREPARED = Object.fromEntries(
+  [...REFUSALS, 'outcome_unknown' as const].map((code) => [code, new PreparedProblem(code)]),
+) as Record<PreparedCode, PreparedProblem<PreparedCode>>;
+
+/** How much later than the opening a buyer may be asked to come back, ms, so that not all come in one moment. */
+const OPENING_JITTER_MS = 2000;
+/** Answers for one second each; buyers before the opening of a few sales need no more at a time. */
+const BEFORE_OPENING_MAX = 64;
+const beforeOpening = new Map<number, PreparedProblem<'not_open'>>();
+
+/** Says when the sale opens, as far as the api knows: one that waits for its operator opens at no known time. */
+function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: RouteServices): Answer<PreparedCode> {
+  const known = snapshots.peek(saleId);
+  const untilMs = known?.snapshot === 'ready' ? known.sale.opensAtMs - clock.nowMs() : 0;
+  if (untilMs <= 0) return PREPARED.not_open.answer(requestId);
+  const seconds = Math.ceil((untilMs + Math.random() * OPENING_JITTER_MS) / 1000);
+  let prepared = beforeOpening.get(seconds);
+  if (prepared === undefined) {
+    if (beforeOpening.size >= BEFORE_OPENING_MAX) beforeOpening.clear();
+    prepared = new PreparedProblem('not_open', { retryAfterMs: seconds * 1000 });
+    beforeOpening.set(seconds, prepared);
+  }
+  return prepared.answer(requestId);
+}
+
+/** The first answer to a purchase that holds its units, and every later one until its order is written. */
+export function pendingAnswer(saleId: string, requestId: string, word: 'accepted' | 'replayed'): Answer<202> {
+  const body = `{"requestId":"${requestId}","status":"pending"}`;
+  const location = `/v1/sales/${saleId}/purchases/${requestId}`;
+  const length = String(body.length);
+  const headers = ['Content-Type', 'application/json', ...NOSNIFF, 'Content-Length', length, 'Location', location];
+  return { status: 202, word, headers, body, encoding: 'latin1' };
+}
+
+/** The same key again: how the purchase stands. Its units are held, or its row says what became of it. */
+async function replayAnswer(
+  asked: RequestRef,
+  entry: RequestEntry,
+  { getPurchase }: RouteServices,
+): Promise<Answer<200 | 202 | 'outcome_unknown'>> {
+  const { saleId, requestId } = asked;
+  if (entry.state === 'held') return pendingAnswer(saleId, requestId, 'replayed');
+  const status = await getPurchase.get({ ...asked, waitMs: 0, signal: NEVER }).catch((error: unknown) => {
+    if (error instanceof OperationalError && entry.state === 'ordered') return null; // the order is there all the same
+    throw error;
+  });
+  switch (status?.status) {
+    case 'ordered':
+    case 'failed':
+      return json(200, 'replayed', { requestId, ...status }, []);
+    case 'pending':
+      if (entry.state === 'released') return pendingAnswer(saleId, requestId, 'replayed');
+      return json(200, 'replayed', { requestId, status: 'ordered', orderId: entry.orderId }, []);
+    case 'not_found': // Redis knows an order that MySQL has lost: a person decides, so nothing final is said
+    case undefined:
+      if (entry.state === 'released') return PREPARED.outcome_unknown.answer(requestId) as Answer<'outcome_unknown'>;
+      return json(200, 'replayed', { requestId, status: 'ordered', orderId: entry.orderId }, []);
+    default:
+      return assertNever(status);
+  }
+}
+
+/** A replay is answered at once: nothing waits that could be aborted. */
+const NEVER = new AbortController().signal;

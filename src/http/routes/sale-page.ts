@@ -1,0 +1,47 @@
+import type { GetSaleAnswer, SaleView } from '../../sales/get-sale.js';
+import type { Body } from '../../admission/degrade/degraded-reads.js';
+import { defineRoute } from '../route.js';
+import { isoTime, salePage, saleParams } from '../schemas.js';
+import { answerRead, readable } from './degraded-read.js';
+
+/** The page of a sale, for everybody. A second in shared caches keeps a crowd of reloads away from us. */
+export const readSalePage = defineRoute({
+  method: 'get',
+  path: '/v1/sales/{saleId}',
+  label: 'sale',
+  operationId: 'readSalePage',
+  summary: 'The sale, as everybody may see it.',
+  access: 'anyone',
+  endpoint: 'sale',
+  params: saleParams,
+  answers: {
+    200: readable('the sale', salePage),
+    204: { description: 'no page right now: there is too much to do' },
+  },
+  problems: ['not_found', 'loading'],
+  async handle({ req, params: { saleId } }, services) {
+    let outcome: GetSaleAnswer['outcome'] = 'not_found';
+    return answerRead<'not_found' | 'loading'>(
+      {
+        endpoint: 'sale',
+        key: saleId,
+        ids: { saleId },
+        requestId: null,
+        who: () => services.addressOf(req),
+        word: () => outcome,
+        missing: () => (outcome === 'loading' ? 'loading' : 'not_found'),
+        headers: ['Cache-Control', 'public, max-age=1'],
+        async source() {
+          const answer = await services.getSale.get(saleId);
+          outcome = answer.outcome;
+          return answer.outcome === 'found' ? pageOf(answer.view) : null;
+        },
+      },
+      services,
+    );
+  },
+});
+
+function pageOf({ opensAtMs, closesAtMs, nowMs, ...view }: SaleView): Body {
+  return { ...view, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), serverTime: isoTime(nowMs) };
+}

@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { ID, ORDER_ID, PAYMENT_ID, SALE_ID } from '../core/ids.js';
+import { must } from '../core/field-errors.js';
+import { SALE_STATES } from '../core/sale.js';
+import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
+import { PROBLEMS, type ProblemCode } from './problem.js';
+
+/** Shapes that several routes share. A schema with an id is one of `components` in the OpenAPI document. */
+
+const matching = (expected: string, pattern: RegExp) => {
+  const error = must(expected);
+  return z.string({ error }).regex(pattern, { error });
+};
+
+export const id = matching('1 to 64 of the characters A-Z a-z 0-9 _ -', ID);
+export const saleId = matching('a whole number', SALE_ID);
+export const orderId = matching('a whole number', ORDER_ID);
+export const paymentId = matching('a payment id', PAYMENT_ID);
+/** Numbers of rows: BIGINT in MySQL, a decimal string outside of it. */
+export const rowId = matching('a whole number', /^[1-9][0-9]{0,17}$/);
+
+export const saleParams = z.object({ saleId });
+
+/** A time in an answer: UTC with milliseconds. */
+export const time = z.iso.datetime();
+export const count = z.int().min(0);
+export const text = z.string();
+
+/** Times leave this API as ISO 8601 in UTC with milliseconds. */
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
+export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
+
+/** Everything in a query is text; an array (the same name twice) is not. */
+const onceError = { error: 'must be given once' };
+export const queryText = (lengthMax: number) =>
+  z.string(onceError).min(1, 'must not be empty').max(lengthMax, `must have at most ${lengthMax} characters`);
+
+export const queryWord = <const W extends readonly [string, ...string[]]>(words: W) =>
+  z.enum(words, { error: must(`one of ${words.join(', ')}`) });
+
+/** ISO 8601; Unix ms for the handler. */
+export const queryTime = z.iso
+  .datetime({ offset: true, error: must('a time such as 2030-01-31T20:00:00Z') })
+  .transform((text) => Date.parse(text));
+
+const ROWS_MAX = 200;
+const ROWS_DEFAULT = 50;
+/** How many rows of a list are wanted. */
+export const limit = queryWhole(1, ROWS_MAX).default(ROWS_DEFAULT);
+
+/** Digits in a query; a number for the handler and in the document. */
+function queryWhole(min: number, max: number) {
+  const error = must(`a whole number from ${min} to ${max}`);
+  return z
+    .string({ error })
+    .regex(/^[0-9]{1,3}$/, { error })
+    .transform(Number)
+    .pipe(z.int({ error }).min(min, { error }).max(max, { error }))
+    .meta({ override: { type: 'integer', minimum: min, maximum: max } });
+}
+
+/** What a filter or a page has of a query: only what was given. */
+export const given = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+
+export const fieldErrorList = z.array(z.object({ field: text, message: text }));
+
+export const problemSchema = z
+  .object({
+    type: text,
+    title: text,
+    status: z.int(),
+    detail: text,
+    code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
+    requestId: text.nullable(),
+    retryable: z.boolean(),
+    retryAfterMs: count.optional().meta({ description: 'present exactly when `retryable`' }),
+    errors: fieldErrorList.optional().meta({ description: 'one sentence per wrong field' }),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457; `code` is the word that a program reads.' });
+
+const saleFields = {
+  saleId: text,
+  sku: text,
+  title: text,
+  priceCents: count,
+  limitPerBuyer: count,
+  opensAt: time,
+  closesAt: time,
+};
+
+export const salePage = z
+  .object({
+    ...saleFields,
+    state: z.enum(['not_open', 'open', 'paused', 'closed', 'loading']),
+    stock: z.enum(['plenty', 'few', 'none', 'unknown']),
+    serverTime: time,
+  })
+  .meta({ id: 'SalePage' });
+
+export const saleSchema = z
+  .object({ ...saleFields, stock: count, sold: count, buckets: count, epoch: count, state: z.enum(SALE_STATES) })
+  .meta({ id: 'Sale' });
+
+const orderFields = {
+  orderId: text,
+  saleId: text,
+  requestId: id,
+  quantity: count,
+  amountCents: count,
+  state: z.enum(ORDER_STATES),
+  reason: z.enum(FAILURE_REASONS).nullable(),
+  createdAt: time,
+  expiresAt: time.nullable(),
+  paidAt: time.nullable(),
+};
+export const orderSchema = z.object(orderFields).meta({ id: 'Order' });
+export const orderPageSchema = z
+  .object({
+    ...orderFields,
+    refunds: z
+      .array(z.object({ amountCents: count, state: z.enum(['due', 'refunded']), reason: text }))
+      .min(1)
+      .optional(),
+  })
+  .meta({ id: 'OrderWithRefunds' });
+
+export const purchaseSchema = z
+  .object({
+    requestId: id,
+    saleId: text.optional(),
+    status: z.enum(['pending', 'ordered', 'failed']),
+    orderId: text.optional(),
+    orderState: z.enum(ORDER_STATES).optional(),
+    reason: text.optional(),
+  })
+  .meta({ id: 'Purchase' });
+
+/** What stands in for an answer while there is too much to do: fields of the full answer, and how poor it is. */
+export const degradedSchema = z
+  .looseObject({
+    degraded: z.enum(['L1', 'L2', 'L3']).meta({ description: 'an old answer, its essential fields, or an empty one' }),
+    ageMs: count.optional().meta({ description: 'how old it is, in ms; absent: just read, or nothing is known' }),
+  })
+  .meta({ id: 'Degraded' });

@@ -1,0 +1,151 @@
+import { join } from 'node:path';
+import type { FailureReason } from '../../src/core/order.js';
+import type { Sale } from '../../src/core/sale.js';
+import { systemClock } from '../../src/programs/system-clock.js';
+import { checkSale, waitUntilAtRest, type SaleCheck, type SaleFigures } from '../invariants/check-sale.js';
+import { Buyers } from './harness/buyers.js';
+import { joinLogs, type JoinedLogs } from './harness/op-log.js';
+import type { StackControls } from './harness/stack-controls.js';
+
+/** How long a failed scenario waits for rest before its sales are checked. */
+const FAILED_REST_TIMEOUT_MS = 5_000;
+
+/** Summed over the sales of a scenario. */
+export interface ScenarioFigures {
+  /** Purchases sent, tries with the same key counted each. */
+  readonly requests: number;
+  /** Purchases that were answered 2xx at least once. */
+  readonly accepted: number;
+  /** Rows but the failed ones. */
+  readonly orders: number;
+  readonly failedRows: number;
+  /** Units. */
+  readonly oversold: number;
+  readonly duplicates: number;
+  readonly lost: number;
+}
+
+export const NO_FIGURES: ScenarioFigures = Object.freeze({
+  requests: 0,
+  accepted: 0,
+  orders: 0,
+  failedRows: 0,
+  oversold: 0,
+  duplicates: 0,
+  lost: 0,
+});
+
+export const addFigures = (a: ScenarioFigures, b: ScenarioFigures): ScenarioFigures => ({
+  requests: a.requests + b.requests,
+  accepted: a.accepted + b.accepted,
+  orders: a.orders + b.orders,
+  failedRows: a.failedRows + b.failedRows,
+  oversold: a.oversold + b.oversold,
+  duplicates: a.duplicates + b.duplicates,
+  lost: a.lost + b.lost,
+});
+
+/** The sales of one run of a scenario, their buyers and what those were answered: what I1 to I8 are checked on. */
+export class ScenarioSales {
+  readonly #stack: StackControls;
+  /** Path of the op logs, without the end of their names. */
+  readonly #logPrefix: string;
+  /** Reasons that an accepted purchase may fail for. */
+  readonly #mayFail: readonly FailureReason[];
+  readonly #sales = new Map<string, { readonly sale: Sale; readonly buyers: Buyers[] }>();
+
+  constructor(stack: StackControls, logDir: string, label: string, mayFail: readonly FailureReason[]) {
+    this.#stack = stack;
+    this.#logPrefix = join(logDir, label);
+    this.#mayFail = mayFail;
+  }
+
+  add(sale: Sale): void {
+    this.#sales.set(sale.saleId, { sale, buyers: [] });
+  }
+
+  get all(): Sale[] {
+    return [...this.#sales.values()].map(({ sale }) => sale);
+  }
+
+  /** @param urls of the apis that they ask, in turn; read anew for each request */
+  buyers(saleId: string, urls: () => readonly string[]): Buyers {
+    const known = this.#sales.get(saleId);
+    if (known === undefined) throw new Error(`the scenario has no sale ${saleId}; open it with context.openSale`);
+    const file = `${this.#logPrefix}-sale-${saleId}-client-${known.buyers.length + 1}.jsonl`;
+    const buyers = new Buyers(saleId, this.#stack.env.JWT_SECRET, urls, file);
+    known.buyers.push(buyers);
+    return buyers;
+  }
+
+  /** Purchases, as `userId/requestId`, that were answered 2xx. */
+  acceptedOf(saleId: string): Set<string> {
+    const entries = [...this.#answersOf(saleId).entries];
+    return new Set(entries.filter(([, outcome]) => outcome === 'ok').map(([key]) => key));
+  }
+
+  /** @throws when a sale is not at rest in time, or breaks an invariant */
+  async expectInvariants(saleId: string, restTimeoutMs: number): Promise<SaleFigures> {
+    const atRest = await this.#waitUntilAtRest(saleId, restTimeoutMs);
+    const { figures, findings } = await this.#check(saleId);
+    const state = `sale ${saleId}: ${JSON.stringify(figures)}`;
+    if (findings.length > 0) {
+      throw new Error(`${findings.map(({ invariant, detail }) => `${invariant} ${detail}`).join('; ')} in ${state}`);
+    }
+    if (!atRest) throw new Error(`not at rest after ${restTimeoutMs} ms, ${state}`);
+    return figures;
+  }
+
+  /** Of all sales, also after a failure. @throws when Redis or MySQL cannot be read */
+  async figures(): Promise<ScenarioFigures> {
+    let sum = NO_FIGURES;
+    for (const [saleId, { buyers }] of this.#sales) {
+      const { figures } = await this.#check(saleId);
+      const { rows, failedRows, oversold, duplicates, lost } = figures;
+      sum = addFigures(sum, {
+        requests: buyers.reduce((count, { opLog }) => count + opLog.requests, 0),
+        accepted: buyers.reduce((count, { opLog }) => count + opLog.count('ok'), 0),
+        orders: rows - failedRows,
+        failedRows,
+        oversold,
+        duplicates,
+        lost,
+      });
+    }
+    return sum;
+  }
+
+  /**
+   * What the checker finds in every sale after a failure; ends its loads first, so that nothing is under way.
+   * @returns sentences that start with the invariant
+   */
+  async findings(): Promise<string[]> {
+    await this.endLoads();
+    const found = await Promise.all(
+      [...this.#sales.keys()].map(async (saleId) => {
+        await this.#waitUntilAtRest(saleId, FAILED_REST_TIMEOUT_MS);
+        return (await this.#check(saleId)).findings;
+      }),
+    );
+    return found.flat().map(({ invariant, detail }) => `${invariant} ${detail}`);
+  }
+
+  /** Never rejects. */
+  async endLoads(): Promise<void> {
+    const buyers = [...this.#sales.values()].flatMap((sale) => sale.buyers);
+    await Promise.allSettled(buyers.map((client) => client.close()));
+  }
+
+  #waitUntilAtRest(saleId: string, timeoutMs: number): Promise<boolean> {
+    return waitUntilAtRest(saleId, { ...this.#stack.audit, clock: systemClock }, timeoutMs);
+  }
+
+  #check(saleId: string): Promise<SaleCheck> {
+    const { entries, history } = this.#answersOf(saleId);
+    return checkSale(saleId, this.#stack.audit, entries, { history, mayFail: this.#mayFail });
+  }
+
+  #answersOf(saleId: string): JoinedLogs {
+    return joinLogs(this.#sales.get(saleId)?.buyers.map(({ opLog }) => opLog) ?? []);
+  }
+}

@@ -1,0 +1,245 @@
+import { expect } from 'chai';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Sale } from '../../../src/core/sale.js';
+import { NO_TRANSFERS } from '../../../src/core/unit-transfer.js';
+import type { StackControls } from '../../chaos/harness/stack-controls.js';
+import { createRandom } from '../../chaos/random.js';
+import { summarize, totalLine } from '../../chaos/report.js';
+import type { ScenarioResult } from '../../chaos/run-scenario.js';
+import { Schedule, SuiteRun } from '../../chaos/run-suite.js';
+import { NO_FIGURES } from '../../chaos/scenario-sales.js';
+import { chooseScenarios, type Scenario } from '../../chaos/scenario.js';
+import { SCENARIOS } from '../../chaos/scenarios/list.js';
+
+const scenarioOf = (parts: Partial<Scenario>): Scenario => ({
+  name: 'T1',
+  title: 'something breaks',
+  noSale: true,
+  run: () => Promise.resolve(),
+  ...parts,
+});
+
+describe('chaos: the suite', () => {
+  let dir: string;
+  before(() => (dir = mkdtempSync(join(tmpdir(), 'seckill-chaos-'))));
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  const { signal } = new AbortController();
+  const suiteOn = (stack: object = {}, jobs = 2, until = signal): SuiteRun =>
+    new SuiteRun({ stack: { servers: { dir }, ...stack } as StackControls, env: {}, jobs, signal: until });
+  const resultsOf = (...scenarios: Scenario[]): Promise<ScenarioResult[]> =>
+    suiteOn().run(new Schedule(scenarios, [1]));
+
+  it('names every scenario once', () => {
+    const names = SCENARIOS.map(({ name }) => name);
+    expect(new Set(names).size).to.equal(names.length);
+  });
+
+  it('fails a scenario whose fault was not observed, or that never said that it is over', async () => {
+    const [silent] = await resultsOf(scenarioOf({}));
+    expect(silent).to.include({ outcome: 'red', reason: 'no fault was observed: the scenario proved nothing' });
+    const [endless] = await resultsOf(scenarioOf({ run: (context) => context.observed('it broke', () => true) }));
+    expect(endless).to.include({ outcome: 'red', reason: 'the scenario never called faultEnded' });
+  });
+
+  const run: Scenario['run'] = async (context) => {
+    await context.observed('it broke', () => true);
+    context.faultEnded();
+  };
+
+  it('fails a scenario that has no sale and does not say so', async () => {
+    const [result] = await resultsOf(scenarioOf({ run, noSale: false }));
+    expect(result?.reason).to.equal('the scenario has no sale: no invariant was checked');
+  });
+
+  it('is green when the fault was observed and is over; red with the reason of what was thrown', async () => {
+    const [green] = await resultsOf(scenarioOf({ run }));
+    expect(green).to.deep.include({ outcome: 'green', reason: null, observations: ['it broke'] });
+    const [red] = await resultsOf(scenarioOf({ run: () => Promise.reject(new Error('no')) }));
+    expect(red).to.include({ outcome: 'red', reason: 'no' });
+    const [late] = await resultsOf(scenarioOf({ timeoutMs: 10, run: () => new Promise(() => undefined) }));
+    expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
+  });
+
+  it('undoes what a scenario did to the machine, the last thing first, also when the scenario or an undo failed', async () => {
+    const undone: string[] = [];
+    const fails: Scenario['run'] = (context) => {
+      context.atEnd(() => void undone.push('first'));
+      context.atEnd(() => Promise.reject(new Error('cannot be undone')));
+      context.atEnd(() => void undone.push('last'));
+      return Promise.reject(new Error('no'));
+    };
+    const [red] = await resultsOf(scenarioOf({ run: fails }));
+    expect(red).to.include({ outcome: 'red', reason: 'no' });
+    expect(undone).to.deep.equal(['last', 'first']);
+  });
+
+  const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
+  const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [], transfers: NO_TRANSFERS };
+  const audit = {
+    store: {
+      snapshot: () => Promise.resolve(snapshot),
+      pendingCount: () => Promise.resolve(0),
+      transfers: async () => NO_TRANSFERS,
+    },
+    repository: {
+      findSale: () => Promise.resolve(sale),
+      undoneReleases: () => Promise.resolve(0),
+      orders: async function* () {
+        yield [];
+      },
+    },
+  };
+  const fails = scenarioOf({
+    run(context) {
+      context.addSale(sale);
+      return Promise.reject(new Error('no'));
+    },
+  });
+
+  it('reads the figures once every server runs again; none when they cannot be read', async () => {
+    let runs = false;
+    const findSale = () => (runs ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
+    const suite = suiteOn({
+      servers: { dir, server: () => ({ kill: () => true }), up: async () => void (runs = true) },
+      audit: { ...audit, repository: { ...audit.repository, findSale } },
+      redis: { redis: { ping: async () => 'PONG' } },
+      mysql: { query: async () => undefined },
+    });
+    const [unread] = await suite.run(new Schedule([fails], [1])); // it runs beside others and breaks no server
+    expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
+    const [read] = await suite.run(new Schedule([{ ...fails, alone: true }], [1]));
+    expect(read).to.deep.include({ outcome: 'red', reason: 'no', figures: NO_FIGURES });
+  });
+
+  it('reports the invariants that a red scenario breaks besides', async () => {
+    const [red] = await suiteOn({ audit }).run(new Schedule([fails], [1]));
+    expect(red?.findings).to.deep.equal(['I4 units left differ by 1 between Redis and MySQL']);
+  });
+
+  it('hides the sales of a red scenario from later keepers, and leaves what Redis has of them to a person', async () => {
+    const queries: [sql: string, ids: readonly string[]][] = [];
+    const unlinked: string[] = [];
+    const suite = suiteOn({
+      servers: { dir, server: () => ({ kill: () => true }), up: async () => undefined },
+      audit,
+      mysql: { query: async (sql: string, [ids]: [readonly string[]]) => void queries.push([sql, ids]) },
+      redis: { redis: { unlink: async (...keys: string[]) => void unlinked.push(...keys), ping: async () => 'PONG' } },
+    });
+    const next = scenarioOf({ name: 'T2', alone: true });
+    await suite.run(new Schedule([{ ...fails, alone: true }, next], [1]));
+    expect(queries).to.deep.equal([["UPDATE sales SET state = 'draft' WHERE id IN (?)", [sale.saleId]]]);
+    expect(unlinked).to.deep.equal([]);
+  });
+
+  it('skips a scenario with its reason and does not run it', async () => {
+    const skip = (): string => 'it needs two disks';
+    const [skipped] = await resultsOf(scenarioOf({ skip, run: () => Promise.reject(new Error('it ran')) }));
+    expect(skipped).to.include({ outcome: 'skipped', reason: 'it needs two disks' });
+  });
+
+  it('runs at most so many scenarios beside each other, each with every seed', async () => {
+    let [running, most] = [0, 0];
+    const seen: string[] = [];
+    const scenarios = ['T1', 'T2', 'T3', 'T4', 'T5'].map((name) =>
+      scenarioOf({
+        name,
+        async run(context) {
+          most = Math.max(most, ++running);
+          seen.push(`${name} ${context.seed}`);
+          await new Promise((resolve) => setImmediate(resolve));
+          running--;
+        },
+      }),
+    );
+    await suiteOn().run(new Schedule(scenarios, [7, 8]));
+    expect(most).to.equal(2);
+    expect(seen.sort()).to.deep.equal(scenarios.flatMap(({ name }) => [`${name} 7`, `${name} 8`]).sort());
+  });
+
+  it('shares a schedule with other stacks: each scenario runs once, and alone on its stack if it must', async () => {
+    const seen: string[] = [];
+    let [running, most] = [0, 0];
+    const scenarios = ['R1', 'R2', 'R3', 'R4', 'R5'].map((name) =>
+      scenarioOf({
+        name,
+        alone: true,
+        async run() {
+          most = Math.max(most, ++running);
+          seen.push(name);
+          await new Promise((resolve) => setImmediate(resolve));
+          running--;
+        },
+      }),
+    );
+    const schedule = new Schedule(scenarios, [1]);
+    const results = await Promise.all([suiteOn().run(schedule), suiteOn().run(schedule)]);
+    expect(seen.sort()).to.deep.equal(scenarios.map(({ name }) => name));
+    expect([results.flat().length, most]).to.deep.equal([5, 2]);
+  });
+
+  it('starts no further scenario after an abort', async () => {
+    const aborting = new AbortController();
+    const first = scenarioOf({
+      run() {
+        aborting.abort(new Error('stop'));
+        return new Promise(() => undefined);
+      },
+    });
+    const results = await suiteOn({}, 2, aborting.signal).run(new Schedule([first, first, first, first], [1]));
+    expect(results.map(({ reason }) => reason)).to.deep.equal(['stop']);
+  });
+
+  it('takes ids, names and groups, in lower case too, and names the unknown ones', () => {
+    const scenarios = [
+      scenarioOf({}),
+      scenarioOf({ name: 'T3/a' }),
+      scenarioOf({ name: 'T3/b' }),
+      scenarioOf({ name: 'G6', also: ['L2'] }),
+    ];
+    const chosen = (...wanted: string[]): string[] => chooseScenarios(scenarios, wanted).chosen.map(({ name }) => name);
+    expect(chosen()).to.have.length(4);
+    expect(chosen('t3')).to.deep.equal(['T3/a', 'T3/b']);
+    expect(chosen('T3/b', 'T1')).to.deep.equal(['T1', 'T3/b']);
+    expect(chosen('L2')).to.deep.equal(['G6']);
+    expect(chosen('T')).to.deep.equal(['T1', 'T3/a', 'T3/b']);
+    expect(chooseScenarios(scenarios, ['T3', 'T9', 'T3/c']).unknown).to.deep.equal(['T9', 'T3/c']);
+  });
+
+  it('draws the same choices for the same seed and name, and others for another', () => {
+    const choices = (text: string): number[] => {
+      const random = createRandom(text);
+      return Array.from({ length: 20 }, () => random.whole(0, 1000));
+    };
+    expect(choices('7 T3')).to.deep.equal(choices('7 T3'));
+    expect(choices('7 T3')).not.to.deep.equal(choices('8 T3'));
+  });
+
+  it('ends its report with what was oversold, doubled or lost, red, unread or skipped', () => {
+    const result: ScenarioResult = {
+      scenario: 'T1',
+      ids: ['T1'],
+      title: 'something breaks',
+      seed: 1,
+      outcome: 'green',
+      reason: null,
+      figures: NO_FIGURES,
+      recoveryMs: 1500,
+      tookMs: 10,
+      observations: [],
+      findings: [],
+    };
+    const total = (...results: ScenarioResult[]): string => totalLine(summarize(['T1', 'M3'], results), 1);
+    const skipped = { ...result, scenario: 'M3', outcome: 'skipped', reason: 'it needs root' } as const;
+    expect(total(result, skipped)).to.equal('0 oversold, 0 duplicate, 0 lost in 1 faults × 1 seed; 1 skipped');
+    const red = { ...result, outcome: 'red', reason: 'I3' } as const;
+    expect(total({ ...red, figures: { ...NO_FIGURES, lost: 2 } })).to.equal(
+      '0 oversold, 0 duplicate, 2 lost in 1 faults × 1 seed; 1 RED',
+    );
+    expect(total({ ...red, figures: null })).to.equal(
+      '0 oversold, 0 duplicate, 0 lost in 1 faults × 1 seed; 1 RED; figures of 1 scenario could not be read',
+    );
+  });
+});

@@ -1,0 +1,25 @@
+import { expect } from 'chai';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { newLifecycle, problem, send } from '../../../src/http/answer.js';
+
+describe('respond', () => {
+  it('when a second answer is tried, as after an error in the first, then the first one stands', async () => {
+    const lifecycle = newLifecycle();
+    const thrown: unknown[] = [];
+    const server = createServer((req, res) => {
+      try {
+        send(req, res, problem('sold_out'), lifecycle);
+        send(req, res, problem('internal'), lifecycle);
+      } catch (error) {
+        thrown.push(error);
+      }
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    expect((await fetch(`http://127.0.0.1:${port}`)).status).to.equal(409);
+    expect(thrown).to.deep.equal([]);
+    server.close();
+    server.closeAllConnections();
+  });
+});

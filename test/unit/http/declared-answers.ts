@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import { subscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
+import type { ProblemCode } from '../../../src/http/problem.js';
+import type { Route } from '../../../src/http/route.js';
+import { ROUTES } from '../../../src/http/routes/index.js';
+import { problemSchema } from '../../../src/http/schemas.js';
+
+/** What was answered and is not in the document of its route, as sentences. */
+const undeclared: string[] = [];
+
+/** Codes of what reached no handler: the document has them once, for every operation. */
+const OUTSIDE: ReadonlySet<string> = new Set(['method_not_allowed', 'bad_request']);
+
+let subscribed = false;
+
+/** Holds every answer that a server of this process gives against the route that it came from. */
+export function checkAnswersOfThisProcess(): void {
+  if (subscribed) return;
+  subscribed = true;
+  after('every answer is in the document of its route: status, code, fields and types', () => {
+    expect(undeclared).to.deep.equal([]);
+  });
+  subscribe('http.server.request.start', (message) => {
+    const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
+    const route = routeOf(request);
+    if (route === undefined) return;
+    const chunks: Buffer[] = [];
+    const keep = (chunk: unknown, encoding: unknown): void => {
+      if (typeof chunk === 'string') chunks.push(Buffer.from(chunk, encoding === 'latin1' ? 'latin1' : 'utf8'));
+    };
+    const { write, end } = response;
+    response.write = function (this: ServerResponse, ...parts: unknown[]) {
+      keep(parts[0], parts[1]);
+      return Reflect.apply(write, this, parts);
+    } as ServerResponse['write'];
+    response.end = function (this: ServerResponse, ...parts: unknown[]) {
+      keep(parts[0], parts[1]);
+      if (request.method !== 'HEAD') check(route, response, Buffer.concat(chunks).toString());
+      return Reflect.apply(end, this, parts);
+    } as ServerResponse['end'];
+  });
+}
+
+function routeOf({ method, url = '' }: IncomingMessage): Route | undefined {
+  const path = url.split('?')[0] ?? '';
+  return ROUTES.find(
+    (route) =>
+      (route.method.toUpperCase() === method || (route.method === 'get' && method === 'HEAD')) &&
+      new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path),
+  );
+}
+
+function check(route: Route, response: ServerResponse, body: string): void {
+  const wrong = (what: string): void => {
+    const heading = `${route.method.toUpperCase()} ${route.path} answered ${response.statusCode}`;
+    undeclared.push(`${heading}: ${what}: ${body.slice(0, 200)}`);
+  };
+  if (body.includes('"urn:seckill:problem:')) {
+    const read = problemSchema.safeParse(JSON.parse(body));
+    if (!read.success || !isDeepStrictEqual(read.data, JSON.parse(body))) return wrong('no problem as documented');
+    const { code } = read.data;
+    if (!route.codes.includes(code as ProblemCode) && !OUTSIDE.has(code)) wrong(`undeclared code ${code}`);
+    return;
+  }
+  const answer = route.answers[response.statusCode];
+  if (answer === undefined) return wrong('undeclared status');
+  if (answer.schema === undefined) {
+    if (answer.type === undefined && body !== '') wrong('undeclared body');
+    return;
+  }
+  const read = answer.schema.safeParse(JSON.parse(body));
+  if (!read.success) return wrong(read.error.message);
+  if (!isDeepStrictEqual(read.data, JSON.parse(body))) wrong('undeclared fields');
+}
