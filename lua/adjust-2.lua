@@ -11,8 +11,7 @@
 local left, sale = redis.call('GET', KEYS[1]), redis.call('HMGET', KEYS[2], 'state', 'run_id', 'epoch')
 local state = sale[1]
 if not left or not state then return 'not_warmed' end
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 if state == 'open' or state == 'repair' or sale[2] ~= own_run then return 'selling' end
 if left ~= ARGV[1] or sale[3] ~= ARGV[3] then return 'moved' end
 

@@ -2,7 +2,6 @@
 -- KEYS[1]  sk:{saleId:bucket}:sale  state, epoch, run_id
 -- ARGV     none
 -- Returns {state or '' (not loaded), epoch or 0, 1 when it was loaded or rebuilt on this server, else 0}
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 local sale = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'run_id')
 return { sale[1] or '', tonumber(sale[2]) or 0, sale[3] == own_run and 1 or 0 }

@@ -17,34 +17,24 @@ local kind = string.match(redis.call('GET', KEYS[5]) or '', '^%a+')
 if kind then return { kind == 'deducted' and 'already_deducted' or kind } end
 
 local batch = cjson.decode(ARGV[1])
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id')
 local state, limit = sale[1], tonumber(sale[5])
 if not state then return { 'not_warmed' } end
 if state == 'repair' or sale[6] ~= own_run or tonumber(sale[2]) ~= batch.epoch then return { 'stale_epoch' } end
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local shut
-if state == 'paused' then shut = state
-elseif state == 'closed' or now_ms >= tonumber(sale[4]) then shut = 'closed'
-elseif state ~= 'open' or now_ms < tonumber(sale[3]) then shut = 'not_open' end
+--- include "window"
+local closed = closed_by(state, sale[3], sale[4])
 
-local users, keys = {}, {}
-for i, purchase in ipairs(batch.purchases) do
-  users[i], keys[i] = purchase[1], purchase[1] .. '/' .. purchase[2]
-end
-local entries = redis.call('HMGET', KEYS[4], unpack(keys))
-local bought = redis.call('HMGET', KEYS[3], unpack(users))
-local left = tonumber(redis.call('GET', KEYS[1])) or 0
+local purchases = batch.purchases
+--- include "purchases"
 local refused, totals, held, seen = { 'refused' }, {}, {}, {}
-for i, purchase in ipairs(batch.purchases) do
+for i, purchase in ipairs(purchases) do
   local user, quantity, entry = purchase[1], purchase[3], entries[i]
   local total = (totals[user] or tonumber(bought[i]) or 0) + quantity
   local word
   if entry then word = tonumber(string.match(entry, ':(%d+)$')) == quantity and 'replayed' or 'request_conflict'
   elseif seen[keys[i]] then word = 'request_conflict'
-  elseif shut then word = shut
+  elseif closed then word = closed
   elseif total > limit then word = 'limit_reached'
   elseif left < quantity then word = 'sold_out'
   else

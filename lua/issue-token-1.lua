@@ -11,8 +11,7 @@
 --   handed_before   the buyer has one already
 --   none_left       all tokens are issued
 --   handed          the token was issued now
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--- include "now-ms"
 if now_ms < tonumber(ARGV[2]) then return { 'too_early', now_ms } end
 if now_ms >= tonumber(ARGV[3]) then return { 'too_late', now_ms } end
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return { 'handed_before', now_ms } end

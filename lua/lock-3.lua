@@ -7,10 +7,8 @@
 --   busy    another repair has its lease, on this server
 --   moved   the bucket is of another epoch: it was repaired since
 --   locked  the bucket is in repair under this token
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--- include "own-run"
+--- include "now-ms"
 local repair = redis.call('HMGET', KEYS[1], 'repair_token', 'repair_run', 'repair_until', 'epoch')
 local foreign = repair[1] and repair[1] ~= ARGV[1]
 if foreign and repair[2] == own_run and now_ms < tonumber(repair[3]) then return 'busy' end

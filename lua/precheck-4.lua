@@ -19,38 +19,26 @@
 --   sold_out          fewer units are left than asked for
 local purchases = cjson.decode(ARGV[1])
 
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'opens_at', 'closes_at', 'limit_per_buyer', 'run_id',
   'buckets')
 local state, epoch, limit = sale[1], tonumber(sale[2]) or 0, tonumber(sale[5])
-local scattered = ARGV[2] ~= '' and sale[7] and sale[7] ~= ARGV[2]
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local shut
-if not state or state == 'repair' or sale[6] ~= own_run or scattered then shut = 'loading'
-elseif state == 'paused' then shut = 'paused'
-elseif state == 'closed' or now_ms >= tonumber(sale[4]) then shut = 'closed'
-elseif state ~= 'open' or now_ms < tonumber(sale[3]) then shut = 'not_open' end
+local resharded = ARGV[2] ~= '' and sale[7] and sale[7] ~= ARGV[2]
+--- include "window"
+local uncertain = not state or state == 'repair' or sale[6] ~= own_run or resharded
+local closed = not uncertain and closed_by(state, sale[3], sale[4])
 
-local users, keys = {}, {}
-for i, purchase in ipairs(purchases) do
-  users[i] = purchase[1]
-  keys[i] = purchase[1] .. '/' .. purchase[2]
-end
-local entries = redis.call('HMGET', KEYS[4], unpack(keys))
-local bought = redis.call('HMGET', KEYS[3], unpack(users))
-local left = tonumber(redis.call('GET', KEYS[1])) or 0
+--- include "purchases"
 
-local reply, taken, available = { epoch, shut and -1 or left, tonumber(sale[7]) or 0 }, {}, left
+local reply, taken, available = { epoch, (uncertain or closed) and -1 or left, tonumber(sale[7]) or 0 }, {}, left
 for i, purchase in ipairs(purchases) do
   local user, quantity, entry = purchase[1], purchase[3], entries[i]
   local units = (taken[user] or 0) + quantity
   local word
-  if shut == 'loading' then word, entry = shut, nil -- what stands there may be old news
+  if uncertain then word, entry = 'loading', nil -- the entry may be outdated
   elseif entry then
     word = tonumber(string.match(entry, ':(%d+)$')) == quantity and 'replayed' or 'request_conflict'
-  elseif shut then word = shut
+  elseif closed then word = closed
   elseif (tonumber(bought[i]) or 0) + units > limit then word = 'limit_reached'
   elseif available < quantity then word = 'sold_out'
   else

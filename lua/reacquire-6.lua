@@ -14,24 +14,18 @@
 --                       lost: no units or no limit left. Their entries are closed, so that a retry is not let in
 --                       before the failure is published; the entry has lost-<batchId> in place of an order id.
 --                       elsewhere: another batch holds them, maybe in another quantity, and will record them
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "usable"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'limit_per_buyer')
 if not sale[1] then return { 'not_warmed' } end
-if sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then return { 'unavailable' } end
+if not usable(sale, ARGV[2]) then return { 'unavailable' } end
 
 local batch, recorded, limit = cjson.decode(ARGV[1]), {}, tonumber(sale[4])
 for _, key in ipairs(cjson.decode(ARGV[3])) do recorded[key] = true end
-local users, keys = {}, {}
-for i, purchase in ipairs(batch.purchases) do
-  users[i], keys[i] = purchase[1], purchase[1] .. '/' .. purchase[2]
-end
-local entries = redis.call('HMGET', KEYS[4], unpack(keys))
-local bought = redis.call('HMGET', KEYS[3], unpack(users))
-local left = tonumber(redis.call('GET', KEYS[1])) or 0
+local purchases = batch.purchases
+--- include "purchases"
 local refused, elsewhere, totals, changes = {}, {}, {}, {}
 local lost, held = 'released:lost', 'held:' .. batch.batchId .. ':'
-for i, purchase in ipairs(batch.purchases) do
+for i, purchase in ipairs(purchases) do
   local user, quantity, key = purchase[1], purchase[3], keys[i]
   local total = (totals[user] or tonumber(bought[i]) or 0) + quantity
   local entry = not recorded[key] and (entries[i] or 'none')
@@ -60,8 +54,7 @@ if not marker then
   marker = 'claimed' .. ARGV[1]
   redis.call('SET', KEYS[5], marker)
 end
-if string.find(marker, '{', 1, true) then -- the marker has the body that a re-drive sends
-  local time = redis.call('TIME')
-  redis.call('ZADD', KEYS[6], 'NX', time[1] * 1000 + math.floor(time[2] / 1000), batch.batchId)
-end
+--- include "now-ms"
+local has_body = string.find(marker, '{', 1, true) -- it is what a re-drive sends
+if has_body then redis.call('ZADD', KEYS[6], 'NX', now_ms, batch.batchId) end
 return { 'claimed', refused, elsewhere }

@@ -4,8 +4,7 @@
 -- ARGV[1]  userId/requestId      ARGV[2]  buckets that the sale has as the caller knows it, or '' for any
 -- Returns {1, or 0 when the sale is not loaded, in repair, on another server than it was loaded on, or resharded since;
 -- entry or ''}
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 local sale = redis.call('HMGET', KEYS[1], 'state', 'run_id', 'buckets')
 local certain = sale[1] and sale[1] ~= 'repair' and sale[2] == own_run
 if ARGV[2] ~= '' and sale[3] and sale[3] ~= ARGV[2] then certain = false end

@@ -6,8 +6,7 @@
 -- Returns {1, or 0 when the bucket is not loaded, in repair, on another server than it was loaded on, or of a sale that
 -- has another number of buckets; epoch, units left, time in ms, then for each bucket of the sale, from 0: the last
 -- transfer to it or '', seq of the last transfer from it or 0}
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'buckets')
 local left = redis.call('GET', KEYS[1])
 local certain = left and sale[1] and sale[1] ~= 'repair' and sale[3] == own_run
@@ -18,10 +17,9 @@ for bucket = 0, ARGV[1] - 1 do
   fields[#fields + 1], fields[#fields + 2] = 'lent:' .. bucket, 'borrowed:' .. bucket
 end
 local moves = redis.call('HMGET', KEYS[3], unpack(fields))
-local time = redis.call('TIME')
-local look = { certain and 1 or 0, tonumber(sale[2]) or 0, tonumber(left) or 0 }
-look[4] = time[1] * 1000 + math.floor(time[2] / 1000)
+--- include "now-ms"
+local reply = { certain and 1 or 0, tonumber(sale[2]) or 0, tonumber(left) or 0, now_ms }
 for i = 1, #fields, 2 do
-  look[i + 4], look[i + 5] = moves[i] or '', tonumber(moves[i + 1]) or 0
+  reply[i + 4], reply[i + 5] = moves[i] or '', tonumber(moves[i + 1]) or 0
 end
-return look
+return reply

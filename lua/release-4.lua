@@ -10,8 +10,7 @@
 --   nothing     never let in, released before, or held by another batch
 --   released    the request is closed
 local key = ARGV[1] .. '/' .. ARGV[2]
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--- include "now-ms"
 local left = tonumber(redis.call('GET', KEYS[1])) or 0
 if redis.call('HGET', KEYS[4], 'state') == 'repair' then return { 'repairing', left, now_ms } end
 

@@ -4,8 +4,7 @@
 -- ARGV[1]  processId      ARGV[2]  its report      ARGV[3]  how long it stays live, ms
 -- Returns {processId, report, processId, report ...} of the live ones, 1000 at most
 local live_max = 1000
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--- include "now-ms"
 
 local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now_ms, 'LIMIT', 0, live_max)
 if #gone > 0 then
@@ -20,10 +19,10 @@ redis.call('PEXPIRE', KEYS[1], 3600000)
 redis.call('PEXPIRE', KEYS[2], 3600000)
 
 local live = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. now_ms, '+inf', 'LIMIT', 0, live_max)
-local votes = redis.call('HMGET', KEYS[1], unpack(live))
+local reports = redis.call('HMGET', KEYS[1], unpack(live))
 local reply = {}
 for i, process_id in ipairs(live) do
   reply[2 * i - 1] = process_id
-  reply[2 * i] = votes[i] or ''
+  reply[2 * i] = reports[i] or ''
 end
 return reply

@@ -12,8 +12,7 @@
 local marker = redis.call('GET', KEYS[1])
 if marker then return string.match(marker, '^%a+') end
 
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
 if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run then return 'no_answer' end
 local epoch, batch_epoch = tonumber(sale[2]), tonumber(ARGV[1])

@@ -7,13 +7,11 @@
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between; nothing was written
 --   restored     the batch has a marker
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "superseded"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')
-if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
+if superseded(sale, ARGV[1]) then return 'superseded' end
 
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--- include "now-ms"
 redis.call('HSET', KEYS[2], 'repair_until', now_ms + sale[4])
 redis.call('SET', KEYS[1], 'deducted' .. ARGV[2], 'NX')
 local has_body = string.find(redis.call('GET', KEYS[1]), '{', 1, true)

@@ -6,13 +6,12 @@
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between; nothing was staged
 --   staged       each of them is staged; an existing entry is not changed
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "superseded"
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')
-if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
+if superseded(sale, ARGV[1]) then return 'superseded' end
 
-local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], 'repair_until', time[1] * 1000 + math.floor(time[2] / 1000) + sale[4])
+--- include "now-ms"
+redis.call('HSET', KEYS[1], 'repair_until', now_ms + sale[4])
 for _, request in ipairs(cjson.decode(ARGV[2])) do
   local key, entry = request[1], request[2]
   local is_new = redis.call('HSETNX', KEYS[2], key, entry) == 1

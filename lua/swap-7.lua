@@ -12,10 +12,9 @@
 -- Returns, in order of precedence:
 --   superseded   another repair, or another server, came between, or its epoch was in use; nothing was changed
 --   swapped      the staged data is in use
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "superseded"
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'epoch')
-if sale[1] ~= 'repair' or sale[2] ~= ARGV[1] or sale[3] ~= own_run then return 'superseded' end
+if superseded(sale, ARGV[1]) then return 'superseded' end
 if tonumber(ARGV[3]) <= (tonumber(sale[4]) or 0) then return 'superseded' end
 
 redis.call('UNLINK', KEYS[3], KEYS[4], KEYS[7]) -- RENAME would free them while everybody waits

@@ -6,12 +6,9 @@
 --   unavailable    not loaded, in repair, on another server than it was loaded on, or of another epoch
 --   already_ended  the transfer was closed before, or a later one has begun
 --   ended          the transfer is closed now
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "usable"
 local sale = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'run_id')
-if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
-  return 'unavailable'
-end
+if not usable(sale, ARGV[2]) then return 'unavailable' end
 
 local last = redis.call('HGET', KEYS[2], 'lent:' .. ARGV[1]) or ''
 local seq, units, time_ms = string.match(last, '^(%d+):(%d+):open:(%d+)$')

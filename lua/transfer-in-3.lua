@@ -7,12 +7,9 @@
 --   unavailable                   not loaded, in repair, on another server than it was loaded on, or of another epoch
 --   already_received, units left  this transfer, or a later one, arrived before
 --   received, units left          the units were added
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "usable"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
-if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
-  return { 'unavailable' }
-end
+if not usable(sale, ARGV[2]) then return { 'unavailable' } end
 
 local seen = tonumber(redis.call('HGET', KEYS[3], 'borrowed:' .. ARGV[1])) or 0
 local left = tonumber(redis.call('GET', KEYS[1])) or 0

@@ -8,12 +8,9 @@
 --   unavailable              not loaded, in repair, on another server than it was loaded on, or of another epoch
 --   transferred, seq, units  units of the open transfer: half of what was there or ARGV[3] if more, all at most
 --   empty                    the bucket has no units
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "usable"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id')
-if not sale[1] or sale[1] == 'repair' or sale[3] ~= own_run or tonumber(sale[2]) ~= tonumber(ARGV[2]) then
-  return { 'unavailable' }
-end
+if not usable(sale, ARGV[2]) then return { 'unavailable' } end
 
 local last = redis.call('HGET', KEYS[3], 'lent:' .. ARGV[1]) or '0:0:closed:0'
 local seq, units, kind = string.match(last, '^(%d+):(%d+):(%a+)')
@@ -22,8 +19,7 @@ local left = tonumber(redis.call('GET', KEYS[1])) or 0
 if left <= 0 then return { 'empty' } end
 
 units = math.min(left, math.max(math.ceil(left / 2), tonumber(ARGV[3])))
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--- include "now-ms"
 redis.call('SET', KEYS[1], string.format('%d', left - units))
 redis.call('HSET', KEYS[3], 'lent:' .. ARGV[1], string.format('%d:%d:open:%.0f', seq + 1, units, now_ms))
 return { 'transferred', seq + 1, units }

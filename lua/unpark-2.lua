@@ -14,6 +14,6 @@ if marker == 'aborted' then return 'aborted' end
 if not string.find(marker, '{', 1, true) then return 'recorded' end
 if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 'already_pending' end
 
-local time = redis.call('TIME')
-redis.call('ZADD', KEYS[2], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[1])
+--- include "now-ms"
+redis.call('ZADD', KEYS[2], now_ms, ARGV[1])
 return 'unparked'

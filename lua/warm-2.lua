@@ -8,9 +8,7 @@
 --   warmed         loaded, in state warm
 if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return 'already_warm' end
 
--- The stamp: a bucket that is found on another server may have lost data (protocol rule 9).
-local own_run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  .. string.match(redis.call('INFO', 'replication'), 'second_repl_offset:(%S+)')
+--- include "own-run"
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[2], 'state', 'warm', 'epoch', ARGV[2], 'run_id', own_run,
   'opens_at', ARGV[3], 'closes_at', ARGV[4], 'limit_per_buyer', ARGV[5], 'buckets', ARGV[6])

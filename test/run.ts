@@ -1,15 +1,16 @@
 import { CommanderError } from 'commander';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tryLock } from '../deploy/local/stack/lock.js';
+import { tryLock } from '../deploy/local/stack/processes.js';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
-import { listeningPorts } from '../deploy/local/stack/listening-ports.js';
-import { claimedPorts, pickFreePorts, type ClaimedPort } from '../deploy/local/stack/ports.js';
+import { listeningPorts, claimedPorts, pickFreePorts, type ClaimedPort } from '../deploy/local/stack/ports.js';
 import { openStack, type Stack } from '../deploy/local/stack/stack.js';
 import { build } from './chaos/harness/commands.js';
 import { prepareStack } from './chaos/own-stacks.js';
 import { affectedTests } from './runner/changed.js';
+import { coverageByRoom } from './runner/coverage.js';
 import { runMocha, type Counts } from './runner/mocha.js';
 import { LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
 import { Outputs } from './runner/output.js';
@@ -31,6 +32,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => stopping.abort(new StackError('The tests were stopped.')));
 }
 const outputs = new Outputs();
+/** Where the folders below leave their coverage; null when not all of their tests are run. */
+const COVERED: readonly Folder[] = ['unit', 'contract'];
+const isWhole = mochaArgs.length === 0 && changedSince === null && COVERED.every((folder) => folders.includes(folder));
+const coverageDir = isWhole ? mkdtempSync(join(tmpdir(), 'seckill-coverage-')) : null;
 let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 
 const files = chooseFiles();
@@ -38,6 +43,9 @@ const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (f
 const bare = runFolders(chosen(LANES.bare));
 if (chosen([...LANES.stack, ...LANES.faults]).length > 0) await runOnStacks();
 else await Promise.all([bare, runFolders(chosen(LANES.programs))]);
+if (coverageDir !== null && !stopping.signal.aborted) {
+  await checkCoverage(coverageDir).catch((error: Error) => addFailure('coverage', error.message));
+}
 end();
 
 function options(): TestOptions {
@@ -94,7 +102,8 @@ async function runFolders(lane: readonly Folder[], env: NodeJS.ProcessEnv = proc
       ...(PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : []),
       ...mochaArgs,
     ];
-    add(await runMocha(files.get(folder) ?? [], options, env, output, stopping.signal));
+    const coverage = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
+    add(await runMocha(files.get(folder) ?? [], options, { ...env, ...coverage }, output, stopping.signal));
     output.end();
   }
 }
@@ -156,6 +165,13 @@ function add(more: Counts): void {
     skipped: counts.skipped + more.skipped,
     failures: [...counts.failures, ...more.failures],
   };
+}
+
+async function checkCoverage(folder: string): Promise<void> {
+  const { table, missed } = await coverageByRoom(folder);
+  console.log(`\nCoverage by ${COVERED.join(' and ')} tests, percent\n${table}`);
+  for (const sentence of missed) addFailure('coverage', sentence);
+  rmSync(folder, { recursive: true, force: true });
 }
 
 /** What failed before or beside the tests themselves. */

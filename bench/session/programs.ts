@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { PROGRAM_NODE_FLAGS } from '../../deploy/local/node-flags.js';
+import { PROGRAM_NODE_FLAGS } from '../../deploy/local/supervisor.js';
 import { BenchError } from '../bench-error.js';
 import { BUILT_MAIN } from './build.js';
 

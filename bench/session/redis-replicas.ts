@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisConnection } from '../../src/redis/connection.js';
-import { listeningPorts } from '../../deploy/local/stack/listening-ports.js';
+import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
-import { pickFreePorts } from '../../deploy/local/stack/ports.js';
 import { toolsOnce } from '../../deploy/local/stack/tools.js';
 import { BenchError } from '../bench-error.js';
 

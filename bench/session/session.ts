@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { migrate } from '../../src/mysql/migrate.js';
 import type { OnProgress } from '../../deploy/local/stack/progress.js';
-import { tryLock } from '../../deploy/local/stack/lock.js';
+import { tryLock } from '../../deploy/local/stack/processes.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 import { BenchError } from '../bench-error.js';
 import type { AdmissionKeys } from '../load/dressed-buyers.js';

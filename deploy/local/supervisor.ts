@@ -1,7 +1,12 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { CliError } from '../../src/cli/cli-error.js';
-import { PROGRAM_NODE_FLAGS } from './node-flags.js';
+
+/**
+ * Flags of Node for api, worker and keeper. Requests live for milliseconds; with the default young generation of 16 MB
+ * many of them are copied before they die, which costs the api about a sixth of its CPU (bench, `win`).
+ */
+export const PROGRAM_NODE_FLAGS = ['--max-semi-space-size=64'] as const; // MiB
 
 /** What a program tells its supervisor once it serves; see src/programs/run-program.ts. */
 export interface ReadyMessage {

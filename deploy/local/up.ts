@@ -9,7 +9,7 @@ import { createLog } from '../../src/programs/telemetry.js';
 import type { SaleAdmin } from '../../src/sales/sale-admin.js';
 import type { StackStep } from './stack/progress.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
-import { tryLock } from './stack/lock.js';
+import { tryLock } from './stack/processes.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack, type Stack } from './stack/stack.js';
@@ -17,7 +17,7 @@ import { CliError } from '../../src/cli/cli-error.js';
 import { operatorName } from '../../src/cli/options.js';
 import { parseWhole } from '../../src/cli/options.js';
 import { progressStyle, showProgress } from './stack-progress.js';
-import { reportStackError } from './stack-failure.js';
+import { reportStackError } from './stack-command.js';
 import { SupervisedProgram } from './supervisor.js';
 import { welcome } from './welcome.js';
 

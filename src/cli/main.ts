@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { auditCommand } from './audit.js';
 import { dlqCommand } from './dlq.js';
+import { luaCommand } from './lua.js';
 import { apiCommand, keeperCommand, workerCommand } from './programs.js';
 import { reconcileCommand } from './reconcile.js';
 import { refundsCommand } from './refunds.js';
@@ -36,5 +37,6 @@ await runCommandLine(seckill, [
   switchCommand(),
   auditCommand(),
   traceCommand(),
+  luaCommand(),
   tokenCommand(),
 ]);

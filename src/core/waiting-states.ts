@@ -55,7 +55,7 @@ export const WAITING_STATES = {
     watchedAs: 'pending_payment',
   },
   outbox_undone: {
-    waits: 'a promise of a committed transaction: news, deadlines, units that go back',
+    waits: 'what must follow from a committed transaction: events, deadlines, units that go back',
     deadline: 'OVERDUE_OUTBOX_MS',
     endedBy: 'the relay of the keeper, which never gives up',
     watchedAs: 'outbox',
@@ -91,7 +91,7 @@ export const WAITING_STATES = {
     watchedAs: 'reconcile',
   },
   sale_shut: {
-    waits: 'a live sale whose books in Redis are lost, may be, or are being rebuilt: nobody can buy',
+    waits: 'a live sale whose data in Redis is lost, may be, or is being rebuilt: nobody can buy',
     deadline: 'OVERDUE_SHUT_MS',
     endedBy: 'the repair of the keeper, which never gives up',
     watchedAs: 'sale_shut',
@@ -105,7 +105,7 @@ export const WAITING_STATES = {
   units_lent: {
     waits: 'units that have left one bucket of a sale and not reached the other',
     deadline: 'some seconds, then whoever finds them',
-    endedBy: 'a purchase that needs them, or the keeper; in a sale that is shut its repair',
+    endedBy: 'a purchase that needs them, or the keeper; in a sale that is in repair its repair',
     watchedAs: 'units_lent',
   },
 } as const satisfies Record<string, WaitingState>;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { RedisClient } from './client.js';
 
@@ -33,6 +33,43 @@ export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
 const LUA_FOLDER = new URL('../../lua/', import.meta.url);
 const FILE_NAME = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/;
+const INCLUDE = /^--- include "(.*)"$/gm;
+
+/** A script as Redis gets it. */
+export interface Script {
+  readonly name: ScriptName;
+  readonly numberOfKeys: number;
+  /** With its fragments in place. */
+  readonly text: string;
+  /** By which EVALSHA and the slow log of Redis name it. */
+  readonly sha1: string;
+}
+
+/**
+ * Reads the scripts of `lua/`. A line `--- include "name"` stands for `lua/include/name.lua`; a fragment that is included
+ * again, also by another fragment, is left out: its names are known by then.
+ * @throws Error that names a missing script or fragment
+ */
+export function readScripts(folder: URL = LUA_FOLDER): Script[] {
+  const files = new Map(readdirSync(folder).map((file) => [FILE_NAME.exec(file)?.[1], file]));
+  return SCRIPT_NAMES.map((name) => {
+    const file = files.get(name);
+    if (file === undefined) throw new Error(`lua/ lacks the script ${name}: reinstall the package`);
+    const text = withIncludes(readFileSync(new URL(file, folder), 'utf8'), folder, new Set());
+    const sha1 = createHash('sha1').update(text).digest('hex');
+    return { name, numberOfKeys: Number(FILE_NAME.exec(file)?.[2]), text, sha1 };
+  });
+}
+
+function withIncludes(text: string, folder: URL, included: Set<string>): string {
+  return text.replaceAll(INCLUDE, (_line, name: string) => {
+    if (included.has(name)) return `-- (${name} is above)`;
+    included.add(name);
+    const file = new URL(`include/${name}.lua`, folder);
+    if (!existsSync(file)) throw new Error(`lua/include/ lacks the fragment ${name}: reinstall the package`);
+    return withIncludes(readFileSync(file, 'utf8'), folder, included).trimEnd();
+  });
+}
 
 export type RunScript = (
   name: ScriptName,
@@ -42,7 +79,7 @@ export type RunScript = (
 
 export interface Scripts {
   readonly run: RunScript;
-  /** Gives all of them to a server, so that the first purchase after its start finds them. */
+  /** Loads all of them into a server, so that the first purchase after its start finds them. */
   load(server: Redis): Promise<void>;
   /** How many of them each of these servers knows. */
   loaded(servers: readonly Redis[]): Promise<number>;
@@ -53,26 +90,16 @@ export interface Scripts {
  * SCRIPT FLUSH) gets it whole, which is safe because NOSCRIPT means that nothing ran.
  */
 export function loadScripts(redis: RedisClient): Scripts {
-  const keyCounts = new Map<string, number>();
-  const texts: string[] = [];
-  for (const file of readdirSync(LUA_FOLDER)) {
-    const [, name, keys] = FILE_NAME.exec(file) ?? [];
-    if (!name) continue;
-    const lua = readFileSync(new URL(file, LUA_FOLDER), 'utf8');
-    keyCounts.set(name, Number(keys));
-    texts.push(lua);
-    redis.defineCommand(name, { numberOfKeys: Number(keys), lua });
-  }
-  const missing = SCRIPT_NAMES.filter((name) => !keyCounts.has(name));
-  if (missing.length > 0) throw new Error(`lua/ lacks the scripts ${missing.join(', ')}: reinstall the package`);
+  const scripts = readScripts();
+  for (const { name, numberOfKeys, text } of scripts) redis.defineCommand(name, { numberOfKeys, lua: text });
 
   type Command = (...args: readonly (string | number)[]) => Promise<unknown>;
   const commands = redis as unknown as Record<ScriptName, Command>;
-  const hashes = texts.map((text) => createHash('sha1').update(text).digest('hex'));
+  const hashes = scripts.map(({ sha1 }) => sha1);
   return {
     run: (name, keys, args) => commands[name](...keys, ...args),
     async load(server): Promise<void> {
-      await Promise.all(texts.map((text) => server.script('LOAD', text)));
+      await Promise.all(scripts.map(({ text }) => server.script('LOAD', text)));
     },
     async loaded(servers): Promise<number> {
       const known = await Promise.all(servers.map((server) => server.script('EXISTS', ...hashes) as Promise<number[]>));

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { progressStyle, showProgress } from '../../deploy/local/stack-progress.js';
-import { tryLock } from '../../deploy/local/stack/lock.js';
+import { tryLock } from '../../deploy/local/stack/processes.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { OnProgress, StackStep } from '../../deploy/local/stack/progress.js';
 import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { reportStackError } from '../../deploy/local/stack-failure.js';
+import { reportStackError } from '../../deploy/local/stack-command.js';
 import { seconds } from '../../deploy/local/stack-progress.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { renderTable } from '../helpers/render-table.js';

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { reportStackError } from '../../deploy/local/stack-failure.js';
+import { reportStackError } from '../../deploy/local/stack-command.js';
 import { renderTable } from '../helpers/render-table.js';
 import { buildIfOlder, BUILT_MAIN } from './harness/commands.js';
 import type { StackControls } from './harness/stack-controls.js';

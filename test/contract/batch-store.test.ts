@@ -385,7 +385,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await world.settlement.markRecorded([{ batch: settled, orders: [order('u1', '101')] }]);
         const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];
         await world.stock.resolve(aborted);
-        expect(await world.settlement.unpark(settled)).to.equal('settled');
+        expect(await world.settlement.unpark(settled)).to.equal('recorded');
         expect(await world.settlement.unpark(aborted)).to.equal('aborted');
         expect(await world.settlement.unpark(unknown)).to.equal('unknown');
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(0);

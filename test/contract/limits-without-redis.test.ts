@@ -6,7 +6,7 @@ import { noAdmissionMetrics } from '../../src/admission/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
-import { waitUntil } from '../../deploy/local/stack/wait-until.js';
+import { waitUntil } from '../../deploy/local/stack/probes.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 
 const BACK_WITHIN_MS = 30_000;

@@ -154,12 +154,12 @@ for (const [name, createSide] of STORES) {
         { to: 2, seq: 1, units: 5, isOpen: false },
       ]);
       const other = await side.read.units(bucket(2), 0);
-      expect([other?.unitsLeft, other?.transfers]).to.deep.equal([15, { lent: [], borrowed: new Map([[1, 1]]) }]);
+      expect([other?.unitsLeft, other?.transfers]).to.deep.equal([15, { outgoing: [], incoming: new Map([[1, 1]]) }]);
     });
 
     it('adds the units up, and says what is young', async () => {
       await deducted('u1*2', 'u2');
-      const transfers = { lent: [], borrowed: new Map() };
+      const transfers = { outgoing: [], incoming: new Map() };
       const units = { unitsLeft: 97, unitsOfBuyers: 3, moved: false, pending: 1, transfers };
       expect(await side.read.units(ref(), 60_000)).to.deep.equal({ ...units, youngPending: 1 });
       expect(await side.read.units(ref(), -60_000)).to.deep.equal({ ...units, youngPending: 0 });

@@ -7,7 +7,7 @@ import { connectRedis } from '../../src/redis/connection.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
-import { waitUntil } from '../../deploy/local/stack/wait-until.js';
+import { waitUntil } from '../../deploy/local/stack/probes.js';
 import { MemoryStore } from '../helpers/memory/memory-store.js';
 import type { StoreFault } from '../helpers/memory/memory-server.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';

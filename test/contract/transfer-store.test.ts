@@ -83,7 +83,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect((await looksAt(sale))[1]?.outgoing).to.deep.equal([]);
     });
 
-    it('already_borrowed: a transfer arrives once, repeated or late, for ever', async () => {
+    it('already_received: a transfer arrives once, repeated or late, for ever', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const first = await lent(sale);
       await world.transfers.transferIn(sale.saleId, first, 1);

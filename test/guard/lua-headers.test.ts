@@ -1,4 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import type { StoreAnswer } from '../../src/core/outcome.js';
 import type { LimitVerdict } from '../../src/core/limits.js';
@@ -8,27 +11,38 @@ import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { Reacquired, BatchStore } from '../../src/core/ports/batch-store.js';
 import type { ResolveVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
 import type { TransferredIn, TransferredOut, TransferStore } from '../../src/core/ports/transfer-store.js';
-import { SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
+import { readScripts, SCRIPT_NAMES, type ScriptName } from '../../src/redis/scripts.js';
 
 const LUA = new URL('../../lua/', import.meta.url);
 const REDIS = new URL('../../src/redis/', import.meta.url);
 const CODE_LINES_MAX = 60;
+const LUA_FILES = readdirSync(LUA).filter((file) => file !== 'include');
 
 interface Script {
   readonly file: string;
   readonly name: string;
   readonly keysInName: number;
   readonly header: string;
+  /** Its lines below the header, without those of its fragments. */
+  readonly ownLines: readonly string[];
   readonly code: string;
 }
 
-const scripts: Script[] = readdirSync(LUA).map((file) => {
+const fragments = readdirSync(new URL('include/', LUA)).map((file) => ({
+  name: file.replace(/\.lua$/, ''),
+  text: readFileSync(new URL(`include/${file}`, LUA), 'utf8'),
+}));
+const composed = new Map(readScripts().map(({ name, text }) => [name as string, text]));
+
+/** With their fragments in place, as Redis gets them. */
+const scripts: Script[] = LUA_FILES.map((file) => {
+  const [, name = '', keys = ''] = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/.exec(file) ?? [];
   const text = readFileSync(new URL(file, LUA), 'utf8');
   const lines = text.split('\n');
-  const end = lines.findIndex((line) => !line.startsWith('--'));
-  const [, name = '', keys = ''] = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/.exec(file) ?? [];
+  const end = lines.findIndex((line) => !line.startsWith('-- '));
   const header = lines.slice(0, end).join('\n');
-  return { file, name, keysInName: Number(keys), header, code: lines.slice(end).join('\n') };
+  const code = (composed.get(name) ?? text).split('\n').slice(end).join('\n');
+  return { file, name, keysInName: Number(keys), header, ownLines: lines.slice(end), code };
 });
 
 const named = (name: string): Script => {
@@ -56,12 +70,11 @@ function wordsListed({ header }: Script): string[] {
 function wordsInCode({ code }: Script): string[] {
   const places = [
     ...withoutComments(code).matchAll(/\breturn\b(.*)$/gm),
-    ...withoutComments(code).matchAll(/\b(?:word|shut|refused|reply)\b[^=\n]*=(?!=)(.*)$/gm),
-    ...withoutComments(code).matchAll(/\bthen (?:word|shut) =(?!=)(.*)$/gm),
+    ...withoutComments(code).matchAll(/\b(?:word|refused|reply)\b[^=\n]*=(?!=)(.*)$/gm),
+    ...withoutComments(code).matchAll(/\bthen word =(?!=)(.*)$/gm),
   ];
   const literals = places.flatMap(([, text = '']) => [...text.matchAll(/'([a-z]+(?:_[a-z]+)*)'/g)].map(([, w]) => w));
-  const states = withoutComments(code).matchAll(/state == '([a-z]+)' then shut = state/g); // the state is the word
-  return [...new Set([...literals, ...[...states].map(([, word]) => word)])] as string[];
+  return [...new Set(literals)] as string[];
 }
 
 /** Words that come out of the marker itself. */
@@ -230,7 +243,7 @@ describe('guard: the header of a script is its contract', () => {
       });
 
       it(`has at most ${CODE_LINES_MAX} lines of code`, () => {
-        const lines = code.split('\n').filter((line) => line.trim() !== '');
+        const lines = script.ownLines.filter((line) => line.trim() !== '');
         expect(lines.length).to.be.at.most(CODE_LINES_MAX);
       });
 
@@ -240,6 +253,42 @@ describe('guard: the header of a script is its contract', () => {
       });
     });
   }
+
+  describe('lua/include', () => {
+    for (const { name, text } of fragments) {
+      it(`${name} begins with its name and purpose, is included, and uses no ARGV`, () => {
+        expect(text).to.match(new RegExp(`^-- ${name}: [a-z].{20,}`));
+        expect(withoutComments(text)).not.to.match(/\bARGV\b/);
+        const users = [
+          ...LUA_FILES.map((file) => readFileSync(new URL(file, LUA), 'utf8')),
+          ...fragments.map((f) => f.text),
+        ];
+        expect(users.some((user) => user.includes(`\n--- include "${name}"\n`))).to.equal(true);
+      });
+    }
+
+    it('a shared step is written in its fragment only', () => {
+      for (const { file, ownLines } of scripts)
+        expect(ownLines.join('\n'), file).not.to.match(/'INFO'|redis\.call\('TIME'\)\n/);
+    });
+
+    it('every script is composed, each fragment once', () => {
+      for (const { file, code } of scripts) {
+        expect(code, file).not.to.match(/^--- include/m);
+        for (const { name } of fragments)
+          expect(code.split(`\n-- ${name}: `).length, `${name} in ${file}`).to.be.at.most(2);
+      }
+    });
+
+    it('an unknown fragment, or a missing script, is an error that names it', () => {
+      const folder = mkdtempSync(join(tmpdir(), 'lua-'));
+      after(() => rmSync(folder, { recursive: true }));
+      const url = pathToFileURL(`${folder}/`);
+      expect(() => readScripts(url)).to.throw('lacks the script precheck');
+      writeFileSync(join(folder, 'precheck-4.lua'), '--- include "nowhere"\n');
+      expect(() => readScripts(url)).to.throw('lacks the fragment nowhere');
+    });
+  });
 
   it('deduct blames with the words of precheck, and says so', () => {
     expect(named('deduct').header).to.include('the words of precheck');

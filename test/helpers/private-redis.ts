@@ -3,10 +3,9 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, w
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BUNDLED } from '../../deploy/local/stack/arrange-artifacts.js';
+import { BUNDLED } from '../../deploy/local/stack/artifacts.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
-import { probeRedis } from '../../deploy/local/stack/probes.js';
-import { waitUntil } from '../../deploy/local/stack/wait-until.js';
+import { probeRedis, waitUntil } from '../../deploy/local/stack/probes.js';
 
 export interface PrivateRedis {
   readonly url: string;

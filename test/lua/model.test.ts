@@ -28,18 +28,23 @@ const LEASE_MS = 600_000;
 type Step =
   | { readonly do: 'precheck'; readonly purchases: Purchase[] }
   | { readonly do: 'deduct'; readonly batch: number; readonly purchases: Purchase[]; readonly epoch: number }
-  | { readonly do: 'decide'; readonly batch: number; readonly epoch: number }
+  | { readonly do: 'resolve'; readonly batch: number; readonly epoch: number }
   | { readonly do: 'settle'; readonly batch: number; readonly of: Purchase[] }
   | { readonly do: 'release'; readonly release: Omit<Release, 'saleId' | 'bucket' | 'batchId'>; readonly batch: number }
   | { readonly do: 'park'; readonly batch: number }
-  | { readonly do: 'gate'; readonly state: 'warm' | 'open' | 'paused' | 'closed' }
+  | { readonly do: 'setState'; readonly state: 'warm' | 'open' | 'paused' | 'closed' }
   | { readonly do: 'restart' }
   | { readonly do: 'look'; readonly of: Purchase }
   | { readonly do: 'stand' }
-  | { readonly do: 'claim'; readonly batch: number; readonly purchases: Purchase[]; readonly recorded: Purchase[] }
-  | { readonly do: 'shut' | 'remember'; readonly token: string; readonly batch: number; readonly isPending: boolean }
+  | { readonly do: 'reacquire'; readonly batch: number; readonly purchases: Purchase[]; readonly recorded: Purchase[] }
+  | {
+      readonly do: 'lock' | 'restoreMarker';
+      readonly token: string;
+      readonly batch: number;
+      readonly isPending: boolean;
+    }
   | { readonly do: 'stage'; readonly token: string; readonly entries: StoredRequest[] }
-  | { readonly do: 'reopen'; readonly token: string; readonly epoch: number; readonly unitsLeft: number }
+  | { readonly do: 'swap'; readonly token: string; readonly epoch: number; readonly unitsLeft: number }
   | { readonly do: 'warm'; readonly stock: number };
 
 const purchase = fc.record({
@@ -73,7 +78,7 @@ const unitsLeft = fc.integer({ min: 0, max: 6 });
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('precheck' as const), purchases }) },
   { weight: 12, arbitrary: fc.record({ do: fc.constant('deduct' as const), batch, purchases, epoch }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('decide' as const), batch, epoch }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('resolve' as const), batch, epoch }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('settle' as const), batch, of: purchases }) },
   {
     weight: 4,
@@ -93,20 +98,25 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.constantFrom('warm', 'open', 'open', 'open', 'paused', 'closed').map((state) => ({
-      do: 'gate' as const,
+      do: 'setState' as const,
       state: state as 'warm' | 'open' | 'paused' | 'closed',
     })),
   },
   { weight: 1, arbitrary: fc.constant<Step>({ do: 'warm', stock: 99 }) },
   { weight: 1, arbitrary: fc.constantFrom<Step>({ do: 'restart' }, { do: 'stand' }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('look' as const), of: purchase }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('claim' as const), batch, purchases, recorded: purchases }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('reacquire' as const), batch, purchases, recorded: purchases }) },
   {
     weight: 2,
     arbitrary: fc.oneof(
-      fc.record({ do: fc.constantFrom('shut' as const, 'remember' as const), token, batch, isPending: fc.boolean() }),
+      fc.record({
+        do: fc.constantFrom('lock' as const, 'restoreMarker' as const),
+        token,
+        batch,
+        isPending: fc.boolean(),
+      }),
       fc.record({ do: fc.constant('stage' as const), token, entries }),
-      fc.record({ do: fc.constant('reopen' as const), token, epoch, unitsLeft }),
+      fc.record({ do: fc.constant('swap' as const), token, epoch, unitsLeft }),
     ),
   },
 );
@@ -115,11 +125,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const wholeRepair: fc.Arbitrary<Step[]> = fc
   .record({ token, batch, isPending: fc.boolean(), entries, epoch: fc.constantFrom(1, 1, 1, 2, 0), unitsLeft })
   .map(({ token: own, ...parts }) => [
-    ...(['shut', 'remember'] as const).map((act) => ({
+    ...(['lock', 'restoreMarker'] as const).map((act) => ({
       ...{ do: act, token: own, batch: parts.batch, isPending: parts.isPending },
     })),
     { do: 'stage', token: own, entries: parts.entries },
-    { do: 'reopen', token: own, epoch: parts.epoch, unitsLeft: parts.unitsLeft },
+    { do: 'swap', token: own, epoch: parts.epoch, unitsLeft: parts.unitsLeft },
   ]);
 const history = fc
   .array(fc.oneof({ weight: 14, arbitrary: step.map((one) => [one]) }, { weight: 1, arbitrary: wholeRepair }), {
@@ -166,7 +176,7 @@ describe('lua: random histories against a plain model', function () {
           return world.stock.precheck(ref, next.purchases);
         case 'deduct':
           return world.stock.deduct(seal(next.batch, next.purchases, next.epoch));
-        case 'decide':
+        case 'resolve':
           return world.stock.resolve({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
         case 'settle': {
           const of = next.of.filter(isFirst);
@@ -179,7 +189,7 @@ describe('lua: random histories against a plain model', function () {
         }
         case 'park':
           return world.settlement.park(batchOf(sale, [], batches[next.batch]));
-        case 'gate':
+        case 'setState':
           return world.sales.setState(sale, next.state);
         case 'warm':
           return world.sales.warm({ ...sale, stock: next.stock });
@@ -187,15 +197,15 @@ describe('lua: random histories against a plain model', function () {
           return world.stock.findRequest(ref, next.of.userId, next.of.requestId);
         case 'stand':
           return world.repair.statusOf([ref]);
-        case 'claim': {
+        case 'reacquire': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
           if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses it, and no worker can read it
           return world.settlement.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
-        case 'shut':
+        case 'lock':
           return world.repair.lock(ref, next.token, LEASE_MS);
-        case 'remember':
+        case 'restoreMarker':
           return world.repair.restoreMarker(
             seal(next.batch, [{ userId: 'u1', requestId: 'a', quantity: 1 }], 1),
             ref.bucket,
@@ -204,7 +214,7 @@ describe('lua: random histories against a plain model', function () {
           );
         case 'stage':
           return world.repair.stage(ref, next.token, next.entries);
-        case 'reopen': {
+        case 'swap': {
           const { opensAtMs, closesAtMs, buckets } = sale;
           const rebuilt = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
           return world.repair.swap(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
@@ -259,10 +269,18 @@ describe('lua: random histories against a plain model', function () {
       ...['loading', 'limit_reached', 'sold_out', 'request_conflict'].map((word) => `precheck ${word}`),
       ...['deducted', 'already_deducted', 'refused', 'aborted', 'stale_epoch'].map((word) => `deduct ${word}`),
       ...['limit_reached', 'sold_out', 'request_conflict'].map((word) => `deduct ${word}`),
-      ...['deducted', 'aborted', 'claimed', 'no_answer'].map((word) => `decide ${word}`),
-      ...['claim claimed', 'claim shut', 'look unsure', 'stand open', 'shut shut', 'shut busy', 'stage staged'],
-      ...['stage superseded', 'remember remembered', 'remember superseded', 'reopen reopened', 'reopen superseded'],
-      ...['release nothing', 'gate gated', 'gate repairing', 'warm already_warm'],
+      ...['deducted', 'aborted', 'claimed', 'no_answer'].map((word) => `resolve ${word}`),
+      ...[
+        'reacquire claimed',
+        'reacquire unavailable',
+        'look unsure',
+        'stand open',
+        'lock locked',
+        'lock busy',
+        'stage staged',
+      ],
+      ...['stage superseded', 'restoreMarker restored', 'restoreMarker superseded', 'swap swapped', 'swap superseded'],
+      ...['release nothing', 'setState set', 'setState repairing', 'warm already_warm'],
     ];
     expect(often.filter((word) => !met.has(word))).to.deep.equal([]);
   });

@@ -7,7 +7,7 @@ import type { StockStore } from '../../src/core/ports/stock-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
-import { waitUntil } from '../../deploy/local/stack/wait-until.js';
+import { waitUntil } from '../../deploy/local/stack/probes.js';
 import {
   redisServerBinary,
   redisServerOrSkip,

@@ -5,7 +5,7 @@ import { bootOwnStack } from '../chaos/own-stacks.js';
 import { buildIfOlder } from '../chaos/harness/commands.js';
 import { closeConnections } from '../chaos/harness/http.js';
 import { openControls } from '../chaos/harness/stack-controls.js';
-import { reportStackError } from '../../deploy/local/stack-failure.js';
+import { reportStackError } from '../../deploy/local/stack-command.js';
 import { progressStyle, seconds, showProgress } from '../../deploy/local/stack-progress.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';

@@ -351,7 +351,7 @@ export const MUTANTS: readonly Mutant[] = [
       transfers: replaced(servers.transfers, {
         read: async (ref, buckets) => {
           const look = await servers.transfers.read(ref, buckets);
-          return look === null ? null : { ...look, lent: [] };
+          return look === null ? null : { ...look, outgoing: [] };
         },
       }),
     }),

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { arrangeArtifacts, BUNDLED, isComplete } from './arrange-artifacts.js';
-import { assertDiskSpace } from './disk-space.js';
-import { tryLock } from './lock.js';
-import { downloadArtifacts } from './maven-download.js';
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { assertDiskSpace } from './files.js';
 import { TEMPLATES_DIR } from './paths.js';
+import { waitUntil } from './probes.js';
+import { tryLock } from './processes.js';
+import { runCommand, versionOf } from './run-command.js';
 import { StackError } from './stack-error.js';
-import { waitUntil } from './wait-until.js';
 
 /** Where the programs of the servers are. */
 export interface Artifacts {
@@ -105,4 +104,144 @@ async function lockCache(path: string, onText: (text: string) => void, signal?: 
 /** What starts that were cut off left behind, or the work of one under way: to be removed under the lock only. */
 function draftsIn(cacheDir: string): string[] {
   return existsSync(cacheDir) ? readdirSync(cacheDir).filter((name) => name.includes(DRAFT)) : [];
+}
+
+/** Names inside a finished artifact folder. */
+export const BUNDLED = {
+  rocketmq: 'rocketmq',
+  redis: 'redis-server',
+  mariadb: 'mariadb',
+  mariadbd: 'mariadb/bin/mariadbd',
+} as const;
+
+/** Lists what the folder holds, with sizes in bytes. Written last: without it the folder counts for nothing. */
+const MARKER = 'complete.json';
+
+/** As the embedded-redis artifact calls the processors. */
+const REDIS_PLATFORMS: Partial<Record<NodeJS.Architecture, string>> = { x64: 'linux-amd64', arm64: 'linux-arm64' };
+
+/** Gives the unpacked files short names, sets the run bits, drops what this machine cannot use, writes the marker. */
+export function arrangeArtifacts(home: string): void {
+  const [redisJar, mariadbJar] = [join(home, 'redis-jar'), join(home, 'mariadb-jar')];
+  const platform = REDIS_PLATFORMS[process.arch];
+  const redis = readdirSync(redisJar).find((file) => platform !== undefined && file.endsWith(platform));
+  if (redis !== undefined) takeBinary(join(redisJar, redis), join(home, BUNDLED.redis));
+
+  const mariadbd = (readdirSync(mariadbJar, { recursive: true }) as string[]).find((f) => f.endsWith('bin/mariadbd'));
+  if (mariadbd === undefined) throw new StackError('The MariaDB artifact holds no bin/mariadbd; check the pom.');
+  if (process.arch === 'x64') {
+    renameSync(dirname(dirname(join(mariadbJar, mariadbd))), join(home, BUNDLED.mariadb));
+    chmodSync(join(home, BUNDLED.mariadbd), 0o755);
+  }
+  for (const folder of [redisJar, mariadbJar, join(home, 'target')]) rmSync(folder, { recursive: true, force: true });
+
+  const jars = readdirSync(join(home, BUNDLED.rocketmq)).map((jar) => join(BUNDLED.rocketmq, jar));
+  const files = [...jars, BUNDLED.mariadbd, BUNDLED.redis].filter((file) => existsSync(join(home, file)));
+  const sizes = Object.fromEntries(files.map((file) => [file, statSync(join(home, file)).size]));
+  writeFileSync(join(home, MARKER), `${JSON.stringify(sizes)}\n`);
+}
+
+/** True for a folder with its marker, whose files are all there in full: files can get lost later, too. */
+export function isComplete(home: string): boolean {
+  try {
+    const sizes = JSON.parse(readFileSync(join(home, MARKER), 'utf8')) as Record<string, number>;
+    return Object.entries(sizes).every(([file, size]) => statSync(join(home, file)).size === size);
+  } catch {
+    return false;
+  }
+}
+
+function takeBinary(from: string, to: string): void {
+  renameSync(from, to);
+  chmodSync(to, 0o755);
+}
+
+/** 400 MB over a slow line; Maven has shorter limits of its own for a line that is dead. */
+const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
+const REPORT_EVERY_MS = 1_000;
+
+/**
+ * Lets Maven fetch and unpack everything the pom pins into `outDir`.
+ * @throws StackError with Maven's own first reason
+ */
+export async function downloadArtifacts(
+  pom: string,
+  outDir: string,
+  { onText, signal }: { onText: (text: string) => void; signal?: AbortSignal | undefined },
+): Promise<void> {
+  const maven = await findMaven();
+  onText('asking Maven for RocketMQ, MariaDB and Redis');
+  const counter = new DownloadCounter();
+  const ticker = setInterval(() => onText(counter.text(countJars(outDir))), REPORT_EVERY_MS);
+  try {
+    const { exitCode, output } = await runCommand(maven, ['-B', '-f', pom, 'generate-resources', `-Dout=${outDir}`], {
+      timeoutMs: DOWNLOAD_TIMEOUT_MS,
+      signal,
+      onLine: (line) => counter.take(line),
+    });
+    if (exitCode !== 0) throw new StackError(mavenFailure(output));
+  } finally {
+    clearInterval(ticker);
+  }
+}
+
+/** RocketMQ has 150 jars; they are copied one by one once Maven has them. */
+function countJars(outDir: string): number {
+  try {
+    return readdirSync(join(outDir, 'rocketmq')).length;
+  } catch {
+    return 0; // Maven has not come that far
+  }
+}
+
+/** Counts what Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
+export class DownloadCounter {
+  #files = 0;
+  #bytes = 0;
+
+  take(line: string): void {
+    const size = /\bDownloaded from .*\(([\d.]+) (B|kB|MB|GB) at /.exec(line);
+    if (size === null) return;
+    const unit = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9 }[size[2] as 'B' | 'kB' | 'MB' | 'GB'];
+    this.#files += 1;
+    this.#bytes += Number(size[1]) * unit;
+  }
+
+  /** @param jars how many are in place */
+  text(jars: number): string {
+    const parts = [
+      this.#files > 0 ? `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)` : '',
+      jars > 0 ? `${jars} jars in place` : '',
+    ].filter((part) => part !== '');
+    return parts.length === 0 ? 'Maven is at work' : parts.join(', ');
+  }
+}
+
+/** One sentence out of a page of Maven's errors. */
+export function mavenFailure(output: string): string {
+  if (/No space left on device/i.test(output)) {
+    return 'Maven ran out of disk space; free about 1 GiB and run `stack up` again.';
+  }
+  const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it said nothing';
+  const hint = /offline|Unknown host|Connection|timed out|Could not transfer/i.test(reason)
+    ? 'check the network (or a proxy in the Maven settings)'
+    : 'see what it says';
+  const short = reason
+    .replace(/ -> \[Help \d+\].*/, '')
+    .replace(/https?:\/\/[^\s)]+/g, 'the repository')
+    .slice(0, 300);
+  return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run \`stack up\` again.`;
+}
+
+/** @returns the Maven program. @throws StackError when there is none or it does not run */
+async function findMaven(): Promise<string> {
+  const result = await versionOf('mvn', '-version');
+  if (result === null) {
+    throw new StackError('No mvn found in PATH; install Maven, it downloads the servers at the first start.');
+  }
+  if (result.exitCode !== 0) {
+    const reason = result.output.trim().split('\n')[0] ?? '';
+    throw new StackError(`Maven does not run (${reason}); check \`mvn -version\` and JAVA_HOME.`);
+  }
+  return 'mvn';
 }

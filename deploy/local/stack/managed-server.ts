@@ -1,17 +1,12 @@
-import { closeSync, fstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { fullDiskHint } from './disk-space.js';
-import { listeningPorts } from './listening-ports.js';
-import { tellingLine } from './log-tail.js';
+import { fullDiskHint } from './files.js';
 import type { StackPaths } from './paths.js';
-import { pidFileAgeMs, readPidFile, removePidFile, signalPidFile } from './pid-file.js';
-import { assertPortsFree } from './port-holder.js';
-import { claimedPorts, type StackPorts } from './ports.js';
-import { isStopped } from './process-identity.js';
+import { assertPortsFree, claimedPorts, listeningPorts, type StackPorts } from './ports.js';
+import { waitUntil } from './probes.js';
+import { isStopped, pidFileAgeMs, readPidFile, removePidFile, signalPidFile, spawnDetached } from './processes.js';
 import type { ServerName, ServerSpec, Tools } from './servers/server-spec.js';
-import { spawnDetached } from './spawn-detached.js';
 import { StackError } from './stack-error.js';
-import { waitUntil } from './wait-until.js';
 
 const READY_POLL_MS = 100;
 const EXIT_POLL_MS = 50;
@@ -170,5 +165,47 @@ export class ManagedServer implements StackServer {
   #diedSentence(): string {
     const why = fullDiskHint(this.#paths.dir) || tellingLine(this.logFile, this.#logFrom);
     return `${this.label} ended${why ? ` (${why})` : ''}; see ${this.logFile}.`;
+  }
+}
+
+const TAIL_BYTES = 16 * 1024;
+const LINE_LENGTH_MAX = 240;
+const TELLING = /\b(error|fatal|exception|fail(ed|ure)?|denied|cannot|can't|in use|no space left|invalid|not found)\b/i;
+
+/** MariaDB says its everyday things this way. */
+const EVERYDAY = /\[(Note|Warning)\]/;
+/** A server that died after so few lines died of what the last one says. */
+const EARLY_DEATH_LINES = 3;
+
+/**
+ * The line of a log that most likely says why its server died: the last one that sounds like it; else the last, if
+ * there are only a few. A server that was killed says nothing, and then neither do we.
+ * @param from offset in bytes; what stood in the log before this start does not count
+ */
+export function tellingLine(logFile: string, from = 0): string | null {
+  const lines = tailOf(logFile, from)
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !/^at /.test(line) && !EVERYDAY.test(line));
+  const line =
+    lines.findLast((one) => TELLING.test(one)) ?? (lines.length <= EARLY_DEATH_LINES ? lines.at(-1) : undefined);
+  return line === undefined ? null : line.slice(0, LINE_LENGTH_MAX);
+}
+
+function tailOf(logFile: string, from: number): string {
+  let file: number;
+  try {
+    file = openSync(logFile, 'r');
+  } catch {
+    return ''; // nothing was logged
+  }
+  try {
+    const { size } = fstatSync(file);
+    const start = Math.max(from, size - TAIL_BYTES, 0);
+    const bytes = Buffer.alloc(Math.max(size - start, 0));
+    readSync(file, bytes, 0, bytes.length, start);
+    return bytes.toString('utf8');
+  } finally {
+    closeSync(file);
   }
 }

@@ -1,4 +1,4 @@
-import type { ListeningPort } from './listening-ports.js';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { StackError } from './stack-error.js';
 
 /** The ports of one instance, all TCP. */
@@ -109,4 +109,101 @@ export function pickFreePorts(
     redis: pick([0]),
     mariadb: pick([0]),
   });
+}
+
+/** A TCP port somebody listens on, as /proc/net/tcp tells it. */
+export interface ListeningPort {
+  readonly port: number;
+  /** Number of the socket; the holder has it open as `socket:[inode]`. */
+  readonly inode: string;
+}
+
+/** State LISTEN in /proc/net/tcp (include/net/tcp_states.h of Linux). */
+const LISTEN = '0A';
+
+/** Reads the table of /proc/net/tcp or /proc/net/tcp6. Columns: sl local_address rem_address st … inode. */
+export function parseListeningPorts(table: string): ListeningPort[] {
+  return table
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim().split(/\s+/))
+    .filter((columns) => columns[3] === LISTEN)
+    .map((columns) => ({
+      port: Number.parseInt(columns[1]?.split(':').at(-1) ?? '', 16),
+      inode: columns[9] ?? '',
+    }))
+    .filter(({ port }) => Number.isInteger(port));
+}
+
+/** All listening ports of this machine, on any address: loopback and wildcard collide with each other. */
+export function listeningPorts(): ListeningPort[] {
+  return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => {
+    try {
+      return parseListeningPorts(readFileSync(file, 'utf8'));
+    } catch {
+      return []; // a kernel without IPv6 has no tcp6
+    }
+  });
+}
+
+export interface PortHolder {
+  readonly pid: number;
+  /** Command line, cut to a readable length. */
+  readonly command: string;
+}
+
+/** Java class paths run to kilobytes. */
+const COMMAND_LENGTH_MAX = 80;
+
+/** Finds who has a socket open. Sees only processes of this user, unless run as root. */
+function findHolder(inode: string): PortHolder | null {
+  const wanted = `socket:[${inode}]`;
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry) || !hasOpen(`/proc/${entry}/fd`, wanted)) continue;
+    return { pid: Number(entry), command: commandOf(Number(entry)) };
+  }
+  return null;
+}
+
+function hasOpen(fdDir: string, wanted: string): boolean {
+  try {
+    return readdirSync(fdDir).some((fd) => linkOf(`${fdDir}/${fd}`) === wanted);
+  } catch {
+    return false; // gone by now, or not ours to look at
+  }
+}
+
+function linkOf(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null; // closed since readdir
+  }
+}
+
+/** The command line of a process, for people to recognise it. */
+function commandOf(pid: number): string {
+  try {
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    return command.length > COMMAND_LENGTH_MAX ? `${command.slice(0, COMMAND_LENGTH_MAX)}…` : command;
+  } catch {
+    return 'unknown command';
+  }
+}
+
+export function portInUseSentence({ port, label }: ClaimedPort, holder: PortHolder | null): string {
+  const who = holder === null ? 'another process (of another user?)' : `pid ${holder.pid} (${holder.command})`;
+  return (
+    `Port ${port} (${label}) is in use by ${who}; stop it, ` +
+    `or start an instance elsewhere with \`stack up --dir <folder> --free-ports\`.`
+  );
+}
+
+/** @throws StackError naming the first of these ports that somebody listens on, and who that is. */
+export function assertPortsFree(claimed: readonly ClaimedPort[]): void {
+  const listening = listeningPorts();
+  for (const one of claimed) {
+    const busy = listening.find(({ port }) => port === one.port);
+    if (busy !== undefined) throw new StackError(portInUseSentence(one, findHolder(busy.inode)));
+  }
 }

@@ -1,5 +1,6 @@
-import { connect } from 'node:net';
 import { createConnection } from 'mysql2/promise';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A server on this machine answers in milliseconds; one that is stopped or hangs never does. */
 const PROBE_TIMEOUT_MS = 2_000;
@@ -53,4 +54,26 @@ function talk(port: number, request: string | null, judge: (reply: string) => Pr
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return message || code || 'it failed without a reason';
+}
+
+export interface WaitOptions {
+  readonly timeoutMs: number;
+  readonly everyMs: number;
+  /** Ends the wait early; the wait then throws the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Asks again and again until the answer is yes.
+ * @param check resolves true to end the wait; what it throws is fatal and ends it too
+ * @returns false when the time is up
+ */
+export async function waitUntil(check: () => boolean | Promise<boolean>, options: WaitOptions): Promise<boolean> {
+  const endsAtMs = performance.now() + options.timeoutMs;
+  while (true) {
+    options.signal?.throwIfAborted();
+    if (await check()) return true;
+    if (performance.now() >= endsAtMs) return false;
+    await sleep(options.everyMs);
+  }
 }

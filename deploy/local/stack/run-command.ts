@@ -64,3 +64,17 @@ export async function runCommand(
     signal?.removeEventListener('abort', stop);
   }
 }
+
+/** A cold JVM on a busy machine takes seconds to say its version. */
+const VERSION_TIMEOUT_MS = 30_000;
+
+/** @returns what a program says of its version; null when there is no such program */
+export async function versionOf(program: string, flag: string): Promise<CommandResult | null> {
+  try {
+    return await runCommand(program, [flag], { timeoutMs: VERSION_TIMEOUT_MS });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'EACCES' || code === 'ENOTDIR') return null;
+    throw error;
+  }
+}

@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import { ensureArtifacts } from './artifacts.js';
-import { runStep, type OnProgress } from './progress.js';
+import { type OnProgress, runStep } from './progress.js';
+import { versionOf } from './run-command.js';
 import type { Tools } from './servers/server-spec.js';
-import { findJava } from './toolchain.js';
+import { StackError } from './stack-error.js';
 
 /** Java and the server programs, looked up once per process. */
 export function toolsOnce(
@@ -37,4 +39,30 @@ async function findTools(
     return downloaded ? 'downloaded and unpacked' : { skipped: 'in place' };
   });
   return tools as unknown as Tools;
+}
+
+const JAVA_MAJOR_MIN = 17;
+
+/** `openjdk version "17.0.15"` → 17; `java version "1.8.0_392"` → 8; null for anything else. */
+export function parseJavaMajor(versionOutput: string): number | null {
+  const match = /version "(?:1\.)?(\d+)/.exec(versionOutput);
+  return match?.[1] === undefined ? null : Number(match[1]);
+}
+
+/** @returns the java program to use. @throws StackError when there is none, or it is too old */
+export async function findJava(env: NodeJS.ProcessEnv): Promise<string> {
+  const java = env.JAVA_HOME ? join(env.JAVA_HOME, 'bin', 'java') : 'java';
+  const where = env.JAVA_HOME ? `JAVA_HOME (${env.JAVA_HOME})` : 'PATH';
+  const result = await versionOf(java, '-version');
+  if (result === null) {
+    throw new StackError(`No java found in ${where}; install a JDK ${JAVA_MAJOR_MIN} or newer, RocketMQ needs it.`);
+  }
+  const major = parseJavaMajor(result.output);
+  if (major === null || major < JAVA_MAJOR_MIN) {
+    const found = major === null ? 'no JDK we know' : `JDK ${major}`;
+    throw new StackError(
+      `The java in ${where} is ${found}; RocketMQ needs JDK ${JAVA_MAJOR_MIN} or newer: install one and set JAVA_HOME.`,
+    );
+  }
+  return java;
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { StackEnv } from '../../../deploy/local/stack/env.js';
+import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { TOPICS } from '../../../src/core/topics.js';

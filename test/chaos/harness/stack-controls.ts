@@ -1,4 +1,4 @@
-import type { StackEnv } from '../../../deploy/local/stack/env.js';
+import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { openStack, type Stack } from '../../../deploy/local/stack/stack.js';
 import { silentLog } from '../../../src/core/ports/log.js';

@@ -1,5 +1,5 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import type { StackEnv } from '../../../deploy/local/stack/env.js';
+import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 
 /** The two sockets of one connection. */
 interface Pair {

@@ -1,11 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
-import type { ScriptName } from '../../../src/redis/scripts.js';
+import { readScripts, type ScriptName } from '../../../src/redis/scripts.js';
 import type { ProxiedConnection, TcpProxy } from './tcp-proxy.js';
-
-const LUA_DIR = join(REPO_DIR, 'lua');
 
 /** Bytes at the start of a script that differ from those of every other. */
 const HEAD_BYTES = 40;
@@ -17,12 +12,11 @@ const knownShas = new Map<ScriptName, Set<string>>();
 
 /** Whether a chunk of a request calls this script: by its hash, or as text, as the first call of a connection does. */
 function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
-  const file = readdirSync(LUA_DIR).find((one) => one.startsWith(`${name}-`));
-  if (file === undefined) throw new Error(`lua/ has no script ${name}`);
-  const text = readFileSync(join(LUA_DIR, file));
-  const shas = (knownShas.get(name) ?? new Set()).add(shaOf(text));
+  const script = readScripts().find((one) => one.name === name);
+  if (script === undefined) throw new Error(`lua/ has no script ${name}`);
+  const shas = (knownShas.get(name) ?? new Set()).add(script.sha1);
   knownShas.set(name, shas);
-  const head = text.subarray(0, HEAD_BYTES).toString('latin1');
+  const head = script.text.slice(0, HEAD_BYTES);
   return (chunk) => {
     // SCRIPT EXISTS holds the hash too
     if ([...shas].some((sha) => chunk.includes(`evalsha\r\n$40\r\n${sha}`))) return true;

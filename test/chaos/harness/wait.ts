@@ -1,4 +1,4 @@
-import { waitUntil } from '../../../deploy/local/stack/wait-until.js';
+import { waitUntil } from '../../../deploy/local/stack/probes.js';
 
 const EVERY_MS = 50;
 

@@ -1,10 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { rememberPorts } from '../../../deploy/local/stack/instance.js';
-import { listeningPorts } from '../../../deploy/local/stack/listening-ports.js';
-import { readPidFile } from '../../../deploy/local/stack/pid-file.js';
-import { claimedPorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
-import { identityOf } from '../../../deploy/local/stack/process-identity.js';
+import { rememberPorts } from '../../../deploy/local/stack/settings.js';
+import { listeningPorts, claimedPorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
+import { readPidFile, identityOf } from '../../../deploy/local/stack/processes.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { openStack } from '../../../deploy/local/stack/stack.js';
 import type { ScenarioContext } from '../context.js';

@@ -1,4 +1,4 @@
-import { isStopped } from '../../../deploy/local/stack/process-identity.js';
+import { isStopped } from '../../../deploy/local/stack/processes.js';
 import type { ScenarioContext } from '../context.js';
 import { drainDeliveries } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isStopped } from '../../../deploy/local/stack/process-identity.js';
+import { isStopped } from '../../../deploy/local/stack/processes.js';
 import type { ServerName } from '../../../deploy/local/stack/servers/server-spec.js';
 import { assertNever } from '../../../src/core/errors.js';
 import type { ScenarioContext } from '../context.js';

@@ -37,7 +37,7 @@ export class MemoryStore extends MemoryStock implements BatchStore {
         else this.#settle(ref, batch, orders);
       }
     }
-    if (refused > 0) throw rebuilding('settle');
+    if (refused > 0) throw rebuilding('mark batches as recorded');
     this.failOn('settle_reply_lost');
   }
 
@@ -213,4 +213,4 @@ export class MemoryStore extends MemoryStock implements BatchStore {
 }
 
 const rebuilding = (what: string): OperationalError =>
-  new OperationalError('redis', `${what}: the books of the sale are being rebuilt`, { retryable: true });
+  new OperationalError('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { addressIn } from '../../../bench/attack/addresses.js';
 import { Crowd } from '../../../bench/attack/crowd.js';
 import { SlowHeaders } from '../../../bench/attack/slow-headers.js';
-import { waitUntil } from '../../../deploy/local/stack/wait-until.js';
+import { waitUntil } from '../../../deploy/local/stack/probes.js';
 
 const WAIT = { timeoutMs: 20_000, everyMs: 10 };
 

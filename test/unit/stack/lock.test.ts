@@ -2,9 +2,8 @@ import { expect } from 'chai';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
-import { loadPorts, rememberPorts } from '../../../deploy/local/stack/instance.js';
-import { tryLock } from '../../../deploy/local/stack/lock.js';
-import { ensureSecrets, readSecrets } from '../../../deploy/local/stack/secrets.js';
+import { loadPorts, rememberPorts, ensureSecrets, readSecrets } from '../../../deploy/local/stack/settings.js';
+import { tryLock } from '../../../deploy/local/stack/processes.js';
 import { useTempFolder } from './temp-folder.js';
 
 describe('lock of an instance', () => {

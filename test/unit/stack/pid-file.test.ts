@@ -3,8 +3,14 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readPidFile, signalPidFile, writePidFile } from '../../../deploy/local/stack/pid-file.js';
-import { identityOf, isStopped, parseStat } from '../../../deploy/local/stack/process-identity.js';
+import {
+  readPidFile,
+  signalPidFile,
+  writePidFile,
+  identityOf,
+  isStopped,
+  parseStat,
+} from '../../../deploy/local/stack/processes.js';
 import { useTempFolder } from './temp-folder.js';
 
 describe('pid file', () => {

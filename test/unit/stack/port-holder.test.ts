@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { assertPortsFree, portInUseSentence } from '../../../deploy/local/stack/port-holder.js';
+import { assertPortsFree, portInUseSentence } from '../../../deploy/local/stack/ports.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
 
 describe('a port in use (L1)', () => {

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
-import { parseListeningPorts } from '../../../deploy/local/stack/listening-ports.js';
-import { claimedPorts, DEFAULT_PORTS, parsePorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
+import {
+  parseListeningPorts,
+  claimedPorts,
+  DEFAULT_PORTS,
+  parsePorts,
+  pickFreePorts,
+} from '../../../deploy/local/stack/ports.js';
 
 describe('ports of the stack', () => {
   it('claims the two silent neighbours of the broker too', () => {

@@ -1,13 +1,12 @@
 import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureFolder } from '../../../deploy/local/stack/ensure-folder.js';
-import { assertDiskSpace } from '../../../deploy/local/stack/disk-space.js';
-import { tellingLine } from '../../../deploy/local/stack/log-tail.js';
-import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/maven-download.js';
+import { ensureFolder, assertDiskSpace } from '../../../deploy/local/stack/files.js';
+import { tellingLine } from '../../../deploy/local/stack/managed-server.js';
+import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/artifacts.js';
 import { runCommand } from '../../../deploy/local/stack/run-command.js';
 import { explainFileError, StackError } from '../../../deploy/local/stack/stack-error.js';
-import { findJava, parseJavaMajor } from '../../../deploy/local/stack/toolchain.js';
+import { findJava, parseJavaMajor } from '../../../deploy/local/stack/tools.js';
 import { useTempFolder } from './temp-folder.js';
 
 describe('versions of Java', () => {

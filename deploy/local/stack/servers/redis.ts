@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { probeRedis } from '../probes.js';
-import { writeConf } from '../template.js';
+import { writeConf } from '../files.js';
 import type { ServerSite, ServerSpec } from './server-spec.js';
 
 export function redisSpec({ paths, ports, durability }: ServerSite): ServerSpec {

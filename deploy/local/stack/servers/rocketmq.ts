@@ -1,11 +1,46 @@
 import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
-import type { StackPorts } from '../ports.js';
 import { askRemoting, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
-import { probePort, reasonOf, type ProbeResult } from '../probes.js';
-import { escapeProperty, writeConf } from '../template.js';
-import { javaArgs } from './java-args.js';
+import { escapeProperty, writeConf } from '../files.js';
+import type { StackPaths } from '../paths.js';
+import type { StackPorts } from '../ports.js';
+import { probePort, type ProbeResult, reasonOf } from '../probes.js';
 import type { ServerSite, ServerSpec } from './server-spec.js';
+
+export function namesrvSpec({ paths, ports }: ServerSite): ServerSpec {
+  return {
+    name: 'namesrv',
+    label: 'RocketMQ name server',
+    portNames: ['namesrv'],
+    startTimeoutMs: 120_000,
+    stopTimeoutMs: 15_000,
+    prepare: async ({ java, artifacts }) => {
+      const confFile = paths.conf('namesrv.conf');
+      mkdirSync(paths.data('namesrv'), { recursive: true });
+      writeConf('namesrv.conf', confFile, {
+        namesrvPort: ports.namesrv,
+        dataDir: escapeProperty(paths.data('namesrv')),
+      });
+      const args = javaArgs(paths, artifacts.rocketmqLib, {
+        name: 'namesrv',
+        // the simple compiler and collector: half the work at the start, and it has little to do later
+        flags: ['-Xms256m', '-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
+        logback: 'rmq.namesrv.logback.xml',
+        mainClass: 'org.apache.rocketmq.namesrv.NamesrvStartup',
+      });
+      return { file: java, args: [...args, '-c', confFile] };
+    },
+    probe: async (): Promise<ProbeResult> => {
+      try {
+        await askRemoting({ host: '127.0.0.1', port: ports.namesrv }, REQUEST.clusterInfo);
+        return null;
+      } catch (error) {
+        return reasonOf(error);
+      }
+    },
+  };
+}
 
 /** Said by the probe and understood by `hasten`. */
 const UNREGISTERED = 'the name server does not know the broker yet';
@@ -77,4 +112,29 @@ async function probeProxy(ports: StackPorts): Promise<ProbeResult> {
     return reasonOf(error);
   }
   return probePort(ports.grpc);
+}
+
+export interface JavaProgram {
+  /** Folder name for its logs and temporary files. */
+  readonly name: string;
+  /** Heap and collector flags. */
+  readonly flags: readonly string[];
+  /** A resource inside the jars, not a file. */
+  readonly logback: string;
+  readonly mainClass: string;
+}
+
+/** How every RocketMQ program is started: its log folder hangs on user.home, whatever else is configured. */
+export function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram): string[] {
+  return [
+    ...program.flags,
+    `-Duser.home=${paths.log(join('rocketmq', program.name))}`,
+    `-Drocketmq.home.dir=${paths.dir}`,
+    `-Drmq.logback.configurationFile=${program.logback}`,
+    // TLS keys and, after a kill -9, a 12 MB library are left in it
+    `-Djava.io.tmpdir=${paths.tmp(program.name)}`,
+    '-cp',
+    `${rocketmqLib}/*`,
+    program.mainClass,
+  ];
 }

@@ -1,0 +1,64 @@
+import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Bug } from '../../../src/core/errors.js';
+import { TEMPLATES_DIR } from './paths.js';
+import { StackError } from './stack-error.js';
+
+/**
+ * Makes a folder and the ones above it. In its place stands no `recursive: true`, which spins for ever in Node 20 where
+ * an existing folder refuses new ones with ENOENT, as /proc does.
+ */
+export function ensureFolder(dir: string): void {
+  if (existsSync(dir)) return;
+  ensureFolder(dirname(dir));
+  mkdirSync(dir);
+}
+
+const MIB = 1024 ** 2;
+
+/** Makes the folder if need be. @throws StackError when its volume has less free space (in bytes) than needed */
+export function assertDiskSpace(dir: string, neededBytes: number): void {
+  ensureFolder(dir);
+  const freeBytes = freeSpaceBytes(dir);
+  if (freeBytes >= neededBytes) return;
+  throw new StackError(
+    `The disk of ${dir} has ${Math.floor(freeBytes / MIB)} MiB left, ${Math.ceil(neededBytes / MIB)} MiB are needed; ` +
+      'free some space and run `stack up` again.',
+  );
+}
+
+/** Servers that die of a full disk often cannot even write why. */
+const NEARLY_FULL_BYTES = 64 * MIB;
+
+/** A part of a sentence when the disk is (nearly) full, else nothing. */
+export function fullDiskHint(dir: string): string {
+  return freeSpaceBytes(dir) < NEARLY_FULL_BYTES ? `the disk of ${dir} is full: free some space` : '';
+}
+
+function freeSpaceBytes(dir: string): number {
+  const { bavail, bsize } = statfsSync(dir);
+  return bavail * bsize;
+}
+
+/** Replaces each `${name}`. A name without a value is a mistake of ours, not of the user. */
+export function renderTemplate(template: string, values: Readonly<Record<string, string | number>>): string {
+  return template.replace(/\$\{(\w+)\}/g, (_match, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Bug(`the template asks for ${name}, which nobody gave`);
+    return String(value);
+  });
+}
+
+/** RocketMQ reads its .conf files as Java properties: Latin-1, with a backslash as escape character. */
+export function escapeProperty(value: string): string {
+  return value
+    .replaceAll('\\', '\\\\')
+    .replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Fills in a file of deploy/local and puts it where its server reads it. */
+export function writeConf(template: string, target: string, values: Readonly<Record<string, string | number>>): void {
+  const rendered = renderTemplate(readFileSync(join(TEMPLATES_DIR, template), 'utf8'), values);
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, rendered);
+}

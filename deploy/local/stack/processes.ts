@@ -1,0 +1,172 @@
+import { spawn } from 'node:child_process';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { LaunchCommand } from './servers/server-spec.js';
+import { StackError } from './stack-error.js';
+
+/**
+ * Who a process is, beyond its pid: pids are handed out again, so a number in a file may name a stranger by now.
+ * Pid, start time and boot together are unique.
+ */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks between boot and the start of the process: field 22 of /proc/<pid>/stat. */
+  readonly startTicks: string;
+  /** Changes at every boot of the machine; after one, pid and ticks can meet again. */
+  readonly bootId: string;
+}
+
+interface ProcessStat {
+  /** One letter; `Z` is dead and waiting for its parent, `T` is stopped by a signal. */
+  readonly state: string;
+  readonly startTicks: string;
+}
+
+/** The command name (field 2) may hold blanks and brackets, so counting starts behind the last bracket. */
+export function parseStat(stat: string): ProcessStat | null {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state, startTicks] = [fields[0], fields[19]]; // fields 3 and 22
+  return state === undefined || startTicks === undefined ? null : { state, startTicks };
+}
+
+/** @returns who has this pid now; null when nobody has, or only a dead process that was not buried yet */
+export function identityOf(pid: number): ProcessIdentity | null {
+  try {
+    const stat = parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+    if (stat === null || stat.state === 'Z') return null;
+    return { pid, startTicks: stat.startTicks, bootId: bootId() };
+  } catch {
+    return null;
+  }
+}
+
+/** True for a process that got SIGSTOP and no SIGCONT yet: alive, but deaf. */
+export function isStopped(pid: number): boolean {
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.state === 'T';
+  } catch {
+    return false;
+  }
+}
+
+/** True while the very process that was noted down is alive. */
+export function isAlive(noted: ProcessIdentity): boolean {
+  const now = identityOf(noted.pid);
+  return now !== null && now.startTicks === noted.startTicks && now.bootId === noted.bootId;
+}
+
+function bootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+}
+
+/** Notes who was started. Written whole or not at all. */
+export function writePidFile(path: string, pid: number): void {
+  const identity = identityOf(pid);
+  if (identity === null) return; // ended already: there is nobody to stop later
+  mkdirSync(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}.tmp`;
+  writeFileSync(draft, `${JSON.stringify(identity)}\n`);
+  renameSync(draft, path);
+}
+
+/** @returns the process of this file while it lives; null for no file, a damaged one, or a pid that changed hands */
+export function readPidFile(path: string): ProcessIdentity | null {
+  try {
+    const noted = JSON.parse(readFileSync(path, 'utf8')) as Partial<ProcessIdentity>;
+    const { pid, startTicks, bootId } = noted;
+    // 0 and negative numbers address whole groups of processes
+    if (typeof pid !== 'number' || !Number.isInteger(pid) || pid < 2) return null;
+    if (typeof startTicks !== 'string' || typeof bootId !== 'string') return null;
+    return isAlive({ pid, startTicks, bootId }) ? { pid, startTicks, bootId } : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Sends a signal to the process of this file, if it still is that process.
+ * @returns false when there was nobody to signal
+ */
+export function signalPidFile(path: string, signal: NodeJS.Signals): boolean {
+  const identity = readPidFile(path);
+  if (identity === null) return false;
+  try {
+    process.kill(identity.pid, signal);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false; // ended between look and signal
+    throw error;
+  }
+}
+
+export function removePidFile(path: string): void {
+  rmSync(path, { force: true });
+}
+
+/** Milliseconds since the process of this file was started; 0 without a file. */
+export function pidFileAgeMs(path: string): number {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? 0 : Date.now() - stat.mtimeMs;
+}
+
+/**
+ * Takes a lock between processes: a file that names its owner. The lock of a dead owner counts for nothing.
+ * @returns what gives it back, or the pid of the live owner
+ */
+export function tryLock(path: string): { release: () => void } | { heldBy: number } {
+  mkdirSync(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}`;
+  writePidFile(draft, process.pid);
+  try {
+    for (let attempt = 0; attempt < 3; attempt++) {
+      try {
+        linkSync(draft, path); // fails if the lock exists, and shows it with its content at once
+        return { release: () => rmSync(path, { force: true }) };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      }
+      const owner = readPidFile(path);
+      if (owner !== null) return { heldBy: owner.pid };
+      rmSync(path, { force: true }); // its owner is dead
+    }
+    return { heldBy: 0 };
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Writes a file in one step: readers see the old content or the new, never half of it. */
+export function createOnce(path: string, content: string, mode: number): string {
+  mkdirSync(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, content, { mode });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // somebody was first: theirs counts
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return readFileSync(path, 'utf8');
+}
+
+/**
+ * Starts a server in a session of its own: it outlives this process, and Ctrl-C in the terminal does not reach it.
+ * @param options.log open file for stdout and stderr
+ * @throws StackError when the program cannot be run
+ */
+export async function spawnDetached(
+  { file, args }: LaunchCommand,
+  { log, cwd, pidFile }: { log: number; cwd: string; pidFile: string },
+): Promise<void> {
+  const child = spawn(file, args, { detached: true, stdio: ['ignore', log, log], cwd });
+  // in the same breath as the start: whatever happens to us next, the server can be found again
+  if (child.pid !== undefined) writePidFile(pidFile, child.pid);
+  child.unref();
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', (error) => {
+      reject(new StackError(`${file} does not run (${error.message}); check that it is a program for this machine.`));
+    });
+  });
+}

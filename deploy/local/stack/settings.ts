@@ -1,0 +1,125 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DEFAULT_PORTS, listeningPorts, parsePorts, pickFreePorts, type StackPorts } from './ports.js';
+import { createOnce } from './processes.js';
+import { explainFileError, StackError } from './stack-error.js';
+
+/** Which ports an instance gets at its first start: the default ones, free ones, or those given. */
+export type PortChoice = 'default' | 'free' | StackPorts;
+
+/**
+ * The ports of an instance. They are chosen once and remembered, since other places store them (routes in the broker,
+ * URLs in the settings of people); a later choice does not change them.
+ */
+export function loadPorts(instanceFile: string, choice: PortChoice): StackPorts {
+  const remembered = readPorts(instanceFile);
+  if (remembered !== null) return remembered;
+  if (choice === 'default') return DEFAULT_PORTS;
+  return choice === 'free' ? pickFreePorts(listeningPorts()) : parsePorts(choice, 'The choice of ports');
+}
+
+export function rememberPorts(instanceFile: string, ports: StackPorts): void {
+  mkdirSync(dirname(instanceFile), { recursive: true });
+  const draft = `${instanceFile}.${process.pid}`;
+  writeFileSync(draft, `${JSON.stringify({ ports }, null, 2)}\n`);
+  renameSync(draft, instanceFile);
+}
+
+function readPorts(instanceFile: string): StackPorts | null {
+  let text: string;
+  try {
+    text = readFileSync(instanceFile, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw explainFileError(error, dirname(instanceFile));
+  }
+  let parsed: { ports?: unknown };
+  try {
+    parsed = JSON.parse(text) as { ports?: unknown };
+  } catch (cause) {
+    throw new StackError(`${instanceFile} is damaged; delete it and choose the ports again.`, { cause });
+  }
+  return parsePorts(parsed.ports, instanceFile);
+}
+
+/** Made once per instance, at its first start, and kept in a file that only its owner can read. */
+export interface StackSecrets {
+  /** Password of the MariaDB user `seckill`; base64url, so it can stand in a URL as it is. */
+  readonly mysqlPassword: string;
+  /** Key for signing tokens with HS256; base64url of 48 random bytes. */
+  readonly jwtSecret: string;
+}
+
+/** Reads the secrets of an instance, making them first where there are none. */
+export function ensureSecrets(path: string): StackSecrets {
+  const fresh: StackSecrets = {
+    mysqlPassword: randomBytes(18).toString('base64url'),
+    jwtSecret: randomBytes(48).toString('base64url'),
+  };
+  return parseSecrets(createOnce(path, `${JSON.stringify(fresh, null, 2)}\n`, 0o600), path);
+}
+
+/** @returns null when the instance was never started */
+export function readSecrets(path: string): StackSecrets | null {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+  return parseSecrets(text, path);
+}
+
+function parseSecrets(text: string, path: string): StackSecrets {
+  try {
+    const { mysqlPassword, jwtSecret } = JSON.parse(text) as Partial<StackSecrets>;
+    if (typeof mysqlPassword === 'string' && typeof jwtSecret === 'string') return { mysqlPassword, jwtSecret };
+  } catch {
+    // falls through to the sentence below
+  }
+  throw new StackError(`${path} is damaged; put it back from a copy, or delete the whole instance folder.`);
+}
+
+/** What points the product at an instance. Every value is free of blanks and quotes. */
+export interface StackEnv {
+  /** `mysql://user:password@host:port/database` */
+  readonly MYSQL_URL: string;
+  /** `redis://host:port` */
+  readonly REDIS_URL: string;
+  /** `host:port` of the proxy, gRPC. */
+  readonly ROCKETMQ_ENDPOINT: string;
+  /** `host:port` of the name server, for admin work only. */
+  readonly NAMESRV_ADDR: string;
+  readonly JWT_SECRET: string;
+  /** One key each, `local`. */
+  readonly ADMISSION_SIGN_KEYS: string;
+  readonly ADMISSION_SEAL_KEYS: string;
+}
+
+export const DATABASE = 'seckill';
+export const DATABASE_USER = 'seckill';
+
+export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
+  return {
+    MYSQL_URL: `mysql://${DATABASE_USER}:${secrets.mysqlPassword}@127.0.0.1:${ports.mariadb}/${DATABASE}`,
+    REDIS_URL: `redis://127.0.0.1:${ports.redis}`,
+    ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
+    NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
+    JWT_SECRET: secrets.jwtSecret,
+    ADMISSION_SIGN_KEYS: `local:${madeOf(secrets.jwtSecret, 'sign')}`,
+    ADMISSION_SEAL_KEYS: `local:${madeOf(secrets.jwtSecret, 'seal')}`,
+  };
+}
+
+/** Made of the secret that every instance has, so that those that were made before need no new one. */
+const madeOf = (secret: string, purpose: string): string =>
+  createHmac('sha256', secret).update(`seckill entry ${purpose}`).digest('base64url');
+
+/** Lines for a shell: `eval "$(npm run -s stack -- env)"`, or a file for `--env-file`. */
+export function envLines(env: StackEnv): string {
+  return Object.entries(env)
+    .map(([key, value]) => `export ${key}=${value as string}\n`)
+    .join('');
+}

@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+
+/**
+ * What unit and contract tests must reach in each room: percent of lines and of branches, some points below what unit
+ * tests alone reach. A room that is missing here fails. What only whole programs run (commands, wiring) is the task of other tests.
+ */
+const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]>> = {
+  admission: [92, 88],
+  cli: [65, 70],
+  core: [92, 84],
+  http: [94, 84],
+  mysql: [40, 65],
+  orders: [94, 84],
+  payment: [94, 80],
+  programs: [50, 75],
+  purchase: [95, 88],
+  recovery: [94, 84],
+  redis: [36, 65],
+  rocketmq: [75, 75],
+  sales: [94, 86],
+};
+
+interface Share {
+  readonly covered: number;
+  readonly total: number;
+}
+type Summary = Readonly<Record<string, { readonly lines: Share; readonly branches: Share }>>;
+
+/**
+ * Reads what processes with NODE_V8_COVERAGE left in a folder.
+ * @returns a table for a person, and a sentence for each floor that was missed
+ */
+export async function coverageByRoom(folder: string): Promise<{ table: string; missed: string[] }> {
+  const c8 = join(REPO_DIR, 'node_modules/c8/bin/c8.js');
+  const output = ['--reporter', 'json-summary', '--reports-dir', folder];
+  const args = [c8, 'report', '--temp-directory', folder, '--src', 'src', '--include', 'src/**', ...output];
+  await promisify(execFile)(process.execPath, args, { cwd: REPO_DIR });
+  const summary = JSON.parse(readFileSync(join(folder, 'coverage-summary.json'), 'utf8')) as Summary;
+  return judge(summary, FLOORS);
+}
+
+/** @param summary of c8: by the whole path of a file, and `total` */
+export function judge(summary: Summary, floors: typeof FLOORS): { table: string; missed: string[] } {
+  const rooms = new Map<string, { lines: Share; branches: Share }>();
+  const add = (a: Share, b: Share): Share => ({ covered: a.covered + b.covered, total: a.total + b.total });
+  for (const [file, { lines, branches }] of Object.entries(summary)) {
+    if (file === 'total') continue;
+    const room = relative(join(REPO_DIR, 'src'), file).split(sep)[0] as string;
+    const before = rooms.get(room) ?? { lines: { covered: 0, total: 0 }, branches: { covered: 0, total: 0 } };
+    rooms.set(room, { lines: add(before.lines, lines), branches: add(before.branches, branches) });
+  }
+  const percent = ({ covered, total }: Share): number => (total === 0 ? 100 : (100 * covered) / total);
+  const missed: string[] = [];
+  const rows = [...rooms].sort().map(([room, { lines, branches }]) => {
+    const [got, floor] = [[percent(lines), percent(branches)] as const, floors[room]];
+    if (floor === undefined) missed.push(`src/${room} has no floor of coverage in test/runner/coverage.ts`);
+    for (const [index, kind] of ['lines', 'branches'].entries()) {
+      const [has, needs] = [got[index] as number, floor?.[index] ?? 0];
+      if (has < needs) missed.push(`src/${room}: ${has.toFixed(1)} % of ${kind} are covered, the floor is ${needs}`);
+    }
+    const cells = [...got, ...(floor ?? [])].map((value) => value.toFixed(0).padStart(5));
+    return `${`src/${room}`.padEnd(16)}${cells.join('')}`;
+  });
+  const head = `${''.padEnd(16)}${['lines', 'branches', 'floors'].join(' ')}`;
+  return { table: [head, ...rows].join('\n'), missed };
+}
