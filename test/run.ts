@@ -43,7 +43,9 @@ const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (f
 const bare = runFolders(chosen(LANES.bare));
 if (chosen([...LANES.stack, ...LANES.faults]).length > 0) await runOnStacks();
 else await Promise.all([bare, runFolders(chosen(LANES.programs))]);
-if (coverageDir !== null && !stopping.signal.aborted) await checkCoverage(coverageDir);
+if (coverageDir !== null && !stopping.signal.aborted) {
+  await checkCoverage(coverageDir).catch((error: Error) => addFailure('coverage', error.message));
+}
 end();
 
 function options(): TestOptions {

@@ -41,7 +41,7 @@ async function repair(
   const config = loadConfig(['mysql', 'redis', 'repair', 'log'], process.env);
   const onStep = (step: RepairStep): void =>
     json ? console.log(JSON.stringify({ saleId, ...step })) : console.error(stepSentence(step));
-  const end = await withOperator(config, createLog('sale', 'warn'), (operator) =>
+  const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
     operator.repair(saleId, { actor: operatorName(), onStep }, { force }),
   );
   const done = endSentence(saleId, end);
@@ -118,7 +118,7 @@ async function reshard(
   { buckets, json = false }: { readonly buckets: number; readonly json?: boolean },
 ): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'repair', 'gate', 'log'], process.env);
-  const end = await withOperator(config, createLog('sale', 'warn'), (operator) =>
+  const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
     operator.reshard(saleId, { buckets, actor: operatorName() }),
   );
   if (end.outcome !== 'resharded') throw new CliError(RESHARD_SENTENCES[end.outcome]);

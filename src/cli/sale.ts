@@ -108,7 +108,7 @@ export function saleCommand(): Command {
 
 const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
-  return withOperator(config, createLog('sale', 'warn'), async (operator) => work(await operator.sales()));
+  return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
 };
 
 async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {

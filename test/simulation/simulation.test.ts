@@ -127,7 +127,7 @@ const REACHED = [
   'letter: discarded',
   'letter: unfinished',
   'refund: refunded',
-  'change found: news',
+  'change found: notification',
   'finding: unreleased',
   'finding: stuck_outbox',
   'compensation: compensated',

@@ -51,7 +51,7 @@ export interface Site extends LifeWorld {
   readonly moves: MemoryOrderMoves;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
-  readonly news: MemoryPurchaseNotifications;
+  readonly notifications: MemoryPurchaseNotifications;
   readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;
   readonly slots: MemoryWorkerSlots;

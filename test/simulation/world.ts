@@ -12,7 +12,7 @@ import { MemoryCompensationRepository } from '../helpers/memory/memory-compensat
 import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
 import { MemoryStore } from '../helpers/memory/memory-store.js';
 import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
-import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
+import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
@@ -69,7 +69,7 @@ export class World implements Site {
   readonly moves: MemoryOrderMoves;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
-  readonly news = new MemoryPurchaseNotifications();
+  readonly notifications: MemoryPurchaseNotifications;
   readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;
   readonly slots: MemoryWorkerSlots;
@@ -102,6 +102,7 @@ export class World implements Site {
       sleep: (ms) => new Promise((resolve) => void this.scheduler.after(ms, resolve)),
     };
     this.store = new MemoryStore({ clock });
+    this.notifications = this.store.notifications;
     this.books = new MemoryRepositories({ clock });
     this.deadLetters = new MemoryDeadLetterRepository(clock);
     this.slots = new MemoryWorkerSlots(clock);

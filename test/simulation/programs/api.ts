@@ -130,7 +130,7 @@ function openDoors(life: Life, site: Site): Doors {
     },
   });
   const gate = new PurchaseGate({ snapshots, flags, batcher });
-  const { news: notifications } = site;
+  const { notifications } = site;
   const metrics = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // nobody hangs up: a client that has gone is not noticed here
   setMaxListeners(0, signal);

@@ -109,7 +109,7 @@ function collectors(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
 function consumers(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const { shape, log, deadLetters } = site;
   const moves = through(life, 'mysql', site.servers.moves, ['expire']);
-  const sender = through(life, 'redis', site.news, ['hasListeners', 'send']);
+  const sender = through(life, 'redis', site.notifications, ['hasListeners', 'send']);
   const ready = (): Promise<void> => life.call('mysql', 'probe', async () => undefined, []);
   const works = [
     { group: GROUPS.expirer, handle: expireByMessage({ moves, orders: orderStatesOf(life, site), metrics }) },
