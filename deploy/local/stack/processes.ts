@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { LaunchCommand } from './servers/server-spec.js';
+import { ensureFolder } from './files.js';
 import { explainFileError, StackError } from './stack-error.js';
 
 /**
@@ -123,7 +124,7 @@ export function tryLock(path: string): { release: () => void } | { heldBy: numbe
 }
 
 function takeLock(path: string): { release: () => void } | { heldBy: number } {
-  mkdirSync(dirname(path), { recursive: true });
+  ensureFolder(dirname(path));
   const draft = `${path}.${process.pid}`;
   writePidFile(draft, process.pid);
   try {
