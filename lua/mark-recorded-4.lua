@@ -1,9 +1,12 @@
--- mark-recorded: records in Redis that a batch is in MySQL. Changes only what this batch still holds (protocol rule 8).
+-- mark-recorded: records in Redis that a batch is in MySQL. Changes only what this batch still holds (protocol rule 8), and
+-- notifies the buyers who wait for its orders.
 -- KEYS[1]  sk:{saleId:bucket}:requests      userId/requestId -> entry
 -- KEYS[2]  sk:{saleId:bucket}:pending       batchId by time of deduct
 -- KEYS[3]  sk:{saleId:bucket}:tx:<batchId>  marker; its body is dropped, because no re-drive needs it now
 -- KEYS[4]  sk:{saleId:bucket}:sale          state, epoch, buckets
--- ARGV[1]  batchId      ARGV[2]  live orders of the batch, JSON: [[userId/requestId, orderId], ...]
+-- ARGV[1]  batchId
+-- ARGV[2]  live orders of the batch, JSON: {orders: [[userId/requestId, orderId, ...], ...]}; it is the notification too
+-- ARGV[3]  channel of the notifications of the sale
 -- Returns, in order of precedence:
 --   repairing   the sale is being rebuilt; nothing was changed
 --   recorded, how many requests moved from held to ordered (0 when it was recorded before), epoch and buckets of the sale
@@ -11,7 +14,7 @@
 local sale = redis.call('HMGET', KEYS[4], 'state', 'epoch', 'buckets')
 if sale[1] == 'repair' then return { 'repairing' } end
 
-local batch_id, orders = ARGV[1], cjson.decode(ARGV[2])
+local batch_id, orders = ARGV[1], cjson.decode(ARGV[2]).orders
 
 local moved, changes = 0, {}
 if #orders > 0 then
@@ -36,4 +39,6 @@ if marker then
   local kind = string.match(marker, '^%a+')
   if kind ~= marker then redis.call('SET', KEYS[3], kind) end
 end
+-- Orders that did not move may have gone on meanwhile: their notification would be stale, and the event consumer sends it.
+if moved > 0 and moved == #orders then redis.call('PUBLISH', ARGV[3], ARGV[2]) end
 return { 'recorded', moved, tonumber(sale[2]) or 0, tonumber(sale[3]) or 0 }

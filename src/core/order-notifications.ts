@@ -1,20 +1,29 @@
 import { isId, isOrderId } from './ids.js';
 import { openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { ORDER_STATES, type FailureReason, type Order, type OrderState } from './order.js';
+import { purchaseKey } from './purchase.js';
 
-/** Version of the message body. */
-const ORDER_NOTIFICATIONS_VERSION = 1;
+/** Version of the message body. A reader that does not know it reads the stores instead. */
+const ORDER_NOTIFICATIONS_VERSION = 2;
 
-/** How an order stands, for the buyer who waits for it. */
+/** The present state of an order, for the buyer who waits for it. */
 export type OrderNotification = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
 
 export type DecodedOrderNotifications =
   { readonly outcome: 'decoded'; readonly notifications: readonly OrderNotification[] } | Undecodable;
 
-/** @param notifications of one sale; what carries the text names the sale */
-export function encodeOrderNotifications(notifications: readonly OrderNotification[]): string {
-  const orders = notifications.map(({ userId, requestId, orderId, state, reason }) => {
-    return reason === null ? [userId, requestId, orderId, state] : [userId, requestId, orderId, state, reason];
+/**
+ * One message: `{"v":2,"orders":[[userId/requestId, orderId, state, reason], ...]}`. Nearly all orders are new ones, so
+ * `pending_payment` and a missing reason are left out. `lua/mark-recorded-4.lua` reads this form and publishes it as it is.
+ * @param notifications of one sale; the channel names the sale
+ */
+export function encodeOrderNotifications(
+  notifications: readonly (Omit<OrderNotification, 'reason'> & { readonly reason?: FailureReason | null })[],
+): string {
+  const orders = notifications.map((order) => {
+    const key = purchaseKey(order);
+    if (order.reason) return [key, order.orderId, order.state, order.reason];
+    return order.state === 'pending_payment' ? [key, order.orderId] : [key, order.orderId, order.state];
   });
   return JSON.stringify({ v: ORDER_NOTIFICATIONS_VERSION, orders });
 }
@@ -27,9 +36,11 @@ export function decodeOrderNotifications(body: string): DecodedOrderNotification
   if (!Array.isArray(orders)) return bad('orders is not a list');
   const notifications: OrderNotification[] = [];
   for (const [index, item] of orders.entries()) {
-    const [userId, requestId, orderId, state, reason = null] = Array.isArray(item) ? (item as unknown[]) : [];
-    if (!isId(userId) || !isId(requestId) || !isOrderId(orderId) || !isState(state) || !isReason(reason)) {
-      return bad(`order ${index} is not [user, request, order, state, reason]`);
+    const [key, orderId, state = 'pending_payment', reason = null] = Array.isArray(item) ? (item as unknown[]) : [];
+    const [userId, requestId, ...rest] = typeof key === 'string' ? key.split('/') : [];
+    const isKey = isId(userId) && isId(requestId) && rest.length === 0;
+    if (!isKey || !isOrderId(orderId) || !isState(state) || !isReason(reason)) {
+      return bad(`order ${index} is not [user/request, order, state, reason]`);
     }
     notifications.push({ userId, requestId, orderId, state, reason });
   }

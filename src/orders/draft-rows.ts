@@ -82,7 +82,7 @@ export function draftRows(
         const failure = onePerBuyer && !takesPlace(batch.saleId, purchase.userId, known, winners);
         rows.push({ batch, purchase, failure: failure ? 'limit_reached' : null });
       } else if (isLive(row.state)) {
-        live.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId });
+        live.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId, state: row.state });
       } else if (isOlder || row.batchId !== batch.batchId) {
         releases.push(releaseOf(batch, row));
       }

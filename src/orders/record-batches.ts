@@ -225,7 +225,10 @@ function resultsOf(
     if (batch !== current) tallies.set((current = batch), (tally = { orders: [], failed: false }));
     const orderId = orderIds[index] as string;
     if (failure !== null || failed.has(orderId)) tally.failed = true;
-    else tally.orders.push({ userId: purchase.userId, requestId: purchase.requestId, orderId });
+    else {
+      const { userId, requestId } = purchase;
+      tally.orders.push({ userId, requestId, orderId, state: 'pending_payment' });
+    }
   });
   return batches.map((batch) => {
     if (!terms.has(batch.saleId)) return { outcome: 'unknown_sale' };

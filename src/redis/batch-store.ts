@@ -1,6 +1,7 @@
 import { Cluster } from 'ioredis';
 import { bucketsOfBatch, type Batch } from '../core/batch.js';
 import { Bug, OperationalError } from '../core/errors.js';
+import { encodeOrderNotifications } from '../core/order-notifications.js';
 import { purchaseKey } from '../core/purchase.js';
 import { homeBucket } from '../core/sale.js';
 import type { BucketRef } from '../core/ports/stock-store.js';
@@ -13,7 +14,7 @@ import {
   type Unparked,
 } from '../core/ports/batch-store.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
-import { bucketKeys } from './keys.js';
+import { bucketKeys, notificationsChannel } from './keys.js';
 import { bodyOf } from './markers.js';
 import { asList } from './replies.js';
 
@@ -104,8 +105,8 @@ function markRecordedIn(
   orders: SettledBatch['orders'],
 ): Promise<unknown> {
   const { requests, pending, tx, sale } = bucketKeys({ saleId, bucket });
-  const pairs = orders.map((order) => [purchaseKey(order), order.orderId]);
-  return run('mark-recorded', [requests, pending, tx + batchId, sale], [batchId, JSON.stringify(pairs)]);
+  const keys = [requests, pending, tx + batchId, sale];
+  return run('mark-recorded', keys, [batchId, encodeOrderNotifications(orders), notificationsChannel(saleId)]);
 }
 
 /** Reacquires each purchase in the present bucket of its buyer; the script refuses in any other epoch. */

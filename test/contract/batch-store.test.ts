@@ -1,9 +1,10 @@
 import { expect } from 'chai';
+import { until } from '../chaos/harness/wait.js';
 import type { Batch } from '../../src/core/batch.js';
 import { lostIn } from '../../src/core/outcome.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { sureEntry } from '../helpers/sure-entry.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
@@ -31,7 +32,22 @@ for (const [name, createWorld] of STORE_WORLDS) {
     const entryOf = (userId: string, requestId = 'k1') =>
       sureEntry(world.stock.findRequest(at(sale), userId, requestId));
     const unitsLeft = async () => (await world.stock.readSale(at(sale)))?.unitsLeft;
-    const order = (userId: string, orderId: string, requestId = 'k1') => ({ userId, requestId, orderId });
+    const order = liveOrderOf;
+    /** Listens for the purchases `k1` of buyers, once the subscription stands. @returns ends it */
+    const listen = async (userIds: string[], onNotification: (notification: unknown) => void): Promise<() => void> => {
+      const { saleId } = sale;
+      let stands = false;
+      const ends = [
+        world.notifications.listen({ saleId, userId: 'nobody', requestId: 'k1' }, () => (stands = true)),
+        ...userIds.map((userId) =>
+          world.notifications.listen({ saleId, userId, requestId: 'k1' }, (notification) => {
+            if (notification !== null) onNotification(notification);
+          }),
+        ),
+      ];
+      await until('the subscription stands', () => stands);
+      return () => ends.forEach((end) => end());
+    };
     const releaseOf = (userId: string, orderId: string, parts: Partial<Release> = {}): Release => ({
       ...{ ...at(sale), userId, requestId: 'k1', orderId, batchId: '', withUnits: true },
       ...parts,
@@ -45,6 +61,35 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await entryOf('u2')).to.deep.equal({ state: 'ordered', orderId: '102', quantity: 1 });
         expect(await world.settlement.pendingSummary(at(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
         expect(await unitsLeft()).to.equal(7);
+      });
+
+      it('notifies the buyers who wait, in the write that makes their orders readable', async () => {
+        const batch = await deducted('u1', 'u2');
+        const received: unknown[] = [];
+        const states: (string | undefined)[] = [];
+        const end = await listen(['u1'], (notification) => {
+          received.push(notification);
+          void entryOf('u1').then((entry) => states.push(entry?.state));
+        });
+        await world.settlement.markRecorded([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
+        await until('it has come', () => states.length > 0);
+        expect(received).to.deep.equal([{ ...order('u1', '101'), reason: null }]);
+        expect(states).to.deep.equal(['ordered']);
+        end();
+      });
+
+      it('notifies nobody of a batch that was recorded before, or is partly released', async () => {
+        const [again, partly, last] = [await deducted('u1'), await deducted('u2', 'u3'), await deducted('u9')];
+        await world.settlement.markRecorded([{ batch: again, orders: [order('u1', '101')] }]);
+        await world.settlement.release([releaseOf('u2', '102', { batchId: partly.batchId })]);
+        const received: unknown[] = [];
+        const end = await listen(['u1', 'u2', 'u3', 'u9'], (notification) => received.push(notification));
+        await world.settlement.markRecorded([{ batch: again, orders: [order('u1', '101')] }]);
+        await world.settlement.markRecorded([{ batch: partly, orders: [order('u2', '102'), order('u3', '103')] }]);
+        await world.settlement.markRecorded([{ batch: last, orders: [order('u9', '109')] }]);
+        await until('the last one has come', () => received.length > 0);
+        expect(received, 'one channel keeps the order').to.deep.equal([{ ...order('u9', '109'), reason: null }]);
+        end();
       });
 
       it('(P4 C1 IDEMPOTENT) settling twice changes nothing more, with other order ids neither', async () => {

@@ -114,7 +114,11 @@ describe('contract: a Redis cluster', function () {
       }
       // all keys are there, the slot is not: only ASK leads to them
       const { batch } = traffic.deducted[0] as { batch: Batch };
-      const orders = batch.purchases.map((purchase) => ({ ...purchase, orderId: '1' }));
+      const orders = batch.purchases.map((purchase) => ({
+        ...purchase,
+        orderId: '1',
+        state: 'pending_payment' as const,
+      }));
       await createBatchStore(connection).markRecorded([{ batch, orders }]);
       const [first] = orders.map(purchaseKey);
       const [entry] = await createReconcileStore(connection).entriesOf(at(sale), [first ?? '']);

@@ -5,7 +5,7 @@ import type { RequestEntry } from '../../src/core/outcome.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
 import type { RebuiltBucket } from '../../src/core/ports/repair-stores.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { sureEntry } from '../helpers/sure-entry.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
@@ -75,7 +75,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(
           await world.settlement.reacquire(batchOf({ ...sale, epoch: 0 }, purchasesOf('u3')), 1, new Set()),
         ).to.deep.equal({ outcome: 'unavailable' });
-        const order = { userId: 'u1', requestId: 'k1', orderId: '101' };
+        const order = liveOrderOf('u1', '101');
         const release = { ...at(sale), ...order, batchId: '', withUnits: true };
         for (const call of [
           () => world.settlement.markRecorded([{ batch, orders: [order] }]),
@@ -141,7 +141,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         { ...at(sale), userId: 'u3', requestId: 'k1', orderId: '9', batchId: '', withUnits: true },
       ]);
       const settled = await deducted('u5');
-      const order = { userId: 'u5', requestId: 'k1', orderId: '105' };
+      const order = liveOrderOf('u5', '105');
       await world.settlement.markRecorded([{ batch: settled, orders: [order] }]);
       await shut('one');
       const found = new Map<string, RequestEntry>();
@@ -194,7 +194,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.settlement.stalePending(at(sale), 0, 10)).map(({ body }) => body)).to.deep.equal([
           batch.body,
         ]);
-        await world.settlement.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+        await world.settlement.markRecorded([{ batch, orders: [liveOrderOf('u1', '101')] }]);
         expect((await entryOf('u1'))?.state).to.equal('ordered');
       });
 

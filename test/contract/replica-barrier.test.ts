@@ -7,7 +7,7 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { until } from '../chaos/harness/wait.js';
 
 const REPLICAS_MS = 300;
@@ -86,7 +86,7 @@ describe('replica barrier', () => {
     const store = behindBarrier(createStockStore(connection, silentLog), barrier);
     const recorded = batchOf(sale, purchasesOf('ann'));
     expect(await store.deduct(recorded)).to.deep.equal({ outcome: 'deducted' });
-    const orders = [{ userId: 'ann', requestId: 'k1', orderId: '101' }];
+    const orders = [liveOrderOf('ann', '101')];
     await createBatchStore(connection).markRecorded([{ batch: recorded, orders }]);
     replica.signal('SIGSTOP');
     const batch = batchOf(sale, purchasesOf('bob'));

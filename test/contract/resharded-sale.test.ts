@@ -3,7 +3,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { homeBucket, type Sale } from '../../src/core/sale.js';
 import { RebuiltRequests } from '../../src/recovery/repair/rebuilt-requests.js';
 import { bucketRefsOf } from '../../src/recovery/repair/repair-sale.js';
-import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 
 const BUCKETS = 4;
@@ -42,7 +42,7 @@ for (const [name, open] of STORE_WORLDS) {
       const looks = await Promise.all(bucketRefsOf(sale).map((ref) => world.stock.readSale(ref)));
       return looks.reduce((sum, look) => sum + (look?.unitsLeft ?? 0), 0);
     };
-    const order = (userId: string, orderId: string) => ({ userId, requestId: 'k1', orderId });
+    const order = liveOrderOf;
 
     /** As the repair does it, with the batches that are in `pending`. */
     const reshard = async (...pending: Batch[]): Promise<void> => {

@@ -10,7 +10,7 @@ import { createStockStore } from '../../src/redis/stock-store.js';
 import { waitUntil } from '../../deploy/local/stack/probes.js';
 import { MemoryStore } from '../helpers/memory/memory-store.js';
 import type { StoreFault } from '../helpers/memory/memory-server.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { sureEntry } from '../helpers/sure-entry.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
@@ -175,7 +175,7 @@ for (const [name, createWorld] of [
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2'));
       await store.deduct(batch);
-      const orders = [{ userId: 'u1', requestId: 'k1', orderId: '101' }];
+      const orders = [liveOrderOf('u1', '101')];
       expectFault(await faultOf(world.losingReply('settle_reply_lost', () => store.markRecorded([{ batch, orders }]))));
       expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
       await store.markRecorded([{ batch, orders }]);

@@ -1,11 +1,13 @@
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleSnapshotCache } from '../../src/core/ports/sale-snapshot-cache.js';
+import type { PurchaseNotifications } from '../../src/core/ports/purchase-notifications.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 import type { BucketRef, SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
+import { openPurchaseNotifications } from '../../src/redis/purchase-notifications.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
 import { createSaleSnapshotCache } from '../../src/redis/sale-snapshot-cache.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
@@ -30,6 +32,8 @@ export interface StoreWorld {
   readonly snapshots: SaleSnapshotCache;
   readonly repair: RepairStore;
   readonly transfers: TransferStore;
+  /** What buyers who wait receive. */
+  readonly notifications: PurchaseNotifications;
   /** Now on the clock of the ledger, ms. */
   nowMs(): Promise<number>;
   /** Lets time pass. */
@@ -54,6 +58,7 @@ async function memoryWorld(): Promise<StoreWorld> {
     snapshots: new MemorySaleSnapshotCache(clock, { ttlMs: SNAPSHOT_TTL_MS }),
     repair: new MemoryRepairStore(store),
     transfers: new MemoryTransfers(store),
+    notifications: store.notifications,
     nowMs: async () => clock.nowMs(),
     elapse: (ms) => clock.sleep(ms),
     restart: async () => void store.restart(),
@@ -66,7 +71,9 @@ async function memoryWorld(): Promise<StoreWorld> {
 }
 
 async function redisWorld(url = stackEnv().REDIS_URL): Promise<StoreWorld> {
-  const connection = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
+  const options = { url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
+  const connection = await connectRedis(options, silentLog);
+  const notifications = openPurchaseNotifications(options, silentLog);
   return {
     stock: createStockStore(connection, silentLog),
     sales: createSaleStore(connection),
@@ -74,6 +81,7 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<StoreWorld> {
     snapshots: createSaleSnapshotCache(connection, { ttlMs: SNAPSHOT_TTL_MS }),
     repair: createRepairStore(connection),
     transfers: createTransferStore(connection),
+    notifications,
     nowMs: () => serverNowMs(connection.redis, 'any'), // all servers of a test are on this host
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     restart: async (ref) => {
@@ -83,7 +91,10 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<StoreWorld> {
       }
     },
     endLease: async (ref) => void (await connection.redis.hset(bucketKeys(ref).sale, 'repair_until', 1)),
-    close: () => connection.close(),
+    async close() {
+      await notifications.close();
+      await connection.close();
+    },
   };
 }
 

@@ -7,7 +7,7 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { createTraceStore } from '../../src/redis/trace-store.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('trace ledger', () => {
@@ -48,7 +48,7 @@ describe('trace ledger', () => {
     await settlement.park(batch);
     const parked = { marker: 'deducted', body: batch.body, pendingSinceMs: null };
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal(parked);
-    await settlement.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '42' }] }]);
+    await settlement.markRecorded([{ batch, orders: [liveOrderOf('u1', '42')] }]);
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal({ ...parked, body: null });
 
     const other = batchOf(sale, purchasesOf('u9'), newBatchId());

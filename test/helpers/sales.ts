@@ -1,3 +1,4 @@
+import type { LiveOrder } from '../../src/core/ports/batch-store.js';
 import { randomInt } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import type { Purchase } from '../../src/core/purchase.js';
@@ -48,3 +49,11 @@ export function batchOf(
   const { saleId, epoch = 1, bucket = 0 } = sale;
   return sealBatch({ batchId, saleId, bucket, epoch, createdAtMs: Date.now(), trace: '', purchases });
 }
+
+/** The live order of a purchase. */
+export const liveOrderOf = (userId: string, orderId: string, requestId = 'k1'): LiveOrder => ({
+  userId,
+  requestId,
+  orderId,
+  state: 'pending_payment',
+});

@@ -1,10 +1,11 @@
 import type { Batch } from '../../src/core/batch.js';
+import { encodeOrderNotifications } from '../../src/core/order-notifications.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { StoredSaleState, Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import type { Release, LiveOrder } from '../../src/core/ports/batch-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { bucketKeys, type BucketKeys } from '../../src/redis/keys.js';
+import { bucketKeys, notificationsChannel, type BucketKeys } from '../../src/redis/keys.js';
 import type { BucketSnapshot } from './memory/memory-bucket.js';
 import { saleOf } from './sales.js';
 import { stackEnv } from './stack-env.js';
@@ -100,9 +101,12 @@ export class SaleBench {
 
   /** @returns how many requests moved, or the word that came instead */
   async settle(batchId: string, orders: readonly LiveOrder[]): Promise<unknown> {
-    const pairs = orders.map(({ userId, requestId, orderId }) => [`${userId}/${requestId}`, orderId]);
     const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
-    const [word, moved] = (await this.#run('mark-recorded', keys, [batchId, JSON.stringify(pairs)])) as unknown[];
+    const [word, moved] = (await this.#run('mark-recorded', keys, [
+      batchId,
+      encodeOrderNotifications(orders),
+      notificationsChannel(this.sale.saleId),
+    ])) as unknown[];
     return word === 'recorded' ? moved : word;
   }
 

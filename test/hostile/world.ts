@@ -37,7 +37,6 @@ import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
 import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
-import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
@@ -83,7 +82,6 @@ export class HostileWorld extends ReconcileWorld {
   readonly logged: string[] = [];
   readonly registry = createRegistry('api');
   readonly cache = new MemorySaleSnapshotCache(this.clock, { ttlMs: 20 });
-  readonly news = new MemoryPurchaseNotifications();
 
   override readonly log: Log = {
     debug: (...line) => this.#note(line),
@@ -131,7 +129,14 @@ export class HostileWorld extends ReconcileWorld {
     const noOtherBuckets = { fetch: async () => ({ outcome: 'unsure' }) as const };
     const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { store, units, clock, log: this.log });
     const channel = this.#recording(store);
-    const waiting = { snapshots, store, repository: books, notifications: this.news, clock, random: Math.random };
+    const waiting = {
+      snapshots,
+      store,
+      repository: books,
+      notifications: this.store.notifications,
+      clock,
+      random: Math.random,
+    };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
     const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, steadyClock: clock };

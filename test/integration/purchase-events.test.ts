@@ -8,26 +8,26 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** Longer than any test: what comes sooner, news have brought. */
-const NO_LOOKS = { NOTIFICATIONS_POLL_MAX_MS: '60000' };
+/** Longer than any test: what comes sooner came with a notification. */
+const NO_POLLS = { NOTIFICATIONS_POLL_MAX_MS: '60000' };
 /** Soon enough for a test. */
-const LOOKS = { NOTIFICATIONS_POLL_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
+const POLLS = { NOTIFICATIONS_POLL_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
 const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
 /**
- * The first looks come after 50 ms, then 3, 9, 27 and 81 times as long, or somewhat sooner, and one within a second of
- * the subscription: from the fourth on there is time for news.
+ * The first polls come after 50 ms, then 3, 9, 27 and 81 times as long, or somewhat sooner, and one within a second of the
+ * subscription: after this time only a notification can be quick.
  */
-const FIRST_LOOKS_MS = 2_600;
+const FIRST_POLLS_MS = 2_600;
 
-describe('news to the buyer, from two api processes', () => {
+describe('a buyer who waits, at two api processes', () => {
   let first: Program;
   let second: Program;
   let worker: Program;
   let keeper: Program;
   const system = useSystem(async ({ programs }) => {
     [first, second, worker, keeper] = await Promise.all([
-      programs.start('api', { env: { ...NO_LOOKS, ...PAYMENTS } }),
-      programs.start('api', { env: { ...LOOKS, ...PAYMENTS } }),
+      programs.start('api', { env: { ...NO_POLLS, ...PAYMENTS } }),
+      programs.start('api', { env: { ...POLLS, ...PAYMENTS } }),
       programs.start('worker'),
       programs.start('keeper', { env: { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' } }),
     ]);
@@ -44,32 +44,35 @@ describe('news to the buyer, from two api processes', () => {
     const url = `${api.url}/v1/orders/${String(orderId)}/pay`;
     expect((await ask(url, { method: 'POST', token: buyers.token(userId) })).status).to.equal(200);
   };
-  const foundByNotifications = async (api: Program): Promise<number> => {
+  const foundByNotification = async (api: Program): Promise<number> => {
     const { text } = await ask(`${api.url}/metrics`);
-    return Number(/^seckill_awaited_changes_total\{found_by="news"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
+    return Number(/^seckill_awaited_changes_total\{found_by="notification"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
   };
 
-  it('pending, ordered, paid: told at one api of what another one accepted, each once, and with an end', async () => {
+  it('`ordered` comes with the write of the worker, `paid` with the event; each once, and with an end', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const [here, there] = [buyersOf(saleId, first), buyersOf(saleId, second)];
     worker.signal('SIGSTOP');
+    keeper.signal('SIGSTOP');
     expect((await there.buy('ann'))?.status).to.equal(202);
     const stream = await listen(here, 'ann', first);
     expect([stream.status, stream.headers['content-type']]).to.deep.equal([200, 'text/event-stream']);
     const poll = here.status('ann', 'k1', 25);
-    expect((await listen(here, 'bob', first)).status, 'not his').to.equal(404);
-    await new Promise((resolve) => setTimeout(resolve, FIRST_LOOKS_MS));
+    expect((await listen(here, 'bob', first)).status, 'the purchase of another buyer').to.equal(404);
+    await new Promise((resolve) => setTimeout(resolve, FIRST_POLLS_MS));
     expect(stream.words).to.deep.equal(['pending']);
-    const before = await foundByNotifications(first);
+    const before = await foundByNotification(first);
     worker.signal('SIGCONT');
     await stream.heard('ordered');
-    expect((await poll).json.status, 'the long poll wakes as well').to.equal('ordered');
-    expect((await foundByNotifications(first)) - before, 'stream and poll were told, neither has looked').to.equal(2);
+    expect((await poll).json.status, 'the long poll ends as well').to.equal('ordered');
+    expect((await foundByNotification(first)) - before, 'by notification, with the keeper stopped').to.equal(2);
 
+    keeper.signal('SIGCONT');
     const { orderId } = stream.events[1]?.data ?? {};
     await pay(there, 'ann', orderId, second);
     await stream.heard('paid');
     await stream.end();
+    expect((await foundByNotification(first)) - before, 'by notification again').to.equal(3);
     expect(stream.events.map(({ id }) => id)).to.deep.equal(['pending', 'ordered', 'paid']);
     expect(stream.events.at(-1)?.data).to.deep.equal({
       ...{ requestId: 'k1', saleId, status: 'ordered', orderId, orderState: 'paid' },
@@ -81,7 +84,7 @@ describe('news to the buyer, from two api processes', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ sold: 1, rows: 1 });
   });
 
-  it('with the keeper killed the stream still tells everything: by looks, over several connections', async () => {
+  it('with the keeper killed every step still comes: by polling, over several connections', async () => {
     await keeper.crash();
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId, second);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/core/batch.js';
 import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
-import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/mark-recorded-4.lua', () => {
   let bench: ScriptBench;
@@ -19,7 +19,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
     return batch;
   };
-  const order = (userId: string, orderId: string, requestId = 'k1') => ({ userId, requestId, orderId });
+  const order = liveOrderOf;
 
   it('returns how many requests moved from held to ordered, and moves them', async () => {
     const { batchId } = await deducted('u1*2', 'u2');
@@ -112,7 +112,11 @@ describe('lua/mark-recorded-4.lua', () => {
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const batch = batchOf(large.sale, crowd);
     await large.deduct(batch);
-    const orders = crowd.map((purchase, index) => ({ ...purchase, orderId: `9223372036854770${index}` }));
+    const orders = crowd.map((purchase, index) => ({
+      ...purchase,
+      orderId: `9223372036854770${index}`,
+      state: 'pending_payment' as const,
+    }));
     expect(await large.settle(batch.batchId, orders)).to.equal(BATCH_SIZE_CEILING);
     expect(await large.redis.hget(large.keys.requests, 'buyer-3/k1')).to.equal('ordered:92233720368547703:1');
   });

@@ -180,7 +180,7 @@ describe('lua: random histories against a plain model', function () {
           return world.stock.resolve({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
         case 'settle': {
           const of = next.of.filter(isFirst);
-          const orders = of.map((one) => ({ ...one, orderId: orderIdOf(one) }));
+          const orders = of.map((one) => ({ ...one, orderId: orderIdOf(one), state: 'pending_payment' as const }));
           return world.settlement.markRecorded([{ batch: seal(next.batch, next.of, 1), orders }]);
         }
         case 'release': {

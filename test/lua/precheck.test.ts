@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { BATCH_SIZE_CEILING } from '../../src/core/batch.js';
 import { ScriptBench } from '../helpers/script-bench.js';
-import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
 import { BATCH_EPOCH, LIMIT, saleIn } from './setting.js';
 
@@ -96,7 +96,7 @@ describe('lua/precheck-4.lua', () => {
     const sale = await bench.sale();
     const batch = batchOf(sale.sale, purchasesOf('u1', 'u2', 'u3'));
     await sale.deduct(batch);
-    await sale.settle(batch.batchId, [{ userId: 'u2', requestId: 'k1', orderId: '77' }]);
+    await sale.settle(batch.batchId, [liveOrderOf('u2', '77')]);
     await sale.release('u3', '78', { batchId: batch.batchId });
     expect(((await sale.precheck(purchasesOf('u1', 'u2', 'u3'))) as unknown[]).slice(3)).to.deep.equal([
       ...[0, 'replayed', `held:${batch.batchId}:1`],

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
-import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/release-4.lua', () => {
   let bench: ScriptBench;
@@ -34,7 +34,7 @@ describe('lua/release-4.lua', () => {
 
   it('released: closes the order that it names, whatever the batch', async () => {
     const { batchId } = await deducted('u1*3');
-    await sale.settle(batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }]);
+    await sale.settle(batchId, [liveOrderOf('u1', '101')]);
     expect(await wordOf(sale.release('u1', '101', { batchId: 'another' }))).to.equal('released');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
@@ -62,7 +62,7 @@ describe('lua/release-4.lua', () => {
 
   it('nothing: never let in, held by another batch, ordered as another order', async () => {
     const { batchId } = await deducted('u1', 'u2', 'u3');
-    await sale.settle(batchId, [{ userId: 'u2', requestId: 'k1', orderId: '102' }]);
+    await sale.settle(batchId, [liveOrderOf('u2', '102')]);
     const before = await sale.snapshot([batchId]);
     for (const release of [
       sale.release('nobody', '1'),
@@ -96,7 +96,7 @@ describe('lua/release-4.lua', () => {
   it('a released request never comes back: settle leaves it, deduct calls it replayed [I8]', async () => {
     const { batchId } = await deducted('u1');
     await sale.release('u1', '101', { batchId });
-    expect(await sale.settle(batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }])).to.equal(0);
+    expect(await sale.settle(batchId, [liveOrderOf('u1', '101')])).to.equal(0);
     const again = await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
     expect(again).to.deep.equal(['refused', 0, 'replayed', 'released:101:1']);
     expect((await sale.snapshot()).unitsLeft).to.equal(10);

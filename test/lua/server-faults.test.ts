@@ -4,7 +4,7 @@ import { silentLog } from '../../src/core/ports/log.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
-import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua on a server in trouble', () => {
   let server: PrivateRedis | undefined;
@@ -42,7 +42,7 @@ describe('lua on a server in trouble', () => {
       3,
     ]);
     expect(await sale.decide(batch.batchId)).to.equal('deducted');
-    expect(await sale.settle(batch.batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }])).to.equal(1);
+    expect(await sale.settle(batch.batchId, [liveOrderOf('u1', '101')])).to.equal(1);
     expect(((await sale.release('u1', '101')) as unknown[])[0]).to.equal('released');
     expect(await sale.gate('paused')).to.equal('set');
     expect(await sale.warm()).to.equal('already_warm');
@@ -92,7 +92,7 @@ describe('lua on a server in trouble', () => {
     it('decide, settle and release fail before their first write', async () => {
       const { batchId } = await deductedBatch('u1', 'u2');
       await expectRefusal(() => sale.decide('nobody-knows-me'), ['nobody-knows-me']);
-      await expectRefusal(() => sale.settle(batchId, [{ userId: 'u1', requestId: 'k1', orderId: '1' }]), [batchId]);
+      await expectRefusal(() => sale.settle(batchId, [liveOrderOf('u1', '1')]), [batchId]);
       await expectRefusal(() => sale.release('u1', '101'), [batchId]);
     });
 

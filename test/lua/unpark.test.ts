@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { newBatchId, type Batch } from '../../src/core/batch.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
-import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/unpark-2.lua', () => {
   let bench: ScriptBench;
@@ -43,7 +43,7 @@ describe('lua/unpark-2.lua', () => {
 
   it('settled: what is in MySQL does not come back into pending', async () => {
     const batch = await deducted('u1');
-    await sale.settle(batch.batchId, [{ userId: 'u1', requestId: 'k1', orderId: '101' }]);
+    await sale.settle(batch.batchId, [liveOrderOf('u1', '101')]);
     expect(await sale.unpark(batch.batchId)).to.equal('recorded');
     expect((await sale.snapshot()).pending).to.deep.equal([]);
   });

@@ -1,147 +1,132 @@
-import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseArgs } from 'node:util';
-import { bootOwnStack } from '../chaos/own-stacks.js';
+import { Command, Option } from 'commander';
+import { writeFileSync } from 'node:fs';
 import { buildIfOlder } from '../chaos/harness/commands.js';
-import { closeConnections } from '../chaos/harness/http.js';
-import { openControls } from '../chaos/harness/stack-controls.js';
 import { reportStackError } from '../../deploy/local/stack-command.js';
-import { progressStyle, seconds, showProgress } from '../../deploy/local/stack-progress.js';
-import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
-import type { Stack } from '../../deploy/local/stack/stack.js';
-import { editedFiles, StaleMutant } from './mutant-build.js';
+import { seconds } from '../../deploy/local/stack-progress.js';
+import { onOwnServers, runByChaos, runControl } from './by-chaos.js';
+import { catchInSimulation, traceMutant } from './by-simulation.js';
 import { MUTANTS, type Mutant } from './mutants.js';
-import { reportPage, saidShown, table, totalLine } from './report.js';
-import { runControl, runMutant, type MutantResult, type Site } from './run-mutant.js';
+import { editedFiles, StaleMutant } from './plant.js';
+import { reportPage, saidShown, totalLine, type MutantResult } from './report.js';
 
-const USAGE = `npm run chaos:mutants -- [mutant…] [--list] [--control] [--json] [--report FILE]
+interface Flags {
+  readonly by?: 'simulation' | 'chaos';
+  readonly list?: boolean;
+  readonly control?: boolean;
+  readonly json?: boolean;
+  readonly report?: string;
+  readonly seed?: string;
+}
 
-Plants one bug after the other in a copy of the programs, and runs the row of the fault matrix that has to notice it, on
-servers of its own. Nothing of the checkout is changed.
-
-  --list         the mutants, and stop
-  --control      each row on sound programs first: it must be green there
-  --json         one JSON line per mutant
-  --report FILE  writes a page of markdown too
-
-Exit codes: 0 every mutant was caught, 1 one was not, 2 used wrongly or a mutant is stale.`;
-
-const DIR = join(REPO_DIR, '.stack-chaos-mutants');
 const EXIT_MISSED = 1;
 const EXIT_USAGE = 2;
 
-const { values: flags, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    list: { type: 'boolean', default: false },
-    control: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    report: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-});
-const unknown = positionals.filter((name) => !MUTANTS.some((mutant) => mutant.name === name));
-const chosen = MUTANTS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
-if (flags.help) console.log(USAGE);
-else if (unknown.length > 0) misused(`no such mutant: ${unknown.join(', ')}; --list shows them`);
-else if (flags.list) for (const mutant of chosen) console.log(listed(mutant));
-else await run();
+const command = new Command('npm run mutants --')
+  .description(
+    'Plants one bug after the other in a copy of the programs, and shows that it is noticed: by the simulation, or by a\n' +
+      'chaos scenario on servers of its own. The checkout is not changed.',
+  )
+  .argument('[names...]', 'mutants; none: all')
+  .addOption(new Option('--by <who>', 'only by one of them').choices(['simulation', 'chaos']))
+  .option('--list', 'the mutants, and stop')
+  .option('--control', 'each chaos scenario on sound programs first: it must be green there')
+  .option('--seed <n>', 'one seed of the simulation with one mutant, in words')
+  .option('--json', 'one JSON line per result')
+  .option('--report <file>', 'write a page of markdown, too')
+  .addHelpText(
+    'after',
+    '\nExit codes: 0 every mutant was caught, 1 one was not, 2 used wrongly or a mutant is stale (its text has changed).',
+  )
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE))
+  .parse();
+const names = command.args;
+const flags = command.opts<Flags>();
+const say = (line: string): void => void (flags.json || console.log(line));
+
+const unknown = names.filter((name) => !MUTANTS.some((mutant) => mutant.name === name));
+const named = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
+const bySimulation = flags.by === 'chaos' ? [] : named.filter(({ simulation }) => simulation);
+const byChaos = flags.by === 'simulation' ? [] : named.filter(({ chaos }) => chaos !== undefined);
+const [only] = bySimulation;
+if (unknown.length > 0) misused(`no such mutant: ${unknown.join(', ')}; --list shows them`);
+else if (bySimulation.length + byChaos.length === 0) misused(`${flags.by} is not asked to notice ${names.join(', ')}`);
+else if (flags.list) for (const mutant of new Set([...bySimulation, ...byChaos])) console.log(listed(mutant));
+else if (flags.seed === undefined) await run();
+else if (names.length === 1 && only !== undefined) console.log(await traceMutant(only, Number(flags.seed)));
+else misused('--seed wants one mutant that the simulation notices');
 
 function misused(why: string): void {
-  console.error(`chaos:mutants: ${why}`);
+  console.error(`mutants: ${why}`);
   process.exitCode = EXIT_USAGE;
 }
 
-function listed({ name, invariants, rows, breaks }: Mutant): string {
-  return `${name.padEnd(36)} ${(invariants.join(' ') || '–').padEnd(9)} ${rows.join(' ').padEnd(14)} ${breaks}`;
+function listed({ name, simulation, chaos, breaks }: Mutant): string {
+  const by = [simulation ? 'simulation' : '', ...(chaos?.scenarios ?? [])].filter((one) => one !== '').join(', ');
+  return `${name.padEnd(40)} ${by.padEnd(26)} ${breaks}`;
 }
 
 async function run(): Promise<void> {
   try {
-    for (const mutant of chosen) editedFiles(mutant);
+    for (const mutant of named) editedFiles(mutant);
   } catch (error) {
     if (!(error instanceof StaleMutant)) throw error;
     return misused(error.message);
   }
   const startedMs = performance.now();
-  await reportStackError(flags.json, async (signal) => {
-    if (await buildIfOlder(signal)) say('The programs were built.');
-    const { results, unsound } = await bootAndRun(signal);
+  await reportStackError(flags.json ?? false, async (signal) => {
+    const results: MutantResult[] = [];
+    for (const mutant of bySimulation) results.push(shown(await runBySimulation(mutant, signal)));
+    const unsound = byChaos.length > 0 ? await runAllByChaos(results, signal) : [];
     const total = totalLine(results);
     if (flags.json) console.log(JSON.stringify({ result: 'mutants', total, unsound }));
-    else console.log(`\n${table(results)}\n\n${total}`);
+    else console.log(`\n${total}`);
     if (flags.report !== undefined) {
       const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
       writeFileSync(flags.report, reportPage(results, date, performance.now() - startedMs));
     }
     if (unsound.length > 0 || results.some(({ verdict }) => verdict !== 'caught')) process.exitCode = EXIT_MISSED;
   });
-  // waits of a row that was given up may be left, and would hold the command for minutes
+  // waits of a scenario that was given up may be left, and would hold the command for minutes
   process.exit();
 }
 
-interface Ran {
-  readonly results: readonly MutantResult[];
-  /** Rows that are red without any mutant. */
-  readonly unsound: readonly string[];
+async function runBySimulation(mutant: Mutant, signal: AbortSignal): Promise<MutantResult> {
+  const startedMs = performance.now();
+  const broken = await catchInSimulation(mutant, signal);
+  const tookMs = Math.round(performance.now() - startedMs);
+  const none = { mutant, by: 'simulation' as const, logs: '', tookMs };
+  if (broken === null) return { ...none, verdict: 'missed', where: 'every promise', seed: null, said: '' };
+  const [said = ''] = broken.what.split('\n');
+  return { ...none, verdict: 'caught', where: broken.code, seed: broken.seed, said };
 }
 
-async function bootAndRun(signal: AbortSignal): Promise<Ran> {
-  const { stack, stop } = await showProgress(progressStyle(flags.json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
-    bootOwnStack(DIR, onProgress, signal),
-  );
-  const stray = (error: unknown): void => say(`An error of no row: ${String(error)}`);
-  process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
-  try {
-    return await runOn(stack, signal);
-  } finally {
-    await stop();
-    for (const left of ['data', 'builds']) rmSync(join(DIR, left), { recursive: true, force: true });
-  }
-}
-
-async function runOn(stack: Stack, signal: AbortSignal): Promise<Ran> {
-  const hands = await openControls(stack.dir, stack.env());
-  const onRow = (row: string, seed: number): void => say(`  ${row}, seed ${seed} …`);
-  const site = { stack: hands, env: { ...process.env, ...stack.env() }, signal, onRow };
-  try {
-    const unsound = flags.control ? await controls(site) : [];
-    const results: MutantResult[] = [];
-    for (const [index, mutant] of chosen.entries()) {
-      say(`${index + 1} of ${chosen.length}: ${mutant.name}`);
-      const result = await runMutant(mutant, site);
-      results.push(result);
-      tell(result);
+/** @returns scenarios that are red without any mutant */
+async function runAllByChaos(results: MutantResult[], signal: AbortSignal): Promise<string[]> {
+  if (await buildIfOlder(signal)) say('The programs were built.');
+  return onOwnServers({ json: flags.json ?? false, signal, say }, async (site) => {
+    const unsound: string[] = [];
+    for (const name of flags.control ? new Set(byChaos.flatMap(({ chaos }) => chaos?.scenarios ?? [])) : []) {
+      const why = await runControl(name, 1, site);
+      say(why === null ? `✓ ${name} is green on sound programs` : `✗ ${name} is red on sound programs: ${why}`);
+      if (why !== null) unsound.push(name);
     }
-    return { results, unsound };
-  } finally {
-    closeConnections();
-    await hands.close();
-  }
+    for (const mutant of byChaos) {
+      say(mutant.name);
+      results.push(shown(await runByChaos(mutant, site)));
+    }
+    return unsound;
+  });
 }
 
-async function controls(site: Site): Promise<string[]> {
-  const unsound: string[] = [];
-  for (const row of new Set(chosen.flatMap(({ rows }) => rows))) {
-    const why = await runControl(row, 1, site);
-    say(why === null ? `✓ ${row} is green on sound programs` : `✗ ${row} is red on sound programs: ${why}`);
-    if (why !== null) unsound.push(row);
-  }
-  return unsound;
-}
-
-function tell(result: MutantResult): void {
-  const { mutant, verdict, row, seed, said, tookMs, logs } = result;
+function shown(result: MutantResult): MutantResult {
+  const { mutant, by, verdict, where, seed, said, tookMs, logs } = result;
   if (flags.json) {
-    const { name, invariants } = mutant;
-    console.log(JSON.stringify({ result: 'mutant', name, invariants, row, seed, verdict, said, tookMs }));
-    return;
+    console.log(JSON.stringify({ result: 'mutant', name: mutant.name, by, where, seed, verdict, said, tookMs }));
+    return result;
   }
   if (verdict === 'unproven') console.error(logs);
-  console.log(`${verdict === 'caught' ? '✓' : '✗'} ${verdict} by ${row} in ${seconds(tookMs)}: ${saidShown(result)}`);
-}
-
-function say(line: string): void {
-  if (!flags.json) console.log(line);
+  const sign = verdict === 'caught' ? '✓' : '✗';
+  console.log(`${sign} ${mutant.name}: ${verdict} by ${by} in ${seconds(tookMs)}, seed ${seed ?? '–'}: ${where}`);
+  if (said !== '') console.log(`    ${saidShown(result)}`);
+  return result;
 }

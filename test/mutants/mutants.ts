@@ -1,38 +1,48 @@
 import type { Finding } from '../invariants/check-sale.js';
 
-/** One change of one file below `src/` or `lua/`. */
+/** One change of one file. */
 export interface Edit {
+  /**
+   * Below `src/` or `lua/`. The simulation has no scripts and no MySQL: a rule that they keep is broken in their models in
+   * `test/helpers/memory/`, too.
+   */
   readonly file: string;
   /** Stands there exactly once, or the mutant is stale. */
   readonly find: string;
   readonly replace: string;
 }
 
-/** The programs with one rule broken on purpose. A row of the fault matrix has to go red. */
-export interface Mutant {
-  readonly name: string;
-  /** The rule that it breaks. */
-  readonly breaks: string;
-  /** Which promises that costs; none: the sale keeps them, and sells nothing more. */
-  readonly invariants: readonly Finding['invariant'][];
-  readonly edits: readonly Edit[];
+/** How chaos has to notice a mutant: a scenario goes red. */
+export interface CaughtByChaos {
   /**
-   * Names of rows, the most telling one first; the next is tried only when it stays green. What is edited in a script
+   * Names of scenarios, the most telling one first; the next is tried only when it stays green. What is edited in a script
    * stands behind its first line, by which `atScriptCall` knows it.
    */
-  readonly rows: readonly string[];
-  /** What the row or the checker says then. A row that is red for another reason proves nothing. */
+  readonly scenarios: readonly string[];
+  /** Which invariants break; none: the sale keeps them, and sells nothing more. */
+  readonly invariants: readonly Finding['invariant'][];
+  /** In the reason or a finding. A scenario that is red for another reason proves nothing. */
   readonly says: RegExp;
   /** Tried one after the other; default 1. */
   readonly seeds?: readonly number[];
 }
 
-/** Those that need Redis restarted come first: every sale that others have left would be rebuilt with theirs. */
+/** The programs with one rule broken on purpose. Each has to be noticed by the simulation, by chaos, or by both. */
+export interface Mutant {
+  readonly name: string;
+  /** The rule that it breaks. */
+  readonly breaks: string;
+  readonly edits: readonly Edit[];
+  /** One of many seeds breaks a promise. */
+  readonly simulation?: true;
+  readonly chaos?: CaughtByChaos;
+}
+
+/** Chaos runs them in this order: those that restart Redis come first, or every sale of the others would be rebuilt. */
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'late-batches-claim-nothing',
+    name: 'late-batches-reacquire-nothing',
     breaks: 'a batch of an older epoch takes its units in the present one (rule 11)',
-    invariants: ['I3'],
     edits: [
       {
         file: 'src/orders/draft-rows.ts',
@@ -40,13 +50,16 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'epoch < 0;',
       },
     ],
-    rows: ['R4/units_lost'],
-    says: /I3 ann\/k1 was answered 2xx and ended failed\/oversold_guard/,
+    simulation: true,
+    chaos: {
+      scenarios: ['R4/units_lost'],
+      invariants: ['I3'],
+      says: /I3 ann\/k1 was answered 2xx and ended failed\/oversold_guard/,
+    },
   },
   {
     name: 'keeper-trusts-any-server',
     breaks: 'a sale that is found on another server than it was loaded on is rebuilt there, and sells again (rule 9)',
-    invariants: [],
     edits: [
       {
         file: 'lua/bucket-status-1.lua',
@@ -54,27 +67,37 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '1 }',
       },
     ],
-    rows: ['R1'],
-    says: /the same programs sell again/,
+    chaos: {
+      scenarios: ['R1'],
+      invariants: [],
+      says: /the same programs sell again/,
+    },
   },
   {
-    name: 'decide-leaves-no-tombstone',
+    name: 'resolve-leaves-no-marker',
     breaks: 'a batch that was decided aborted stays so (rule 1)',
-    invariants: ['I4', 'I8'],
     edits: [
       {
         file: 'lua/resolve-2.lua',
         find: "redis.call('SET', KEYS[1], 'aborted', 'PX', ARGV[2])\nreturn 'aborted'",
         replace: "return 'aborted'",
       },
+      {
+        file: 'test/helpers/memory/memory-stock.ts',
+        find: '    this.#abort(bucket, ref);\n',
+        replace: '',
+      },
     ],
-    rows: ['T2'],
-    says: /the check-back has aborted the batch/,
+    simulation: true,
+    chaos: {
+      scenarios: ['T2'],
+      invariants: ['I4', 'I8'],
+      says: /the check-back has aborted the batch/,
+    },
   },
   {
-    name: 'late-deduct-passes-the-tombstone',
+    name: 'late-deduct-passes-the-aborted-marker',
     breaks: 'the first writer of a marker wins: a deduct that comes after the check-back takes nothing (rule 1)',
-    invariants: ['I8'],
     edits: [
       {
         file: 'lua/deduct-6.lua',
@@ -82,13 +105,15 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if kind and kind ~= 'aborted' then return { kind == 'deducted'",
       },
     ],
-    rows: ['T13/stall'],
-    says: /the marker of .*, which never changes: expected "aborted", found "deducted"/,
+    chaos: {
+      scenarios: ['T13/stall'],
+      invariants: ['I8'],
+      says: /the marker of .*, which never changes: expected "aborted", found "deducted"/,
+    },
   },
   {
-    name: 'marker-is-looked-at-after-the-stock',
+    name: 'marker-is-read-after-the-stock',
     breaks: 'whoever lost the reply of a deduct asks for its marker, which counts before the stock (rules 1 and 2)',
-    invariants: ['I3', 'I8'],
     edits: [
       {
         file: 'lua/deduct-6.lua',
@@ -103,13 +128,15 @@ export const MUTANTS: readonly Mutant[] = [
           ' const resolved = again.outcome;',
       },
     ],
-    rows: ['T8'],
-    says: /I3 ann\/k1 .* has no row/,
+    chaos: {
+      scenarios: ['T8'],
+      invariants: ['I3', 'I8'],
+      says: /I3 ann\/k1 .* has no row/,
+    },
   },
   {
     name: 'check-back-rolls-back-on-a-fault',
     breaks: 'no answer while finding out is no rollback (rule 2)',
-    invariants: ['I3', 'I4'],
     edits: [
       {
         file: 'src/rocketmq/checker.ts',
@@ -117,27 +144,38 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "the broker will ask again');\n      answer = 'rollback';",
       },
     ],
-    rows: ['T10/throws'],
-    says: /I3 .* has no row/,
+    chaos: {
+      scenarios: ['T10/throws'],
+      invariants: ['I3', 'I4'],
+      says: /I3 .* has no row/,
+    },
   },
   {
     name: 'deduct-forgets-what-a-buyer-has',
     breaks: 'the limit counts when units are taken, not only when precheck looks',
-    invariants: ['I2', 'I3'],
     edits: [
       {
         file: 'lua/deduct-6.lua',
         find: 'elseif total > limit then',
         replace: 'elseif quantity > limit then',
       },
+      {
+        file: 'test/helpers/memory/memory-stock.ts',
+        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
+        replace:
+          'judge(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases, { shut, refuseTwins: true })',
+      },
     ],
-    rows: ['G4'],
-    says: /two keys of the late buyer: .* found \["accepted","accepted"\]/,
+    simulation: true,
+    chaos: {
+      scenarios: ['G4'],
+      invariants: ['I2', 'I3'],
+      says: /two keys of the late buyer: .* found \["accepted","accepted"\]/,
+    },
   },
   {
-    name: 'limit-looks-at-one-purchase',
+    name: 'limit-counts-one-purchase',
     breaks: 'the limit counts all that a buyer has, in the books and in the batch',
-    invariants: ['I2'],
     edits: [
       {
         file: 'lua/precheck-4.lua',
@@ -150,13 +188,15 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'elseif quantity > limit then',
       },
     ],
-    rows: ['G2'],
-    says: /I2 buyer lim has 4 live units/,
+    chaos: {
+      scenarios: ['G2'],
+      invariants: ['I2'],
+      says: /I2 buyer lim has 4 live units/,
+    },
   },
   {
     name: 'the-last-unit-is-not-sold',
     breaks: 'nobody hears sold_out while units for him are left',
-    invariants: ['I7'],
     edits: [
       {
         file: 'lua/precheck-4.lua',
@@ -164,13 +204,15 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'elseif available <= quantity then',
       },
     ],
-    rows: ['G1'],
-    says: /I7 .* got sold_out, and 1 units are left/,
+    chaos: {
+      scenarios: ['G1'],
+      invariants: ['I7'],
+      says: /I7 .* got sold_out, and 1 units are left/,
+    },
   },
   {
     name: 'last-guard-forgets-the-stock',
     breaks: 'MySQL sells no unit beyond the stock, whatever Redis gave away (rule 6)',
-    invariants: ['I1'],
     edits: [
       {
         file: 'src/mysql/write-orders.ts',
@@ -178,43 +220,56 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'AND epoch = ? AND sold + ? >= 0',
       },
     ],
-    rows: ['D6'],
-    says: /I1 sold \d+ of \d+/,
+    chaos: {
+      scenarios: ['D6'],
+      invariants: ['I1'],
+      says: /I1 sold \d+ of \d+/,
+    },
   },
   {
     name: 'rows-found-are-counted-again',
     breaks: 'rows that were there before are not counted again (rule 6)',
-    invariants: ['I1'],
     edits: [
       {
         file: 'src/mysql/insert-orders.ts',
         find: 'const INSERT_LIVE = `INSERT INTO orders',
         replace: 'const INSERT_LIVE = `INSERT IGNORE INTO orders',
       },
+      {
+        file: 'test/helpers/memory/memory-repositories.ts',
+        find: '    if (taken !== null) return { outcome: taken };\n',
+        replace:
+          "    if (taken === 'row_exists') for (const sale of this.#sales.values()) this.putSale({ ...sale, sold: sale.sold + 1 });\n    if (taken !== null) return { outcome: taken };\n",
+      },
     ],
-    rows: ['M5'],
-    says: /I1 sold says 50, live orders have 40 units/,
+    simulation: true,
+    chaos: {
+      scenarios: ['M5'],
+      invariants: ['I1'],
+      says: /I1 sold says 50, live orders have 40 units/,
+    },
   },
   {
     name: 'ack-before-commit',
     breaks: 'rows first, then the ledger, then the ack (rule 8)',
-    invariants: ['I3'],
     edits: [
       {
         file: 'src/orders/handle-deliveries.ts',
         find: '  const results = await recordBatches(batches, ports, options);',
         replace:
-          '  await Promise.all(held.map(({ delivery }) => delivery.ack()));\n' +
+          '  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n' +
           '  const results = await recordBatches(batches, ports, options);',
       },
     ],
-    rows: ['M9'],
-    says: /I3 .* has no row/,
+    chaos: {
+      scenarios: ['M9'],
+      invariants: ['I3'],
+      says: /I3 .* has no row/,
+    },
   },
   {
-    name: 'settle-moves-what-was-released',
+    name: 'mark-recorded-moves-what-was-released',
     breaks: 'settle moves what its batch holds, and nothing else (rule 7)',
-    invariants: ['I5', 'I8'],
     edits: [
       {
         file: 'lua/mark-recorded-4.lua',
@@ -231,28 +286,45 @@ export const MUTANTS: readonly Mutant[] = [
         find: '} else if (isLive(row.state)) {',
         replace: "} else if (isLive(row.state) || row.state === 'cancelled') {",
       },
+      {
+        file: 'test/helpers/memory/memory-store.ts',
+        find: "if (entry?.state !== 'held' || entry.batchId !== batch.batchId) continue;",
+        replace: "if (entry === undefined || (entry.state === 'held' && entry.batchId !== batch.batchId)) continue;",
+      },
     ],
-    rows: ['C6'],
-    says: /I5 .* is cancelled in MySQL and ordered in Redis/,
+    simulation: true,
+    chaos: {
+      scenarios: ['C6'],
+      invariants: ['I5', 'I8'],
+      says: /I5 .* is cancelled in MySQL and ordered in Redis/,
+    },
   },
   {
     name: 'release-gives-twice',
     breaks: 'units of a request go back once (rule 7)',
-    invariants: ['I4', 'I5'],
     edits: [
       {
         file: 'lua/release-4.lua',
         find: "(state == 'ordered' and id == ARGV[4])",
         replace: '(id == ARGV[4])',
       },
+      {
+        file: 'test/helpers/memory/memory-store.ts',
+        find: "    if (!entry || entry.state === 'released') return 'nothing';",
+        replace:
+          "    if (entry?.state === 'released' && withUnits) bucket.unitsLeft += entry.quantity;\n    if (!entry || entry.state === 'released') return 'nothing';",
+      },
     ],
-    rows: ['C3/release'],
-    says: /I4 units left differ by -3 between Redis and MySQL/,
+    simulation: true,
+    chaos: {
+      scenarios: ['C3/release'],
+      invariants: ['I4', 'I5'],
+      says: /I4 units left differ by -3 between Redis and MySQL/,
+    },
   },
   {
     name: 'expiry-lets-go-of-its-locks',
     breaks: 'which orders expire, and the promise of their units, is one transaction (rule 7)',
-    invariants: ['I1', 'I5'],
     edits: [
       {
         file: 'src/mysql/order-transitions.ts',
@@ -267,13 +339,15 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'void affectedRows;',
       },
     ],
-    rows: ['C4'],
-    says: /I5 .* is paid in MySQL and released in Redis/,
+    chaos: {
+      scenarios: ['C4'],
+      invariants: ['I1', 'I5'],
+      says: /I5 .* is paid in MySQL and released in Redis/,
+    },
   },
   {
-    name: 'pay-looks-at-no-state',
+    name: 'pay-checks-no-state',
     breaks: 'an order that has ended cannot be paid: the row is asked for its state, and the statement names it',
-    invariants: ['I6', 'I1'],
     edits: [
       {
         file: 'src/mysql/order-transitions.ts',
@@ -286,7 +360,293 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'locked.update(',
       },
     ],
-    rows: ['C4'],
-    says: /I6 order \d+ was paid and cancelled|pay and cancel of \d+: expected \[200,409\], found \[200,200\]/,
+    chaos: {
+      scenarios: ['C4'],
+      invariants: ['I6', 'I1'],
+      says: /I6 order \d+ was paid and cancelled|pay and cancel of \d+: expected \[200,409\], found \[200,200\]/,
+    },
+  },
+  {
+    name: 'check-back-rolls-back-on-doubt',
+    breaks: 'no answer while finding out is no rollback (rule 2)',
+    edits: [
+      {
+        file: 'src/purchase/check-back.ts',
+        find: "case 'outcome_unknown':\n        return 'no_answer';",
+        replace: "case 'outcome_unknown':\n        return 'rollback';",
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'check-back-commits-on-doubt',
+    breaks: 'no answer while finding out is no commit (rule 2)',
+    edits: [
+      {
+        file: 'src/purchase/check-back.ts',
+        find: "case 'outcome_unknown':\n        return 'no_answer';",
+        replace: "case 'outcome_unknown':\n        return 'commit';",
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'lost-reply-is-a-no',
+    breaks: 'unknown is an answer: nothing is refused after a time-out (rules 2 and 3)',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: 'the marker answers\n      deliverAll(UNKNOWN);',
+        replace: "the marker answers\n      deliverAll({ outcome: 'sold_out' });",
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'yes-before-deduct',
+    breaks: 'every 202 stands for units held (rule 3)',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: '  const half = await ports.channel.sendHalf(batch);\n',
+        replace:
+          '  deliverAll(ACCEPTED);\n  deliver = () => undefined;\n  const half = await ports.channel.sendHalf(batch);\n',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'survivors-go-twice',
+    breaks: 'a survivor of a refused batch goes again once (rule 4)',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: '    else deliver(index, result);\n',
+        replace: "    else deliver(index, result);\n    if (result.outcome === 'again') deliver(index, result);\n",
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'deduct-forgets-the-stock',
+    breaks: 'a batch that does not fit takes nothing',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-stock.ts',
+        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
+        replace:
+          'judge(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases, { shut, refuseTwins: true })',
+      },
+      {
+        file: 'test/helpers/memory/memory-stock.ts',
+        find: 'bucket.unitsLeft = unitsLeft;',
+        replace: 'bucket.unitsLeft = unitsLeft - 100;',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'mark-recorded-and-ack-before-commit',
+    breaks: 'rows first, then Redis, then the ack (rule 8)',
+    edits: [
+      {
+        file: 'src/orders/handle-deliveries.ts',
+        find: '  const results = await recordBatches(batches, ports, options);\n',
+        replace:
+          '  await ports.store.markRecorded(batches.map((batch) => ({ batch, orders: [] }))).catch(() => undefined);\n  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n  const results = await recordBatches(batches, ports, options);\n',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'nothing-is-re-driven',
+    breaks: 'a batch that stays pending is published again (rule 8)',
+    edits: [
+      {
+        file: 'src/recovery/redrive.ts',
+        find: '          await channel.publish(decoded.batch);\n',
+        replace: '',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'outbox-done-before-publish',
+    breaks: 'a row of the outbox is done after what it says has followed',
+    edits: [
+      {
+        file: 'src/orders/relay-outbox.ts',
+        find: '        if (rows.length > 0) await relay(rows, kind, ports);',
+        replace:
+          '        await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n        if (rows.length > 0) await relay(rows, kind, ports);',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'cancel-writes-no-release',
+    breaks: 'the end of an order and the release of its units are one transaction (rule 7)',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-order-transitions.ts',
+        find: "      this.#books.outbox.add('release', key, releases);",
+        replace: "      if (move !== 'cancelled') this.#books.outbox.add('release', key, releases);",
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'status-asks-mysql-only',
+    breaks: 'a buyer with a 202 is never answered that there is no such purchase',
+    edits: [
+      {
+        file: 'src/purchase/read-purchase.ts',
+        find: 'await store.findRequest(home, userId, requestId);',
+        replace: 'null;',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'flag-knows-no-winners',
+    breaks: 'a buyer whose purchase was accepted is never answered sold_out',
+    edits: [
+      {
+        file: 'src/purchase/sold-out-flags.ts',
+        find: 'return !flag.keys.has(key);',
+        replace: 'return true;',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'deduct-trusts-any-server',
+    breaks: 'a server that was restarted sells nothing before the sale is rebuilt (rule 11)',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-stock.ts',
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
+        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? shutBy",
+      },
+      {
+        file: 'test/helpers/memory/memory-stock.ts',
+        find: 'if (!this.isSure(sale) || sale.epoch !== batch.epoch) return',
+        replace: "if (sale.state === 'repair' || sale.epoch !== batch.epoch) return",
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'check-back-rolls-back-what-is-outlived',
+    breaks: 'a batch of an older epoch without a marker may have been deducted: it is committed (rule 13)',
+    edits: [
+      {
+        file: 'src/purchase/check-back.ts',
+        find: "      case 'outlived': // its marker may be lost, so a 202 may be out: the worker reacquires its units\n",
+        replace: '',
+      },
+      {
+        file: 'src/purchase/check-back.ts',
+        find: "      case 'aborted':\n",
+        replace: "      case 'aborted':\n      case 'outlived':\n",
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'repair-forgets-what-is-held',
+    breaks: 'a request that is held and has no row keeps its units (rule 12)',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-repair-store.ts',
+        find: 'if (some.length > 0) yield some;',
+        replace: 'yield [];',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'repair-is-not-locked',
+    breaks: 'nothing is recorded or released while a sale is rebuilt (rule 12)',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-store.ts',
+        find: "return state === 'repair' || this.#isInRepair(present) ? null : this.#release(present);",
+        replace: 'return this.#release(present);',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'transfer-in-without-its-number',
+    breaks: 'a transfer that has arrived brings nothing a second time',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-transfers.ts',
+        find: 'if (seq <= (bucket.borrowed.get(from) ?? 0))',
+        replace: 'if (seq < 0)',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'transfer-ends-before-it-arrives',
+    breaks: 'a bucket forgets units that it gave away only when they have arrived',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-transfers.ts',
+        find: '{ seq, units, isOpen: true,',
+        replace: '{ seq, units, isOpen: false,',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'sold-out-after-one-bucket',
+    breaks: 'sold_out is the answer when all buckets together have too few',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: "if (isOneOfMany && result.outcome === 'sold_out') emptied",
+        replace: 'if (isOneOfMany && index < 0) emptied',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'units-on-their-way-are-forgotten',
+    breaks: 'units that a dead process left between two buckets reach one of them',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-transfers.ts',
+        find: '...bucket.transfers(this.#server.nowMs) };',
+        replace: '...bucket.transfers(this.#server.nowMs), outgoing: [] };',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'old-snapshots-are-believed',
+    breaks: 'an api that knows another number of buckets takes nothing (rule 11)',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-stock.ts',
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
+        replace: 'this.isSure(sale) ? shutBy',
+      },
+    ],
+    simulation: true,
+  },
+  {
+    name: 'mark-recorded-knows-one-bucket',
+    breaks: 'a batch is recorded in every bucket that its buyers are in now (rule 8)',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-store.ts',
+        find: '      for (const ref of this.#refsOf(batch)) {\n        if',
+        replace: '      for (const ref of [{ saleId: batch.saleId, bucket: batch.bucket }]) {\n        if',
+      },
+    ],
+    simulation: true,
   },
 ];

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { MemoryStore } from '../helpers/memory/memory-store.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
 /** The simulated histories lose writes of the ledger in memory. That it loses them is shown here. */
 describe('simulation: a ledger in memory that comes back', () => {
@@ -23,7 +23,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     const batch = await deduct('u1');
     const before = snapshot();
     await deduct('u2');
-    await store.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+    await store.markRecorded([{ batch, orders: [liveOrderOf('u1', '101')] }]);
     const other = saleOf();
     await store.warm(other);
     expect(store.restart({ lose: 3 })).to.equal(3);

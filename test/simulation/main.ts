@@ -1,10 +1,9 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Part, PartDone } from './child.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
-import { MUTANTS } from './mutants.js';
-import { hashOf, simulate } from './run.js';
+import { firstBroken, hashOf, simulate } from './run.js';
 import { emptyTally, listed, merge, type Tally } from './tally.js';
 
 /** Seeds of one part: some seconds of work, so that progress is seen and the jobs end together. */
@@ -18,7 +17,7 @@ interface Flags {
   readonly json?: boolean;
   readonly seed?: number;
   readonly trace?: boolean;
-  readonly mutant?: string;
+  readonly untilBroken?: boolean;
 }
 
 const flags = new Command('npm run simulate --')
@@ -27,25 +26,31 @@ const flags = new Command('npm run simulate --')
   .option('--from <seed>', 'the first of their seeds, which follow each other', whole, 1)
   .option('--jobs <n>', 'processes beside each other', whole, 2)
   .option('--json', 'print the sums as one JSON document')
+  .option('--until-broken', 'one run after the other, up to the first that breaks a promise')
   .option('--seed <n>', 'run this seed alone; in words when it breaks a promise', whole)
   .option('--trace', 'with --seed: in words in any case')
-  .addOption(
-    new Option('--mutant <name>', 'with --seed: with this planted bug').choices(MUTANTS.map(({ name }) => name)),
-  )
   .addHelpText('after', '\nExit codes: 0 every promise was kept, 1 one was broken, 2 used wrongly.')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()
   .opts<Flags>();
-process.exitCode = flags.seed === undefined ? await many() : await one(flags.seed);
+if (flags.seed !== undefined) process.exitCode = await one(flags.seed);
+else process.exitCode = flags.untilBroken ? await untilBroken() : await many();
 
 /** One run, in words if they are wanted or if it broke a promise. */
 async function one(seed: number): Promise<number> {
-  const mutant = MUTANTS.find(({ name }) => name === flags.mutant) ?? null;
-  const { violation, lines } = await inSimulatedTime(() => simulate(seed, { traced: true, mutant }));
+  const { violation, lines } = await inSimulatedTime(() => simulate(seed, true));
   if (flags.trace || violation !== null) console.log(lines.join('\n'));
   console.log(`seed ${seed}: ${violation === null ? 'all promises kept' : `${violation.code} ${violation.what}`}`);
   console.log(`${lines.length} lines, trace ${hashOf(lines)}`);
   return violation === null ? 0 : 1;
+}
+
+async function untilBroken(): Promise<number> {
+  const broken = await firstBroken(flags.from, flags.runs);
+  if (flags.json) console.log(JSON.stringify(broken));
+  else if (broken === null) console.log(`every promise was kept in ${flags.runs} runs`);
+  else console.log(`seed ${broken.seed}: ${broken.code} ${broken.what}`);
+  return broken === null ? 0 : 1;
 }
 
 async function many(): Promise<number> {

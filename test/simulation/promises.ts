@@ -9,6 +9,7 @@ import { checkSale, type ClientOutcome } from '../invariants/check-sale.js';
 import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { memoryAudit } from '../helpers/memory/memory-audit.js';
+import type { Call } from './call.js';
 import { SALE_ID } from './shape.js';
 import type { Site } from './site.js';
 
@@ -114,22 +115,23 @@ export class Promises {
   }
 
   /** After every call that acted. */
-  look(call: string, args: readonly unknown[], value: unknown): void {
+  look(name: string, args: readonly unknown[], value: unknown): void {
+    const call = name as Call; // others are met by no case
     switch (call) {
-      case 'claim':
-      case 'reopen':
+      case 'reacquire':
+      case 'swap':
         return this.#lookAtStore();
       case 'deduct':
-      case 'decide':
+      case 'resolve':
         this.#noteWord(args[0] as { batchId: string }, typeof value === 'string' ? value : wordOf(value));
         return this.#lookAtStore();
       case 'release':
         if ((value as string[]).includes('released')) this.#givenBackMs = this.#site.scheduler.nowMs;
         return this.#lookAtStore();
-      case 'settle':
-      case 'lend':
-      case 'borrow':
-      case 'confirm':
+      case 'markRecorded':
+      case 'transferOut':
+      case 'transferIn':
+      case 'endTransfer':
         return this.#lookAtStore();
       case 'commit':
       case 'rollback':

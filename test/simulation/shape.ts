@@ -1,3 +1,4 @@
+import type { Call } from './call.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { BatcherOptions } from '../../src/purchase/batcher.js';
 import type { Rng } from './engine/rng.js';
@@ -45,7 +46,7 @@ export interface Shape {
   readonly pauses: boolean;
   readonly closes: boolean;
   /** How Redis dies and comes back, and how often; null: it does not. */
-  readonly restarts: { readonly kind: RestartKind; readonly times: number; readonly after: string } | null;
+  readonly restarts: { readonly kind: RestartKind; readonly times: number; readonly after: Call } | null;
   readonly repairEveryMs: number;
   readonly quietMs: number;
   readonly repairWaitMaxMs: number;
@@ -64,10 +65,28 @@ export type RestartKind = (typeof RESTART_KINDS)[number];
 
 /** Calls after which Redis may die at once: the gaps in which it is told something, and those of a repair. */
 const RESTART_AFTER = [
-  ...(['precheck', 'sendHalf', 'deduct', 'decide', 'commit', 'write', 'settle', 'release', 'claim'] as const),
-  ...(['lend', 'borrow', 'confirm'] as const),
-  ...(['cancel', 'park', 'unpark', 'statusOf', 'lock', 'raiseEpoch', 'stage', 'restoreMarker', 'swap'] as const),
-] as const;
+  'precheck',
+  'sendHalf',
+  'deduct',
+  'resolve',
+  'commit',
+  'write',
+  'markRecorded',
+  'release',
+  'reacquire',
+  'transferOut',
+  'transferIn',
+  'endTransfer',
+  'cancel',
+  'park',
+  'unpark',
+  'statusOf',
+  'lock',
+  'raiseEpoch',
+  'stage',
+  'restoreMarker',
+  'swap',
+] as const satisfies readonly Call[];
 
 export const SALE_ID = '7';
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Call } from './call.js';
 import { CALL_FAULTS, OTHER_FAULTS } from './engine/faults.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
 import { hashOf, simulate, simulateSeeds } from './run.js';
@@ -10,44 +11,146 @@ const RUNS = 5_000;
 const TIMEOUT_MS = 480_000;
 
 /** Port calls that a fault must have hit in so many runs, or nothing is said of them. */
-const CALLS_HIT = [
-  ...['precheck', 'sendHalf', 'deduct', 'decide', 'commit', 'rollback', 'findRequest', 'acceptedKeys', 'readSale'],
-  ...['receive', 'ack', 'hold', 'retryAfter', 'termsOf', 'write', 'findByPurchases', 'liveBuyers', 'settle'],
-  ...['withPending', 'stalePending', 'publish', 'lease', 'markDone', 'postpone', 'release', 'expire', 'expireDue'],
-  ...['pay', 'cancel', 'findOrder', 'park', 'acquire', 'gate', 'move'],
-  ...['claim', 'statusOf', 'lock', 'raiseEpoch', 'stage', 'pendingBodies', 'swap'],
-  ...['survey', 'lend', 'borrow', 'confirm'],
+const CALLS_HIT: readonly Call[] = [
+  'precheck',
+  'sendHalf',
+  'deduct',
+  'resolve',
+  'commit',
+  'rollback',
+  'findRequest',
+  'acceptedKeys',
+  'readSale',
+  'receive',
+  'ack',
+  'hold',
+  'retryAfter',
+  'termsOf',
+  'write',
+  'findByPurchases',
+  'liveBuyers',
+  'markRecorded',
+  'withPending',
+  'stalePending',
+  'publish',
+  'lease',
+  'markDone',
+  'postpone',
+  'release',
+  'expire',
+  'expireDue',
+  'pay',
+  'cancel',
+  'findOrder',
+  'park',
+  'acquire',
+  'setState',
+  'move',
+  'reacquire',
+  'statusOf',
+  'lock',
+  'raiseEpoch',
+  'stage',
+  'pendingBodies',
+  'swap',
+  'read',
+  'transferOut',
+  'transferIn',
+  'endTransfer',
 ];
 
 /** What the programs must have come to at least once. */
 const REACHED = [
-  ...['batch: bucket_empty', 'lend: lent', 'lend: empty', 'lend: shut', 'borrow: borrowed', 'borrow: already_borrowed'],
-  ...['borrow: shut', 'confirm: confirmed', 'confirm: already_confirmed'],
-  ...['reshard: resharded', 'reshard: in_repair', 'reshard: superseded', 'snapshot: old'],
-  ...['batch: all_answered_by_precheck', 'batch: accepted', 'batch: refused', 'batch: aborted'],
-  ...['batch: unavailable', 'batch: outcome_unknown', 'deduct: deducted', 'deduct: refused', 'deduct: aborted'],
-  ...['decide: deducted', 'decide: aborted', 'check-back: commit', 'check-back: rollback', 'check-back: no_answer'],
-  ...['heard: accepted', 'heard: replayed', 'heard: outcome_unknown', 'heard: nothing', 'heard: sold_out'],
-  ...['heard: limit_reached', 'heard: overloaded', 'heard: unavailable', 'heard: closed', 'heard: paused'],
-  ...['heard: request_conflict', 'heard: loading'],
-  ...['redis: restarted whole', 'redis: restarted tail', 'redis: restarted empty', 'repair: repaired'],
-  ...['repair: superseded', 'repair: busy', 'deduct: stale_epoch', 'decide: outlived', 'delivery: refused'],
-  ...['delivery: recorded', 'delivery: already_recorded', 'delivery: not_marked'],
-  ...['retry: unavailable', 'retry: contended', 'retry: no_order_ids', 'ack: loan ran out', 'outage: begun'],
-  ...['keeper: re-driven', 'keeper: marked late', 'keeper: released', 'keeper: expired', 'keeper: parked'],
-  ...['letter: replayed', 'letter: already_recorded', 'letter: discarded', 'letter: unfinished'],
-  ...['refund: refunded', 'change found: news', 'finding: unreleased', 'finding: stuck_outbox'],
-  ...['compensation: compensated', 'compensation: failed_final'],
-  ...['order: paid', 'order: cancelled', 'order: expired', 'order: failed', 'order: pending_payment'],
-  ...['pay: paid', 'pay: wrong_state', 'pay: refund_due', 'cancel: cancelled', 'cancel: wrong_state'],
-  ...['status: pending', 'status: ordered', 'status: failed', 'process: two keepers'],
-  ...[
-    'process: api died',
-    'process: worker died',
-    'process: keeper died',
-    'process: operator died',
-    'process: worker stopped',
-  ],
+  'batch: bucket_empty',
+  'transferOut: transferred',
+  'transferOut: empty',
+  'transferOut: unavailable',
+  'transferIn: received',
+  'transferIn: already_received',
+  'transferIn: unavailable',
+  'endTransfer: ended',
+  'endTransfer: already_ended',
+  'reshard: resharded',
+  'reshard: in_repair',
+  'reshard: superseded',
+  'snapshot: old',
+  'batch: all_answered_by_precheck',
+  'batch: accepted',
+  'batch: refused',
+  'batch: aborted',
+  'batch: unavailable',
+  'batch: outcome_unknown',
+  'deduct: deducted',
+  'deduct: refused',
+  'deduct: aborted',
+  'resolve: deducted',
+  'resolve: aborted',
+  'check-back: commit',
+  'check-back: rollback',
+  'check-back: no_answer',
+  'heard: accepted',
+  'heard: replayed',
+  'heard: outcome_unknown',
+  'heard: nothing',
+  'heard: sold_out',
+  'heard: limit_reached',
+  'heard: overloaded',
+  'heard: unavailable',
+  'heard: closed',
+  'heard: paused',
+  'heard: request_conflict',
+  'heard: loading',
+  'redis: restarted whole',
+  'redis: restarted tail',
+  'redis: restarted empty',
+  'repair: repaired',
+  'repair: superseded',
+  'repair: busy',
+  'deduct: stale_epoch',
+  'resolve: outlived',
+  'delivery: refused',
+  'delivery: recorded',
+  'delivery: already_recorded',
+  'delivery: not_marked',
+  'retry: unavailable',
+  'retry: contended',
+  'retry: no_order_ids',
+  'ack: loan ran out',
+  'outage: begun',
+  'keeper: re-driven',
+  'keeper: marked late',
+  'keeper: released',
+  'keeper: expired',
+  'keeper: parked',
+  'letter: replayed',
+  'letter: already_recorded',
+  'letter: discarded',
+  'letter: unfinished',
+  'refund: refunded',
+  'change found: notification',
+  'finding: unreleased',
+  'finding: stuck_outbox',
+  'compensation: compensated',
+  'compensation: failed_final',
+  'order: paid',
+  'order: cancelled',
+  'order: expired',
+  'order: failed',
+  'order: pending_payment',
+  'pay: paid',
+  'pay: wrong_state',
+  'pay: refund_due',
+  'cancel: cancelled',
+  'cancel: wrong_state',
+  'status: pending',
+  'status: ordered',
+  'status: failed',
+  'process: two keepers',
+  'process: api died',
+  'process: worker died',
+  'process: keeper died',
+  'process: operator died',
+  'process: worker stopped',
 ];
 
 describe('simulation of the programs over servers in memory', () => {
@@ -56,7 +159,7 @@ describe('simulation of the programs over servers in memory', () => {
     const traces = (): Promise<string[][]> =>
       inSimulatedTime(async () => {
         const all: string[][] = [];
-        for (const seed of seeds) all.push([...(await simulate(seed, { traced: true })).lines]);
+        for (const seed of seeds) all.push([...(await simulate(seed, true)).lines]);
         return all;
       });
     const [first, again] = [await traces(), await traces()];
@@ -68,7 +171,7 @@ describe('simulation of the programs over servers in memory', () => {
   it('a run that is traced is the run that is not', async () => {
     await inSimulatedTime(async () => {
       for (const seed of [11, 12, 13]) {
-        const [plain, traced] = [await simulate(seed), await simulate(seed, { traced: true })];
+        const [plain, traced] = [await simulate(seed), await simulate(seed, true)];
         expect([...plain.world.counts]).to.deep.equal([...traced.world.counts]);
         expect(plain.world.scheduler.happened).to.equal(traced.world.scheduler.happened);
       }
@@ -95,7 +198,7 @@ async function explain({ broken, brokenRuns }: Tally): Promise<void> {
   const [first] = broken;
   if (first === undefined) return;
   const { seed, code, what } = first;
-  const { lines } = await inSimulatedTime(() => simulate(seed, { traced: true }));
+  const { lines } = await inSimulatedTime(() => simulate(seed, true));
   console.log(lines.join('\n'));
   expect.fail(`${brokenRuns} runs broke a promise, the first with seed ${seed}: ${code} ${what}`);
 }

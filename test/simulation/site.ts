@@ -1,14 +1,11 @@
 import type { OrderRepository } from '../../src/core/ports/order-repository.js';
 import type { Outbox } from '../../src/core/ports/outbox.js';
-import type { CheckBack } from '../../src/core/ports/channels.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
-import type { Delivery } from '../../src/core/ports/delivery-source.js';
 import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
 import type { Log } from '../../src/core/ports/log.js';
-import type { Place } from '../../src/purchase/batcher.js';
 import type { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import type { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import type { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
@@ -23,7 +20,7 @@ import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js
 import type { LifeWorld } from './engine/life.js';
 import type { Shape } from './shape.js';
 
-/** The servers as the programs reach them. A mutant replaces one of these. */
+/** The servers as the programs reach them. */
 export interface Servers {
   readonly stock: StockStore;
   /** Units that move between buckets. */
@@ -34,15 +31,6 @@ export interface Servers {
   readonly orders: OrderRepository;
   readonly moves: OrderTransitions & OverdueOrders;
   readonly outbox: Outbox;
-}
-
-/** Rules that are no port; a mutant replaces one of these. */
-export interface Rules {
-  readonly place: (place: Place) => Place;
-  readonly checkBack: (checkBack: CheckBack) => CheckBack;
-  /** A delivery as a worker gets it. */
-  readonly delivery: (delivery: Delivery) => Delivery;
-  readonly redrives: boolean;
 }
 
 export interface Past {
@@ -63,7 +51,7 @@ export interface Site extends LifeWorld {
   readonly moves: MemoryOrderMoves;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
-  readonly news: MemoryPurchaseNotifications;
+  readonly notifications: MemoryPurchaseNotifications;
   readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;
   readonly slots: MemoryWorkerSlots;
@@ -72,7 +60,6 @@ export interface Site extends LifeWorld {
   /** What Redis went through in this run. */
   readonly past: Past;
   readonly servers: Servers;
-  readonly rules: Rules;
   readonly log: Log;
   /** Counts what the run came to: `kind: word`. */
   readonly count: (what: string) => void;

@@ -12,7 +12,7 @@ import { MemoryCompensationRepository } from '../helpers/memory/memory-compensat
 import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
 import { MemoryStore } from '../helpers/memory/memory-store.js';
 import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
-import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
+import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
@@ -23,7 +23,6 @@ import { Faults } from './engine/faults.js';
 import { describe } from './engine/life.js';
 import { Rng } from './engine/rng.js';
 import { Scheduler, START_MS, type Timer } from './engine/scheduler.js';
-import { THE_RULES, type Mutant } from './mutants.js';
 import { Api } from './programs/api.js';
 import { Buyers } from './programs/buyer.js';
 import { CheckBacks } from './programs/check-backs.js';
@@ -32,7 +31,7 @@ import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
 import { Promises } from './promises.js';
 import { drawShape, SALE_ID, type RestartKind, type Shape } from './shape.js';
-import type { Past, Rules, Servers, Site } from './site.js';
+import type { Past, Servers, Site } from './site.js';
 
 export interface Violation {
   readonly code: string;
@@ -70,14 +69,13 @@ export class World implements Site {
   readonly moves: MemoryOrderMoves;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
-  readonly news = new MemoryPurchaseNotifications();
+  readonly notifications: MemoryPurchaseNotifications;
   readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleSnapshotCache;
   readonly broker: MemoryBroker;
   readonly servers: Servers;
-  readonly rules: Rules;
   readonly late = { requests: 0 };
   readonly past: Past = { restarts: 0, repairs: 0, lostWrites: 0, lostAtMs: -Infinity };
   readonly counts = new Map<string, number>();
@@ -91,7 +89,7 @@ export class World implements Site {
   #checkBacks: CheckBacks | null = null;
   #waiting: Waiter[] = [];
 
-  constructor(seed: number, { traced, mutant }: { readonly traced: boolean; readonly mutant: Mutant | null }) {
+  constructor(seed: number, traced: boolean) {
     this.rng = new Rng(seed);
     this.scheduler = new Scheduler(this.rng);
     this.shape = drawShape(this.rng);
@@ -104,6 +102,7 @@ export class World implements Site {
       sleep: (ms) => new Promise((resolve) => void this.scheduler.after(ms, resolve)),
     };
     this.store = new MemoryStore({ clock });
+    this.notifications = this.store.notifications;
     this.books = new MemoryRepositories({ clock });
     this.deadLetters = new MemoryDeadLetterRepository(clock);
     this.slots = new MemoryWorkerSlots(clock);
@@ -123,7 +122,7 @@ export class World implements Site {
     const repair = new MemoryRepairStore(store);
     const transfers = new MemoryTransfers(store);
     const orders = books;
-    const servers: Servers = {
+    this.servers = {
       stock: store,
       transfers,
       settlement: store,
@@ -132,8 +131,6 @@ export class World implements Site {
       outbox: books.outbox,
       moves,
     };
-    this.servers = { ...servers, ...mutant?.servers?.(servers, this) };
-    this.rules = { ...THE_RULES, ...mutant?.rules?.(this) };
   }
 
   /** Lets the programs begin. */
@@ -171,8 +168,9 @@ export class World implements Site {
     if (restarts?.after === call && !this.faults.healed && this.past.restarts < restarts.times) {
       if (this.rng.chance(RESTART_RATE)) this.#restart(restarts.kind);
     }
-    if (['lend', 'borrow', 'confirm'].includes(call)) this.count(`${call}: ${wordOf(value)}`);
-    if (call === 'deduct' || call === 'decide') this.count(`${call}: ${wordOf(value)}`);
+    if (call === 'transferOut' || call === 'transferIn' || call === 'endTransfer')
+      this.count(`${call}: ${wordOf(value)}`);
+    if (call === 'deduct' || call === 'resolve') this.count(`${call}: ${wordOf(value)}`);
     if (call === 'commit' || call === 'publish') this.#notifications();
   }
 

@@ -1,12 +1,9 @@
 import type { Batch } from '../batch.js';
+import type { Order } from '../order.js';
 import type { BucketRef } from './stock-store.js';
 
 /** A purchase of a batch and the live order that it became. */
-export interface LiveOrder {
-  readonly userId: string;
-  readonly requestId: string;
-  readonly orderId: string;
-}
+export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;
 
 /** A request whose row has ended, so that its units may go back. `bucket` is where it was when that was promised. */
 export interface Release extends BucketRef {
@@ -55,7 +52,8 @@ export type Reacquired =
 export interface BatchStore {
   /**
    * Marks these batches as recorded in MySQL: each leaves `pending`, its marker loses the body, and each
-   * request still `held` by it becomes `ordered`. Nothing else moves.
+   * request still `held` by it becomes `ordered`. Nothing else moves. Where all orders of a batch move, the same write
+   * notifies the buyers who wait for them.
    * @param settled the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
    * @throws OperationalError redis, also while the bucket is in repair; some may be marked, so call again with all
    * Source: lua/mark-recorded-4.lua; protocol rules 7 and 8

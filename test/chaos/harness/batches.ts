@@ -112,7 +112,12 @@ function heldBatch(stack: StackControls, batch: Batch, orderIdOf: (nth: number) 
       expectEqual((await repository.write(plan)).outcome, 'written', 'write');
     },
     markRecorded(): Promise<void> {
-      const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({ orderId, userId, requestId }));
+      const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({
+        orderId,
+        userId,
+        requestId,
+        state: 'pending_payment' as const,
+      }));
       return createBatchStore(stack.redis).markRecorded([{ batch, orders: settled }]);
     },
   };

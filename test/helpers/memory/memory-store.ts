@@ -12,6 +12,8 @@ import type {
   Unparked,
 } from '../../../src/core/ports/batch-store.js';
 import type { BucketRef } from '../../../src/core/ports/stock-store.js';
+import type { OrderNotification } from '../../../src/core/order-notifications.js';
+import { MemoryPurchaseNotifications } from './memory-purchase-notifications.js';
 import { MemoryStock } from './memory-stock.js';
 
 /**
@@ -20,6 +22,9 @@ import { MemoryStock } from './memory-stock.js';
  * a buyer holds is the sum of his requests, which is what Redis has to come to.
  */
 export class MemoryStore extends MemoryStock implements BatchStore {
+  /** Where the write that marks a batch recorded notifies the buyers who wait. */
+  readonly notifications = new MemoryPurchaseNotifications();
+
   async markRecorded(
     settled: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[],
   ): Promise<void> {
@@ -45,15 +50,18 @@ export class MemoryStore extends MemoryStock implements BatchStore {
   #settle(ref: BucketRef, batch: Batch, orders: readonly LiveOrder[]): void {
     const bucket = this.bucket(ref);
     this.aboutToWrite(bucket);
+    const moved: OrderNotification[] = [];
     for (const order of orders) {
       const entry = bucket.requests.get(purchaseKey(order));
       if (entry?.state !== 'held' || entry.batchId !== batch.batchId) continue;
       const { quantity } = entry;
       bucket.requests.set(purchaseKey(order), { state: 'ordered', orderId: order.orderId, quantity });
+      moved.push({ ...order, reason: null });
     }
     bucket.pending.delete(batch.batchId);
     const marker = bucket.marker(batch.batchId, this.nowMs);
     if (marker && marker.kind !== 'aborted') bucket.markers.set(batch.batchId, { kind: marker.kind, body: null });
+    if (moved.length > 0 && moved.length === orders.length) void this.notifications.send(ref.saleId, moved);
   }
 
   async reacquire(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired> {

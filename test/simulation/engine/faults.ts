@@ -1,4 +1,5 @@
 import type { Dependency } from '../../../src/core/errors.js';
+import type { Call } from '../call.js';
 import type { Rng } from './rng.js';
 
 /**
@@ -43,19 +44,54 @@ interface Outage {
 
 /** Calls that a run may pick on: there half of them fail. Names of port methods. */
 const TARGETS = [
-  ...(['sendHalf', 'commit', 'rollback', 'deduct', 'decide', 'precheck', 'settle', 'release', 'write'] as const),
-  ...(['ack', 'publish', 'receive', 'receive', 'lease', 'markDone', 'cancel', 'findByPurchases'] as const),
-  ...(['lend', 'borrow', 'confirm'] as const),
-  ...(['park', 'unpark', 'beginReplay', 'close', 'add', 'done'] as const),
-] as const;
+  'sendHalf',
+  'commit',
+  'rollback',
+  'deduct',
+  'resolve',
+  'precheck',
+  'markRecorded',
+  'release',
+  'write',
+  'ack',
+  'publish',
+  'receive',
+  'receive',
+  'lease',
+  'markDone',
+  'cancel',
+  'findByPurchases',
+  'transferOut',
+  'transferIn',
+  'endTransfer',
+  'park',
+  'unpark',
+  'beginReplay',
+  'close',
+  'add',
+  'done',
+] as const satisfies readonly Call[];
 const TARGET_FATES = ['failed', 'reply_lost', 'late', 'crashed_before', 'crashed_after', 'stalled'] as const;
 const TARGET_RATE = 0.5;
 
 /** Calls after which a dependency may go away at once: the gaps between two steps that belong together. */
 const TRIGGERS = [
-  ...(['sendHalf', 'deduct', 'commit', 'rollback', 'receive', 'write', 'settle', 'lease', 'release'] as const),
-  ...(['publish', 'cancel', 'park', 'unpark', 'lend', 'borrow'] as const),
-] as const;
+  'sendHalf',
+  'deduct',
+  'commit',
+  'rollback',
+  'receive',
+  'write',
+  'markRecorded',
+  'lease',
+  'release',
+  'publish',
+  'cancel',
+  'park',
+  'unpark',
+  'transferOut',
+  'transferIn',
+] as const satisfies readonly Call[];
 const TRIGGER_RATE = 0.4;
 const TRIGGERED_MAX = 3;
 
@@ -67,8 +103,8 @@ export class Faults {
   readonly #rng: Rng;
   readonly #rates: Rates;
   readonly #outages: Outage[];
-  readonly #trigger: { readonly call: string; readonly dependency: Dependency } | null;
-  readonly #target: { readonly call: string; readonly fate: NonNullable<Fate> } | null;
+  readonly #trigger: { readonly call: Call; readonly dependency: Dependency } | null;
+  readonly #target: { readonly call: Call; readonly fate: NonNullable<Fate> } | null;
   #healed = false;
 
   /** @param forgetful Redis loses data in this run: then the broker loses nothing, since of both nobody could know */

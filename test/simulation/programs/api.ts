@@ -119,11 +119,8 @@ function openDoors(life: Life, site: Site): Doors {
     clock,
     steadyClock: clock,
   };
-  const place = site.rules.place((bucket, purchases, trace, deliver) =>
-    placeBatch(bucket, purchases, trace, deliver, placePorts),
-  );
   const batcher = new Batcher(shape.batch, {
-    place,
+    place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
     clock,
     metrics: { batchPlaced: (verdict) => site.count(`batch: ${verdict}`), queueWaited: () => undefined },
     onError: (error) => {
@@ -133,7 +130,7 @@ function openDoors(life: Life, site: Site): Doors {
     },
   });
   const gate = new PurchaseGate({ snapshots, flags, batcher });
-  const { news: notifications } = site;
+  const { notifications } = site;
   const metrics = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // nobody hangs up: a client that has gone is not noticed here
   setMaxListeners(0, signal);
@@ -151,7 +148,7 @@ function openDoors(life: Life, site: Site): Doors {
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { repository: orders, moves, provider, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
-    checkBack: site.rules.checkBack(createCheckBack(store, log)),
+    checkBack: createCheckBack(store, log),
   };
 }
 

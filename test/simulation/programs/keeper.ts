@@ -86,9 +86,7 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
       { sales, store, repository, metrics },
       { afterMs: shape.settleAfterMs, maxPerBucket: BATCHES_PER_RUN },
     ),
-    ...(site.rules.redrives
-      ? [redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 })]
-      : []),
+    redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
     expireBySweep({ moves, metrics }, { max: 1_000 }),
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
@@ -111,7 +109,7 @@ function collectors(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
 function consumers(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const { shape, log, deadLetters } = site;
   const moves = through(life, 'mysql', site.servers.moves, ['expire']);
-  const sender = through(life, 'redis', site.news, ['hasListeners', 'send']);
+  const sender = through(life, 'redis', site.notifications, ['hasListeners', 'send']);
   const ready = (): Promise<void> => life.call('mysql', 'probe', async () => undefined, []);
   const works = [
     { group: GROUPS.expirer, handle: expireByMessage({ moves, orders: orderStatesOf(life, site), metrics }) },

@@ -75,11 +75,8 @@ async function run(life: Life, site: Site, owner: string): Promise<void> {
   const renew = renewMs === null ? {} : { renewMs };
   const loops = WAYS_IN.map((way) => {
     const source = sourceOf(life, site, { ...way, invisibleMs });
-    const received = {
-      receive: async (max: number) => (await source.receive(max)).map((one) => site.rules.delivery(one)),
-    };
     const options = { ...way, loops: 1, receiveMax: 4, retryFirstMs, paymentWindowMs, holdMs: HOLD_MS, ...renew };
-    return new WorkerLoop({ ...shared, source: received }, options);
+    return new WorkerLoop({ ...shared, source }, options);
   });
   for (const loop of loops) loop.start();
   if (!site.rng.chance(STOPPED)) return;

@@ -14,17 +14,23 @@ describe('order-notifications', () => {
       outcome: 'decoded',
       notifications: [PAID, FAILED],
     });
-    expect(encodeOrderNotifications([PAID])).to.equal('{"v":1,"orders":[["u1","k1","101","paid"]]}');
+    const ordered = { ...PAID, state: 'pending_payment' as const };
+    expect(encodeOrderNotifications([ordered, PAID])).to.equal(
+      '{"v":2,"orders":[["u1/k1","101"],["u1/k1","101","paid"]]}',
+    );
+    expect(decodeOrderNotifications(encodeOrderNotifications([ordered]))).to.deep.include({ notifications: [ordered] });
   });
 
   for (const [what, body, outcome] of [
     ['no JSON', '{', 'undecodable'],
-    ['another version', '{"v":2,"orders":[]}', 'unknown_version'],
-    ['no list', '{"v":1,"orders":{}}', 'undecodable'],
-    ['an order that is no list', '{"v":1,"orders":[7]}', 'undecodable'],
-    ['a user that is no id', '{"v":1,"orders":[["a/b","k1","1","paid"]]}', 'undecodable'],
-    ['a state that nobody knows', '{"v":1,"orders":[["a","k1","1","lost"]]}', 'undecodable'],
-    ['an order id that is none', '{"v":1,"orders":[["a","k1",1,"paid"]]}', 'undecodable'],
+    ['another version', '{"v":1,"orders":[]}', 'unknown_version'],
+    ['no list', '{"v":2,"orders":{}}', 'undecodable'],
+    ['an order that is no list', '{"v":2,"orders":[7]}', 'undecodable'],
+    ['a key without a request', '{"v":2,"orders":[["a","1","paid"]]}', 'undecodable'],
+    ['a key of three parts', '{"v":2,"orders":[["a/b/k1","1","paid"]]}', 'undecodable'],
+    ['a key that is no text', '{"v":2,"orders":[[7,"1","paid"]]}', 'undecodable'],
+    ['an unknown state', '{"v":2,"orders":[["a/k1","1","lost"]]}', 'undecodable'],
+    ['an order id that is none', '{"v":2,"orders":[["a/k1",1,"paid"]]}', 'undecodable'],
   ] as const) {
     it(`${what} is an answer: ${outcome}`, () => {
       expect(decodeOrderNotifications(body).outcome).to.equal(outcome);

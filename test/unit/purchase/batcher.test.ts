@@ -103,7 +103,7 @@ describe('batcher', () => {
       expect([batcher.waiting, batcher.inFlight]).to.deep.equal([3, 2]);
     });
 
-    it('who arrives while batches are under way joins the next one, in order', async () => {
+    it('purchases that arrive while batches are under way join the next one, in order', async () => {
       submit(crowd(8));
       await turn();
       submit(['late1', 'late2']);
@@ -136,14 +136,14 @@ describe('batcher', () => {
       ]);
     });
 
-    it('a batch bears the trace of its first purchase', async () => {
+    it('a batch carries the trace id of its first purchase', async () => {
       submit(['u1'], SALE, 'first');
       submit(['u2'], SALE, 'second');
       await turn();
       expect(placing[0]?.trace).to.equal('first');
     });
 
-    it('meters how long the oldest waited, and how each batch ended', async () => {
+    it('measures how long the oldest waited, and how each batch ended', async () => {
       submit(crowd(9));
       await turn();
       clock.advance(30);
@@ -166,7 +166,7 @@ describe('batcher', () => {
       await turn();
     });
 
-    it('small batches keep a distance, in which the next one gathers who comes', async () => {
+    it('small batches keep a distance, in which the next one gathers purchases', async () => {
       submit(['u1', 'u2']);
       clock.advance(10);
       submit(['u3']);
@@ -187,7 +187,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 3, 1]);
     });
 
-    it('who comes after the distance leaves at once', async () => {
+    it('a purchase that comes after the distance leaves at once', async () => {
       clock.advance(25);
       await turn();
       submit(['u1']);
@@ -195,7 +195,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 1]);
     });
 
-    it('a crowd waits for nobody', async () => {
+    it('a crowd does not wait', async () => {
       submit(crowd(9));
       await turn();
       expect(sizes()).to.deep.equal([1]);
@@ -217,7 +217,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 20, 10, 1]);
     });
 
-    it('the distance is kept from who was there before, and a lane that nobody needs is forgotten behind it', async () => {
+    it('the distance counts from the batch before, and an idle lane is forgotten after it', async () => {
       await accept(0);
       expect(batcher.lanes).to.equal(1);
       clock.advance(25);
@@ -225,7 +225,7 @@ describe('batcher', () => {
       expect(batcher.lanes).to.equal(0);
     });
 
-    it('who waits too long for a slot hears it, also amid a distance', async () => {
+    it('a purchase that waits too long for a slot is answered, also while the lane gathers', async () => {
       create({ sizeMax: 40, inFlightMax: 1, gatherMs: 5000 });
       submit(['first']);
       await turn();
@@ -235,7 +235,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['overloaded']);
     });
 
-    it('there is no distance where it is switched off', async () => {
+    it('gatherMs 0 keeps no distance', async () => {
       create({ sizeMax: 40, inFlightMax: 3, gatherMs: 0 });
       for (const text of ['u1', 'u2', 'u3', 'u4']) {
         submit([text]);
@@ -261,7 +261,7 @@ describe('batcher', () => {
       expect([...answers.keys()]).to.deep.equal(['x3']);
     });
 
-    it('who was refused by the full queue leaves no lane behind', async () => {
+    it('a purchase that the full queue refused leaves no lane behind', async () => {
       create({ queueMax: 1 });
       submit(['u1', 'u2']);
       submit(['x1'], OTHER);
@@ -271,7 +271,7 @@ describe('batcher', () => {
       expect(batcher.lanes).to.equal(0);
     });
 
-    it('who has waited too long leaves the queue as `overloaded`, never a batch [G8]', async () => {
+    it('a purchase that has waited too long leaves the queue as `overloaded`, never a batch [G8]', async () => {
       submit(crowd(8));
       await turn();
       submit(['old1', 'old2']);
@@ -285,7 +285,7 @@ describe('batcher', () => {
       expect(batcher.waiting).to.equal(0);
     });
 
-    it('who waits too long hears it on time, also while every slot hangs [G9]', async () => {
+    it('when every slot hangs, a timer answers purchases that wait too long [G9]', async () => {
       submit(crowd(8));
       await turn();
       submit(['old1', 'old2']);
@@ -312,7 +312,7 @@ describe('batcher', () => {
       expect([batcher.waiting, placing.length]).to.deep.equal([0, 2]);
     });
 
-    it('who has waited exactly as long as allowed still goes', async () => {
+    it('a purchase that has waited exactly as long as allowed still goes', async () => {
       submit(crowd(8));
       await turn();
       submit(['patient']);
@@ -321,7 +321,7 @@ describe('batcher', () => {
       expect(usersOf(2)).to.deep.equal(['patient']);
     });
 
-    it('a batch whose buyers have all waited too long is not formed, and the next ones are served', async () => {
+    it('a batch whose purchases have all waited too long is not formed, and the next ones are served', async () => {
       submit([...crowd(8), ...crowd(4, 'old')]);
       await turn();
       clock.advance(1000);
@@ -332,8 +332,8 @@ describe('batcher', () => {
     });
   });
 
-  describe('survivors', () => {
-    it('go first into the next batch, before those who came meanwhile [G1]', async () => {
+  describe('purchases that go again', () => {
+    it('go first into the next batch, before those that came meanwhile [G1]', async () => {
       create({ inFlightMax: 1 });
       submit(crowd(4));
       await turn();
@@ -365,7 +365,7 @@ describe('batcher', () => {
     });
   });
 
-  describe('twins', () => {
+  describe('equal requests', () => {
     it('the same key while it is waiting or under way: one purchase, equal answers [G5, S1]', async () => {
       submit(['u1/k', 'u1/k', 'u2']);
       await turn();
@@ -384,7 +384,7 @@ describe('batcher', () => {
       expect(answers.get('u1/k*2')).to.deep.equal(['accepted']);
     });
 
-    it('a full queue still answers a twin with the answer of the first', async () => {
+    it('a full queue still answers an equal request with the answer of the first', async () => {
       create({ queueMax: 1 });
       submit(['u1', 'u1', 'u2']);
       await turn();
@@ -393,7 +393,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted', 'accepted']);
     });
 
-    it('who presses while his batch is under way hears no word that is older: his key is asked anew, once for all [S1]', async () => {
+    it('an equal request during the batch is not answered with an older refusal: it is looked up again, once for all such requests [S1]', async () => {
       for (const word of ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const) {
         create();
         submit(['u1/k', 'u2']);
@@ -408,7 +408,7 @@ describe('batcher', () => {
       }
     });
 
-    it('who presses while his batch is under way hears what is true at any time, or asks to be asked again', async () => {
+    it('an equal request during the batch shares an answer that holds for good, or that asks for a retry', async () => {
       for (const word of ['accepted', 'request_conflict', 'outcome_unknown', 'overloaded', 'loading'] as const) {
         create();
         submit(['u1/k']);
@@ -421,7 +421,7 @@ describe('batcher', () => {
       }
     });
 
-    it('a survivor goes again after they pressed: its word is theirs [G1]', async () => {
+    it('a purchase that goes again answers the equal requests of the round before [G1]', async () => {
       submit(['u1/k', 'u2']);
       await turn();
       submit(['u1/k']);
@@ -438,7 +438,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([2, 1]);
     });
 
-    it('once answered, the key starts anew: the ledger knows what became of it', async () => {
+    it('once answered, the key starts anew: Redis knows what became of it', async () => {
       submit(['u1']);
       await turn();
       await accept(0);
@@ -449,7 +449,7 @@ describe('batcher', () => {
   });
 
   describe('when place fails', () => {
-    it('a dependency that is down is `unavailable` for everybody who has no answer yet [M1]', async () => {
+    it('a dependency that is down is `unavailable` for every purchase without an answer [M1]', async () => {
       submit(['u1', 'u2', 'u3']);
       await turn();
       placing[0]?.deliver(1, { outcome: 'sold_out' });
@@ -465,7 +465,7 @@ describe('batcher', () => {
       expect(errors).to.have.length(1);
     });
 
-    it('a bug is handed on, and the buyers hear that nobody knows', async () => {
+    it('a bug is reported, and the answer is `outcome_unknown`', async () => {
       submit(['u1']);
       await turn();
       placing[0]?.fail(new TypeError('a bug'));
@@ -483,7 +483,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
-    it('a batch that fails after its answers leaves the next purchase of the same key alone', async () => {
+    it('a batch that fails after its answers does not touch the next purchase of the same key', async () => {
       submit(['u1']);
       await turn();
       placing[0]?.deliver(0, { outcome: 'sold_out' });
@@ -498,7 +498,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['sold_out', 'accepted', 'accepted']);
     });
 
-    it('the answer comes with the reply, before the batch has ended', async () => {
+    it('the answer comes at once, before the batch has ended', async () => {
       submit(['u1']);
       await turn();
       placing[0]?.deliver(0, { outcome: 'accepted' });
@@ -530,7 +530,7 @@ describe('batcher', () => {
       expect([batcher.inFlight, batcher.waiting]).to.deep.equal([2, 4]);
     });
 
-    it('a lane that was emptied is the same lane for those who come next: a twin still meets its twin', async () => {
+    it('a lane that was emptied is the same lane for later purchases: equal requests still meet', async () => {
       submit(crowd(8));
       await turn();
       for (const { purchases, deliver } of placing) purchases.forEach((_, i) => deliver(i, { outcome: 'accepted' }));
@@ -546,7 +546,7 @@ describe('batcher', () => {
     });
   });
 
-  it('random crowds: everybody is answered once, no bound is broken, no key is under way twice', async () => {
+  it('random crowds: every request is answered once, no bound is broken, no key is under way twice', async () => {
     type Action = { submit: number[] } | { end: number; again: boolean[] } | { fail: number } | { wait: number };
     const action = fc.oneof<{ weight: number; arbitrary: fc.Arbitrary<Action> }[]>(
       { weight: 4, arbitrary: fc.record({ submit: fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 9 }) }) },

@@ -42,7 +42,7 @@ describe('check-back', () => {
     ['without purchases', JSON.stringify({ ...JSON.parse(batch.body), purchases: [] })],
     ['with a name that breaks a key', JSON.stringify({ ...JSON.parse(batch.body), saleId: '7}:x' })],
   ] as const) {
-    it(`a body that is ${what} is no answer, never a rollback; the ledger is not asked, the log is told [M7, T10]`, async () => {
+    it(`a body that is ${what} is no answer, never a rollback; the store is not asked, and it is logged [M7, T10]`, async () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const resolve = (): never => expect.fail('asked');
@@ -51,7 +51,7 @@ describe('check-back', () => {
     });
   }
 
-  it('what the ledger throws is not turned into an answer [T10]', async () => {
+  it('what the store throws is not turned into an answer [T10]', async () => {
     const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };

@@ -73,7 +73,7 @@ describe('follow-purchase', () => {
     return { words, ended: () => over };
   };
 
-  it('tells the present step, then each as it is made, and ends behind the last one', async () => {
+  it('sends the present step, then each as it happens, and ends behind the last one', async () => {
     const { words, ended } = await followed();
     expect(words).to.deep.equal(['pending']);
     await notifications.send(sale.saleId, [become('pending_payment')]);
@@ -94,7 +94,7 @@ describe('follow-purchase', () => {
     });
   }
 
-  it('notifications that come twice, or late, are told once and never take anything back', async () => {
+  it('notifications that come twice or late are sent once and never take a step back', async () => {
     const { words } = await followed();
     const ordered = become('pending_payment');
     for (let copies = 0; copies < 3; copies++) await notifications.send(sale.saleId, [ordered]);
@@ -105,7 +105,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered', 'paid']);
   });
 
-  it('whoever comes again hears only what he has not seen', async () => {
+  it('a client that connects again gets only the steps it has not seen', async () => {
     become('pending_payment');
     const { words } = await followed('ordered');
     expect(words).to.deep.equal([]);
@@ -117,7 +117,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('without any notifications a look finds it, not later than the longest pause [M1]', async () => {
+  it('without notifications a poll finds the change, not later than the longest pause [M1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -146,7 +146,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('one too many is refused; one who leaves makes room [S7]', async () => {
+  it('one follower too many is refused; one that leaves makes room [S7]', async () => {
     const first = await followed();
     for (const userId of ['u2', 'u3', 'u4']) await followed(null, userId);
     expect((await open(null, 'u5')).outcome).to.equal('overloaded');
@@ -155,7 +155,7 @@ describe('follow-purchase', () => {
     expect([first.ended(), follow.following, notifications.listening]).to.deep.equal([true, 0, 0]);
   });
 
-  it('one buyer cannot take the places of the others, and has his own back when he leaves [S7]', async () => {
+  it('one buyer cannot take the places of others, and gets a place back by leaving [S7]', async () => {
     const [first, second] = [await open(), await open()];
     expect((await open()).outcome, 'his third').to.equal('overloaded');
     expect((await open(null, 'u2')).outcome).to.equal('following');
@@ -167,7 +167,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(3);
   });
 
-  it('notifications that come before Redis has moved are told at the next short look, not at the longest [D1]', async () => {
+  it('a notification that comes before Redis has the order is sent after the shortest pause, not the longest [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -186,7 +186,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered']);
   });
 
-  it('notifications that come while Redis is out are found at a short look as well [R8]', async () => {
+  it('a notification that comes while Redis is down is found after the shortest pause as well [R8]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -201,7 +201,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'paid']);
   });
 
-  it('what nobody knows is not followed', async () => {
+  it('an unknown purchase is not followed', async () => {
     entry = null;
     expect((await open()).outcome).to.equal('not_found');
     expect(follow.following).to.equal(0);

@@ -73,20 +73,20 @@ describe('gate', () => {
     await turn();
   };
 
-  it('(P1 READY) hands a purchase to the batcher of its bucket', async () => {
+  it('submits a purchase to the batcher of its bucket', async () => {
     const { saleId } = await openSale();
     expect(await enter(saleId)).to.deep.equal({ outcome: 'accepted' });
     const purchases = [{ userId: 'u1', requestId: 'k1', quantity: 2 }];
     expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0, buckets: 1 }, purchases, trace: 'trace-1' }]);
   });
 
-  it('(P1 NOT_FOUND) a sale that does not exist, or is a draft, is `not_found`; the ledger is not asked', async () => {
+  it('a sale that does not exist, or is a draft, is `not_found`; Redis is not asked', async () => {
     expect(await enter(saleOf().saleId)).to.deep.equal({ outcome: 'not_found' });
     expect(await enter((await openSale({ state: 'draft' })).saleId)).to.deep.equal({ outcome: 'not_found' });
     expect(placed).to.deep.equal([]);
   });
 
-  it('(P1 LOADING) while another process reads the sale, the buyer hears `loading`', async () => {
+  it('while another process reads the sale, the answer is `loading`', async () => {
     const { saleId } = await openSale();
     await cache.lock(saleId, 60_000);
     expect(await enter(saleId)).to.deep.equal({ outcome: 'loading' });
@@ -99,7 +99,7 @@ describe('gate', () => {
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('(P1 SOLD_OUT) refuses from memory what the flag refuses, before the body and after it', async () => {
+  it('refuses from memory what the flag refuses, before the body is read and after', async () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
@@ -108,7 +108,7 @@ describe('gate', () => {
     expect(placed, 'only the first one went on').to.have.length(1);
   });
 
-  it('a winner who asks again goes on to the ledger', async () => {
+  it('the repeat of an accepted purchase goes on to Redis', async () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
@@ -131,7 +131,7 @@ describe('gate', () => {
     expect(placed).to.have.length(1);
   });
 
-  it('who does not reach the batcher takes nobody a turn', async () => {
+  it('a purchase that does not reach the batcher uses up no turn', async () => {
     let turns = 0;
     smooth = () => (turns++, null);
     const sale = await openSale({ stock: 1 });
@@ -142,7 +142,7 @@ describe('gate', () => {
     expect(turns).to.equal(1);
   });
 
-  it('refuses nothing early of a sale whose card is not in memory', async () => {
+  it('refuses nothing early of a sale whose snapshot is not in memory', async () => {
     const sale = await openSale({ stock: 1 });
     await sellOut(sale);
     expect(gate.refuseEarly(sale.saleId, 'loser', 'k1')).to.equal(null);

@@ -13,7 +13,7 @@ import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
-import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 /** Lets everything that can go on go on. */
 const turns = async (): Promise<void> => {
@@ -82,11 +82,11 @@ describe('get-purchase', () => {
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
   describe('how a purchase stands', () => {
-    it('not_found: neither the ledger nor the book knows it', async () => {
+    it('not_found: neither Redis nor MySQL has it', async () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
 
-    it('while the sale is loading nobody hears not_found: his bucket may be another one [S3]', async () => {
+    it('while the sale is loading the answer is never not_found: the buyer may belong to another bucket [S3]', async () => {
       const snapshots = { get: async () => ({ snapshot: 'loading' }) as const };
       await hold();
       expect(await create({ snapshots }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
@@ -98,19 +98,19 @@ describe('get-purchase', () => {
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
-    it('pending: the ledger knows an order that the book has lost [D5, I8]', async () => {
+    it('pending: Redis has an order that MySQL has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
-      await store.markRecorded([{ batch, orders: [{ userId: 'u1', requestId: 'k1', orderId: '101' }] }]);
+      await store.markRecorded([{ batch, orders: [liveOrderOf('u1', '101')] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('pending: held in the ledger, no row yet; a 202 is never followed by 404 [S3]', async () => {
+    it('pending: held in Redis, no row yet; a 202 is never followed by 404 [S3]', async () => {
       await hold();
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('ordered: the row has the last word', async () => {
+    it('ordered: the row decides', async () => {
       const { batchId } = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batchOf(sale, purchasesOf('u1'), batchId));
       rows.push(rowOf());
@@ -119,7 +119,7 @@ describe('get-purchase', () => {
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });
 
-    it('ordered: also when the ledger has forgotten it [R5]', async () => {
+    it('ordered: also when Redis has lost it [R5]', async () => {
       rows.push(rowOf({ state: 'paid' }));
       expect(await create().get(query())).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'paid' });
     });
@@ -151,7 +151,7 @@ describe('get-purchase', () => {
           (error: unknown) => error,
         );
 
-      it('its row is the answer, also where the ledger still holds it [R1]', async () => {
+      it('its row is the answer, also where Redis still holds it [R1]', async () => {
         await hold();
         rows.push(rowOf());
         store.restart();
@@ -159,7 +159,7 @@ describe('get-purchase', () => {
         expect(await create().get(query())).to.deep.equal(ordered);
       });
 
-      it('without a row nobody hears anything yet, whether the ledger is old, empty or in repair [R1, R5]', async () => {
+      it('without a row the answer is a fault, whether Redis is stale, empty or in repair [R1, R5]', async () => {
         await hold();
         for (const lose of [() => store.restart(), () => store.restart({ empty: true })]) {
           lose();
@@ -168,7 +168,7 @@ describe('get-purchase', () => {
         }
       });
 
-      it('long after the sale there is no purchase that has no row [R5]', async () => {
+      it('long after the sale every purchase has its row, so none is not_found [R5]', async () => {
         store.restart({ empty: true });
         await clock.sleep(sale.closesAtMs - clock.nowMs() + 8 * 24 * 60 * 60 * 1000);
         expect(await faultOf(create().get(query()))).to.be.instanceOf(OperationalError);
@@ -176,13 +176,13 @@ describe('get-purchase', () => {
         expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
       });
 
-      it('a sale that nobody knows has no purchases [R5]', async () => {
+      it('an unknown sale has no purchases [R5]', async () => {
         store.restart();
         expect(await create().get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
       });
     });
 
-    it('looks into the home bucket of the buyer [R12]', async () => {
+    it('reads the home bucket of the buyer [R12]', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
       await store.warm(sale);
       await store.setState(sale, 'open');
@@ -192,7 +192,7 @@ describe('get-purchase', () => {
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('a ledger that does not answer is a fault, never `not_found` [R8]', async () => {
+    it('a Redis that does not answer is a fault, never `not_found` [R8]', async () => {
       store.breakNext('read_fails');
       const failed = await create()
         .get(query())
@@ -202,7 +202,7 @@ describe('get-purchase', () => {
   });
 
   describe('long poll', () => {
-    it('answers at once what is not pending', async () => {
+    it('answers at once when the status is not pending', async () => {
       const startedMs = clock.nowMs();
       expect((await create().get(query({ waitMs: 10_000 }))).status).to.equal('not_found');
       expect([reads, clock.nowMs() - startedMs]).to.deep.equal([1, 0]);
@@ -222,20 +222,20 @@ describe('get-purchase', () => {
       expect(found).to.deep.equal(['read']);
     });
 
-    it('gives up when its time is over, not later', async () => {
+    it('answers `pending` when its time is over, not later', async () => {
       await hold();
       const startedMs = clock.nowMs();
       expect((await create().get(query({ waitMs: 3000 }))).status).to.equal('pending');
       expect(clock.nowMs() - startedMs).to.equal(3000);
     });
 
-    it('looks soon at first, then rarely: thirty seconds without notifications cost at most thirteen reads', async () => {
+    it('polls soon at first, then rarely: thirty seconds without notifications cost at most thirteen reads', async () => {
       await hold();
       await create().get(query({ waitMs: 30_000 }));
       expect(reads).to.be.within(8, 13);
     });
 
-    it('notifications wake it at once and spare the question to MySQL', async () => {
+    it('a notification ends the wait at once and saves the query to MySQL', async () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
@@ -249,7 +249,7 @@ describe('get-purchase', () => {
       expect([found, notifications.listening]).to.deep.equal([['notification'], 0]);
     });
 
-    it('notifications that the ledger does not confirm are not told: the next look would take them back [I8]', async () => {
+    it('a notification that Redis does not confirm is not answered: the next poll would take it back [I8]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
@@ -262,7 +262,7 @@ describe('get-purchase', () => {
       expect(await asked).to.deep.equal({ status: 'pending' });
     });
 
-    it('notifications that come before the ledger has moved are told at the next short look [D1]', async () => {
+    it('a notification that comes before Redis has the order is answered after the shortest pause [D1]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 30_000 }));
@@ -282,7 +282,7 @@ describe('get-purchase', () => {
       expect(stepped.nowMs() - clock.nowMs()).to.equal(20_050);
     });
 
-    it('when the way of the notifications was broken, then it looks itself', async () => {
+    it('after a lost subscription it polls', async () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
@@ -296,7 +296,7 @@ describe('get-purchase', () => {
       expect((await asked).status).to.equal('ordered');
     });
 
-    it('ends when the asker has gone [S7]', async () => {
+    it('ends when the caller has gone [S7]', async () => {
       await hold();
       const leaving = new AbortController();
       const sleeping: Clock = {
@@ -310,7 +310,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('one waiter too many is answered at once; when others have gone, there is room again [S7]', async () => {
+    it('one waiting caller too many is answered at once; when others have gone, there is room again [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());

@@ -139,7 +139,7 @@ describe('place-batch', () => {
       expect([await isForgotten(1), await isForgotten(4), await isForgotten(8)]).to.deep.equal([true, false, false]);
     });
 
-    it('(P2 R2 SOLD_OUT) a batch of losers costs no half message', async () => {
+    it('a batch without survivors costs no half message', async () => {
       await openSale({ stock: 0 });
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'all_answered_by_precheck', again: [], unitsLeft: 0 });
@@ -147,7 +147,7 @@ describe('place-batch', () => {
       expect(sent).to.deep.equal([]);
     });
 
-    it('(P2 R1 DUPLICATE) replays, conflicts and limits are answered; only the others go on, under their own index', async () => {
+    it('replays, conflicts and limits are answered; only the others go on, under their own index', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1/k*2', 'u2/k');
       const placed = await place('u1/k*2', 'u3', 'u2/k*2', 'u1/k2', 'u4*2');
@@ -173,14 +173,14 @@ describe('place-batch', () => {
       expect(passes).to.equal(2);
     });
 
-    it('(P1 LOADING) a sale that is not loaded says nothing of its units', async () => {
+    it('a sale that is not loaded says nothing of its units', async () => {
       sale = saleOf();
       const placed = await place('u1');
       expect(placed.answers).to.deep.equal(['loading']);
       expect(placed.unitsLeft, 'unknown is not zero: nobody may take it for sold out').to.equal(null);
     });
 
-    it('a ledger that does not answer is a fault; nobody was answered and nothing was sent [R8]', async () => {
+    it('a Redis that does not answer is a fault; nothing was answered and nothing was sent [R8]', async () => {
       await openSale();
       store.breakNext('precheck_fails');
       const failed = await place('u1').catch((error: unknown) => error);
@@ -190,7 +190,7 @@ describe('place-batch', () => {
   });
 
   describe('a batch that fits', () => {
-    it('(P2 R0 LUA_OK) is accepted, committed, and says how many units were left', async () => {
+    it('is accepted and committed, and the flags see how many units were left', async () => {
       await openSale({ stock: 5 });
       const placed = await place('u1*2', 'u2');
       expect(placed).to.deep.include({ verdict: 'accepted', again: [], unitsLeft: 5 });
@@ -210,14 +210,14 @@ describe('place-batch', () => {
       expect(pending?.body).to.equal(sent[0]?.body);
     });
 
-    it('every batch has an id of its own, made by chance [M13]', async () => {
+    it('every batch has a random id of its own [M13]', async () => {
       await openSale({ stock: 50, limitPerBuyer: 50 });
       for (let i = 0; i < 20; i++) await place(`u1/k${i}`);
       expect(new Set(sent.map(({ batchId }) => batchId)).size).to.equal(20);
       for (const { batchId } of sent) expect(batchId).to.match(/^[A-Za-z0-9_-]{22}$/);
     });
 
-    it('answers before the commit: the units are held, whatever it says', async () => {
+    it('answers before the commit: the units are held, whatever becomes of it', async () => {
       await openSale();
       await place('u1', 'u2');
       expect(events).to.deep.equal(['accepted@0', 'accepted@1', 'commit']);
@@ -271,7 +271,7 @@ describe('place-batch', () => {
       inTheGap = () => store.deduct(batchOf(sale, purchasesOf(...texts)));
     };
 
-    it('names who is to blame, after the rollback; the others go again [G1, G2]', async () => {
+    it('answers the refused purchases after the rollback; the others go again [G1, G2]', async () => {
       await openSale({ stock: 6, limitPerBuyer: 2 });
       anotherBatchTakes('u1/other*2', 'u9');
       const placed = await place('u1', 'u2*2', 'u3');
@@ -295,7 +295,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
     });
 
-    it('nobody hears a refusal before the rollback is confirmed: `outcome_unknown` for all, then the truth [T5]', async () => {
+    it('no refusal before the rollback is confirmed: `outcome_unknown` for all, and the truth on a retry [T5]', async () => {
       await openSale({ stock: 1 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -308,7 +308,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers).to.deep.equal(['sold_out']);
     });
 
-    it('not even those who are not to blame go again [T5]', async () => {
+    it('without a confirmed rollback the other purchases do not go again either [T5]', async () => {
       await openSale({ stock: 3 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -332,7 +332,7 @@ describe('place-batch', () => {
       ['stale_epoch', () => store.restart()],
       ['not_warmed', (own: MemoryBucket) => (own.sale = null)],
     ] as const) {
-      it(`(${word}) a sale that may have lost data, or was rebuilt meanwhile: nobody knows, rolled back [R10]`, async () => {
+      it(`(${word}) a sale that may have lost data, or was rebuilt meanwhile: outcome unknown, rolled back [R10]`, async () => {
         await openSale();
         inTheGap = () => change(bucket());
         const placed = await place('u1', 'u2');
@@ -342,7 +342,7 @@ describe('place-batch', () => {
       });
     }
 
-    it('when Redis forgot the refusal before the rollback was confirmed, nobody hears it: it may be an order [R2, R4]', async () => {
+    it('when Redis lost the refusal before the rollback was confirmed, it is not answered: it may be an order [R2, R4]', async () => {
       for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.resolve(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
@@ -357,7 +357,7 @@ describe('place-batch', () => {
       }
     });
 
-    it('(aborted) without a confirmed rollback nobody goes again [T5]', async () => {
+    it('(aborted) without a confirmed rollback nothing goes again [T5]', async () => {
       await openSale();
       inTheGap = (batch) => store.resolve(batch);
       broker.breakNext('rollback_lost');
@@ -366,7 +366,7 @@ describe('place-batch', () => {
       expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
     });
 
-    it('(claimed) orders will come, but nobody may be promised one: `outcome_unknown`, and committed', async () => {
+    it('(claimed) orders will come, but none may be promised: `outcome_unknown`, and committed', async () => {
       await openSale();
       inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });
       const placed = await place('u1', 'u2');
@@ -375,7 +375,7 @@ describe('place-batch', () => {
       expect(committed()).to.have.length(1);
     });
 
-    it('(unreplicated) a fail-over could still undo it: nobody hears yes, and the broker is to remember it', async () => {
+    it('(unreplicated) a fail-over could still undo it: no 202, and committed so that the broker keeps it', async () => {
       await openSale();
       sinon.stub(store, 'deduct').resolves({ outcome: 'unreplicated' });
       const placed = await place('u1', 'u2');
@@ -386,7 +386,7 @@ describe('place-batch', () => {
   });
 
   describe('a lost reply of deduct', () => {
-    it('when it ran, decide says so: accepted, also for the last unit; one deduct [T8]', async () => {
+    it('when it ran, the marker says so: accepted, also for the last unit; one deduct [T8]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
@@ -397,7 +397,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(0);
     });
 
-    it('when it refused, decide says aborted: after the rollback all go again, and a late deduct takes nothing [G4]', async () => {
+    it('when it refused, the marker says aborted: after the rollback all go again, and a late deduct takes nothing [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
@@ -408,7 +408,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(1);
     });
 
-    it('when it never arrived, decide aborts it: a copy that arrives late takes nothing [G4]', async () => {
+    it('when it never arrived, resolve aborts it: a copy that arrives late takes nothing [G4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       const placed = await place('u1');
@@ -417,7 +417,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(10);
     });
 
-    it('asks the marker three times, with pauses for a reconnect, and takes the first word', async () => {
+    it('reads the marker up to three times, with pauses for a reconnect', async () => {
       await openSale();
       store.breakNext('deduct_reply_lost', 'decide_lost', 'decide_reply_lost');
       const startedMs = clock.nowMs();
@@ -426,7 +426,7 @@ describe('place-batch', () => {
       expect(store.calls.decide, 'one of three was lost on its way').to.equal(2);
     });
 
-    it('when the marker cannot be asked either: unknown, neither commit nor rollback; the check-back ends it [T9]', async () => {
+    it('when the marker cannot be read either: unknown, neither commit nor rollback; the check-back ends it [T9]', async () => {
       await openSale();
       store.breakNext('deduct_reply_lost', 'decide_lost', 'decide_lost', 'decide_lost');
       const placed = await place('u1', 'u2');
@@ -439,7 +439,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers, 'the same key hears the truth').to.deep.equal(['replayed']);
     });
 
-    it('when the sale went into repair, the marker gives no answer: unknown, without asking on [R10]', async () => {
+    it('when the sale went into repair, the marker gives no answer: unknown, without further tries [R10]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.state = 'repair');

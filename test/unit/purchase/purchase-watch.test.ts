@@ -49,20 +49,20 @@ describe('purchase-watch', () => {
     }
   };
 
-  it('looks soon at first, then rarely, and never less often than it was told to', async () => {
+  it('polls soon at first, then rarely, and never less often than configured', async () => {
     const { atMs } = readsOf(0);
     await pass(12_000);
     expect(atMs).to.deep.equal([50, 200, 650, 2000, 6050, 11_050]);
   });
 
-  it('who came together does not look together', async () => {
+  it('callers who came together do not poll together', async () => {
     const [one, other] = [readsOf(0), readsOf(0.99)];
     await pass(2500, 1);
     expect(other.atMs).to.have.length.of.at.least(4);
     expect(one.atMs.filter((atMs) => other.atMs.includes(atMs))).to.deep.equal([]);
   });
 
-  it('after a broken way those who wait look within a second, one after the other [R8]', async () => {
+  it('after a lost subscription callers read within a second, spread out [R8]', async () => {
     const watched = [0, 0.25, 0.5, 0.999].map(readsOf);
     await pass(7000, 50);
     for (const { atMs } of watched) atMs.length = 0;
@@ -73,7 +73,7 @@ describe('purchase-watch', () => {
     expect(watched.map(({ atMs }) => atMs)).to.deep.equal([[7000], [7250], [7500], [8000]]);
   });
 
-  it('notifications wake it at once, also while it waits for its turn after a broken way', async () => {
+  it('a notification ends the wait at once, also after a lost subscription', async () => {
     const { watch, atMs } = readsOf(0.5);
     await pass(7000, 50);
     atMs.length = 0;
@@ -85,7 +85,7 @@ describe('purchase-watch', () => {
     watch.close();
   });
 
-  it('a late copy of an early step does not drown a later one', async () => {
+  it('a late copy of an early step does not replace a later one', async () => {
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => 0 }, POLL_MAX_MS);
     for (const state of ['pending_payment', 'paid', 'pending_payment'] as const) {
       await notifications.send('7', [{ ...ORDERED, state }]);
@@ -93,7 +93,7 @@ describe('purchase-watch', () => {
     expect(await watch.next(Infinity, never)).to.include({ orderState: 'paid' });
   });
 
-  it('says what was told, and looks soon again when asked to', async () => {
+  it('returns what the notification said, and polls soon again when asked to', async () => {
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => 0 }, POLL_MAX_MS);
     for (let looks = 0; looks < 8; looks++) {
       const looked = watch.next(Infinity, never);

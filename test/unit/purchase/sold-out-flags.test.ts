@@ -56,7 +56,7 @@ describe('sold-out flags', () => {
     await turn();
   };
 
-  it('whether a sale is sold out is known by any of its buckets, and whoever keeps asking keeps it fresh', async () => {
+  it('the flag of one bucket tells that the sale is sold out, and asking renews it', async () => {
     const sold = { saleId: sale.saleId, buckets: 3 };
     expect(flags.isSoldOut(sold), 'nothing was seen').to.equal(false);
     await split();
@@ -77,7 +77,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
   });
 
-  it('that a sale is sold out is known at once, and for a life where the winners are too many to be kept', async () => {
+  it('a sold-out sale is known at once, also where there are too many accepted keys to keep', async () => {
     create(1); // there are two winners
     flags.observe(ref, 0);
     expect(flags.isSoldOut(ref), 'before the winners are known').to.equal(true);
@@ -102,7 +102,7 @@ describe('sold-out flags', () => {
     }
   });
 
-  it('whoever knows an old number of buckets arms nothing: units may be where he does not look', async () => {
+  it('a process with an old number of buckets arms nothing: units may be in buckets that it does not know', async () => {
     await look();
     store.bucket(ref).sale!.buckets = 2; // it was scattered
     clock.advance(LIFE_MS);
@@ -111,7 +111,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
 
-  it('refuses nobody before zero was seen', async () => {
+  it('refuses nothing before zero was seen', async () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     flags.observe(ref, 1);
     await turn();
@@ -119,7 +119,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedKeys).to.equal(0);
   });
 
-  it('a zero whose answer was long on its way is believed no longer for it [T8]', async () => {
+  it('an answer that took long does not make the flag hold longer [T8]', async () => {
     const askedMs = clock.nowMs();
     clock.advance(LIFE_MS - 10);
     flags.observe(ref, 0, askedMs);
@@ -134,20 +134,20 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1'), 'too old from the start').to.equal(false);
   });
 
-  it('(P1 SOLD_OUT) refuses once zero was seen and the winners are known, not earlier', async () => {
+  it('refuses once zero was seen and the accepted keys are known, not earlier', async () => {
     flags.observe(ref, 0);
     expect(flags.refuses(ref, 'loser/k1'), 'the winners are not known yet').to.equal(false);
     await turn();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
-  it('never refuses a winner who asks again, only the keys that won', async () => {
+  it('never refuses the repeat of an accepted key; another key of the same buyer it does', async () => {
     await look();
     expect(flags.refuses(ref, 'winner/k1')).to.equal(false);
     expect(flags.refuses(ref, 'winner/another-key')).to.equal(true);
   });
 
-  it('is believed for its life only [I7]', async () => {
+  it('holds for its life only [I7]', async () => {
     await look();
     clock.advance(LIFE_MS - 1);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
@@ -157,7 +157,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1'), 'seen again').to.equal(true);
   });
 
-  it('the life counts from what was seen, not from when the winners were read [I7]', async () => {
+  it('its life counts from when zero was seen, not from when the accepted keys were read [I7]', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
       acceptedCount: async (of) => {
@@ -185,7 +185,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1'), 'and has seen a unit').to.equal(false);
   });
 
-  it('a batch that sees units lets everybody in at once', async () => {
+  it('a batch that sees units ends the flag at once', async () => {
     await look();
     flags.observe(ref, 1);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
@@ -202,7 +202,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
 
-  it('a ledger that was rebuilt with as many keys, but others, never refuses who is in it now [R3]', async () => {
+  it('after a rebuild with as many, but other keys it never refuses the keys that are in it now [R3]', async () => {
     await look();
     expect(flags.refuses(ref, 'claimer/k1')).to.equal(true);
     const { requests, sale: loaded } = store.bucket(ref);
@@ -215,7 +215,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'winner/k1'), 'its units are lost').to.equal(true);
   });
 
-  it('a repair that is heard of does not end a flag, its life does', async () => {
+  it('a repair does not end a flag, its life does', async () => {
     await look();
     flags.observe(ref, null);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
@@ -227,7 +227,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses({ ...ref, saleId: '1' }, 'loser/k1')).to.equal(false);
   });
 
-  it('with more winners than it may keep, the ledger refuses instead', async () => {
+  it('with more accepted keys than it may keep, Redis refuses instead', async () => {
     create(1);
     await look();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
@@ -240,7 +240,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
-  it('reads the winners once, as long as there are no new ones', async () => {
+  it('reads the accepted keys once, as long as there are no new ones', async () => {
     for (let i = 0; i < 5; i++) {
       await look();
       clock.advance(LIFE_MS);
@@ -255,13 +255,13 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
-  it('a crowd of observers reads the winners once', async () => {
+  it('many observers at once read the accepted keys once', async () => {
     for (let i = 0; i < 50; i++) flags.observe(ref, 0);
     await turn();
     expect(store.calls.acceptedKeys).to.equal(1);
   });
 
-  it('somebody who wins while the winners are read is not missed: not armed, but at the next zero', async () => {
+  it('a key that is accepted while the keys are read is not missed: the flag is armed at the next zero', async () => {
     create(1000, {
       acceptedKeys: async function* (of) {
         store.bucket(ref).unitsLeft = 1;
@@ -277,7 +277,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late/k1')).to.equal(false);
   });
 
-  it('a ledger that does not answer arms nothing, and is asked again at the next zero [R8]', async () => {
+  it('a Redis that does not answer arms nothing, and is asked again at the next zero [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
@@ -298,13 +298,13 @@ describe('sold-out flags', () => {
       return refused;
     };
 
-    it('it is seen again in the background, and nobody has to go to the ledger for it', async () => {
+    it('it is renewed in the background, and no buyer has to go to Redis for it', async () => {
       await look();
       expect(await askFor(20 * LIFE_MS)).to.equal(true);
       expect(store.calls.precheck).to.equal(1);
     });
 
-    it('it is read once per half life, however many ask', async () => {
+    it('Redis is read once per half life, however many ask', async () => {
       let reads = 0;
       create(1000, { readSale: (of) => (reads++, store.readSale(of)) });
       await look();
@@ -325,7 +325,7 @@ describe('sold-out flags', () => {
       expect(await askFor(LIFE_MS)).to.equal(false);
     });
 
-    it('units that are seen by the look let everybody in at once', async () => {
+    it('units that the renewal sees end the flag at once', async () => {
       await look();
       store.bucket(ref).unitsLeft = 1;
       clock.advance(LIFE_MS / 2);
@@ -334,7 +334,7 @@ describe('sold-out flags', () => {
       expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     });
 
-    it('of several buckets it lives on only while all of them together have nothing [R12]', async () => {
+    it('with several buckets it is renewed only while all of them together are empty [R12]', async () => {
       ref = { ...ref, buckets: 2 };
       store.bucket(ref).sale!.buckets = 2;
       for (const units of [1, null]) {
@@ -346,7 +346,7 @@ describe('sold-out flags', () => {
       }
     });
 
-    it('(P1 PAUSED, CLOSED) it ends when the sale is no longer open, so that buyers hear why', async () => {
+    it('it ends when the sale is no longer open, so that buyers are told why', async () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
         await look();
@@ -361,7 +361,7 @@ describe('sold-out flags', () => {
       expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);
     });
 
-    it('it ends when the ledger does not answer [R8]', async () => {
+    it('it ends when Redis does not answer [R8]', async () => {
       create(1000, { readSale: () => Promise.reject(new Error('down')) });
       await look();
       expect(await askFor(LIFE_MS)).to.equal(false);

@@ -1,3 +1,4 @@
+import { liveOrderOf } from '../../../helpers/sales.js';
 import { randomBytes } from 'node:crypto';
 import type { Batch } from '../../../../src/core/batch.js';
 import { decodeBatch } from '../../../../src/core/batch.js';
@@ -65,7 +66,7 @@ export class DeadLetterWorld extends KeeperWorld {
   async work(batch: Batch): Promise<void> {
     const orderIds = await this.recorded(batch);
     const orders = batch.purchases.map(({ userId, requestId }, index) => {
-      return { userId, requestId, orderId: orderIds[index] as string };
+      return liveOrderOf(userId, orderIds[index] as string, requestId);
     });
     await this.store.markRecorded([{ batch, orders }]);
   }

@@ -12,10 +12,15 @@ export class StaleMutant extends Error {
   }
 }
 
-/** What the built programs read of a checkout, besides their packages. */
-const READ = ['dist', 'lua', 'config', 'package.json'];
+/** Copies of the programs that may be deleted at any time. Below the checkout, so that its packages are found. */
+export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
-/** As tsconfig.build.json has it; each file alone, so types are not looked at. */
+/** What the built programs read of a checkout, besides their packages. */
+const BUILT = ['dist', 'lua', 'config', 'package.json'];
+/** What the simulation reads of it. */
+const SIMULATED = ['src', 'test/simulation', 'test/helpers', 'test/invariants', 'package.json'];
+
+/** As tsconfig.build.json has it; each file is compiled alone, so its types are not checked. */
 const COMPILER_OPTIONS = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
 
 /**
@@ -35,20 +40,37 @@ export function editedFiles(mutant: Mutant): ReadonlyMap<string, string> {
 
 /**
  * Copies the build of this checkout and breaks the copy.
- * @param dir below the checkout, so that its packages are found; emptied first
  * @returns the entry of the broken programs
  * @throws StaleMutant
  */
-export function buildMutant(mutant: Mutant, dir: string): string {
-  const edited = editedFiles(mutant);
-  rmSync(dir, { recursive: true, force: true });
-  mkdirSync(dir, { recursive: true });
-  for (const name of READ) cpSync(join(REPO_DIR, name), join(dir, name), { recursive: true });
-  for (const [file, text] of edited) {
-    if (file.endsWith('.lua')) writeFileSync(join(dir, file), text);
-    else writeFileSync(join(dir, builtName(file)), compiled(text));
+export function plantInBuild(mutant: Mutant): string {
+  const dir = copied(mutant, 'built', BUILT);
+  for (const [file, text] of editedFiles(mutant)) {
+    if (file.startsWith('lua/')) writeFileSync(join(dir, file), text);
+    else if (file.startsWith('src/')) writeFileSync(join(dir, builtName(file)), compiled(text));
   }
   return join(dir, 'dist/cli/main.js');
+}
+
+/**
+ * Copies the simulation with the programs that it runs, and breaks the copy.
+ * @returns the command `simulate` of the copy
+ * @throws StaleMutant
+ */
+export function plantInSimulation(mutant: Mutant): string {
+  const dir = copied(mutant, 'simulated', SIMULATED);
+  for (const [file, text] of editedFiles(mutant)) {
+    if (file.endsWith('.ts')) writeFileSync(join(dir, file), text);
+  }
+  return join(dir, 'test/simulation/main.ts');
+}
+
+function copied(mutant: Mutant, kind: string, names: readonly string[]): string {
+  const dir = join(MUTANTS_DIR, kind, mutant.name);
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  for (const name of names) cpSync(join(REPO_DIR, name), join(dir, name), { recursive: true });
+  return dir;
 }
 
 const builtName = (file: string): string => file.replace(/^src\//, 'dist/').replace(/\.ts$/, '.js');

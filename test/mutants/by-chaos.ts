@@ -1,0 +1,111 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Environment } from '../../src/core/config/load.js';
+import { bootOwnStack } from '../chaos/own-stacks.js';
+import { closeConnections } from '../chaos/harness/http.js';
+import { openControls, type StackControls } from '../chaos/harness/stack-controls.js';
+import type { ScenarioResult } from '../chaos/run-scenario.js';
+import { SuiteRun } from '../chaos/run-suite.js';
+import type { Scenario } from '../chaos/scenario.js';
+import { SCENARIOS } from '../chaos/scenarios/list.js';
+import { progressStyle, showProgress } from '../../deploy/local/stack-progress.js';
+import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
+import type { Mutant } from './mutants.js';
+import { MUTANTS_DIR, plantInBuild } from './plant.js';
+import type { MutantResult } from './report.js';
+
+/** Servers that stay up for all mutants, and what a run needs besides. */
+export interface ChaosSite {
+  readonly stack: StackControls;
+  /** What programs run with. */
+  readonly env: Environment;
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+/** Runs `work` on servers of its own, which end with it, as does their data. */
+export async function onOwnServers<T>(
+  { json, signal, say }: { readonly json: boolean; readonly signal: AbortSignal; readonly say: (line: string) => void },
+  work: (site: ChaosSite) => Promise<T>,
+): Promise<T> {
+  const { stack, stop } = await showProgress(progressStyle(json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
+    bootOwnStack(MUTANTS_DIR, onProgress, signal),
+  );
+  const stray = (error: unknown): void => say(`An error of no scenario: ${String(error)}`);
+  process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
+  try {
+    const controls = await openControls(stack.dir, stack.env());
+    try {
+      return await work({ stack: controls, env: { ...process.env, ...stack.env() }, signal, say });
+    } finally {
+      closeConnections();
+      await controls.close();
+    }
+  } finally {
+    await stop();
+    for (const left of ['data', 'built']) rmSync(join(MUTANTS_DIR, left), { recursive: true, force: true });
+  }
+}
+
+/** Runs the scenarios of a mutant on programs that have it, until one catches it. Scenarios and checker are sound. */
+export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<MutantResult> {
+  const { chaos } = mutant;
+  if (chaos === undefined) throw new Error(`${mutant.name} is not for chaos`);
+  const startedMs = performance.now();
+  const main = plantInBuild(mutant);
+  let last: MutantResult | null = null;
+  for (const name of chaos.scenarios) {
+    for (const seed of chaos.seeds ?? [1]) {
+      const { result, logs } = await runScenario(main, name, seed, site);
+      const tookMs = Math.round(performance.now() - startedMs);
+      last = { mutant, by: 'chaos', where: name, seed, logs, ...judge(result, chaos.says), tookMs };
+      if (last.verdict === 'caught') return last;
+    }
+  }
+  if (last === null) throw new Error(`${mutant.name} names no scenario`);
+  return last;
+}
+
+/** The same scenario on sound programs. @returns why it is not green; null when it is */
+export async function runControl(name: string, seed: number, site: ChaosSite): Promise<string | null> {
+  const { result } = await runScenario(undefined, name, seed, site);
+  return result.outcome === 'red' ? saidBy(result) : null;
+}
+
+function judge(result: ScenarioResult, says: RegExp): Pick<MutantResult, 'verdict' | 'said'> {
+  switch (result.outcome) {
+    case 'green':
+      return { verdict: 'missed', said: '' };
+    case 'skipped':
+      return { verdict: 'unproven', said: `skipped: ${result.reason}` };
+    case 'red':
+      return { verdict: says.test(saidBy(result)) ? 'caught' : 'unproven', said: saidBy(result) };
+  }
+}
+
+const saidBy = ({ reason, findings }: ScenarioResult): string => [reason ?? '', ...findings].join('; ');
+
+async function runScenario(
+  main: string | undefined,
+  name: string,
+  seed: number,
+  { stack, env, signal, say }: ChaosSite,
+): Promise<{ readonly result: ScenarioResult; readonly logs: string }> {
+  say(`  ${name}, seed ${seed} …`);
+  let logs = '';
+  const suite = new SuiteRun({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
+  try {
+    const result = await suite.runOne(scenarioNamed(name), seed);
+    signal.throwIfAborted();
+    return { result, logs };
+  } finally {
+    await suite.endShared();
+  }
+}
+
+/** @throws Error when there is no such scenario */
+function scenarioNamed(name: string): Scenario {
+  const scenario = SCENARIOS.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`no scenario is called ${name}`);
+  return scenario;
+}
