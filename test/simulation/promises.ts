@@ -115,32 +115,31 @@ export class Promises {
   }
 
   /** After every call that acted. */
-  look(name: string, args: readonly unknown[], value: unknown): void {
-    const call = name as Call; // others are met by no case
+  look(call: string, args: readonly unknown[], value: unknown): void {
     switch (call) {
-      case 'reacquire':
-      case 'swap':
+      case 'reacquire' satisfies Call:
+      case 'swap' satisfies Call:
         return this.#lookAtStore();
-      case 'deduct':
-      case 'resolve':
+      case 'deduct' satisfies Call:
+      case 'resolve' satisfies Call:
         this.#noteWord(args[0] as { batchId: string }, typeof value === 'string' ? value : wordOf(value));
         return this.#lookAtStore();
-      case 'release':
+      case 'release' satisfies Call:
         if ((value as string[]).includes('released')) this.#givenBackMs = this.#site.scheduler.nowMs;
         return this.#lookAtStore();
-      case 'markRecorded':
-      case 'transferOut':
-      case 'transferIn':
-      case 'endTransfer':
+      case 'markRecorded' satisfies Call:
+      case 'transferOut' satisfies Call:
+      case 'transferIn' satisfies Call:
+      case 'endTransfer' satisfies Call:
         return this.#lookAtStore();
-      case 'commit':
-      case 'rollback':
+      case 'commit' satisfies Call:
+      case 'rollback' satisfies Call:
         return this.lookAtEnd(call, args[0] as { batchId: string });
-      case 'write':
-      case 'pay':
-      case 'cancel':
-      case 'expire':
-      case 'expireDue':
+      case 'write' satisfies Call:
+      case 'pay' satisfies Call:
+      case 'cancel' satisfies Call:
+      case 'expire' satisfies Call:
+      case 'expireDue' satisfies Call:
         return this.#lookAtRepository();
       default:
     }
