@@ -8,7 +8,7 @@ import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
 import { placeBatch, type Deliver, type PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
-import { behindBarrier } from '../../../src/redis/replica-barrier.js';
+import { withReplicaBarrier } from '../../../src/redis/replica-barrier.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
@@ -166,7 +166,7 @@ describe('place-batch', () => {
       await place('u1');
       let passes = 0;
       const pass = async (): Promise<boolean> => (passes++, false);
-      stock = behindBarrier(storeOf(store), { pass, close: async () => undefined });
+      stock = withReplicaBarrier(storeOf(store), { pass, close: async () => undefined });
       expect((await place('u1')).answers).to.deep.equal(['outcome_unknown']);
       inTheGap = async (batch) => {
         inTheGap = () => undefined;
