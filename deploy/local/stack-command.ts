@@ -1,3 +1,5 @@
+import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
+import { readPidFile } from './stack/processes.js';
 import { Command, Option } from 'commander';
 import { progressStyle, seconds, showProgress } from './stack-progress.js';
 import type { ServerStatus } from './stack/managed-server.js';
@@ -10,6 +12,7 @@ import { openStack } from './stack/stack.js';
 interface StackFlags {
   readonly dir?: string;
   readonly json?: boolean;
+  readonly force?: boolean;
   readonly freePorts?: boolean;
   readonly durability?: Durability;
 }
@@ -32,7 +35,10 @@ export function stackCommand(): Command {
         .default('process'),
     )
     .action(stackUp);
-  withFlags(stack.command('down')).description('stop the servers of this folder').action(stackDown);
+  withFlags(stack.command('down'))
+    .description('stop the servers of this folder')
+    .option('--force', 'also under a running `npm start`')
+    .action(stackDown);
   withFlags(stack.command('status')).description('exit 0 if all servers run, else 1').action(stackStatus);
   withFlags(stack.command('env')).description('settings that point the product at this instance').action(stackEnv);
   return stack;
@@ -58,6 +64,10 @@ async function stackUp(flags: StackFlags): Promise<void> {
 
 async function stackDown(flags: StackFlags): Promise<void> {
   await reportStackError(flags.json, async () => {
+    const system = readPidFile(stackPaths(flags.dir ?? DEFAULT_DIR).systemLockFile);
+    if (system !== null && !flags.force) {
+      throw new StackError(`npm start (pid ${system.pid}) uses these servers: end it with Ctrl-C, or add --force.`);
+    }
     const stopped = await showProgress(progressStyle(flags.json === true), SERVER_NAMES, (onProgress) =>
       openStack({ dir: flags.dir, onProgress }).down(),
     );

@@ -13,7 +13,7 @@ import { createPurchaseMetrics } from '../purchase/metrics.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../redis/replica-barrier.js';
+import { withReplicaBarrier, openReplicaBarrier, type ReplicaBarrier } from '../redis/replica-barrier.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
@@ -80,7 +80,7 @@ export async function openPurchasePath(
   );
   const barrier = await openBarrier(config.redis, log);
   const placePorts: PlaceBatchPorts = {
-    store: behindBarrier(store, barrier),
+    store: withReplicaBarrier(store, barrier),
     channel: watched.channel(points.channel(channel)),
     units,
     flags,

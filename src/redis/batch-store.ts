@@ -15,8 +15,7 @@ import {
 } from '../core/ports/batch-store.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, notificationsChannel } from './keys.js';
-import { bodyOf } from './markers.js';
-import { asList } from './replies.js';
+import { markerBody, asList } from './replies.js';
 
 /** A bounded reply, and far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
@@ -262,7 +261,7 @@ async function stalePending(
   }
   if (stale.length === 0) return [];
   const markers = await redis.mget(stale.map(({ batchId }) => keys.tx + batchId));
-  const batches = stale.map((batch, index) => ({ ...batch, body: bodyOf(markers[index] ?? null) }));
+  const batches = stale.map((batch, index) => ({ ...batch, body: markerBody(markers[index] ?? null) }));
   const bodiless = batches.filter(({ body }) => body === null).map(({ batchId }) => batchId);
   if (bodiless.length === 0) return batches;
   // Most likely recorded between our two reads; then it is no longer pending.

@@ -29,8 +29,8 @@ const TRY_AGAIN_MS = 50;
 const retryDelayMs = (attempt: number): number => Math.min(50 * attempt, RECONNECT_MAX_MS);
 
 /**
- * A client that never queues while disconnected and never sends a command twice: a purchase must hear within
- * milliseconds that Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2).
+ * A client that never queues while disconnected and never sends a command twice: a purchase must fail within
+ * milliseconds when Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2).
  * It is not connected yet.
  */
 export function createClient(options: RedisOptions): RedisClient {
@@ -38,7 +38,7 @@ export function createClient(options: RedisOptions): RedisClient {
   return address.kind === 'cluster' ? createCluster(address, options) : createServerClient(address, options);
 }
 
-/** The same, for what is no cluster. */
+/** One server, or the master that sentinels name. */
 function createServerClient(
   address: Exclude<RedisAddress, { kind: 'cluster' }>,
   options: RedisOptions,
@@ -50,11 +50,13 @@ function createServerClient(
   return new Redis({
     ...driver,
     ...login,
-    ...{ sentinels: sentinels.map((one) => ({ ...one })), name: master, db },
-    ...{ sentinelRetryStrategy: retryDelayMs, connectTimeout: options.connectTimeoutMs },
-    // a master that stopped without closing its connections: the sentinels say that it is none any more
+    sentinels: sentinels.map((one) => ({ ...one })),
+    name: master,
+    db,
+    sentinelRetryStrategy: retryDelayMs,
+    // for a master that stopped without closing its connections: the sentinels name another one
     failoverDetector: true,
-    // one that became a replica: the connection is made anew, the refused command is not sent again
+    // for a master that became a replica: connect again, but do not send the refused command again
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
 }
@@ -67,25 +69,30 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
     slotsRefreshTimeout: options.connectTimeoutMs,
     maxRedirections: REDIRECTIONS_MAX,
     // A lost connection must not send what may have run; a cluster that is down says so to the buyer.
-    ...{ retryDelayOnFailover: 0, retryDelayOnClusterDown: 0, retryDelayOnTryAgain: TRY_AGAIN_MS },
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: TRY_AGAIN_MS,
     redisOptions: { ...connectionOptions(options), ...login },
   });
 }
 
 /**
- * A connection of its own that listens for news; not connected yet. In a cluster any server hears all of them, so it is
- * at one of those that REDIS_URL names, and at the next one when that is away.
+ * A connection of its own for subscriptions; not connected yet. In a cluster every server gets all messages, so it goes
+ * to one of those that REDIS_URL names, and to the next one when that is away.
  */
 export function createSubscriberClient(options: RedisOptions): Redis {
   const address = readRedisAddress(options.url);
-  // resubscribing is up to the one who knows when the way is open; who only listens hears nothing for long
+  // PurchaseNotifications subscribes again by itself; and a subscriber may be without a reply for long
   const listening = { autoResubscribe: false, socketTimeout: undefined };
   if (address.kind !== 'cluster') return createServerClient(address, options, listening);
   let tried = 0;
   const nextNode = (): RedisHost => address.nodes[tried++ % address.nodes.length] as RedisHost;
   const redis: Redis = new Redis({
     ...connectionOptions(options),
-    ...{ ...listening, ...address.login, ...nextNode(), enableOfflineQueue: false },
+    ...listening,
+    ...address.login,
+    ...nextNode(),
+    enableOfflineQueue: false,
     retryStrategy: (attempt) => {
       Object.assign(redis.options, nextNode()); // read at each connect
       return retryDelayMs(attempt);
@@ -94,7 +101,7 @@ export function createSubscriberClient(options: RedisOptions): Redis {
   return redis;
 }
 
-/** What holds for each single connection. */
+/** Options of each single connection. */
 function connectionOptions({ replyTimeoutMs, connectTimeoutMs }: Omit<RedisOptions, 'url'>) {
   return {
     lazyConnect: true,

@@ -10,11 +10,11 @@ export interface BucketKeys {
   readonly buyers: string;
   readonly requests: string;
   readonly pending: string;
-  /** Units lent to other buckets and borrowed from them. */
+  /** Transfers to other buckets, and the last transfer that came from each. */
   readonly moves: string;
   /** The marker of one batch is `tx` + batchId. */
   readonly tx: string;
-  /** The new books of a bucket in repair, until they take the place of the old ones. */
+  /** What a repair has staged, until `swap` puts it in the place of `requests` and `buyers`. */
   readonly stagedRequests: string;
   readonly stagedBuyers: string;
 }
@@ -37,28 +37,28 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
 export const snapshotKey = (saleId: string): string => `sk:card:${saleId}`;
 export const snapshotLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
 
-/** Written before each question to the replicas, and never read. */
+/** Written before each WAIT, and never read. */
 export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
-/** The channel that tells how the orders of a sale stand. Channels have no slot and no database. */
+/** The channel for notifications about the orders of a sale. Channels have no slot and no database. */
 export const notificationsChannel = (saleId: string): string => `sk:news:${saleId}`;
 
-// What the entry keeps is about no bucket; its keys share one tag, and so one slot.
+// The keys of admission belong to no bucket; they share one tag, and so one slot.
 const ENTRY_TAG = 'sk:{entry}:';
-/** The rules that are in force, for every process to see. */
+/** The current rules, read by every process. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
 
-/** What the limits count. Generations of subjects take turns; see lua/take-permits-5.lua. */
+/** Counters of the limits. Two generations of subjects take turns; see lua/take-permits-5.lua. */
 export const limitKeys = {
   bucket: (endpoint: string): string => `${ENTRY_TAG}bucket:${endpoint}`,
-  /** @param kind whose visits; a window of another length has keys of its own */
+  /** @param kind whose requests are counted; a window of another length has keys of its own */
   window: (endpoint: string, kind: 'ip' | 'user', windowMs: number): readonly [even: string, odd: string] => {
     const name = `${ENTRY_TAG}window:${endpoint}:${kind}:${windowMs}`;
     return [`${name}:even`, `${name}:odd`];
   },
 };
 
-/** What the breakers of all processes say, and how long it counts. */
+/** The state of the breakers of each process, and until when it counts. */
 export const BREAKER_VOTES_KEY = `${ENTRY_TAG}breakers:votes`;
 export const BREAKER_UNTIL_KEY = `${ENTRY_TAG}breakers:until`;
 

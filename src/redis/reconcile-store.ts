@@ -10,13 +10,13 @@ import {
 } from '../core/ports/reconcile-store.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
-import { readMoves } from './moves.js';
-import { requestPages } from './request-pages.js';
-import { scanHash } from './scan-hash.js';
+import { markerBody } from './replies.js';
+import { parseTransfers } from './transfer-store.js';
+import { requestPages, scanHash } from './scan-hash.js';
 
 /** A bounded reply, and far below any reply time-out. */
 const BATCHES_PER_PIPELINE = 500;
-/** Of a marker, so much tells whether a body follows its kind. */
+/** So many characters of a marker show whether a body follows its kind. */
 const MARKER_HEAD_END = 15;
 
 /** Reads and corrects a bucket for reconcile. */
@@ -32,14 +32,14 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
 
     batch: (ref, batchId) => asOperationalError('read a batch', () => readBatch(redis, bucketKeys(ref), batchId)),
     pendingAmong: (ref, batchIds) =>
-      asOperationalError('look for batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
+      asOperationalError('find batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
     units: (ref, youngMs) => asOperationalError('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
 
     async adjust(ref, { read, wanted, epoch }): Promise<Adjusted> {
       const { stock, sale } = bucketKeys(ref);
-      const said = await asOperationalError('adjust', () => run('adjust', [stock, sale], [read, wanted, epoch]));
-      const word = ADJUST_WORDS.find((known) => known === said);
-      if (word === undefined) throw new Bug(`adjust answered the word ${String(said)}`);
+      const reply = await asOperationalError('adjust', () => run('adjust', [stock, sale], [read, wanted, epoch]));
+      const word = ADJUST_WORDS.find((known) => known === reply);
+      if (word === undefined) throw new Bug(`adjust answered the word ${String(reply)}`);
       return word;
     },
 
@@ -52,8 +52,8 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
           Promise.all(batchIds.map((batchId) => redis.zscore(pending, batchId))),
         ]),
       );
-      const settled = (marker: string | null | undefined): boolean => marker === 'deducted' || marker === 'claimed';
-      return batchIds.filter((_, index) => settled(markers[index]) && scores[index] === null);
+      const isRecorded = (marker: string | null | undefined): boolean => marker === 'deducted' || marker === 'claimed';
+      return batchIds.filter((_, index) => isRecorded(markers[index]) && scores[index] === null);
     },
 
     async removeMarkers(ref, batchIds): Promise<number> {
@@ -70,12 +70,11 @@ async function readBatch(redis: RedisClient, { tx, pending }: BucketKeys, batchI
     redis.get(tx + batchId),
     serverNowMs(redis, pending),
   ]);
-  const start = marker?.indexOf('{') ?? -1;
   const kind = /^[a-z]+/.exec(marker ?? '')?.[0];
   return {
     pendingMs: score === null ? null : Math.max(0, nowMs - Number(score)),
     marker: kind === 'deducted' || kind === 'claimed' || kind === 'aborted' ? kind : null,
-    body: marker === null || start < 0 ? null : marker.slice(start),
+    body: markerBody(marker),
   };
 }
 
@@ -116,6 +115,6 @@ async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number):
     redis.hgetall(keys.moves),
     redis.get(keys.stock),
   ]);
-  const transfers = readMoves(moves, nowMs);
+  const transfers = parseTransfers(moves, nowMs);
   return { unitsLeft: Number(before), unitsOfBuyers, moved: after !== before, pending, youngPending, transfers };
 }

@@ -1,15 +1,14 @@
+import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
+import type { BucketRef } from '../core/ports/stock-store.js';
+import { type RedisConnection, asOperationalError } from './connection.js';
+import { bucketKeys } from './keys.js';
+import { asList, markerBody } from './replies.js';
 import { Bug } from '../core/errors.js';
 import { formatRequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
-import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
-import type { BucketRef } from '../core/ports/stock-store.js';
-import { asOperationalError, type RedisConnection } from './connection.js';
-import { bucketKeys } from './keys.js';
-import { bodyOf } from './markers.js';
-import { requestPages } from './request-pages.js';
-import { readBucketStatus } from './standing.js';
+import { requestPages } from './scan-hash.js';
 
-/** Buckets asked about at once; a bounded reply, and far below any reply time-out. */
+/** Buckets per pipeline: a bounded reply, far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 /** Requests staged by one script call, which takes about 2 ms: other buckets go on selling in between. */
 const ENTRIES_PER_CALL = 1000;
@@ -17,26 +16,26 @@ const ENTRIES_PER_CALL = 1000;
 /** A bounded reply: a body has some kB, at most 4 MiB. */
 const BODIES_PER_CALL = 100;
 
-/** Rebuilds buckets. */
+/** The steps of a repair: lock, stage, restore the markers, swap. */
 export function createRepairStore({ redis, run }: RedisConnection): RepairStore {
   return {
     async statusOf(refs): Promise<BucketStatus[]> {
-      const standings: BucketStatus[] = [];
+      const statuses: BucketStatus[] = [];
       for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
         const slice = refs.slice(start, start + REFS_PER_PIPELINE);
-        const found = await asOperationalError('look at buckets', () =>
+        const found = await asOperationalError('read the status of buckets', () =>
           Promise.all(slice.map((ref) => readBucketStatus(run, ref))),
         );
-        standings.push(...found);
+        statuses.push(...found);
       }
-      return standings;
+      return statuses;
     },
 
     async lock(ref, token, leaseMs, seenEpoch): Promise<'locked' | 'busy' | 'moved'> {
       const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
       const args = [token, leaseMs, seenEpoch ?? ''];
-      const word = await asOperationalError('locked', () => run('lock', [sale, stagedRequests, stagedBuyers], args));
-      return oneOf(['locked', 'busy', 'moved'], 'locked', word);
+      const word = await asOperationalError('lock', () => run('lock', [sale, stagedRequests, stagedBuyers], args));
+      return oneOf(['locked', 'busy', 'moved'], 'lock', word);
     },
 
     requestsWithUnits: (ref) => requestPages(redis, bucketKeys(ref).requests, ({ state }) => state !== 'released'),
@@ -64,27 +63,27 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
         }
         return found;
       });
-      return markers.map(bodyOf).filter((body) => body !== null);
+      return markers.map(markerBody).filter((body) => body !== null);
     },
 
     async restoreMarker(batch, bucket, token, isPending): Promise<'restored' | 'superseded'> {
       const { tx, sale, pending } = bucketKeys({ saleId: batch.saleId, bucket });
       const keys = [tx + batch.batchId, sale, pending];
       const args = [token, batch.body, isPending ? batch.batchId : ''];
-      const word = await asOperationalError('remember', () => run('restore-marker', keys, args));
-      return oneOf(['restored', 'superseded'], 'remember', word);
+      const word = await asOperationalError('restore-marker', () => run('restore-marker', keys, args));
+      return oneOf(['restored', 'superseded'], 'restore-marker', word);
     },
 
     async swap(ref, token, rebuilt): Promise<'swapped' | 'superseded'> {
       const { unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets } = rebuilt;
       const args = [token, unitsLeft, epoch, state, opensAtMs, closesAtMs, limitPerBuyer, buckets];
-      const word = await asOperationalError('reopen', () => run('swap', reopenKeys(ref), args));
-      return oneOf(['swapped', 'superseded'], 'reopen', word);
+      const word = await asOperationalError('swap', () => run('swap', swapKeys(ref), args));
+      return oneOf(['swapped', 'superseded'], 'swap', word);
     },
   };
 }
 
-function reopenKeys(ref: BucketRef): string[] {
+function swapKeys(ref: BucketRef): string[] {
   const { sale, stock, buyers, requests, stagedBuyers, stagedRequests, moves } = bucketKeys(ref);
   return [sale, stock, buyers, requests, stagedBuyers, stagedRequests, moves];
 }
@@ -92,8 +91,18 @@ function reopenKeys(ref: BucketRef): string[] {
 const encodeEntries = (entries: readonly StoredRequest[]): string =>
   JSON.stringify(entries.map(([key, entry]) => [key, formatRequestEntry(entry)]));
 
-function oneOf<const Word extends string>(words: readonly Word[], script: string, said: unknown): Word {
-  const word = words.find((known) => known === said);
-  if (word === undefined) throw new Bug(`${script} answered the word ${String(said)}`);
+function oneOf<const Word extends string>(words: readonly Word[], script: string, reply: unknown): Word {
+  const word = words.find((known) => known === reply);
+  if (word === undefined) throw new Bug(`${script} answered the word ${String(reply)}`);
   return word;
+}
+
+/** State and epoch of one bucket, and whether it was written on this server. @throws what the driver throws */
+export async function readBucketStatus(run: RedisConnection['run'], ref: BucketRef): Promise<BucketStatus> {
+  const [state, epoch, same] = asList(await run('bucket-status', [bucketKeys(ref).sale], []));
+  return {
+    state: state === '' ? null : (state as BucketStatus['state']),
+    epoch: Number(epoch),
+    sameServer: same === 1,
+  };
 }

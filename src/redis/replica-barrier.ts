@@ -4,21 +4,21 @@ import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
 
 export interface BarrierOptions {
-  /** Replicas that must have a deduct before its buyers hear yes. */
+  /** Replicas that must have a deduct before its purchases are accepted. */
   readonly replicas: number;
   /** How long they may take, ms. */
   readonly timeoutMs: number;
 }
 
 export interface ReplicaBarrier {
-  /** @returns whether so many replicas have everything that was written before this call; false also when Redis is away */
+  /** @returns whether enough replicas have everything that was written before this call; false also without Redis */
   pass(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /**
- * Waits for replicas on a connection of its own: WAIT holds up every command behind it. Whoever comes while one round is
- * under way joins the next one, since the write of the present one may be older than his.
+ * Waits for replicas on a connection of its own: WAIT holds up every command behind it. A call during a round joins the
+ * next round, since the write of the present round may be older than that of the call.
  * @throws OperationalError redis, when the first connect fails
  */
 export async function openReplicaBarrier(
@@ -34,7 +34,7 @@ export async function openReplicaBarrier(
     try {
       return (await replicasWith(connection, { replicas, timeoutMs })) >= replicas;
     } catch (error) {
-      log.warn({ error: reasonOf(error) }, 'the replicas of Redis could not be asked');
+      log.warn({ error: reasonOf(error) }, 'no reply to WAIT: the replicas of Redis are not known to be up to date');
       return false;
     }
   };
@@ -55,10 +55,10 @@ async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }:
 }
 
 /**
- * The ledger of buyers: nobody hears of a deduct that a fail-over could still undo, nor of one of his earlier tries. What
- * the check-back asks needs no barrier: a commit makes the broker remember the batch, whatever Redis forgets.
+ * A stock store that reports no units as taken while a fail-over could still undo that: neither those of a deduct, nor
+ * those of an earlier attempt of the same purchase, nor those that a check-back finds.
  */
-export function behindBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>>(
+export function withReplicaBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>>(
   store: L,
   barrier: ReplicaBarrier | null,
 ): L {
@@ -84,11 +84,11 @@ export function behindBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' |
   };
 }
 
-/** A purchase that is held is known to Redis alone; one that is ordered or has ended stands in MySQL. */
+/** A held purchase is in Redis alone; one that is ordered or has ended is also in MySQL. */
 const isHeld = (answer: PurchaseAnswer | null): boolean =>
   answer?.outcome === 'replayed' && answer.entry.state === 'held';
 
-/** The answers, but for a yes that replicas do not have. */
+/** The answers; those that rest on units which too few replicas know become `outcome_unknown`. */
 async function replicated(
   answers: readonly (PurchaseAnswer | null)[],
   barrier: ReplicaBarrier,

@@ -1,7 +1,7 @@
 import { Bug } from '../core/errors.js';
 import { parseRequestEntry, type StoreAnswer } from '../core/outcome.js';
 
-/** Script replies are flat lists of strings and integers; these read them into words, or say that a script is wrong. */
+/** Scripts reply with flat lists of strings and integers. @throws Bug when the script replied with something else */
 export function asList(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Bug(`a script answered ${JSON.stringify(reply)} instead of a list`);
   return reply;
@@ -35,4 +35,10 @@ function readAnswer(word: string, entry: string): StoreAnswer {
   const known = ANSWER_WORDS.find((candidate) => candidate === word);
   if (known === undefined) throw new Bug(`a script answered the word ${word}`);
   return { outcome: known };
+}
+
+/** The batch behind the kind of a marker; null once it is recorded. */
+export function markerBody(marker: string | null): string | null {
+  const start = marker?.indexOf('{') ?? -1;
+  return marker === null || start < 0 ? null : marker.slice(start);
 }

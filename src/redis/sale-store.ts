@@ -1,10 +1,11 @@
-import { Bug } from '../core/errors.js';
-import { unitsOfBucket } from '../core/sale.js';
-import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
+import { type Sale, unitsOfBucket } from '../core/sale.js';
+import type { CachedSnapshot, SaleSnapshotCache } from '../core/ports/sale-snapshot-cache.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
-import { bucketKeys } from './keys.js';
+import { snapshotKey, snapshotLockKey, bucketKeys } from './keys.js';
+import { Bug } from '../core/errors.js';
+import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 
-/** How an owner loads and switches a sale in Redis. */
+/** Loads a sale into its buckets and sets their state. */
 export function createSaleStore({ run }: RedisConnection): SaleStore {
   return {
     async warm(sale): Promise<'warmed' | 'already_warm'> {
@@ -23,11 +24,46 @@ export function createSaleStore({ run }: RedisConnection): SaleStore {
     async setState(sale, state): Promise<SetStateOutcome> {
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
-        const word = await asOperationalError('gate', () => run('set-state', [keys.sale], [state]));
+        const word = await asOperationalError('set-state', () => run('set-state', [keys.sale], [state]));
         if (word === 'not_warmed' || word === 'repairing' || word === 'closed') return word;
-        if (word !== 'set') throw new Bug(`gate answered the word ${String(word)}`);
+        if (word !== 'set') throw new Bug(`set-state answered the word ${String(word)}`);
       }
       return 'set';
+    },
+  };
+}
+
+/** Stands for "there is no such sale"; a snapshot is a JSON object, so the two cannot be confused. */
+const ABSENT = '-';
+
+/** Sale snapshots in Redis, shared by every api process. */
+export function createSaleSnapshotCache(
+  { redis }: RedisConnection,
+  options: { readonly ttlMs: number },
+): SaleSnapshotCache {
+  return {
+    async read(saleId): Promise<CachedSnapshot> {
+      const text = await asOperationalError('read a sale snapshot', () => redis.get(snapshotKey(saleId)));
+      if (text === null) return { cached: 'missing' };
+      return text === ABSENT ? { cached: 'absent' } : { cached: 'ready', sale: JSON.parse(text) as Sale };
+    },
+
+    async lock(saleId, holdMs): Promise<boolean> {
+      const reply = await asOperationalError('lock a sale snapshot', () =>
+        redis.set(snapshotLockKey(saleId), '1', 'PX', holdMs, 'NX'),
+      );
+      return reply === 'OK';
+    },
+
+    async write(saleId, sale): Promise<void> {
+      const text = sale === null ? ABSENT : JSON.stringify(sale);
+      await asOperationalError('write a sale snapshot', () =>
+        Promise.all([redis.set(snapshotKey(saleId), text, 'PX', options.ttlMs), redis.del(snapshotLockKey(saleId))]),
+      );
+    },
+
+    async forget(saleId): Promise<void> {
+      await asOperationalError('forget a sale snapshot', () => redis.del(snapshotKey(saleId)));
     },
   };
 }

@@ -1,4 +1,6 @@
-import { asOperationalError, type RedisClient } from './connection.js';
+import { type RedisClient, asOperationalError } from './connection.js';
+import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
+import type { StoredRequest } from '../core/ports/reconcile-store.js';
 
 /** Fields per step; short enough not to hold Redis up. */
 export const SCAN_COUNT = 2000;
@@ -20,4 +22,24 @@ export async function* scanHash(
     cursor = next;
     for (let i = 0; i + 1 < pairs.length; i += 2) yield [pairs[i] as string, pairs[i + 1] as string];
   } while (cursor !== '0');
+}
+
+/**
+ * The requests of a bucket, in pages; those that come meanwhile may be missing, and one may come twice.
+ * @throws OperationalError redis
+ */
+export async function* requestPages(
+  redis: RedisClient,
+  key: string,
+  isWanted: (entry: RequestEntry) => boolean = () => true,
+): AsyncGenerator<StoredRequest[]> {
+  let page: StoredRequest[] = [];
+  for await (const [field, text] of scanHash(redis, key)) {
+    const entry = parseRequestEntry(text);
+    if (entry !== null && isWanted(entry)) page.push([field, entry]);
+    if (page.length < SCAN_COUNT) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
 }

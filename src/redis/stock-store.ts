@@ -17,7 +17,7 @@ import type {
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';
-import { readBucketStatus } from './standing.js';
+import { readBucketStatus } from './repair-store.js';
 
 /** An `aborted` marker must outlive every check-back and every delayed deduct of its batch; then it may go. */
 const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
@@ -64,10 +64,10 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
     async resolve(ref): Promise<ResolveVerdict> {
       const keys = keysOf(ref);
       try {
-        return readDecide(await run('resolve', [keys.tx + ref.batchId, keys.sale], decideArgs(ref)));
+        return readResolved(await run('resolve', [keys.tx + ref.batchId, keys.sale], resolveArgs(ref)));
       } catch (err) {
         if (err instanceof Bug) throw err;
-        log.warn({ err, batchId: ref.batchId }, 'no reply to decide');
+        log.warn({ err, batchId: ref.batchId }, 'no reply to resolve');
         return 'outcome_unknown';
       }
     },
@@ -88,7 +88,7 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
   };
 }
 
-const decideArgs = (ref: BatchRef): number[] => [ref.epoch, ABORTED_MARKER_LIFE_MS];
+const resolveArgs = (ref: BatchRef): number[] => [ref.epoch, ABORTED_MARKER_LIFE_MS];
 
 const encodePurchases = (purchases: readonly Purchase[]): string =>
   JSON.stringify(purchases.map((purchase) => [purchase.userId, purchase.requestId, purchase.quantity]));
@@ -110,7 +110,7 @@ function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
   }
 }
 
-function readDecide(word: unknown): ResolveVerdict {
+function readResolved(word: unknown): ResolveVerdict {
   switch (word) {
     case 'deducted':
     case 'aborted':
@@ -119,7 +119,7 @@ function readDecide(word: unknown): ResolveVerdict {
     case 'no_answer':
       return word;
     default:
-      throw new Bug(`decide answered the word ${String(word)}`);
+      throw new Bug(`resolve answered the word ${String(word)}`);
   }
 }
 
@@ -138,11 +138,11 @@ async function readSale(
   redis: RedisClient,
   keys: BucketKeys,
   asked: AskedBucket,
-  standing: () => Promise<BucketStatus>,
+  readStatus: () => Promise<BucketStatus>,
 ): Promise<StoredSale | null> {
   const window = redis.hmget(keys.sale, 'opens_at', 'closes_at', 'buckets');
   const [{ state, epoch, sameServer }, [opensAt, closesAt, buckets], stock, nowMs] = await Promise.all([
-    standing(),
+    readStatus(),
     window,
     redis.get(keys.stock),
     serverNowMs(redis, keys.sale),

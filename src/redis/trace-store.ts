@@ -4,9 +4,10 @@ import { purchaseKey } from '../core/purchase.js';
 import type { TraceStore } from '../core/ports/trace-sources.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
+import { markerBody } from './replies.js';
 import { scanHash } from './scan-hash.js';
 
-/** Reads one purchase or batch for people who ask. */
+/** Reads one purchase or batch. */
 export function createTraceStore({ redis }: RedisConnection): TraceStore {
   return {
     async buyersOf(ref, requestId, max): Promise<string[]> {
@@ -43,11 +44,10 @@ export function createTraceStore({ redis }: RedisConnection): TraceStore {
 
 const MARKERS = ['deducted', 'aborted', 'claimed'] as const;
 
-/** A marker is its kind, followed by the batch until it is settled. */
+/** A marker is its kind, followed by the batch until it is recorded. */
 function readMarker(text: string | null) {
   if (text === null) return { marker: null, body: null };
   const marker = MARKERS.find((word) => text.startsWith(word));
   if (marker === undefined) throw new Bug(`a marker begins with ${text.slice(0, 20)}`);
-  const start = text.indexOf('{');
-  return { marker, body: start < 0 ? null : text.slice(start) };
+  return { marker, body: markerBody(text) };
 }

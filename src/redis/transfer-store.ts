@@ -1,62 +1,65 @@
 import { Bug } from '../core/errors.js';
-import type { OutgoingTransfer } from '../core/unit-transfer.js';
+import type { BucketTransfers, OutgoingTransfer } from '../core/unit-transfer.js';
 import type { TransferredIn, BucketState, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
-import { parseTransfer } from './moves.js';
 import { asList } from './replies.js';
 
-const CONFIRM_WORDS = ['unavailable', 'already_ended', 'ended'] as const;
+const END_WORDS = ['unavailable', 'already_ended', 'ended'] as const;
 
 /** Moves units between buckets. */
 export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): TransferStore {
   return {
     async read(ref, buckets): Promise<BucketState | null> {
       const { stock, sale, moves } = bucketKeys(ref);
-      return readLook(
-        asList(await asOperationalError('survey', () => run('read-transfers', [stock, sale, moves], [buckets]))),
+      return parseState(
+        asList(
+          await asOperationalError('read transfers', () => run('read-transfers', [stock, sale, moves], [buckets])),
+        ),
       );
     },
 
     async transferOut(from, to, epoch, least): Promise<TransferredOut> {
       const { stock, sale, moves } = bucketKeys(from);
-      return readLend(
-        asList(await asOperationalError('lend', () => run('transfer-out', [stock, sale, moves], [to, epoch, least]))),
+      return parseTransferredOut(
+        asList(
+          await asOperationalError('transfer-out', () => run('transfer-out', [stock, sale, moves], [to, epoch, least])),
+        ),
       );
     },
 
     async transferIn(saleId, { from, to, seq, units }, epoch): Promise<TransferredIn> {
       const { stock, sale, moves } = bucketKeys({ saleId, bucket: to });
       const args = [from, epoch, seq, units];
-      return readBorrow(
-        asList(await asOperationalError('borrow', () => run('transfer-in', [stock, sale, moves], args))),
+      return parseTransferredIn(
+        asList(await asOperationalError('transfer-in', () => run('transfer-in', [stock, sale, moves], args))),
       );
     },
 
-    async endTransfer(saleId, { from, to, seq }, epoch): Promise<(typeof CONFIRM_WORDS)[number]> {
+    async endTransfer(saleId, { from, to, seq }, epoch): Promise<(typeof END_WORDS)[number]> {
       const { sale, moves } = bucketKeys({ saleId, bucket: from });
-      const said = await asOperationalError('confirm', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
-      const word = CONFIRM_WORDS.find((known) => known === said);
-      if (word === undefined) throw new Bug(`confirm answered the word ${String(said)}`);
+      const said = await asOperationalError('transfer-end', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
+      const word = END_WORDS.find((known) => known === said);
+      if (word === undefined) throw new Bug(`transfer-end answered the word ${String(said)}`);
       return word;
     },
   };
 }
 
-/** A bucket knows itself only by its place in the list, which is how it is asked for. */
-function readLook([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketState | null {
+/** Two values per bucket of the sale, in order: the open or closed transfer to it, and the last one that came from it. */
+function parseState([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketState | null {
   if (certain !== 1) return null;
   const outgoing: OutgoingTransfer[] = [];
   const incoming = new Map<number, number>();
   for (let other = 0; 2 * other < moves.length; other++) {
-    const [left, came] = [String(moves[2 * other]), Number(moves[2 * other + 1])];
-    if (left !== '') outgoing.push(parseTransfer(other, left, Number(nowMs)));
-    if (came > 0) incoming.set(other, came);
+    const [out, lastIn] = [String(moves[2 * other]), Number(moves[2 * other + 1])];
+    if (out !== '') outgoing.push(parseTransfer(other, out, Number(nowMs)));
+    if (lastIn > 0) incoming.set(other, lastIn);
   }
   return { epoch: Number(epoch), unitsLeft: Number(unitsLeft), outgoing, incoming };
 }
 
-function readLend([word, seq, units]: readonly unknown[]): TransferredOut {
+function parseTransferredOut([word, seq, units]: readonly unknown[]): TransferredOut {
   switch (word) {
     case 'transferred':
       return { outcome: word, seq: Number(seq), units: Number(units) };
@@ -64,11 +67,11 @@ function readLend([word, seq, units]: readonly unknown[]): TransferredOut {
     case 'unavailable':
       return { outcome: word };
     default:
-      throw new Bug(`lend answered the word ${String(word)}`);
+      throw new Bug(`transfer-out answered the word ${String(word)}`);
   }
 }
 
-function readBorrow([word, unitsLeft]: readonly unknown[]): TransferredIn {
+function parseTransferredIn([word, unitsLeft]: readonly unknown[]): TransferredIn {
   switch (word) {
     case 'received':
     case 'already_received':
@@ -76,6 +79,27 @@ function readBorrow([word, unitsLeft]: readonly unknown[]): TransferredIn {
     case 'unavailable':
       return { outcome: word };
     default:
-      throw new Bug(`borrow answered the word ${String(word)}`);
+      throw new Bug(`transfer-in answered the word ${String(word)}`);
   }
+}
+
+/** `seq:units:open|closed:time in ms`, as the `moves` hash keeps it. */
+function parseTransfer(to: number, text: string, nowMs: number): OutgoingTransfer {
+  const [, seq, units, kind, atMs] = /^(\d+):(\d+):(open|closed):(\d+)$/.exec(text) ?? [];
+  if (kind === undefined) throw new Bug(`a transfer reads ${text}`);
+  const ageMs = Math.max(0, nowMs - Number(atMs));
+  return { to, seq: Number(seq), units: Number(units), isOpen: kind === 'open', ageMs };
+}
+
+/** A whole `moves` hash, which has at most two fields per bucket of the sale. */
+export function parseTransfers(fields: Readonly<Record<string, string>>, nowMs: number): BucketTransfers {
+  const outgoing: OutgoingTransfer[] = [];
+  const incoming = new Map<number, number>();
+  for (const [field, text] of Object.entries(fields)) {
+    const [kind, bucket] = field.split(':');
+    if (kind === 'lent') outgoing.push(parseTransfer(Number(bucket), text, nowMs));
+    else incoming.set(Number(bucket), Number(text));
+  }
+  outgoing.sort((a, b) => a.to - b.to);
+  return { outgoing, incoming: new Map([...incoming].sort(([a], [b]) => a - b)) };
 }

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { behindBarrier, openReplicaBarrier, type ReplicaBarrier } from '../../src/redis/replica-barrier.js';
+import { withReplicaBarrier, openReplicaBarrier, type ReplicaBarrier } from '../../src/redis/replica-barrier.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
@@ -69,7 +69,7 @@ describe('replica barrier', () => {
 
   it('keeps a deduct from being heard that a fail-over could undo', async () => {
     const sale = await openSale(connection);
-    const store = behindBarrier(createStockStore(connection, silentLog), barrier);
+    const store = withReplicaBarrier(createStockStore(connection, silentLog), barrier);
     const [first, second] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
     expect(await store.deduct(first)).to.deep.equal({ outcome: 'deducted' });
     replica.signal('SIGSTOP');
@@ -83,7 +83,7 @@ describe('replica barrier', () => {
 
   it('keeps a replay from being heard as well, whichever script says it, until the replica has the units', async () => {
     const sale = await openSale(connection);
-    const store = behindBarrier(createStockStore(connection, silentLog), barrier);
+    const store = withReplicaBarrier(createStockStore(connection, silentLog), barrier);
     const recorded = batchOf(sale, purchasesOf('ann'));
     expect(await store.deduct(recorded)).to.deep.equal({ outcome: 'deducted' });
     const orders = [liveOrderOf('ann', '101')];
@@ -110,7 +110,7 @@ describe('replica barrier', () => {
     const sale = await openSale(connection);
     let asked = 0;
     const counting: ReplicaBarrier = { ...barrier, pass: async () => (asked++, false) };
-    const store = behindBarrier(createStockStore(connection, silentLog), counting);
+    const store = withReplicaBarrier(createStockStore(connection, silentLog), counting);
     await store.precheck({ saleId: sale.saleId, bucket: 0 }, purchasesOf('ann', 'bob*9'));
     await store.deduct(batchOf(sale, purchasesOf('ann*9')));
     expect(asked).to.equal(0);

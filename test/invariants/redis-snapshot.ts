@@ -2,7 +2,7 @@ import { parseRequestEntry, type RequestEntry } from '../../src/core/outcome.js'
 import type { BucketAudit, BucketSnapshot } from '../../src/core/ports/audit.js';
 import { asOperationalError, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { readMoves } from '../../src/redis/moves.js';
+import { parseTransfers } from '../../src/redis/transfer-store.js';
 import { scanHash } from '../../src/redis/scan-hash.js';
 
 /** Reads a bucket whole, for audits. */
@@ -21,7 +21,7 @@ export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
         const buyers = new Map<string, number>();
         for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
         const pending = await redis.zrange(keys.pending, '0', '-1');
-        const transfers = readMoves(await redis.hgetall(keys.moves), await serverNowMs(redis, keys.moves));
+        const transfers = parseTransfers(await redis.hgetall(keys.moves), await serverNowMs(redis, keys.moves));
         return { unitsLeft: Number(stock), requests, buyers, pending, transfers };
       });
     },
@@ -29,7 +29,7 @@ export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
     transfers: (ref) =>
       asOperationalError('read transfers', async () => {
         const { moves } = bucketKeys(ref);
-        return readMoves(await redis.hgetall(moves), await serverNowMs(redis, moves));
+        return parseTransfers(await redis.hgetall(moves), await serverNowMs(redis, moves));
       }),
     pendingCount: (ref) => asOperationalError('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
   };

@@ -13,7 +13,7 @@ export interface Edit {
 }
 
 /** How chaos has to notice a mutant: a scenario goes red. */
-export interface CaughtByChaos {
+interface CaughtByChaos {
   /**
    * Names of scenarios, the most telling one first; the next is tried only when it stays green. What is edited in a script
    * stands behind its first line, by which `atScriptCall` knows it.

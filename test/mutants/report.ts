@@ -5,7 +5,7 @@ import type { Mutant } from './mutants.js';
  * - `missed`: nothing was noticed
  * - `unproven`: a scenario is red for another reason, or could not run here
  */
-export type Verdict = 'caught' | 'missed' | 'unproven';
+type Verdict = 'caught' | 'missed' | 'unproven';
 
 export interface MutantResult {
   readonly mutant: Mutant;

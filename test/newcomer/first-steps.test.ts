@@ -39,7 +39,7 @@ describe('the first steps of a newcomer', function () {
   after(async () => {
     if (system?.pid !== undefined && system.exitCode === null) process.kill(-system.pid, 'SIGINT');
     await until('nothing is left', () => alive().length === 0, STOP_TIMEOUT_MS).catch(() =>
-      run(process.execPath, seckill('stack', 'down', '--dir', dir)),
+      run(process.execPath, seckill('stack', 'down', '--force', '--dir', dir)),
     );
     rmSync(dir, { recursive: true, force: true });
   });

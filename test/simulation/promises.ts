@@ -19,7 +19,7 @@ const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMa
 type BatchWord = 'deducted' | 'aborted';
 
 /** Words that mean: you get nothing. Nobody who has heard a yes may hear one of them for the same key and quantity. */
-const NO_UNITS: readonly string[] = ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'];
+const NO_UNITS: readonly string[] = ['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused'];
 
 /** Why a purchase may end as failed while Redis loses nothing: somebody gave it up. */
 const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
@@ -65,7 +65,7 @@ export class Promises {
     const word = answer?.outcome ?? 'outcome_unknown';
     const heard: ClientOutcome =
       word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
-    if (word === 'sold_out') this.#lookAtSoldOut(key, quantity, sinceMs);
+    if (word === 'sold_out' || word === 'not_enough_left') this.#lookAtSoldOut(key, quantity, sinceMs);
     const before = this.#opLog.get(key) ?? heard;
     this.#opLog.set(key, before === 'ok' || heard === 'ok' ? 'ok' : before === heard ? heard : 'unknown');
     const wish = `${key}*${quantity}`;
@@ -115,32 +115,31 @@ export class Promises {
   }
 
   /** After every call that acted. */
-  look(name: string, args: readonly unknown[], value: unknown): void {
-    const call = name as Call; // others are met by no case
+  look(call: string, args: readonly unknown[], value: unknown): void {
     switch (call) {
-      case 'reacquire':
-      case 'swap':
+      case 'reacquire' satisfies Call:
+      case 'swap' satisfies Call:
         return this.#lookAtStore();
-      case 'deduct':
-      case 'resolve':
+      case 'deduct' satisfies Call:
+      case 'resolve' satisfies Call:
         this.#noteWord(args[0] as { batchId: string }, typeof value === 'string' ? value : wordOf(value));
         return this.#lookAtStore();
-      case 'release':
+      case 'release' satisfies Call:
         if ((value as string[]).includes('released')) this.#givenBackMs = this.#site.scheduler.nowMs;
         return this.#lookAtStore();
-      case 'markRecorded':
-      case 'transferOut':
-      case 'transferIn':
-      case 'endTransfer':
+      case 'markRecorded' satisfies Call:
+      case 'transferOut' satisfies Call:
+      case 'transferIn' satisfies Call:
+      case 'endTransfer' satisfies Call:
         return this.#lookAtStore();
-      case 'commit':
-      case 'rollback':
+      case 'commit' satisfies Call:
+      case 'rollback' satisfies Call:
         return this.lookAtEnd(call, args[0] as { batchId: string });
-      case 'write':
-      case 'pay':
-      case 'cancel':
-      case 'expire':
-      case 'expireDue':
+      case 'write' satisfies Call:
+      case 'pay' satisfies Call:
+      case 'cancel' satisfies Call:
+      case 'expire' satisfies Call:
+      case 'expireDue' satisfies Call:
         return this.#lookAtRepository();
       default:
     }

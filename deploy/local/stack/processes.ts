@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { LaunchCommand } from './servers/server-spec.js';
-import { StackError } from './stack-error.js';
+import { ensureFolder } from './files.js';
+import { explainFileError, StackError } from './stack-error.js';
 
 /**
  * Who a process is, beyond its pid: pids are handed out again, so a number in a file may name a stranger by now.
@@ -112,9 +113,18 @@ export function pidFileAgeMs(path: string): number {
 /**
  * Takes a lock between processes: a file that names its owner. The lock of a dead owner counts for nothing.
  * @returns what gives it back, or the pid of the live owner
+ * @throws StackError when the folder cannot be written
  */
 export function tryLock(path: string): { release: () => void } | { heldBy: number } {
-  mkdirSync(dirname(path), { recursive: true });
+  try {
+    return takeLock(path);
+  } catch (error) {
+    throw explainFileError(error, dirname(path));
+  }
+}
+
+function takeLock(path: string): { release: () => void } | { heldBy: number } {
+  ensureFolder(dirname(path));
   const draft = `${path}.${process.pid}`;
   writePidFile(draft, process.pid);
   try {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
 import { loadPorts, rememberPorts, ensureSecrets, readSecrets } from '../../../deploy/local/stack/settings.js';
 import { tryLock } from '../../../deploy/local/stack/processes.js';
+import { StackError } from '../../../deploy/local/stack/stack-error.js';
 import { useTempFolder } from './temp-folder.js';
 
 describe('lock of an instance', () => {
@@ -17,6 +18,10 @@ describe('lock of an instance', () => {
     first.release();
     expect(tryLock(path())).to.have.property('release');
     expect(readdirSync(join(folder(), 'run'))).to.deep.equal(['up.lock']);
+  });
+
+  it('says in a sentence that its folder cannot be written', () => {
+    expect(() => tryLock('/proc/none/up.lock')).to.throw(StackError, /^Cannot write to/);
   });
 
   it('counts for nothing once its owner is dead [L2]', () => {
