@@ -1,6 +1,8 @@
 import { Gauge, type Registry } from 'prom-client';
 
-/** Shows the sales that are hot right now, each with its rate; one that has cooled down is gone. At most ten of them. */
+/**
+ * Shows the sales that are hot right now, each with its rate; one that has cooled down is gone. At most ten of them.
+ */
 export function showHotSales(
   registry: Registry,
   hottest: () => readonly { readonly saleId: string; readonly perSecond: number }[],

@@ -13,16 +13,16 @@ interface Counter {
 }
 
 /**
- * Counts the keys that come most often, in bounded memory (the space-saving sketch). A key that finds no place takes that of
- * the rarest one, and its count as well: so counts are never too low, and too high by the total / capacity at most. Whatever
- * came more often than that has a place.
+ * Counts the keys that come most often, in bounded memory (the space-saving sketch). A new key replaces the
+ * rarest one and takes over its count: so counts are never too low, and too high by total / capacity at most. Every key
+ * that came more often than that is kept.
  */
 export class SpaceSaving {
   readonly #capacity: number;
   readonly #counters = new Map<string, Counter>();
   #total = 0;
 
-  /** @param capacity keys that have a place, at least 1 */
+  /** @param capacity keys that are kept, at least 1 */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -32,7 +32,7 @@ export class SpaceSaving {
     return this.#total;
   }
 
-  /** Keys that have a place. */
+  /** Keys that are kept. */
   get size(): number {
     return this.#counters.size;
   }
@@ -70,7 +70,7 @@ export interface HotSalesOptions {
   readonly perSecond: number;
 }
 
-/** A sale that many press for. */
+/** A sale with many purchases. */
 export interface HotSale {
   readonly saleId: string;
   /** Over the window; at least so many. */
@@ -82,10 +82,10 @@ const SLICE_MS = 1000;
 const SLICES = 10;
 /** A sale with more than a 64th of all purchases of a second is counted in any case. */
 const SALES_PER_SLICE = 64;
-/** The hottest ones that are named; they are labels of a metric. */
+/** How many are named; they are labels of a metric. */
 export const HOT_SALES_MAX = 10;
 
-/** Which sales are pressed for most, over the last ten seconds of this process. Takes no more memory for more sales. */
+/** The sales with most purchases in this process over the last ten seconds, in constant memory. */
 export class HotSales {
   readonly #options: HotSalesOptions;
   readonly #clock: Pick<Clock, 'nowMs'>;
@@ -99,14 +99,17 @@ export class HotSales {
     if (options.perSecond > 0) this.#now = this.#sliceOfNow();
   }
 
-  /** Somebody presses. */
+  /** Counts one purchase. */
   saw(saleId: string): void {
     if (this.#options.perSecond === 0) return;
     this.#slide();
     this.#slices[this.#now % SLICES]?.add(saleId);
   }
 
-  /** The hottest first, at most HOT_SALES_MAX. A second that has just begun counts as a whole one, so a rate is rather too low. */
+  /**
+   * The hottest first, at most HOT_SALES_MAX. A second that has just begun counts as a whole one, so a rate is rather
+   * too low.
+   */
   hottest(): HotSale[] {
     if (this.#options.perSecond === 0) return [];
     this.#slide();

@@ -125,7 +125,7 @@ export const reshardSale = defineRoute({
   answers: {
     200: {
       description: 'how it is split now',
-      schema: z.object({ buckets: count, epoch: count, unitsLeft: count, shutMs: z.number() }),
+      schema: z.object({ buckets: count, epoch: count, unitsLeft: count, lockedMs: z.number() }),
     },
   },
   problems: ['not_found', 'wrong_state', 'repairing'],

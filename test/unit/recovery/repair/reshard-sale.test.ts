@@ -85,7 +85,7 @@ describe('scatter-sale', () => {
     const heldId = await busySale();
     const before = world.clock.nowMs();
     const end = await reshard();
-    expect(end).to.deep.equal({ outcome: 'resharded', buckets: 4, epoch: 2, unitsLeft: 5, shutMs: 0 });
+    expect(end).to.deep.equal({ outcome: 'resharded', buckets: 4, epoch: 2, unitsLeft: 5, lockedMs: 0 });
     expect(world.clock.nowMs(), 'it waits for nobody').to.equal(before);
     expectWhole(heldId);
     expect(bucketsNow().map(({ unitsLeft }) => unitsLeft)).to.deep.equal([2, 1, 1, 1]);
