@@ -26,6 +26,7 @@ export const REFUSALS = [
   'closed',
   'paused',
   'sold_out',
+  'not_enough_left',
   'limit_reached',
   'rate_limited',
   'overloaded',

@@ -63,7 +63,12 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   request_conflict: row(422, 'Key already used', 'This key was used for a different request.'),
   not_found: row(404, 'No such sale', 'There is no such sale.'),
   closed: row(409, 'Sale over', 'The sale is over.'),
-  sold_out: row(409, 'Sold out', 'There are not enough units left for this purchase.'),
+  sold_out: row(409, 'Sold out', 'There are no units left for this purchase.'),
+  not_enough_left: row(
+    409,
+    'Not enough left',
+    'Fewer units are left than you want. A purchase of fewer units may succeed.',
+  ),
   limit_reached: row(409, 'Limit reached', 'With this purchase you would have more units than one buyer may have.'),
   not_open: row(409, 'Not open yet', 'The sale has not opened yet.', 1000),
   paused: row(503, 'Sale paused', 'The sale is paused.', 2000),

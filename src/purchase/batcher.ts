@@ -60,6 +60,7 @@ type Waiter = (outcome: PurchaseOutcome) => void;
  */
 const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<PurchaseOutcome['outcome']>([
   'sold_out',
+  'not_enough_left',
   'limit_reached',
   'not_open',
   'closed',

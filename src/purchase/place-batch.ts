@@ -32,6 +32,8 @@ export type Deliver = (index: number, result: PlaceResult) => void;
 
 const ACCEPTED: PlaceResult = { outcome: 'accepted' };
 const UNKNOWN: PlaceResult = { outcome: 'outcome_unknown' };
+const SOLD_OUT: PlaceResult = { outcome: 'sold_out' };
+const NOT_ENOUGH_LEFT: PlaceResult = { outcome: 'not_enough_left' };
 
 /** Pauses before each try of `resolve` after a lost reply: at once, then time for a reconnect. */
 const RESOLVE_PAUSES_MS = [0, 100, 400];
@@ -66,7 +68,12 @@ export async function placeBatch(
     if (isOneOfMany && result.outcome === 'sold_out') emptied.push(index);
     else deliver(index, result);
   };
-  precheck.answers.forEach((refusal, index) => (refusal === null ? survivors.push(index) : answer(index, refusal)));
+  precheck.answers.forEach((refusal, index) => {
+    if (refusal === null) survivors.push(index);
+    else if (refusal.outcome === 'sold_out' && !isOneOfMany) {
+      deliver(index, tooFewLeft(purchases[index] as Purchase, precheck.unitsLeft ?? 0));
+    } else answer(index, refusal);
+  });
 
   let verdict: BatchVerdict = 'all_answered_by_precheck';
   if (survivors.length > 0) {
@@ -200,7 +207,10 @@ async function fetchFromOtherBuckets(
       return { unitsLeft: null, goAgain: true };
     case 'counted': {
       const { unitsLeft } = gathered;
-      for (const index of emptied) deliver(index, quantityOf(index) > unitsLeft ? { outcome: 'sold_out' } : AGAIN);
+      for (const index of emptied) {
+        const purchase = purchases[index] as Purchase;
+        deliver(index, purchase.quantity > unitsLeft ? tooFewLeft(purchase, unitsLeft) : AGAIN);
+      }
       return { unitsLeft, goAgain: wanted.least <= unitsLeft };
     }
     case 'unsure':
@@ -216,6 +226,10 @@ async function fetchFromOtherBuckets(
       return assertNever(gathered);
   }
 }
+
+/** The refusal of a purchase for which too few units are left: a buyer who wants several may still get fewer. */
+const tooFewLeft = ({ quantity }: Purchase, unitsLeft: number): PlaceResult =>
+  quantity > 1 && unitsLeft > 0 ? NOT_ENOUGH_LEFT : SOLD_OUT;
 
 /** Purchases that were answered keep their answers when Redis goes away now. */
 async function fetchUnits(

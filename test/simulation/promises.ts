@@ -19,7 +19,7 @@ const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMa
 type BatchWord = 'deducted' | 'aborted';
 
 /** Words that mean: you get nothing. Nobody who has heard a yes may hear one of them for the same key and quantity. */
-const NO_UNITS: readonly string[] = ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'];
+const NO_UNITS: readonly string[] = ['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused'];
 
 /** Why a purchase may end as failed while Redis loses nothing: somebody gave it up. */
 const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
@@ -65,7 +65,7 @@ export class Promises {
     const word = answer?.outcome ?? 'outcome_unknown';
     const heard: ClientOutcome =
       word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
-    if (word === 'sold_out') this.#lookAtSoldOut(key, quantity, sinceMs);
+    if (word === 'sold_out' || word === 'not_enough_left') this.#lookAtSoldOut(key, quantity, sinceMs);
     const before = this.#opLog.get(key) ?? heard;
     this.#opLog.set(key, before === 'ok' || heard === 'ok' ? 'ok' : before === heard ? heard : 'unknown');
     const wish = `${key}*${quantity}`;

@@ -156,6 +156,7 @@ function moveAnswer(
   }
 }
 
-function saleBody({ opensAtMs, closesAtMs, ...sale }: Sale): object {
+/** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
+export function saleBody({ opensAtMs, closesAtMs, ...sale }: Sale): object {
   return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs) };
 }

@@ -54,7 +54,8 @@ export class OpLog implements ClientHistory {
     const before = this.entries.get(key) ?? outcome;
     if (before === 'ok' || outcome === 'ok') this.entries.set(key, 'ok');
     else this.entries.set(key, before === outcome ? outcome : 'unknown');
-    if (answer?.json.code === 'sold_out') this.soldOut.set(key, quantity);
+    const { code } = answer?.json ?? {};
+    if (code === 'sold_out' || code === 'not_enough_left') this.soldOut.set(key, quantity);
     else this.soldOut.delete(key);
     this.#write({ op: 'purchase', key, event: outcome, ...detailsOf(answer) });
   }

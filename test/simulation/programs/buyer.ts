@@ -12,7 +12,7 @@ interface Wish {
   readonly quantity: number;
 }
 
-const FINAL: readonly string[] = ['sold_out', 'limit_reached', 'closed', 'request_conflict'];
+const FINAL: readonly string[] = ['sold_out', 'not_enough_left', 'limit_reached', 'closed', 'request_conflict'];
 const TRIES_MAX = 6;
 const LOOKS_MAX = 8;
 

@@ -13,35 +13,38 @@ const undeclared: string[] = [];
 /** Codes of what reached no handler: the document has them once, for every operation. */
 const OUTSIDE: ReadonlySet<string> = new Set(['method_not_allowed', 'bad_request']);
 
-let subscribed = false;
+/** Ports of the servers whose answers are checked: other tests of this process serve made-up answers. */
+const ports = new Set<number>();
 
-/** Holds every answer that a server of this process gives against the route that it came from. */
-export function checkAnswersOfThisProcess(): void {
-  if (subscribed) return;
-  subscribed = true;
-  after('every answer is in the document of its route: status, code, fields and types', () => {
-    expect(undeclared).to.deep.equal([]);
-  });
-  subscribe('http.server.request.start', (message) => {
-    const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
-    const route = routeOf(request);
-    if (route === undefined) return;
-    const chunks: Buffer[] = [];
-    const keep = (chunk: unknown, encoding: unknown): void => {
-      if (typeof chunk === 'string') chunks.push(Buffer.from(chunk, encoding === 'latin1' ? 'latin1' : 'utf8'));
-    };
-    const { write, end } = response;
-    response.write = function (this: ServerResponse, ...parts: unknown[]) {
-      keep(parts[0], parts[1]);
-      return Reflect.apply(write, this, parts);
-    } as ServerResponse['write'];
-    response.end = function (this: ServerResponse, ...parts: unknown[]) {
-      keep(parts[0], parts[1]);
-      if (request.method !== 'HEAD') check(route, response, Buffer.concat(chunks).toString());
-      return Reflect.apply(end, this, parts);
-    } as ServerResponse['end'];
-  });
+/** Holds every answer of the server at this port against the route that it came from. @returns ends that */
+export function checkAnswersOf(port: number): () => void {
+  ports.add(port);
+  return () => ports.delete(port);
 }
+
+after('every answer is in the document of its route: status, code, fields and types', () => {
+  expect(undeclared).to.deep.equal([]);
+});
+
+subscribe('http.server.request.start', (message) => {
+  const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
+  const route = ports.has(request.socket.localPort ?? 0) ? routeOf(request) : undefined;
+  if (route === undefined) return;
+  const chunks: Buffer[] = [];
+  const keep = (chunk: unknown, encoding: unknown): void => {
+    if (typeof chunk === 'string') chunks.push(Buffer.from(chunk, encoding === 'latin1' ? 'latin1' : 'utf8'));
+  };
+  const { write, end } = response;
+  response.write = function (this: ServerResponse, ...parts: unknown[]) {
+    keep(parts[0], parts[1]);
+    return Reflect.apply(write, this, parts);
+  } as ServerResponse['write'];
+  response.end = function (this: ServerResponse, ...parts: unknown[]) {
+    keep(parts[0], parts[1]);
+    if (request.method !== 'HEAD') check(route, response, Buffer.concat(chunks).toString());
+    return Reflect.apply(end, this, parts);
+  } as ServerResponse['end'];
+});
 
 function routeOf({ method, url = '' }: IncomingMessage): Route | undefined {
   const path = url.split('?')[0] ?? '';

@@ -6,9 +6,7 @@ import { createHttpServer, type HttpServerOptions } from '../../../src/http/serv
 import type { HttpServices } from '../../../src/http/services.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
-import { checkAnswersOfThisProcess } from './declared-answers.js';
-
-checkAnswersOfThisProcess();
+import { checkAnswersOf } from './declared-answers.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);
@@ -42,11 +40,11 @@ export class FakeServices {
     };
     this.services = {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
-      entry: { isOn: false, anonymous: refuse, buyer: refuse },
+      admission: { isOn: false, anonymous: refuse, buyer: refuse },
       addressOf: () => '192.0.2.1',
       signatures: { begin: () => null, finish: refuse },
       ...{ passes: { check: () => null }, tokens: { check: () => null, issue: refuse } },
-      rooms: { join: refuse, look: refuse, end: refuse },
+      rooms: { join: refuse, read: refuse, end: refuse },
       snapshots: { get: refuse, peek: () => this.snapshot },
       clock: { nowMs: () => Date.now() },
       degrade: { isOn: false, rulingOf: refuse },
@@ -101,7 +99,12 @@ export interface Started {
 export async function startServer(fake: FakeServices, options: Partial<HttpServerOptions> = {}): Promise<Started> {
   const server = createHttpServer(fake.services, { ...SERVER_OPTIONS, ...options });
   const { port } = await server.listen();
-  return { port, url: `http://127.0.0.1:${port}`, stop: () => server.drain(0), drain: (ms) => server.drain(ms) };
+  const stopChecking = checkAnswersOf(port);
+  const drain = async (ms: number): Promise<void> => {
+    await server.drain(ms);
+    stopChecking();
+  };
+  return { port, url: `http://127.0.0.1:${port}`, stop: () => drain(0), drain };
 }
 
 export interface RawAnswer {

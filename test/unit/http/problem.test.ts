@@ -7,6 +7,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   not_found: [404, false],
   closed: [409, false],
   sold_out: [409, false],
+  not_enough_left: [409, false],
   limit_reached: [409, false],
   not_open: [409, true],
   paused: [503, true],

@@ -49,7 +49,7 @@ describe('draft-rows', () => {
     const draft = draftRows([batch], termsOf(sale), known);
     expect(draft.rows).to.deep.equal([]);
     expect(draft.releases, 'promised when the row ended').to.deep.equal([]);
-    expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100' }]);
+    expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
   it('a row of its own batch that has ended: a late batch may have claimed units since, which go back', () => {
@@ -64,7 +64,7 @@ describe('draft-rows', () => {
       ['101', true],
       ['102', false],
     ]);
-    expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100' }]);
+    expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
   it('a row of another batch: live is settled, ended is released, oversold_guard closes without units', () => {

@@ -95,10 +95,10 @@ describe('place-batch in a sale with several buckets', () => {
     });
   });
 
-  it('a purchase of more units than are left is sold_out; a smaller one goes again', async () => {
+  it('a purchase of more units than are left is not_enough_left; a smaller one goes again', async () => {
     await openSale(0, 2);
     expect((await place(`${ANN}*3`, `${BOB}*2`, CID)).results).to.deep.equal(['again', 'again', 'again']);
-    expect(await place(`${ANN}*3`)).to.deep.include({ results: ['sold_out'], unitsLeft: 2 });
+    expect(await place(`${ANN}*3`)).to.deep.include({ results: ['not_enough_left'], unitsLeft: 2 });
     expect(await place(`${BOB}*2`), 'now the second unit comes').to.deep.include({
       verdict: 'bucket_empty',
       results: ['again'],

@@ -147,6 +147,12 @@ describe('place-batch', () => {
       expect(sent).to.deep.equal([]);
     });
 
+    it('a purchase of several units with fewer left is `not_enough_left`; with none left, or of one unit, `sold_out`', async () => {
+      await openSale({ stock: 3, limitPerBuyer: 9 });
+      expect((await place('u1*5', 'u2*3')).answers).to.deep.equal(['not_enough_left', 'accepted']);
+      expect((await place('u3*5', 'u4')).answers).to.deep.equal(['sold_out', 'sold_out']);
+    });
+
     it('replays, conflicts and limits are answered; only the others go on, under their own index', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1/k*2', 'u2/k');
@@ -301,7 +307,7 @@ describe('place-batch', () => {
       broker.breakNext('rollback_lost');
       const placed = await place('u1', 'u2*2');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
-      expect(placed.answers).to.deep.equal(['outcome_unknown', 'sold_out']); // u2 never was in the half message
+      expect(placed.answers).to.deep.equal(['outcome_unknown', 'not_enough_left']); // u2 never was in the half message
       await letTheBrokerAsk();
       expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
       inTheGap = () => undefined;
