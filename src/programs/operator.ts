@@ -8,7 +8,7 @@ import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { TraceBroker } from '../core/ports/trace-sources.js';
-import type { Resharded } from '../core/resharded.js';
+import type { Resharded } from '../core/sale-repair.js';
 import { createAuditLog } from '../mysql/audit-log.js';
 import { createCompensationRepository } from '../mysql/compensation-repository.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';

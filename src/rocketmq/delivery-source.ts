@@ -1,6 +1,6 @@
 import type { MessageView } from 'rocketmq-client-nodejs';
 import { assert, OperationalError } from '../core/errors.js';
-import type { Delivery, DeliverySource } from '../core/ports/delivery-source.js';
+import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import { ChannelHealth } from './probe.js';
 import {

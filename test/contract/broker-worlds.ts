@@ -3,15 +3,16 @@ import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
-import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
-import { silentLog } from '../../src/core/ports/log.js';
 import type {
+  Delivery,
+  DeliverySource,
   CheckBack,
   DeadlineChannel,
   OrderEventChannel,
   PurchaseChannel,
   RedriveChannel,
 } from '../../src/core/ports/channels.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import {
   createDeadlineChannel,
