@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import { RESHARD_SENTENCES } from '../core/resharded.js';
-import { BUCKETS_MAX } from '../core/unit-transfer.js';
+import { RESHARD_SENTENCES } from '../core/sale-repair.js';
+import { BUCKETS_MAX } from '../core/bucket.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';

@@ -1,6 +1,6 @@
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
-import type { Resharded } from '../core/resharded.js';
+import type { Resharded } from '../core/sale-repair.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
 import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-reads.js';
 import type { Degrade } from '../admission/degrade/degrade.js';

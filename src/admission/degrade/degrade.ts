@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { mode, type Endpoint, type Mode, type Layer, type Refused, type Caller } from '../layer.js';
 import type { Dependency } from '../../core/errors.js';
 import { DEPENDENCIES } from '../breaker/breaker-rules.js';
-import { hash32 } from '../../core/sale.js';
+import { hash32 } from '../../core/bucket.js';
 import type { AdmissionMetrics } from '../metrics.js';
 
 /**

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { NotResharded, Resharded } from '../../../src/core/resharded.js';
+import type { NotResharded, Resharded } from '../../../src/core/sale-repair.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 describe('admin reshard', () => {

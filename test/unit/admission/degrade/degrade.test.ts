@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Dependency } from '../../../../src/core/errors.js';
-import { homeBucket } from '../../../../src/core/sale.js';
+import { homeBucket } from '../../../../src/core/bucket.js';
 import {
   Degrade,
   refusesChange,

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
-import { homeBucket, type Sale } from '../../../../src/core/sale.js';
-import type { Resharded } from '../../../../src/core/resharded.js';
+import { type Sale } from '../../../../src/core/sale.js';
+import { homeBucket } from '../../../../src/core/bucket.js';
+import type { Resharded } from '../../../../src/core/sale-repair.js';
 import { reshardSale, type ReshardPorts } from '../../../../src/recovery/repair/reshard-sale.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
