@@ -3,7 +3,7 @@ export type NotResharded =
   'already_resharded' | 'not_a_multiple' | 'in_repair' | 'superseded' | 'draft' | 'closed' | 'not_found';
 
 /** A sale has so many buckets from now on. Buyers were shut out for `shutMs`. */
-export interface ReshardedSale {
+interface ReshardedSale {
   readonly outcome: 'resharded';
   readonly buckets: number;
   readonly epoch: number;
