@@ -1,4 +1,5 @@
-import type { ChannelMetrics } from '../../src/core/ports/channel-metrics.js';
+import { Registry } from 'prom-client';
+import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { BenchError } from '../bench-error.js';
@@ -8,11 +9,6 @@ import { throughput, type ThroughputOptions } from './throughput.js';
 
 /** Nobody consumes it. */
 const TOPIC = 'seckill-bench-half';
-const NO_METRICS: ChannelMetrics = {
-  halfSent: () => undefined,
-  checkedBack: () => undefined,
-  endFailed: () => undefined,
-};
 
 /** Messages per second that are sent as half messages and committed. `size` is how many purchases one carries. */
 export async function halfMessageLimit(session: Session, size: number, options: ThroughputOptions): Promise<number> {
@@ -28,7 +24,7 @@ export async function halfMessageLimit(session: Session, size: number, options: 
     checkBack: () => Promise.resolve('commit'),
     checksInParallel: 8,
     log: silentLog,
-    metrics: NO_METRICS,
+    metrics: createChannelMetrics(new Registry()),
   });
   try {
     return await throughput(options, async (place) => {

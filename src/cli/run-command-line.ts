@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream';
 import type { Command } from 'commander';
 import { ConfigError } from '../core/config/load.js';
 import { OperationalError } from '../core/errors.js';
@@ -7,8 +8,9 @@ import { CliError, UsageError } from './cli-error.js';
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
-/** Runs what the arguments of this process ask for. An error becomes a sentence and an exit code. Never rejects. */
+/** Runs the command that the arguments of this process name. An error becomes a sentence and an exit code. Never rejects. */
 export async function runCommandLine(program: Command, commands: readonly Command[]): Promise<void> {
+  ignoreClosedPipe(process.stdout);
   program
     .showHelpAfterError('(add --help to see what this command takes)')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT_USAGE));
@@ -20,14 +22,21 @@ export async function runCommandLine(program: Command, commands: readonly Comman
   }
 }
 
-/** Commander hands settings down only at the birth of a command, which is before it gets its parent here. */
+/** A reader such as `head` may leave early. The command still finishes what it does, and its exit code says how that went. */
+export function ignoreClosedPipe(output: Writable): void {
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
+/** Commander passes settings on when a command is created; ours get their parent later. */
 function inherit(command: Command, parent: Command): Command {
   command.copyInheritedSettings(parent);
   for (const child of command.commands) inherit(child, command);
   return command;
 }
 
-/** What a person can mend is one sentence; anything else is our mistake and keeps its stack. */
+/** An error that an operator can fix is printed as one sentence; any other is a bug and keeps its stack. */
 export function report(error: unknown): number {
   if (error instanceof ConfigError || error instanceof UsageError) {
     console.error(`seckill: ${error.message}`);
@@ -46,7 +55,7 @@ export function report(error: unknown): number {
   return EXIT_FAILED;
 }
 
-/** What to do about errors of the system and of libraries that an operator causes by a setting. Null: none of these. */
+/** What to do about an error of the system or of a library that a setting causes; null for any other error. */
 function sentenceOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code = '', path = 'a file' } = error as NodeJS.ErrnoException;

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import { RESHARD_SENTENCES } from '../core/resharded.js';
-import { BUCKETS_MAX } from '../core/unit-transfer.js';
+import { RESHARD_SENTENCES } from '../core/sale-repair.js';
+import { BUCKETS_MAX } from '../core/bucket.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
@@ -122,7 +122,7 @@ async function reshard(
     operator.reshard(saleId, { buckets, actor: operatorName() }),
   );
   if (end.outcome !== 'resharded') throw new CliError(RESHARD_SENTENCES[end.outcome]);
-  const lockedFor = `${(end.shutMs / 1000).toFixed(2)} s`;
+  const lockedFor = `${(end.lockedMs / 1000).toFixed(2)} s`;
   if (json) console.log(JSON.stringify({ saleId, ...end }));
   else
     console.log(`Sale ${saleId} has ${end.buckets} buckets now: ${end.unitsLeft} units left, locked for ${lockedFor}.`);

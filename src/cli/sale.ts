@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
+import { saleBody } from '../http/routes/admin-sales.js';
 import type { NewSale, Sale } from '../core/sale.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
@@ -11,7 +12,7 @@ import { operatorName, parseSaleId, parseWhole, readTime } from './options.js';
 import { isoTime, printable, tableLine } from './print.js';
 import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
 
-/** As they were typed: `readNewSale` says everything that is wrong with them at once. */
+/** As they were typed; `readNewSale` checks them. */
 interface CreateFlags {
   readonly sku?: string;
   readonly title?: string;
@@ -113,9 +114,12 @@ const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
 
 async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
   const sale = await withSales(work);
-  if (json) console.log(JSON.stringify(sale));
+  if (json) console.log(saleLine(sale));
   else printSale(sale);
 }
+
+/** The same fields and forms as over HTTP. */
+export const saleLine = (sale: Sale): string => JSON.stringify(saleBody(sale));
 
 /** @throws UsageError with a line for everything that is wrong */
 export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
@@ -130,7 +134,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
       limitPerBuyer: numberOf(flags.limitPerBuyer),
       buckets: numberOf(flags.buckets),
       opensAt,
-      // Of an opening that is no time the day after is none either: one line about it is enough.
+      // If opensAt is no time, neither is the day after it: one line about opensAt is enough.
       closesAt:
         flags.closesAt === undefined
           ? isoTime(Number.isNaN(dayLater) ? nowMs + DAY_MS : dayLater)
@@ -146,7 +150,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
   throw new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
 }
 
-/** What is no number is handed on as it is, to be refused with its field. */
+/** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
 const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
 
 function timeOf(text: string): string {
@@ -212,7 +216,7 @@ async function list(limit: number, json: boolean | undefined): Promise<void> {
   if (!json) console.log(listLine('sale', 'state', 'sku', 'sold', 'opens', 'closes', 'title'));
   for (const sale of sales) {
     const { saleId, state, sku, title, sold, stock, opensAtMs, closesAtMs } = sale;
-    if (json) console.log(JSON.stringify(sale));
+    if (json) console.log(saleLine(sale));
     else
       console.log(listLine(saleId, state, sku, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title));
   }

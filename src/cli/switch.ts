@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
+import { fieldSentences } from '../core/field-errors.js';
 import {
   SwitchAdmin,
   type SwitchAnswer,
@@ -29,7 +30,7 @@ Endpoints: purchase (buy), status (what became of a purchase), sale (its page), 
   L1  the answer of a while ago, marked as stale
   L2  of that one the essential fields
   L3  an answer of the right shape that says nothing
-  L4  refused at once with 503; a purchase knows only L0 and L4
+  L4  refused at once with 503; a purchase takes only L0 or L4
 
 Examples:
   seckill switch                             how they stand
@@ -64,8 +65,7 @@ async function act(
   if (level === undefined) return command.error(`error: which level for ${printable(endpoint)}? L0 to L4`);
   const read = readSwitchArguments(endpoint, level, flags.percent);
   if (read.read === 'refused') {
-    const wrong = read.errors.map(({ field, message }) => `${field}: ${message}`).join('; ');
-    return command.error(`error: ${printable(wrong)}`);
+    return command.error(`error: ${printable(fieldSentences(read.errors))}`);
   }
   await run((admin) => set(admin, read.change, flags));
 }

@@ -8,7 +8,7 @@ import { CliError } from './cli-error.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { parseId, parseSaleId } from './options.js';
 import { isoTime, tableLine } from './print.js';
-import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
+import { createTraceBroker } from '../rocketmq/admin/find-messages.js';
 
 interface TraceFlags {
   readonly sale?: string;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { isId, isSaleId } from './ids.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { isQuantity, type Purchase, purchaseKey } from './purchase.js';
-import { homesEver } from './sale.js';
+import { homesEver } from './bucket.js';
 
 /** Version of the message body. A worker that meets another one parks the message instead of guessing. */
 const BATCH_VERSION = 1;

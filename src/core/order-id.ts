@@ -1,4 +1,4 @@
-import { hash32 } from './sale.js';
+import { hash32 } from './bucket.js';
 
 /**
  * 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user, 8 bits sequence.

@@ -54,36 +54,3 @@ export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch'>;
  */
 export type SaleSnapshot =
   { readonly snapshot: 'ready'; readonly sale: Sale } | { readonly snapshot: 'not_found' | 'loading' };
-
-/**
- * The bucket a buyer belongs to while the sale has so many. FNV-1a over the user id. Units move between buckets; buyers
- * only when the sale is scattered.
- */
-export function homeBucket(userId: string, buckets: number): number {
-  if (buckets === 1) return 0;
-  return hash32(userId) % buckets;
-}
-
-/**
- * The bucket of a buyer, and each that may have been his before: a sale is only ever scattered into a multiple of its
- * buckets. No earlier one has a higher number.
- */
-export function homesEver(userId: string, buckets: number): number[] {
-  if (buckets === 1) return [0];
-  const hash = hash32(userId);
-  const homes = new Set<number>();
-  for (let earlier = 1; earlier <= buckets; earlier++) if (buckets % earlier === 0) homes.add(hash % earlier);
-  return [...homes];
-}
-
-/** The units that a bucket begins with: even shares, the first buckets take what is left over. */
-export function unitsOfBucket(sale: Pick<Sale, 'stock' | 'buckets'>, bucket: number): number {
-  return Math.floor(sale.stock / sale.buckets) + (bucket < sale.stock % sale.buckets ? 1 : 0);
-}
-
-/** FNV-1a, 32 bits. Stable across releases: stored ids and buckets depend on it. */
-export function hash32(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
-}

@@ -4,13 +4,13 @@ import { isId } from '../core/ids.js';
 import { hmacKey, hmacSha256, sameText } from '../core/hmac.js';
 import { assertStrongSecret } from './token.js';
 
-/** Who is asking, as the token says. */
+/** The caller, as the token names them. */
 interface Principal {
   readonly userId: string;
   readonly roles: readonly string[];
 }
 
-/** Why nobody is asking. */
+/** Why a token names no caller. */
 export type Denial = 'missing' | 'invalid' | 'expired';
 
 export interface Authenticator {
@@ -38,7 +38,7 @@ const USUAL_HS256_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('
 
 type Claims = Record<string, unknown>;
 interface Verified {
-  readonly who: Principal;
+  readonly caller: Principal;
   readonly expiresAtMs: number;
 }
 
@@ -59,12 +59,12 @@ export function createAuthenticator(key: TokenKey, options: AuthOptions): Authen
       if (token.length > TOKEN_LENGTH_MAX) return 'invalid';
       const now = nowMs();
       const hit = known?.get(token);
-      if (hit) return hit.expiresAtMs > now ? hit.who : 'expired';
+      if (hit) return hit.expiresAtMs > now ? hit.caller : 'expired';
       const claims = read(token);
       const verified = claims === null ? 'invalid' : principalOf(claims, now);
       if (typeof verified === 'string') return verified;
       known?.keep(token, verified);
-      return verified.who;
+      return verified.caller;
     },
   };
 }
@@ -114,7 +114,7 @@ function principalOf(claims: Claims, nowMs: number): Verified | Denial {
   if (nowMs >= exp * 1000) return 'expired';
   if (nbf !== undefined && !(typeof nbf === 'number' && nowMs >= nbf * 1000)) return 'invalid';
   if (roles !== undefined && !isRoles(roles)) return 'invalid';
-  return { who: { userId: sub, roles: roles ?? [] }, expiresAtMs: exp * 1000 };
+  return { caller: { userId: sub, roles: roles ?? [] }, expiresAtMs: exp * 1000 };
 }
 
 const isRoles = (value: unknown): value is string[] =>
@@ -123,8 +123,12 @@ const isRoles = (value: unknown): value is string[] =>
 /** fast-jwt for every token; times are checked by us, on our clock. Keys are never looked up, so `kid` is only read. */
 function anyReader(key: string, algorithm: 'HS256' | 'RS256'): (token: string) => Claims | null {
   const verify = createVerifier({
-    ...{ key, algorithms: [algorithm], complete: true, cache: false },
-    ...{ ignoreExpiration: true, ignoreNotBefore: true },
+    key,
+    algorithms: [algorithm],
+    complete: true,
+    cache: false,
+    ignoreExpiration: true,
+    ignoreNotBefore: true,
   });
   return (token) => {
     try {

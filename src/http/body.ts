@@ -11,15 +11,15 @@ export function promisesJson(headers: IncomingHttpHeaders): boolean {
   return encoding === undefined || encoding === 'identity';
 }
 
-/** Whether a body is announced that is too large, or whose length nobody says (chunked). */
+/** Whether the headers announce a body that is too large or of unknown length (chunked). */
 export function hasLongBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > BODY_BYTES_MAX;
 }
 
 /**
- * Collects a body and calls back once: with its text, or with null as soon as it is too large. When the client goes
- * away before the end nothing is called and nothing is kept.
+ * Collects a body and calls `done` once: with its text, or with null as soon as it is too large. If the client disconnects
+ * before the end, `done` is not called.
  */
 export function collectBody(
   req: IncomingMessage,

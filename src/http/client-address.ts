@@ -5,15 +5,15 @@ import type { NetworkSet } from '../admission/lists/network-set.js';
 /** The IP address of the client as text; empty when its connection is gone. */
 export type ClientAddress = (req: IncomingMessage) => string;
 
-/** IPv4 as a socket for both families shows it. */
-const CLOTHES = '::ffff:';
+/** A socket for both families shows IPv4 addresses with this prefix. */
+const IPV4_MAPPED = '::ffff:';
 /** Some proxies add the port of their client. */
 const WITH_PORT = /^(?:\[([^\]]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d{1,5})?$/;
 
 /**
- * Whoever is on the other end of the connection, unless that is one of our proxies: then whom it names. Each proxy adds
- * its client at the right end of X-Forwarded-For, so only what our own proxies have added is believed; anything further
- * left the client may have made up.
+ * The peer of the connection; if that is one of our proxies, the client that it names. Each proxy appends its client at
+ * the right end of X-Forwarded-For, so only the entries that our own proxies appended are trusted: the client may have
+ * invented anything further left.
  */
 export function createClientAddress(trusted: NetworkSet): ClientAddress {
   if (trusted.isEmpty) return peerOf;
@@ -24,13 +24,13 @@ export function createClientAddress(trusted: NetworkSet): ClientAddress {
   return (req) => {
     const peer = peerOf(req);
     const forwarded = req.headers['x-forwarded-for'];
-    // Node joins a header that comes twice, in the order in which it came.
-    return typeof forwarded === 'string' ? firstStranger(peer, forwarded, isTrusted) : peer;
+    // Node joins repeated headers in the order in which they came.
+    return typeof forwarded === 'string' ? firstUntrusted(peer, forwarded, isTrusted) : peer;
   };
 }
 
-/** From the peer on, the first address from the right that is no proxy of ours; what is no address ends the search. */
-function firstStranger(peer: string, forwarded: string, isTrusted: (text: string) => boolean): string {
+/** The peer, or the first address from the right that is not one of our proxies. Text that is no address ends the search. */
+function firstUntrusted(peer: string, forwarded: string, isTrusted: (text: string) => boolean): string {
   let found = peer;
   let end = forwarded.length;
   while (end > 0 && isTrusted(found)) {
@@ -48,5 +48,5 @@ const peerOf = (req: IncomingMessage): string => plain(req.socket.remoteAddress 
 function plain(text: string): string {
   const bare = WITH_PORT.exec(text);
   const address = bare?.[1] ?? bare?.[2] ?? text;
-  return address.startsWith(CLOTHES) && address.includes('.') ? address.slice(CLOTHES.length) : address;
+  return address.startsWith(IPV4_MAPPED) && address.includes('.') ? address.slice(IPV4_MAPPED.length) : address;
 }

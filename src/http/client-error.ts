@@ -17,11 +17,11 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** The answer to the last request of a connection, kept on its socket; the answer knows its request. */
+/** The response to the last request of a connection, kept on its socket; it knows its request. */
 const LAST = Symbol('last answer');
 type Marked = Duplex & { [LAST]?: ServerResponse };
 
-/** Notes which request a connection is at; costs one field per request. */
+/** Remembers the last request of a connection; costs one field per request. */
 export function noteExchange(req: IncomingMessage, res: ServerResponse): void {
   (req.socket as Marked)[LAST] = res;
 }
@@ -33,9 +33,9 @@ export function isAnswering(socket: Duplex): boolean {
 }
 
 /**
- * Answers what never became a request: bad syntax, headers too large, too slow. The bytes are written by hand, so only
- * where nothing else can stand before them. Behind a purchase under way a 400 would be taken for its answer, so there
- * the connection just ends, and the client asks again with its key.
+ * Answers what never became a request: bad syntax, headers too large, too slow. The bytes go straight to the socket, so
+ * only where no other answer is due first. While a purchase is under way the client would take a 400 for its answer; the
+ * connection is closed instead, and the client asks again with its key.
  * @returns the code that was answered, or null
  */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): ProblemCode | null {

@@ -1,45 +1,49 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export interface StreamTimes {
-  /** A stream that says nothing for this long sends a comment, ms, so that nobody on the way takes it for dead. */
+  /** After this long without an event a comment is sent, ms, so that no proxy closes the stream as idle. */
   readonly heartbeatMs: number;
-  /** After this a stream is ended and the client comes again, ms: no token is believed for ever. */
+  /** After this a stream is ended and the client connects again, ms, so that its token is checked again. */
   readonly streamMaxMs: number;
-  /** How long a client is asked to wait before it comes again, ms. */
+  /** How long a client is asked to wait before it connects again, ms. */
   readonly retryMs: number;
 }
 
 export interface StreamEvent {
-  /** One line; what the client sends as `Last-Event-ID` when it comes again. */
+  /** One line; what the client sends as `Last-Event-ID` when it connects again. */
   readonly id: string;
   readonly event: string;
   readonly data: object;
 }
 
+/** Names and values in turn, as `writeHead` takes them. */
+// prettier-ignore
 const HEADERS = [
-  ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'],
-  ...['X-Content-Type-Options', 'nosniff'],
+  'Content-Type', 'text/event-stream',
+  'Cache-Control', 'no-store',
+  'X-Accel-Buffering', 'no',
+  'X-Content-Type-Options', 'nosniff',
 ];
 /** A comment: a line that begins with a colon. */
 const HEARTBEAT = ':\n\n';
 
 /**
- * One answer of type `text/event-stream`. It holds nothing back for a slow reader: whoever has not taken what was sent
- * before, when the next heartbeat is due or the socket is full, is cut off, and comes again where it was.
+ * One answer of type `text/event-stream`. Nothing is buffered for a slow reader: a client that has not read everything by
+ * the next heartbeat, or whose socket is full, is disconnected. It can connect again and go on at its last event.
  */
 export class EventStream {
   readonly #res: ServerResponse;
-  readonly #beating: NodeJS.Timeout;
-  readonly #ending: NodeJS.Timeout;
+  readonly #heartbeat: NodeJS.Timeout;
+  readonly #timeUp: NodeJS.Timeout;
 
-  /** @param over called when its longest time is over; `end` has to follow */
-  constructor(req: IncomingMessage, res: ServerResponse, times: StreamTimes, over: () => void) {
+  /** @param onTimeUp called after `streamMaxMs`; it has to call `end` */
+  constructor(req: IncomingMessage, res: ServerResponse, times: StreamTimes, onTimeUp: () => void) {
     this.#res = res;
-    res.shouldKeepAlive = false; // the end of the stream ends the connection, so a drain waits for none
+    res.shouldKeepAlive = false; // the end of the stream ends the connection, so a shutdown does not wait for it
     res.writeHead(200, HEADERS);
     req.socket.setNoDelay(true);
-    this.#beating = setInterval(() => this.#write(HEARTBEAT), times.heartbeatMs);
-    this.#ending = setTimeout(over, times.streamMaxMs);
+    this.#heartbeat = setInterval(() => this.#write(HEARTBEAT), times.heartbeatMs);
+    this.#timeUp = setTimeout(onTimeUp, times.streamMaxMs);
     this.#write(`retry: ${times.retryMs}\n\n`);
   }
 
@@ -48,8 +52,8 @@ export class EventStream {
   }
 
   end(): void {
-    clearInterval(this.#beating);
-    clearTimeout(this.#ending);
+    clearInterval(this.#heartbeat);
+    clearTimeout(this.#timeUp);
     this.#res.end();
   }
 

@@ -8,12 +8,12 @@ import { unavailableDetail } from './problem.js';
 import type { Call, RouteServices } from './route.js';
 
 /**
- * The way of every request, purchases included, once its route is known. What is cheap comes first, what needs the body
- * or a question to Redis comes last; the first step that refuses ends it. Which steps a route takes is its `access`.
+ * The steps of every request, purchases included, once its route is known. Cheap steps come first, those that need the
+ * body or Redis come last; the first step that refuses ends it. Which steps a route takes is its `access`.
  *
  *   1  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
  *   2  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
- *   3  token             who asks, and whether they have the role that the route needs         401, 403 role_needed
+ *   3  token             the caller, and whether they have the role that the route needs        401, 403 role_needed
  *   4  head              parameters, query, headers and media type                             400, 415
  *   5  queue pass        where the sale has a waiting room                                     403 queue_pass_needed
  *   6  early             an answer from memory, such as sold_out; nobody is counted for it     as the route says
@@ -38,8 +38,8 @@ export class Pipeline {
   /** Never throws. */
   run(call: Call): void {
     try {
-      const { entry } = this.#services;
-      if (call.route.endpoint === null || !entry.isOn) this.#identify(call);
+      const { admission } = this.#services;
+      if (call.route.endpoint === null || !admission.isOn) this.#identify(call);
       else this.#admitAnonymous(call, call.route.endpoint);
     } catch (error) {
       this.#fail(call, error);
@@ -48,7 +48,7 @@ export class Pipeline {
 
   /** Steps 1 and 2. */
   #admitAnonymous(call: Call, endpoint: NonNullable<Call['route']['endpoint']>): void {
-    const { entry, signatures, addressOf } = this.#services;
+    const { admission, signatures, addressOf } = this.#services;
     const { req } = call;
     if (call.route.asks.signed) {
       const head = signatures.begin((call.params as { readonly saleId: string }).saleId, req.headers);
@@ -56,10 +56,10 @@ export class Pipeline {
       call.signature = head;
     }
     call.caller = { endpoint, address: addressOf(req), agent: req.headers['user-agent'] ?? '' };
-    this.#after(entry.anonymous(call.caller), call, 'identify');
+    this.#after(admission.anonymous(call.caller), call, 'identify');
   }
 
-  /** Goes on if a layer lets it: at once, unless the layer itself must ask somebody. */
+  /** Goes on if a layer lets it: at once, unless the layer itself must ask another server. */
   #after(verdict: Verdict, call: Call, next: 'identify' | 'read'): void {
     if (verdict === null) return next === 'identify' ? this.#identify(call) : this.#read(call);
     if (!(verdict instanceof Promise)) return this.#refuse(call, refusedAnswer(verdict, call.requestId));
@@ -68,7 +68,7 @@ export class Pipeline {
 
   /** Steps 3 to 7. */
   #identify(call: Call): void {
-    const { auth, entry, passes } = this.#services;
+    const { auth, admission, passes } = this.#services;
     const { route, req, requestId, caller } = call;
     if (route.asks.token) {
       const who = auth.authenticate(req.headers.authorization);
@@ -87,7 +87,7 @@ export class Pipeline {
     const early = route.early === null ? null : route.early(call, this.#services);
     if (early !== null) return this.#refuse(call, early);
     if (caller === null || !route.asks.token) return this.#read(call);
-    this.#after(entry.buyer(caller, call.userId), call, 'read');
+    this.#after(admission.buyer(caller, call.userId), call, 'read');
   }
 
   /** Step 8; a route without a body leaves it unread, unless a signature is over it. */

@@ -53,7 +53,9 @@ interface ProbeAnswer {
 
 async function answer(url: string, services: ProbeServices): Promise<ProbeAnswer> {
   const json = (status: number, value: unknown): ProbeAnswer => ({
-    ...{ status, type: 'application/json', body: JSON.stringify(value) },
+    status,
+    type: 'application/json',
+    body: JSON.stringify(value),
   });
   const path = url.split('?')[0] ?? '';
   try {

@@ -18,7 +18,7 @@ export interface RouteServices extends HttpServices {
   readonly openapi: string;
 }
 
-/** What a route asks of whoever calls it, and which problems may come of that. The pipeline reads this table. */
+/** What a route requires of its callers, and the problems it may answer because of that. The pipeline reads this table. */
 const ACCESS = {
   /** Probes and the payment provider. */
   none: { admitted: false, signed: false, token: false, admin: false, codes: [] },
@@ -30,7 +30,7 @@ const ACCESS = {
     admin: false,
     codes: ['unauthorized', 'denied', 'rate_limited', 'degraded'],
   },
-  /** A buyer who asks about a sale: where the sale asks for it, the request is signed. */
+  /** A request of a buyer about a sale, signed where the sale requires it. */
   sale_buyer: {
     admitted: true,
     signed: true,
@@ -38,7 +38,7 @@ const ACCESS = {
     admin: false,
     codes: ['bad_signature', 'unauthorized', 'denied', 'rate_limited', 'degraded', 'payload_too_large'],
   },
-  /** The same who buys: where the sale asks for it, they show a queue pass and a purchase token. */
+  /** A purchase: signed, with a queue pass and a purchase token, where the sale requires them. */
   purchase: {
     admitted: true,
     signed: true,
@@ -54,7 +54,7 @@ const ACCESS = {
       'purchase_token_needed',
     ],
   },
-  /** Somebody whose token carries the role `admin`; no layer of admission refuses them. */
+  /** A caller with the role `admin` in their token; no layer of admission refuses them. */
   admin: { admitted: false, signed: false, token: true, admin: true, codes: ['unauthorized', 'role_needed'] },
 } as const satisfies Record<string, AccessRow>;
 

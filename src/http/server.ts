@@ -33,7 +33,7 @@ export interface HttpServer {
 
 /** Four times what the longest token and key need. */
 const MAX_HEADER_BYTES = 16 * 1024;
-/** Slow requests are looked for this often; Node's own 30 s would make every time-out above 30 s late. */
+/** How often slow requests are searched; Node's own 30 s would make every time-out above 30 s late. */
 const TIMEOUT_CHECK_MS = 500;
 /** Connections the kernel completes ahead of us; a rush opens thousands at once. Linux cuts it to somaxconn. */
 const BACKLOG = 4096;
@@ -88,7 +88,7 @@ async function drain(server: Server, sockets: ReadonlySet<Socket>, lifecycle: Li
   lifecycle.draining = true;
   for (const poll of lifecycle.polls) poll.abort();
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Node closes those that have answered before; one that has never sent a byte looks busy to it.
+  // Node closes those that have answered before, and counts one that has never sent a byte as busy.
   for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();
   const cut = setTimeout(() => server.closeAllConnections(), ms);
   await closed;

@@ -1,6 +1,6 @@
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
-import type { Resharded } from '../core/resharded.js';
+import type { Resharded } from '../core/sale-repair.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
 import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-reads.js';
 import type { Degrade } from '../admission/degrade/degrade.js';
@@ -30,28 +30,28 @@ import type { StreamTimes } from './event-stream.js';
 import type { HttpMetrics } from './metrics.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
-/** Whether this process should get traffic, and what speaks against it. */
+/** Whether this process should get traffic, with the state of each dependency. */
 export interface ReadyReport {
   readonly ready: boolean;
   readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
 }
 
-/** All that the HTTP side needs; src/app fills it. */
+/** All that the HTTP layer needs; `src/programs/api.ts` fills it. */
 export interface HttpServices {
   readonly auth: Authenticator;
-  /** Who may come in; asked for the endpoints of buyers only. */
-  readonly entry: Pick<Admission, 'isOn' | 'anonymous' | 'buyer'>;
+  /** The admission layers; asked for the endpoints of buyers only. */
+  readonly admission: Pick<Admission, 'isOn' | 'anonymous' | 'buyer'>;
   readonly addressOf: ClientAddress;
-  /** Of what buyers ask about a sale. */
+  /** Signatures of requests that buyers send about a sale. */
   readonly signatures: Pick<RequestSignatures, 'begin' | 'finish'>;
   readonly passes: Pick<QueuePasses, 'check'>;
   readonly tokens: Pick<PurchaseTokens, 'check' | 'issue'>;
-  readonly rooms: Pick<WaitingRooms, 'join' | 'look' | 'end'>;
+  readonly rooms: Pick<WaitingRooms, 'join' | 'read' | 'end'>;
   readonly snapshots: Pick<SaleSnapshots, 'get' | 'peek'>;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** How much of an answer a request gets; asked for reads and for changes of orders. */
+  /** Decides how much of an answer a request gets; asked for reads and for changes of orders. */
   readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;
-  /** Give what was ruled. @throws OperationalError of the source */
+  /** Give the answer that `degrade` decided on. @throws OperationalError of the source */
   readonly reads: Readonly<Record<ReadEndpoint, Pick<DegradedReads, 'serve'>>>;
   readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
@@ -62,28 +62,28 @@ export interface HttpServices {
   /** @throws OperationalError */
   readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
   /**
-   * An order of this buyer; null for one that does not exist and for one of somebody else.
+   * An order of this buyer; null if it does not exist or belongs to another buyer.
    * @throws OperationalError mysql
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
-  /** Money of an order that is or was owed back. @throws OperationalError mysql */
+  /** The refunds of an order, done or not. @throws OperationalError mysql */
   readonly refundsOf: RefundRepository['refundsOf'];
   /** @throws OperationalError mysql */
   readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
   /** @throws OperationalError mysql */
   readonly cancelOrder: (orderId: string, userId: string) => Promise<CancelAnswer>;
-  /** Where a provider tells of payments; null without a secret to check them with. */
-  readonly webhook: { readonly verifier: WebhookVerifier; readonly tell: OrderTransitions['pay'] } | null;
+  /** Where the payment provider reports payments; null without a secret to check its messages with. */
+  readonly webhook: { readonly verifier: WebhookVerifier; readonly pay: OrderTransitions['pay'] } | null;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
-  /** Splits a sale into more buckets while it sells. @throws OperationalError; it may be shut until the keeper has repaired it */
+  /** Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper has repaired it */
   readonly reshard: (saleId: string, order: { readonly actor: string; readonly buckets: number }) => Promise<Resharded>;
   readonly deadLetters: Pick<DeadLetterAdmin, 'list' | 'find' | 'replay' | 'discard'>;
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
-  /** What operators do with money that is owed back. @throws OperationalError mysql */
+  /** Lists refunds, and takes one on to be paid by hand. @throws OperationalError mysql */
   readonly refunds: Pick<RefundRepository, 'list' | 'takeOn'>;
-  /** The rules of the entry. @throws OperationalError mysql */
+  /** The rules of admission. @throws OperationalError mysql */
   readonly rules: Pick<RuleAdmin, 'show' | 'find' | 'check' | 'publish' | 'history'>;
-  /** The switches of the degradation, which are part of those rules. @throws OperationalError mysql */
+  /** The switches of degradation, which are part of those rules. @throws OperationalError mysql */
   readonly switches: Pick<SwitchAdmin, 'show' | 'set'>;
   readonly audit: AuditLog;
   readonly trace: Pick<TracePurchase, 'trace'>;
@@ -92,6 +92,6 @@ export interface HttpServices {
   readonly exposition: () => Promise<string>;
   readonly metrics: HttpMetrics;
   readonly log: Log;
-  /** Told of every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
+  /** Called for every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
   readonly onBug: (error: unknown) => void;
 }

@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 type SignatureVerdict = 'good' | 'invalid' | 'stale';
 
 export interface WebhookVerifier {
-  /** Looks at the signature first: only who knows the secret hears that a message is stale. */
+  /** Checks the signature first: `stale` is only said of messages that were signed with the secret. */
   verify(header: string | string[] | undefined, body: string): SignatureVerdict;
 }
 

@@ -1,4 +1,4 @@
-import type { CouponRepository } from '../core/ports/coupon-repository.js';
+import type { CouponRepository } from '../core/ports/order-repository.js';
 import { execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 

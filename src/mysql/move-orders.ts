@@ -1,6 +1,6 @@
 import { assert, OperationalError } from '../core/errors.js';
 import { statesBefore } from '../core/order.js';
-import { homeBucket } from '../core/sale.js';
+import { homeBucket } from '../core/bucket.js';
 import type { OrdersMoved } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
 import { execute, knex, now, select } from './knex.js';

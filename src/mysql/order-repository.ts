@@ -2,7 +2,7 @@ import type { Order, OrderState } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
-import type { OrderStates } from '../core/ports/order-states.js';
+import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';

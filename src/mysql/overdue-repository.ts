@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { AgedState, Overdue, OverdueRepository } from '../core/ports/overdue-repository.js';
+import type { AgedState, Overdue, OverdueRepository } from '../core/waiting-states.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import { knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';

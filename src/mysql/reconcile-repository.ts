@@ -1,15 +1,16 @@
 import { lowestOrderIdAt } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
-import type { AuditedRow, OrderAudit } from '../core/ports/audit.js';
-import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import type {
+  AuditedRow,
+  OrderAudit,
   AgedOrder,
   MintedWindow,
   ReconcileRepository,
   StuckLimits,
   StuckRow,
 } from '../core/ports/reconcile-repository.js';
+import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import { ageOf, bigint, knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';

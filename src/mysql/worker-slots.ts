@@ -1,6 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { WorkerSlotLease, WorkerSlots } from '../core/ports/worker-slots.js';
+import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 

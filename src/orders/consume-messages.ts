@@ -4,7 +4,7 @@ import type { Job } from '../core/job.js';
 import type { Undecodable } from '../core/message-body.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
-import type { Delivery, DeliverySource } from '../core/ports/delivery-source.js';
+import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderJobMetrics } from './metrics.js';
 

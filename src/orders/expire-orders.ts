@@ -1,7 +1,6 @@
 import type { Job } from '../core/job.js';
 import { decodePaymentDeadline } from '../core/payment-deadline.js';
-import type { OrderStates } from '../core/ports/order-states.js';
-import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { OrderStates, OrderTransitions } from '../core/ports/order-transitions.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 

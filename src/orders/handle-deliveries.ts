@@ -2,7 +2,7 @@ import { decodeBatch, type Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { WRITER_RETRIES_MAX } from '../core/topics.js';
 import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-letter-repository.js';
-import type { Delivery } from '../core/ports/delivery-source.js';
+import type { Delivery } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { LiveOrder, BatchStore } from '../core/ports/batch-store.js';
 import { retryDelayMs } from '../core/back-off.js';

@@ -1,5 +1,5 @@
 import { decodeOrderEvents } from '../core/order-event.js';
-import type { CouponRepository } from '../core/ports/coupon-repository.js';
+import type { CouponRepository } from '../core/ports/order-repository.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 

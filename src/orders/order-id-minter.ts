@@ -2,7 +2,7 @@ import { OperationalError } from '../core/errors.js';
 import { composeOrderId, SEQUENCE_PER_MS } from '../core/order-id.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type { WorkerSlotLease, WorkerSlots } from '../core/ports/worker-slots.js';
+import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 
 export interface OrderIdMinterOptions {
   /** Unique per process; names the lease. */

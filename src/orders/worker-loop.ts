@@ -1,5 +1,5 @@
 import { OperationalError } from '../core/errors.js';
-import type { DeliverySource } from '../core/ports/delivery-source.js';
+import type { DeliverySource } from '../core/ports/channels.js';
 import { jittered, retryDelayMs } from '../core/back-off.js';
 import {
   type BatchDelivery,

@@ -111,7 +111,7 @@ export async function openAdmission(
   };
   return {
     services: {
-      entry: new Admission(current, layers, metrics),
+      admission: new Admission(current, layers, metrics),
       addressOf: createClientAddress(new NetworkSet(http.trustedProxies.split(',').filter((text) => text !== ''))),
       rules: ruleAdmin,
       switches: new SwitchAdmin(ruleAdmin),

@@ -128,5 +128,5 @@ const tokenKeyOf = ({ algorithm, key }: ApiConfig['auth']): TokenKey =>
 function webhookOf({ webhookSecret }: ApiConfig['payment'], moves: OrderTransitions): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const verifier = createWebhookVerifier(webhookSecret, { nowMs: () => clock.nowMs() });
-  return { verifier, tell: (orderId, payment) => moves.pay(orderId, payment) };
+  return { verifier, pay: (orderId, payment) => moves.pay(orderId, payment) };
 }

@@ -1,12 +1,11 @@
 import { ConfigError } from '../core/config/load.js';
 import type { Section } from '../core/config/schema.js';
 import type { MysqlPool, Transaction } from '../mysql/pool.js';
-import type { DeliverySource } from '../core/ports/delivery-source.js';
+import type { DeliverySource, HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository, WriteOutcome } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { Outbox } from '../core/ports/outbox.js';
-import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { RepairRepository, RepairStore } from '../core/ports/repair-stores.js';
 import type { StockStore } from '../core/ports/stock-store.js';

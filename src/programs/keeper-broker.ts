@@ -2,8 +2,7 @@ import type { Section } from '../core/config/schema.js';
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import type { Log } from '../core/ports/log.js';
 import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/delivery-source.js';
-import { createDeadlineChannel, createOrderEventChannel } from '../rocketmq/order-channels.js';
-import { createRedriveChannel } from '../rocketmq/redrive-channel.js';
+import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
 import { brokerConnection } from './servers.js';
 
 /** A message is hidden from other consumers for so long; who works on many renews those that wait. */

@@ -1,11 +1,10 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
-import { showHotSales } from './hot-sales-metrics.js';
-import { createChannelMetrics } from './metrics.js';
+import { showHotSales, HotSales } from '../sales/hot-sales.js';
+import { createChannelMetrics } from '../rocketmq/metrics.js';
 import type { Log } from '../core/ports/log.js';
-import type { SaleRepository } from '../core/ports/sale-repository.js';
-import type { SaleSnapshotCache } from '../core/ports/sale-snapshot-cache.js';
+import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
@@ -17,8 +16,7 @@ import { withReplicaBarrier, openReplicaBarrier, type ReplicaBarrier } from '../
 import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
-import type { ChannelHealth } from '../rocketmq/channel-health.js';
-import { HotSales } from '../sales/hot-sales.js';
+import type { ChannelHealth } from '../rocketmq/probe.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
 import type { ApiFailPoints } from './fail-points.js';

@@ -7,9 +7,8 @@ import type { MysqlPool } from '../mysql/pool.js';
 import { createPaymentSimulator } from '../payment/simulator.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
-import type { ChannelHealth } from '../rocketmq/channel-health.js';
+import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
 import type { ConnectionOptions } from '../rocketmq/client-options.js';
-import { probeBroker } from '../rocketmq/probe.js';
 
 /**
  * Connects to Redis, and refuses one that must not hold stock: it evicts, keeps no log, or its clock is wrong.

@@ -1,7 +1,7 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { HomeBucket } from '../core/ports/stock-store.js';
+import type { HomeBucket } from '../core/bucket.js';
 import type { BatchVerdict, PurchaseMetrics } from './metrics.js';
 import type { Deliver } from './place-batch.js';
 

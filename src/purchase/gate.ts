@@ -1,7 +1,7 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { purchaseKey } from '../core/purchase.js';
-import { homeBucket, type SaleSnapshot } from '../core/sale.js';
-import type { HomeBucket } from '../core/ports/stock-store.js';
+import { type SaleSnapshot } from '../core/sale.js';
+import { homeBucket, type HomeBucket } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Batcher } from './batcher.js';

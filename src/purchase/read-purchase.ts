@@ -1,11 +1,12 @@
 import { OperationalError } from '../core/errors.js';
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
-import { homeBucket, type Sale, type SaleSnapshot } from '../core/sale.js';
+import { type Sale, type SaleSnapshot } from '../core/sale.js';
+import { homeBucket, type HomeBucket } from '../core/bucket.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
-import type { HomeBucket, StockStore } from '../core/ports/stock-store.js';
+import type { StockStore } from '../core/ports/stock-store.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 
 /** Longer than the broker keeps a message, and than reconcile compares a closed sale. */

@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type { HomeBucket, StockStore } from '../core/ports/stock-store.js';
+import type { StockStore } from '../core/ports/stock-store.js';
+import type { HomeBucket } from '../core/bucket.js';
 import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {

@@ -3,7 +3,7 @@ import { OperationalError } from '../core/errors.js';
 import { isLive } from '../core/order.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
-import type { BucketRef } from '../core/ports/stock-store.js';
+import type { BucketRef } from '../core/bucket.js';
 import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';

@@ -1,7 +1,7 @@
 import type { Job } from '../core/job.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
-import type { BucketRef } from '../core/ports/stock-store.js';
+import type { BucketRef } from '../core/bucket.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 /** More sales that may still sell are no use of this system; of those that are over, so many that ended last. */

@@ -1,6 +1,11 @@
-import { WATCHED_STATES, type WatchedState } from '../core/waiting-states.js';
+import {
+  WATCHED_STATES,
+  type WatchedState,
+  type AgedState,
+  type Overdue,
+  type OverdueRepository,
+} from '../core/waiting-states.js';
 import type { OverdueOrders } from '../core/ports/order-transitions.js';
-import type { AgedState, Overdue, OverdueRepository } from '../core/ports/overdue-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';

@@ -3,8 +3,7 @@ import { bucketsOfBatch, type Batch } from '../core/batch.js';
 import { Bug, OperationalError } from '../core/errors.js';
 import { encodeOrderNotifications } from '../core/order-notifications.js';
 import { purchaseKey } from '../core/purchase.js';
-import { homeBucket } from '../core/sale.js';
-import type { BucketRef } from '../core/ports/stock-store.js';
+import { homeBucket, type BucketRef } from '../core/bucket.js';
 import {
   UNPARK_WORDS,
   type Reacquired,

@@ -1,4 +1,4 @@
-import type { BucketRef } from '../core/ports/stock-store.js';
+import type { BucketRef } from '../core/bucket.js';
 
 /**
  * Every key name of the product. The keys of a bucket share one hash tag, so that a script finds them in one slot;

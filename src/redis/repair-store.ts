@@ -1,5 +1,5 @@
 import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
-import type { BucketRef } from '../core/ports/stock-store.js';
+import type { BucketRef } from '../core/bucket.js';
 import { type RedisConnection, asOperationalError } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { asList, markerBody } from './replies.js';

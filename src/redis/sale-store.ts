@@ -1,5 +1,6 @@
-import { type Sale, unitsOfBucket } from '../core/sale.js';
-import type { CachedSnapshot, SaleSnapshotCache } from '../core/ports/sale-snapshot-cache.js';
+import { type Sale } from '../core/sale.js';
+import { unitsOfBucket } from '../core/bucket.js';
+import type { CachedSnapshot, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { snapshotKey, snapshotLockKey, bucketKeys } from './keys.js';
 import { Bug } from '../core/errors.js';

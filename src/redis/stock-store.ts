@@ -5,8 +5,6 @@ import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Log } from '../core/ports/log.js';
 import type { BucketStatus } from '../core/ports/repair-stores.js';
 import type {
-  AskedBucket,
-  BucketRef,
   ResolveVerdict,
   DeductVerdict,
   StoredSale,
@@ -14,6 +12,7 @@ import type {
   RequestLook,
   StockStore,
 } from '../core/ports/stock-store.js';
+import type { AskedBucket, BucketRef } from '../core/bucket.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';

@@ -1,5 +1,5 @@
 import { Bug } from '../core/errors.js';
-import type { BucketTransfers, OutgoingTransfer } from '../core/unit-transfer.js';
+import type { BucketTransfers, OutgoingTransfer } from '../core/bucket.js';
 import type { TransferredIn, BucketState, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';

@@ -1,10 +1,9 @@
 import type { MessageView, TransactionChecker } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import { assertNever } from '../core/errors.js';
-import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
+import type { ChannelMetrics } from './metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { CheckBack, CheckBackAnswer } from '../core/ports/channels.js';
-import { KeyedLimiter } from './limiter.js';
 
 // The client does not export it.
 const { TransactionResolution } = definition;
@@ -13,7 +12,7 @@ type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolut
 /** The broker asks again after its interval (5 s), so what does not fit here is not lost, only later. */
 const CHECKS_QUEUED_MAX = 1000;
 
-/** What a check reads of a half message. */
+/** The part of a half message that a check reads. */
 export type CheckedMessage = Pick<MessageView, 'messageId' | 'keys' | 'body'>;
 
 export interface CheckerOptions {
@@ -25,8 +24,8 @@ export interface CheckerOptions {
 }
 
 /**
- * Wraps the check-back for the client, which starts all questions at once and only logs a rejection: here they are
- * limited in parallel, a message that waits is not taken twice, and a throw is no answer.
+ * Wraps the check-back for the client, which starts all checks at once and only logs a rejection: here a limited number
+ * runs in parallel, a message that waits is not taken twice, and a throw is `no_answer`.
  */
 export function createChecker(options: CheckerOptions): TransactionChecker {
   const { checkBack, log, metrics } = options;
@@ -57,5 +56,39 @@ function resolutionOf(answer: CheckBackAnswer): Resolution {
       return TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED;
     default:
       return assertNever(answer);
+  }
+}
+
+/**
+ * Runs keyed jobs, at most `parallel` at once and `queued` waiting. A key that waits or runs is not taken twice.
+ */
+export class KeyedLimiter {
+  readonly #keys = new Set<string>();
+  readonly #waiting: (() => void)[] = [];
+  readonly #parallel: number;
+  readonly #queued: number;
+  #running = 0;
+
+  constructor(parallel: number, queued: number) {
+    this.#parallel = parallel;
+    this.#queued = queued;
+  }
+
+  /** @returns what the job returns, or `skipped` when its key is under way or the queue is full; rejects as the job */
+  async run<T>(key: string, job: () => Promise<T>): Promise<T | 'skipped'> {
+    if (this.#keys.has(key)) return 'skipped';
+    if (this.#running >= this.#parallel && this.#waiting.length >= this.#queued) return 'skipped';
+    this.#keys.add(key);
+    try {
+      if (this.#running >= this.#parallel) await new Promise<void>((start) => this.#waiting.push(start));
+      else this.#running += 1;
+      return await job();
+    } finally {
+      this.#keys.delete(key);
+      const next = this.#waiting.shift();
+      if (next)
+        next(); // takes over this place
+      else this.#running -= 1;
+    }
   }
 }

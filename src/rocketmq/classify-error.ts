@@ -1,6 +1,6 @@
 import { ClientException } from 'rocketmq-client-nodejs';
 
-/** gRPC: the call could not be made, or it was made and the connection broke. The text tells which. */
+/** gRPC: the call could not be made, or it was made and the connection broke. The text shows which. */
 const GRPC_UNAVAILABLE = 14;
 const GRPC_DEADLINE_EXCEEDED = 4;
 /** No byte of the message left: nobody listened, no name, no channel, or the server refused the stream unread. */
@@ -8,14 +8,14 @@ const NEVER_SENT =
   /ECONNREFUSED|No connection established|Name resolution failed|Channel closed before call started|Stream refused/;
 /** A deadline that passed while the call still waited for a connection. */
 const NEVER_LEFT = /Waiting for LB pick|Waiting for name resolution/;
-/** The broker's disk is full or it is closing down: it says so before it writes. */
+/** The broker's disk is full or it is shutting down: it answers this before it writes. */
 const BROKER_CLOSED = /service not available now|system busy|broker busy/i;
 /** RocketMQ codes 4xxxx are refusals before storing, but for the request time-out. */
 const REQUEST_TIMEOUT = 40_800;
 
 /**
  * Whether the broker certainly did not store a message whose send failed with this error.
- * A wrong "no" costs a 503 with `outcome_unknown`; a wrong "yes" would be a promise. So everything unknown is "no".
+ * A wrong "no" costs a 503 with `outcome_unknown`; a wrong "yes" would be a false answer. So everything unknown is "no".
  */
 export function isCertainlyNotStored(error: unknown): boolean {
   if (error instanceof TypeError) return true; // refused by the client before it sent anything

@@ -8,12 +8,12 @@ const REQUEST_TIMEOUT_MS_MIN = 1000;
 /** Long enough for a broker that pauses for garbage, short enough for a buyer who waits. */
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
-/** What every channel and source takes. */
+/** Options of every channel and source. */
 export interface ConnectionOptions {
   /** `host:port` of the gRPC endpoint. */
   readonly endpoint: string;
   /**
-   * Every call goes to `endpoint`, whatever address the broker hands out; default false. For a broker behind a port
+   * Every call goes to `endpoint`, whatever address the broker names; default false. For a broker behind a port
    * mapping or a proxy; wrong for several brokers that run their own proxy each.
    */
   readonly pinEndpoint?: boolean;
@@ -40,7 +40,7 @@ export interface ClientAddress {
   readonly group?: string;
 }
 
-/** Name or IPv4 and port; what the client makes of a list, of IPv6 or of a url is not what was meant. */
+/** Name or IPv4, and port. The client misreads a list, IPv6 or a url. */
 const ENDPOINT = /^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?):([0-9]{1,5})$/;
 
 /**
@@ -73,8 +73,8 @@ export function baseClientOptions(address: ClientAddress, options: ConnectionOpt
 }
 
 /**
- * The client's own logger writes below HOME, and without `debug` its rollback throws before it sends. It is told
- * of every commit at info, so its info is not passed on: our adapters say what matters.
+ * The client's own logger writes below HOME, and without `debug` its rollback throws before it sends. It logs every
+ * commit at info, so its info is dropped: our adapters log what matters.
  */
 export function clientLogger(log: Log, address: ClientAddress): Required<ILogger> {
   const fields = { topic: address.topic, group: address.group };
@@ -105,7 +105,7 @@ export function useRandomMessageIds(): void {
 }
 
 /**
- * True for the error that a client's telemetry stream may still raise after its release, when nobody listens to it.
+ * True for the error that a client's telemetry stream may still raise after its release, without a listener.
  * For the `uncaughtException` handler of a process that is stopping: this one may be ignored.
  */
 export function isClientShutdownNoise(error: unknown): boolean {

@@ -1,8 +1,8 @@
 import type { MessageView } from 'rocketmq-client-nodejs';
 import { assert, OperationalError } from '../core/errors.js';
-import type { Delivery, DeliverySource } from '../core/ports/delivery-source.js';
+import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
-import { ChannelHealth } from './channel-health.js';
+import { ChannelHealth } from './probe.js';
 import {
   baseClientOptions,
   REQUEST_TIMEOUT_MS_DEFAULT,
@@ -10,21 +10,21 @@ import {
   type ConnectionOptions,
   type StartLimits,
 } from './client-options.js';
-import { FencedConsumer } from './fenced-clients.js';
+import { PatchedConsumer } from './clients-with-workarounds.js';
 import { adviceFor, startClient, stopClient, within } from './start-client.js';
 
-/** The broker hands out at most so many at once. */
+/** The most that the broker delivers at once. */
 const RECEIVE_MAX = 32;
 /** The broker refuses less. */
 const INVISIBLE_MS_MIN = 10_000;
-/** A proxy as it comes holds an empty receive between 5 and 20 s whatever we ask; its settings can say less. */
+/** A proxy with default settings holds an empty receive for 5 to 20 s, whatever the request says. */
 const AWAIT_MS_DEFAULT = 5_000;
-/** After a long stall the proxy may have forgotten the client, which does not notice. */
-const DEAF_AFTER_MS = 60_000;
+/** After a long stall the proxy may have forgotten the client, which does not notice: its receives fail for ever. */
+const REPLACE_AFTER_MS = 60_000;
 /** How long `close` waits for deliveries that are still being worked on. */
 const DRAIN_MS = 5_000;
 const DRAIN_POLL_MS = 20;
-/** The broker counts its questions in this property; a message without a question does not have it. */
+/** The broker counts check-backs in this property; a message that was not checked back does not have it. */
 const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
 
 /** A receive gets `requestTimeoutMs` beyond `awaitMs`. */
@@ -36,7 +36,7 @@ export interface DeliverySourceOptions extends ConnectionOptions {
   /** How long an empty receive waits, in ms; default 5000, up to 20000. */
   readonly awaitMs?: number;
   /** Without a receive that returned for so long, the client is replaced; default 60000. */
-  readonly deafAfterMs?: number;
+  readonly replaceAfterMs?: number;
 }
 
 export interface OpenDeliverySource extends DeliverySource {
@@ -67,8 +67,8 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   readonly #log: Log;
   readonly #receives = new Set<Promise<unknown>>();
   /** Handed out and neither acked nor given back, with the time until which they are ours. */
-  readonly #lent = new Map<MessageView, number>();
-  #consumer!: FencedConsumer;
+  readonly #handedOut = new Map<MessageView, number>();
+  #consumer!: PatchedConsumer;
   /** Since when every receive has failed; null after one that returned. */
   #failingSinceMs: number | null = null;
   #replacing: Promise<void> | null = null;
@@ -87,7 +87,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   async receive(max: number): Promise<Delivery[]> {
     assert(max >= 1 && max <= RECEIVE_MAX, `max must be 1 to ${RECEIVE_MAX}`);
     if (this.#closing) return [];
-    if (this.#isDeaf()) await (this.#replacing ??= this.#replaceConsumer());
+    if (this.#hasLostProxy()) await (this.#replacing ??= this.#replaceConsumer());
     const startedAtMs = Date.now();
     const call = this.#consumer.receive(max, this.#options.invisibleMs);
     this.#receives.add(call);
@@ -95,7 +95,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       const views = await call;
       this.#failingSinceMs = null;
       this.health.succeeded();
-      return views.filter((view) => this.#isWhole(view)).map((view) => this.#lend(view));
+      return views.filter((view) => this.#isWhole(view)).map((view) => this.#toDelivery(view));
     } catch (cause) {
       this.#failingSinceMs ??= startedAtMs;
       this.health.failed(cause);
@@ -112,14 +112,14 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     const { awaitMs = AWAIT_MS_DEFAULT, requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT } = this.#options;
     await within(Promise.allSettled(this.#receives), awaitMs + requestTimeoutMs);
     const drainedBy = Date.now() + DRAIN_MS;
-    while (this.#lent.size > 0 && Date.now() < drainedBy) await sleep(DRAIN_POLL_MS);
+    while (this.#handedOut.size > 0 && Date.now() < drainedBy) await sleep(DRAIN_POLL_MS);
     await stopClient(this.#consumer, this.#log);
   }
 
-  #startConsumer(limits: StartLimits = {}): Promise<FencedConsumer> {
+  #startConsumer(limits: StartLimits = {}): Promise<PatchedConsumer> {
     const { topic, group, awaitMs = AWAIT_MS_DEFAULT } = this.#options;
     const make = () =>
-      new FencedConsumer({
+      new PatchedConsumer({
         ...baseClientOptions(this.#address, this.#options),
         consumerGroup: group,
         subscriptions: new Map([[topic, '*']]),
@@ -129,37 +129,43 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     return startClient(make, this.#address, this.#log, limits);
   }
 
-  #isDeaf(): boolean {
-    const deafAfterMs = this.#options.deafAfterMs ?? DEAF_AFTER_MS;
-    return this.#failingSinceMs !== null && Date.now() - this.#failingSinceMs >= deafAfterMs;
+  #hasLostProxy(): boolean {
+    const replaceAfterMs = this.#options.replaceAfterMs ?? REPLACE_AFTER_MS;
+    return this.#failingSinceMs !== null && Date.now() - this.#failingSinceMs >= replaceAfterMs;
   }
 
   /** A new client takes over, also for the acks of what the old one received: a receipt belongs to the group. */
   async #replaceConsumer(): Promise<void> {
-    this.#log.warn({ ...this.#address, lastError: this.health.lastError }, 'consumer is deaf, starting a new one');
+    this.#log.warn(
+      { ...this.#address, lastError: this.health.lastError },
+      'no receive has returned for too long, starting a new consumer',
+    );
     try {
       const old = this.#consumer;
       this.#consumer = await this.#startConsumer({ ...this.#options.start, attempts: 1 });
       this.#failingSinceMs = null;
       void stopClient(old, this.#log); // bounded, never rejects
     } catch (error) {
-      this.#failingSinceMs = Date.now(); // the next try after another deafAfterMs; the old one goes on until then
+      this.#failingSinceMs = Date.now(); // the next try after another replaceAfterMs; the old one goes on until then
       throw error;
     } finally {
       this.#replacing = null;
     }
   }
 
-  /** A body that does not match its checksum is nobody's words: it comes again after its invisible time. */
+  /** A body that does not match its checksum is not handed out: it comes again after its invisible time. */
   #isWhole(view: MessageView): boolean {
     if (!view.corrupted) return true;
-    this.#log.error({ ...this.#address, messageId: view.messageId }, 'message arrived damaged, left to its retry');
+    this.#log.error(
+      { ...this.#address, messageId: view.messageId },
+      'message arrived damaged, it will be delivered again',
+    );
     return false;
   }
 
-  #lend(view: MessageView): Delivery {
+  #toDelivery(view: MessageView): Delivery {
     this.#forgetExpired();
-    this.#lent.set(view, Date.now() + this.#options.invisibleMs);
+    this.#handedOut.set(view, Date.now() + this.#options.invisibleMs);
     let done = false; // the client would let a message be acked that was given back
     const once = async (verb: string, call: () => Promise<void>): Promise<boolean> => {
       if (done) return false;
@@ -174,8 +180,8 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       properties: view.properties,
       ack: () => once('ack', () => this.#consumer.ackOne(view)),
       hold: async (ms) => {
-        if (done || !(await this.#tell(view, 'hold', () => this.#consumer.hideFor(view, ms)))) return false;
-        this.#lent.set(view, Date.now() + ms);
+        if (done || !(await this.#wasAccepted(view, 'hold', () => this.#consumer.hideFor(view, ms)))) return false;
+        this.#handedOut.set(view, Date.now() + ms);
         return true;
       },
       retryAfter: async (delayMs) => {
@@ -185,26 +191,26 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   }
 
   async #end(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
-    const taken = await this.#tell(view, verb, call);
-    this.#lent.delete(view);
-    return taken;
+    const accepted = await this.#wasAccepted(view, verb, call);
+    this.#handedOut.delete(view);
+    return accepted;
   }
 
-  /** True when the broker took it. */
-  async #tell(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
+  /** True when the broker accepted the call. */
+  async #wasAccepted(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
     try {
       await call();
       return true;
     } catch (error) {
       const fields = { ...this.#address, messageId: view.messageId, verb, error: String(error) };
-      this.#log.warn(fields, 'the broker did not take it, the message comes again');
+      this.#log.warn(fields, 'the broker did not accept it, the message will be delivered again');
       return false;
     }
   }
 
   #forgetExpired(): void {
     const now = Date.now();
-    for (const [view, untilMs] of this.#lent) if (untilMs <= now) this.#lent.delete(view);
+    for (const [view, untilMs] of this.#handedOut) if (untilMs <= now) this.#handedOut.delete(view);
   }
 }
 

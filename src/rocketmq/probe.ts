@@ -1,5 +1,4 @@
 import { connect } from 'node:net';
-import type { ChannelHealth } from './channel-health.js';
 import { parseEndpoint } from './client-options.js';
 
 const CONNECT_TIMEOUT_MS = 1_000;
@@ -13,7 +12,7 @@ export type BrokerProbe =
  * Whether the proxy takes connections and whether the last call of the channel succeeded. Cheap: one TCP connect and
  * no message, so that `/readyz` can be asked every second. Never throws.
  * @param endpoint `host:port`
- * @param health of the channel that matters to the asking process; without it only the port is looked at
+ * @param health of the channel that matters to the asking process; without it only the port is probed
  */
 export async function probeBroker(endpoint: string, health?: ChannelHealth): Promise<BrokerProbe> {
   const refusal = await tryConnect(endpoint);
@@ -41,4 +40,31 @@ async function tryConnect(endpoint: string): Promise<string | null> {
     socket.once('connect', () => end(null));
     socket.once('error', (error) => end(error.message));
   });
+}
+
+/** How long a failure counts: an unready process gets no calls, so that nothing else would clear it. */
+const FAILURE_COUNTS_MS = 10_000;
+
+/** When a channel last had an answer from its broker, and its last error. Times in Unix ms. */
+export class ChannelHealth {
+  lastSuccessAtMs: number | null = null;
+  lastFailureAtMs: number | null = null;
+  lastError: string | null = null;
+  #lastCallFailed = false;
+
+  succeeded(): void {
+    this.lastSuccessAtMs = Date.now();
+    this.#lastCallFailed = false;
+  }
+
+  failed(error: unknown): void {
+    this.lastFailureAtMs = Date.now();
+    this.lastError = error instanceof Error ? error.message : String(error);
+    this.#lastCallFailed = true;
+  }
+
+  /** True when the last call failed, and that not long ago. */
+  isFailing(): boolean {
+    return this.#lastCallFailed && Date.now() - (this.lastFailureAtMs ?? 0) < FAILURE_COUNTS_MS;
+  }
 }

@@ -1,16 +1,15 @@
-import { Message, type SendReceipt } from 'rocketmq-client-nodejs';
-import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
+import { type MessageOptions, Message, type SendReceipt } from 'rocketmq-client-nodejs';
 import type { Batch } from '../core/batch.js';
+import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import { TOPICS } from '../core/topics.js';
-import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
+import type { ChannelMetrics } from './metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
-import { batchMessage } from './batch-message.js';
-import { ChannelHealth } from './channel-health.js';
+import { ChannelHealth } from './probe.js';
 import { createChecker, type CheckerOptions } from './checker.js';
 import { isCertainlyNotStored, isForgottenTransaction } from './classify-error.js';
 import { baseClientOptions, type ConnectionOptions } from './client-options.js';
-import { FencedProducer } from './fenced-clients.js';
+import { PatchedProducer } from './clients-with-workarounds.js';
 import { startClient, stopClient } from './start-client.js';
 
 const { TransactionResolution } = definition;
@@ -22,7 +21,7 @@ export interface PurchaseChannelOptions extends ConnectionOptions, CheckerOption
 }
 
 export interface OpenPurchaseChannel extends PurchaseChannel {
-  /** What the last calls said of the broker, for `/readyz`. */
+  /** How the last calls went, for `/readyz`. */
   readonly health: ChannelHealth;
   /** Ends the client within some seconds. Never rejects. Open half messages are left to the check-back. */
   close(): Promise<void>;
@@ -38,21 +37,21 @@ export async function createPurchaseChannel(options: PurchaseChannelOptions): Pr
   const base = baseClientOptions(address, options);
   const checker = createChecker(options);
   // The topic is declared here, not at the first send: an undeclared one gets no check-back.
-  const make = () => new FencedProducer({ ...base, topics: [address.topic], checker });
+  const make = () => new PatchedProducer({ ...base, topics: [address.topic], checker });
   const producer = await startClient(make, address, log, options.start);
   return new RocketmqPurchaseChannel(producer, address.topic, options);
 }
 
 class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   readonly health = new ChannelHealth();
-  readonly #producer: FencedProducer;
+  readonly #producer: PatchedProducer;
   readonly #topic: string;
   readonly #log: Log;
   readonly #metrics: ChannelMetrics;
-  /** All that the client reads of the message when it ends a transaction is its topic. */
+  /** When the client ends a transaction, it reads only the topic of the message. */
   readonly #ending: Message;
 
-  constructor(producer: FencedProducer, topic: string, options: PurchaseChannelOptions) {
+  constructor(producer: PatchedProducer, topic: string, options: PurchaseChannelOptions) {
     this.#producer = producer;
     this.#topic = topic;
     this.#log = options.log;
@@ -65,7 +64,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     try {
       const transaction = this.#producer.beginTransaction();
       const receipt = await this.#producer.send(batchMessage(this.#topic, batch), transaction);
-      // Without it neither commit nor rollback can be said, so only the check-back can end this message.
+      // Without it neither commit nor rollback is possible; only the check-back can end this message.
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
       this.#metrics.halfSent('stored', performance.now() - startedAt);
@@ -108,9 +107,27 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     }
   }
 
-  /** One warning when trouble begins; while it lasts the meters count. */
+  /** One warning when failures begin; while they last, only the metrics count them. */
   #logFailure(fields: object, message: string): void {
     if (this.health.isFailing()) this.#log.debug(fields, message);
     else this.#log.warn(fields, message);
   }
+}
+
+/**
+ * A batch as a message: key = batchId, so that a person finds it with `queryMsgByKey`. The properties repeat topic,
+ * saleId and batchId because a dead letter does not say where it came from, and a body that cannot be decoded neither.
+ */
+export function batchMessage(topic: string, batch: Batch): MessageOptions {
+  return {
+    topic,
+    keys: [batch.batchId],
+    properties: new Map([
+      ['topic', topic],
+      ['saleId', batch.saleId],
+      ['batchId', batch.batchId],
+      ['epoch', String(batch.epoch)],
+    ]),
+    body: Buffer.from(batch.body, 'utf8'),
+  };
 }

@@ -5,7 +5,7 @@ import { useRandomMessageIds, type ClientAddress, type StartLimits } from './cli
 /** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */
 const STARTUP_TIMEOUT_MS = 20_000;
 const START_ATTEMPTS = 3;
-/** The client waits for its proxy when it says goodbye; a proxy that is gone must not hold us. */
+/** The client waits for an answer of its proxy when it shuts down; a proxy that is gone must not block us. */
 const SHUTDOWN_TIMEOUT_MS = 5_000;
 
 export interface StartableClient {
@@ -15,7 +15,7 @@ export interface StartableClient {
 
 /**
  * Starts a client, with a new instance for each try since one that hangs or fails cannot be started again.
- * @throws OperationalError that names endpoint, topic and group and says what to look at; retryable
+ * @throws OperationalError that names endpoint, topic and group and says what to check; retryable
  */
 export async function startClient<C extends StartableClient>(
   make: () => C,
@@ -44,7 +44,7 @@ export async function startClient<C extends StartableClient>(
   throw startFailure(address, last, timeoutMs);
 }
 
-/** Ends a client. Never rejects and never takes longer than `timeoutMs`: its goodbye can hang and is not needed. */
+/** Ends a client. Never rejects and never takes longer than `timeoutMs`: its last call can hang and is not needed. */
 export async function stopClient(
   client: StartableClient,
   log: Log,
@@ -58,7 +58,7 @@ export async function stopClient(
   }
 }
 
-/** True when the work ended within `ms`. Its later failure is nobody's business any more. */
+/** True when the work ended within `ms`. A failure after that is ignored. */
 export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {

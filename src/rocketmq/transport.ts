@@ -7,11 +7,11 @@ import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_gr
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
 const CHANNEL_OPTIONS: ChannelOptions = {
-  // A connection that was cut without a word is noticed after 25 s; without this after the 15 minutes of TCP. The
+  // A connection that was cut silently is noticed after 25 s; without this after the 15 minutes of TCP. The
   // proxy tolerates two pings between two answers of its own, and a heartbeat is answered every 10 s.
   'grpc.keepalive_time_ms': 20_000,
   'grpc.keepalive_timeout_ms': 5_000,
-  // Default 120 s: after a long outage of the proxy nobody would sell for two minutes more.
+  // Default 120 s: after a long outage of the proxy, sales would stop for two more minutes.
   'grpc.max_reconnect_backoff_ms': 5_000,
   // No call of ours is sent twice behind our back, and each is cheaper.
   'grpc.enable_retries': 0,
@@ -28,7 +28,7 @@ export class Transport extends RpcClientManager {
   readonly #pinnedTo: string | null;
 
   /**
-   * @param onForgotten the proxy at this address no longer knows who we are and wants our settings again
+   * @param onForgotten the proxy at this address no longer knows the client and needs its settings again
    * @param pinnedTo `host:port` that takes every call instead of the address it is meant for
    */
   constructor(client: BaseClient, onForgotten: (endpoints: Endpoints) => void, pinnedTo: string | null) {
@@ -146,5 +146,5 @@ export class Transport extends RpcClientManager {
   }
 }
 
-/** The manager that this one replaces logs only the end of channels that it never opens here. */
+/** The replaced manager would log only the end of channels, and it opens none here. */
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };

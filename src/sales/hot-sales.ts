@@ -1,3 +1,4 @@
+import { Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../core/ports/clock.js';
 
 /** How often a key came. It came `count - error` to `count` times. */
@@ -70,7 +71,7 @@ export interface HotSalesOptions {
   readonly perSecond: number;
 }
 
-/** A sale that many press for. */
+/** A sale with many attempts to buy. */
 export interface HotSale {
   readonly saleId: string;
   /** Over the window; at least so many. */
@@ -85,7 +86,7 @@ const SALES_PER_SLICE = 64;
 /** The hottest ones that are named; they are labels of a metric. */
 export const HOT_SALES_MAX = 10;
 
-/** Which sales are pressed for most, over the last ten seconds of this process. Takes no more memory for more sales. */
+/** The sales with most attempts to buy, over the last ten seconds of this process. Memory does not grow with the number of sales. */
 export class HotSales {
   readonly #options: HotSalesOptions;
   readonly #clock: Pick<Clock, 'nowMs'>;
@@ -99,7 +100,7 @@ export class HotSales {
     if (options.perSecond > 0) this.#now = this.#sliceOfNow();
   }
 
-  /** Somebody presses. */
+  /** Counts one attempt to buy. */
   saw(saleId: string): void {
     if (this.#options.perSecond === 0) return;
     this.#slide();
@@ -132,4 +133,21 @@ export class HotSales {
   #sliceOfNow(): number {
     return Math.floor(this.#clock.nowMs() / SLICE_MS);
   }
+}
+
+/** Shows the sales that are hot right now, each with its rate; one that has cooled down is gone. At most ten of them. */
+export function showHotSales(
+  registry: Registry,
+  hottest: () => readonly { readonly saleId: string; readonly perSecond: number }[],
+): void {
+  new Gauge({
+    name: 'seckill_hot_sale_purchases_per_second',
+    help: 'Purchases a second in this process, over the last ten seconds, of each sale that is hot.',
+    labelNames: ['sale'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { saleId, perSecond } of hottest()) this.set({ sale: saleId }, perSecond);
+    },
+  });
 }

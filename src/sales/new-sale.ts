@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { fieldError, fieldErrors, must, plainError, type FieldError } from '../core/field-errors.js';
 import type { NewSale } from '../core/sale.js';
-import { BUCKETS_MAX } from '../core/unit-transfer.js';
+import { BUCKETS_MAX } from '../core/bucket.js';
 
 /** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */
 const STOCK_MAX = 10_000_000;

@@ -1,7 +1,6 @@
 import { assertNever } from '../core/errors.js';
 import type { NewSale, Sale } from '../core/sale.js';
-import type { SaleRepository } from '../core/ports/sale-repository.js';
-import type { SaleSnapshotCache } from '../core/ports/sale-snapshot-cache.js';
+import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { SaleStore } from '../core/ports/stock-store.js';
 
 export interface SaleAdminPorts {

@@ -2,8 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { OperationalError } from '../core/errors.js';
 import type { Sale, SaleSnapshot } from '../core/sale.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { SaleRepository } from '../core/ports/sale-repository.js';
-import type { SaleSnapshotCache } from '../core/ports/sale-snapshot-cache.js';
+import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 
 export interface SaleSnapshotsPorts {
   readonly repository: Pick<SaleRepository, 'find'>;

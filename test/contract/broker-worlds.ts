@@ -1,20 +1,25 @@
+import { Registry } from 'prom-client';
 import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { silentChannelMetrics } from '../../src/core/ports/channel-metrics.js';
-import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import type {
+  Delivery,
+  DeliverySource,
   CheckBack,
   DeadlineChannel,
   OrderEventChannel,
   PurchaseChannel,
   RedriveChannel,
 } from '../../src/core/ports/channels.js';
+import { silentLog } from '../../src/core/ports/log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
-import { createDeadlineChannel, createOrderEventChannel } from '../../src/rocketmq/order-channels.js';
+import {
+  createDeadlineChannel,
+  createOrderEventChannel,
+  createRedriveChannel,
+} from '../../src/rocketmq/plain-channels.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
-import { createRedriveChannel } from '../../src/rocketmq/redrive-channel.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { memoryOrderChannels } from '../helpers/memory/memory-order-channels.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
@@ -76,7 +81,15 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
   const log = silentLog;
   return {
     purchaseChannel: (checkBack) =>
-      keep(createPurchaseChannel({ endpoint, checkBack, checksInParallel: 8, log, metrics: silentChannelMetrics })),
+      keep(
+        createPurchaseChannel({
+          endpoint,
+          checkBack,
+          checksInParallel: 8,
+          log,
+          metrics: createChannelMetrics(new Registry()),
+        }),
+      ),
     redriveChannel: () => keep(createRedriveChannel({ endpoint, log })),
     deadlineChannel: () => keep(createDeadlineChannel({ endpoint, log })),
     orderEventChannel: () => keep(createOrderEventChannel({ endpoint, log })),

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { DEAD_LETTERS, WRITER_RETRIES_MAX } from '../../src/core/topics.js';
-import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
-import type { RedriveChannel } from '../../src/core/ports/channels.js';
+import type { Delivery, DeliverySource, RedriveChannel } from '../../src/core/ports/channels.js';
 import { freshBatch, memoryWorld, nextDelivery, REDRIVES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
 const INVISIBLE_MS = 10_000;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
+import type { Delivery, DeliverySource } from '../../src/core/ports/channels.js';
 import {
   freshBatch,
   memoryWorld,

@@ -3,7 +3,7 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
-import type { AuditedRow } from '../../src/core/ports/audit.js';
+import type { AuditedRow } from '../../src/core/ports/reconcile-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 

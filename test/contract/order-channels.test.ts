@@ -3,8 +3,7 @@ import { expect } from 'chai';
 import { decodeOrderEvents, type OrderEvent } from '../../src/core/order-event.js';
 import { decodePaymentDeadline, type PaymentDeadline } from '../../src/core/payment-deadline.js';
 import { DEAD_LETTERS, GROUPS, TOPICS } from '../../src/core/topics.js';
-import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
-import type { DeadlineChannel, OrderEventChannel } from '../../src/core/ports/channels.js';
+import type { Delivery, DeliverySource, DeadlineChannel, OrderEventChannel } from '../../src/core/ports/channels.js';
 import { memoryWorld, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
 /** A message that is due comes at once; an empty receive takes 5 s, and the timer of the broker counts in seconds. */

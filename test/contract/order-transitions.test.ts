@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Order, OrderState } from '../../src/core/order.js';
-import { homeBucket } from '../../src/core/sale.js';
+import { homeBucket } from '../../src/core/bucket.js';
 import { DUE_MS, MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
 const names = (count: number): string[] =>

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import type { AgedState } from '../../src/core/ports/overdue-repository.js';
+import type { AgedState } from '../../src/core/waiting-states.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import type { CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../src/core/ports/channels.js';
-import type { DeliverySource } from '../../src/core/ports/delivery-source.js';
+import type { CheckBackAnswer, HalfMessage, PurchaseChannel, DeliverySource } from '../../src/core/ports/channels.js';
 import type { Batch } from '../../src/core/batch.js';
 import {
   freshBatch,

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
-import { homeBucket, type Sale } from '../../src/core/sale.js';
+import { type Sale } from '../../src/core/sale.js';
+import { homeBucket } from '../../src/core/bucket.js';
 import { RebuiltRequests } from '../../src/recovery/repair/rebuilt-requests.js';
 import { bucketRefsOf } from '../../src/recovery/repair/repair-sale.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';

@@ -1,7 +1,8 @@
+import { Registry } from 'prom-client';
 import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { silentChannelMetrics } from '../../src/core/ports/channel-metrics.js';
+import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { probeBroker } from '../../src/rocketmq/probe.js';
@@ -11,7 +12,7 @@ import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { freshBatch } from './broker-worlds.js';
 
 const log = silentLog;
-const metrics = silentChannelMetrics;
+const metrics = createChannelMetrics(new Registry());
 const NOWHERE = '127.0.0.1:1';
 /** Keepalive every 20 s with 5 s for its answer, a reconnect at once, and some room. */
 const HALF_OPEN_HEALED_MS = 35_000;

@@ -1,9 +1,10 @@
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
-import type { SaleSnapshotCache } from '../../src/core/ports/sale-snapshot-cache.js';
+import type { SaleSnapshotCache } from '../../src/core/ports/sale-repository.js';
 import type { PurchaseNotifications } from '../../src/core/ports/purchase-notifications.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
-import type { BucketRef, SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
+import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
+import type { BucketRef } from '../../src/core/bucket.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';

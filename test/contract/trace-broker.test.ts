@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createTraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
+import { createTraceBroker } from '../../src/rocketmq/admin/find-messages.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { found } from '../chaos/harness/wait.js';
 import { freshBatch, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';

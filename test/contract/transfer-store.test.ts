@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
-import { openTransfers, unitsInTransit, type UnitTransfer } from '../../src/core/unit-transfer.js';
+import { openTransfers, unitsInTransit, type UnitTransfer } from '../../src/core/bucket.js';
 import type { BucketState } from '../../src/core/ports/transfer-store.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';

@@ -6,7 +6,7 @@ import type { Key } from '../../src/core/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { createAdmissionMetrics } from '../../src/admission/metrics.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
-import { createChannelMetrics } from '../../src/programs/metrics.js';
+import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
 
 import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';

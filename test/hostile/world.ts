@@ -165,7 +165,7 @@ export class HostileWorld extends ReconcileWorld {
     return {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       // Every address is looked at, and whom a header names is believed; nobody is refused.
-      entry: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
+      admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
       ...{ degrade, reads },
       reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
@@ -183,7 +183,7 @@ export class HostileWorld extends ReconcileWorld {
       payOrder: (request) =>
         payOrder(request, { repository: books, moves, provider: createPaymentSimulator(), log: this.log }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: books, moves }),
-      webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), tell: (...told) => moves.pay(...told) },
+      webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), pay: (...payment) => moves.pay(...payment) },
       sales: new SaleAdmin({ repository: books, store, cache }),
       deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),

@@ -4,7 +4,7 @@ import type { OrderState } from '../../src/core/order.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderStates } from '../../src/mysql/order-repository.js';
 import { silentLog } from '../../src/core/ports/log.js';
-import { createDeadlineChannel } from '../../src/rocketmq/order-channels.js';
+import { createDeadlineChannel } from '../../src/rocketmq/plain-channels.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { OrderEventListener } from '../chaos/harness/listeners.js';
 import { ask } from '../chaos/harness/http.js';

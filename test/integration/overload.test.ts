@@ -112,7 +112,7 @@ describe('overload: two apis', () => {
     expect(shown.stdout).to.match(/^sale +L4 +100 +yes$/m);
     const wrong = await runCommand(['switch', 'purchase', 'L1'], system.stack.env);
     expect([wrong.code, wrong.stdout]).to.deep.equal([2, '']);
-    expect(wrong.stderr).to.contain('a purchase knows L0 and L4 only');
+    expect(wrong.stderr).to.contain('level must be L0 or L4 for a purchase.');
   });
 
   it('Redis stopped for ten seconds: limits go on, the breakers open, reads are answered, nothing but 503, and back', async () => {

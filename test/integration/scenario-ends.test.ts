@@ -1,5 +1,6 @@
+import { Registry } from 'prom-client';
 import { expect } from 'chai';
-import { silentChannelMetrics } from '../../src/core/ports/channel-metrics.js';
+import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { silentLog } from '../../src/core/ports/log.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { producersOf } from '../../src/rocketmq/admin/broker-state.js';
@@ -56,7 +57,7 @@ describe('what a chaos scenario leaves behind', () => {
       log: silentLog,
       checkBack: () => Promise.resolve('no_answer'),
       checksInParallel: 1,
-      metrics: silentChannelMetrics,
+      metrics: createChannelMetrics(new Registry()),
     });
     expect(await channel.sendHalf(abandoned)).to.be.an('object');
     await channel.close();

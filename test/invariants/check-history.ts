@@ -1,5 +1,5 @@
 import type { FailureReason } from '../../src/core/order.js';
-import type { AuditedOrder } from '../../src/core/ports/audit.js';
+import type { AuditedOrder } from '../../src/core/ports/reconcile-repository.js';
 import type { Finding } from './check-sale.js';
 
 /** What an order was asked to become. */

@@ -1,8 +1,9 @@
 import { isLive, type FailureReason } from '../../src/core/order.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
-import { NO_TRANSFERS, openTransfers, unitsInTransit } from '../../src/core/unit-transfer.js';
-import type { AuditedOrder, AuditedRow, BucketAudit, BucketSnapshot, OrderAudit } from '../../src/core/ports/audit.js';
+import { NO_TRANSFERS, openTransfers, unitsInTransit } from '../../src/core/bucket.js';
+import type { AuditedOrder, AuditedRow, OrderAudit } from '../../src/core/ports/reconcile-repository.js';
+import type { BucketAudit, BucketSnapshot } from './redis-snapshot.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
 import { compareRequest } from '../../src/recovery/reconcile/compare-request.js';

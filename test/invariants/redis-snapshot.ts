@@ -1,5 +1,6 @@
+import type { BucketRef, BucketTransfers } from '../../src/core/bucket.js';
 import { parseRequestEntry, type RequestEntry } from '../../src/core/outcome.js';
-import type { BucketAudit, BucketSnapshot } from '../../src/core/ports/audit.js';
+
 import { asOperationalError, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { parseTransfers } from '../../src/redis/transfer-store.js';
@@ -33,4 +34,27 @@ export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
       }),
     pendingCount: (ref) => asOperationalError('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
   };
+}
+
+/** Everything Redis says of one bucket. Each part is read on its own: compare only when nothing moves. */
+export interface BucketSnapshot {
+  readonly unitsLeft: number;
+  /** `userId/requestId` → entry. */
+  readonly requests: ReadonlyMap<string, RequestEntry>;
+  /** userId → units held or ordered. */
+  readonly buyers: ReadonlyMap<string, number>;
+  /** Ids of batches that are deducted and not settled. */
+  readonly pending: readonly string[];
+  /** Units that it lent to other buckets and borrowed from them. */
+  readonly transfers: BucketTransfers;
+}
+
+/** The ledger as an auditor reads it: whole, and in no hurry. */
+export interface BucketAudit {
+  /** @throws OperationalError redis; null: the bucket is not loaded */
+  snapshot(ref: BucketRef): Promise<BucketSnapshot | null>;
+  /** Batches deducted and not settled. @throws OperationalError redis */
+  pendingCount(ref: BucketRef): Promise<number>;
+  /** Units that the bucket lent to others and borrowed from them. @throws OperationalError redis */
+  transfers(ref: BucketRef): Promise<BucketTransfers>;
 }

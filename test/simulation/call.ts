@@ -1,16 +1,20 @@
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
-import type { HalfMessage, PurchaseChannel, RedriveChannel } from '../../src/core/ports/channels.js';
+import type {
+  HalfMessage,
+  PurchaseChannel,
+  RedriveChannel,
+  Delivery,
+  DeliverySource,
+} from '../../src/core/ports/channels.js';
 import type { CompensationRepository } from '../../src/core/ports/compensation-repository.js';
 import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
-import type { Delivery, DeliverySource } from '../../src/core/ports/delivery-source.js';
-import type { OrderRepository } from '../../src/core/ports/order-repository.js';
+import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
 import type { OrderTransitions } from '../../src/core/ports/order-transitions.js';
 import type { Outbox } from '../../src/core/ports/outbox.js';
 import type { RepairRepository, RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
-import type { WorkerSlots } from '../../src/core/ports/worker-slots.js';
 
 /**
  * The name of a call that a fault may hit or a promise is checked after: a method of a port. Its type keeps the lists of

@@ -2,7 +2,7 @@ import { OperationalError } from '../../src/core/errors.js';
 import { SalesNotCompared } from '../../src/recovery/reconcile/reconcile-jobs.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { Order } from '../../src/core/order.js';
-import { openTransfers } from '../../src/core/unit-transfer.js';
+import { openTransfers } from '../../src/core/bucket.js';
 import { DEAD_LETTERS, GROUPS, GROUP_TOPICS } from '../../src/core/topics.js';
 import type { Log } from '../../src/core/ports/log.js';
 import type { Clock } from '../../src/core/ports/clock.js';

@@ -11,7 +11,7 @@ const share = z.number().min(0).max(1);
 const ramp = (from: number, to: number, unit: z.ZodNumber) =>
   z
     .strictObject({ from: unit.default(from), to: unit.default(to) })
-    .refine((one) => one.from < one.to, { error: 'from must be below to' })
+    .refine((one) => one.from < one.to, { error: 'must have from below to' })
     .prefault({});
 
 const weights = z.strictObject({
@@ -42,7 +42,7 @@ const probe = z
     /** A breaker that opens again within this time of closing continues with its longer waits. */
     calmMs: z.int().min(0).max(600_000).default(30_000),
   })
-  .refine((one) => one.firstMs <= one.capMs, { error: 'firstMs must not be above capMs' });
+  .refine((one) => one.firstMs <= one.capMs, { error: 'must have firstMs of at most capMs' });
 
 const trial = z.strictObject({
   /** So many calls in a row must go well, and so many requests are let through for it. */
@@ -73,11 +73,11 @@ export const breakerRules = z
     quorumShare: z.number().gt(0).max(1).default(0.5),
   })
   .refine((one) => one.weights.rate < one.openAt, {
-    error: 'must be below openAt: a crowd alone is what a sale is for',
+    error: 'must be below openAt: a high rate alone is normal in a sale',
     path: ['weights', 'rate'],
   })
   .refine(({ weights: { rate, failures, latency }, openAt }) => rate + failures + latency >= openAt, {
-    error: 'add up to less than openAt, so it would never open',
+    error: 'must add up to openAt or more: the breaker would never open',
     path: ['weights'],
   });
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { mode, type Endpoint, type Mode, type Layer, type Refused, type Caller } from '../layer.js';
 import type { Dependency } from '../../core/errors.js';
 import { DEPENDENCIES } from '../breaker/breaker-rules.js';
-import { hash32 } from '../../core/sale.js';
+import { hash32 } from '../../core/bucket.js';
 import type { AdmissionMetrics } from '../metrics.js';
 
 /**
@@ -23,7 +23,7 @@ const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other]
 
 const anyLevel = z.enum(LEVELS);
 /** A purchase is made or it is not; an old or an empty answer to it would be false. */
-const allOrNothing = z.enum(['L0', 'L4'], { error: 'a purchase knows L0 and L4 only' });
+const allOrNothing = z.enum(['L0', 'L4'], { error: 'must be L0 or L4 for a purchase' });
 
 /** Share of the users that a switch is for; a user who is in at 10 is in at 20 too. */
 const percent = z.number().min(0).max(100).default(100);
@@ -70,7 +70,7 @@ const cache = z
     /** But never less than this. */
     ttlMinMs: z.int().min(0).max(3_600_000).default(5000),
   })
-  .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'ttlMinMs must not be above ttlMs' });
+  .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'must have ttlMinMs of at most ttlMs' });
 
 /** How much of an answer is given under too much load. */
 export const degradeRules = z.strictObject({

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
 import { ENDPOINTS, type Endpoint, type Mode } from '../layer.js';
 import { degradeRules, type DegradeRules, LEVELS, type Level } from './degrade.js';
 import type { RuleAdmin } from '../rules/rule-admin.js';
@@ -11,7 +12,7 @@ const switchChange = z
     percent: z.number().min(0).max(100).default(100),
   })
   .refine(({ endpoint, level }) => endpoint !== 'purchase' || level === 'L0' || level === 'L4', {
-    error: 'a purchase knows L0 and L4 only',
+    error: 'must be L0 or L4 for a purchase',
     path: ['level'],
   });
 
@@ -20,14 +21,13 @@ export type SwitchChange = z.infer<typeof switchChange>;
 
 export type ReadChange =
   | { readonly read: 'change'; readonly change: SwitchChange }
-  | { readonly read: 'refused'; readonly errors: readonly { readonly field: string; readonly message: string }[] };
+  | { readonly read: 'refused'; readonly errors: readonly FieldError[] };
 
 /** Checks a body: `{ endpoint, level, percent? }`. */
 export function readSwitchChange(input: unknown): ReadChange {
-  const parsed = switchChange.safeParse(input);
+  const parsed = switchChange.safeParse(input, { error: plainError });
   if (parsed.success) return { read: 'change', change: parsed.data };
-  const errors = parsed.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
-  return { read: 'refused', errors };
+  return { read: 'refused', errors: fieldErrors(parsed.error) };
 }
 
 /** The same for a command line: `seckill switch <endpoint> <level> [--percent n]`. */

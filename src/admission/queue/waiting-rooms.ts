@@ -93,10 +93,10 @@ export class WaitingRooms {
   }
 
   /** The state of the place that a ticket is for. */
-  look({ saleId, opensAtMs }: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): QueueAnswer {
+  read({ saleId, opensAtMs }: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): QueueAnswer {
     const closed = this.#closed(saleId);
     if (closed !== null) return closed;
-    const place = this.#read(ticket, { kind: 'queue-ticket', saleId, userId });
+    const place = this.#openTicket(ticket, { kind: 'queue-ticket', saleId, userId });
     if (place === null) return { outcome: 'ticket_not_found' };
     const nowMs = this.#clock.nowMs();
     const waiter = this.#rooms.get(saleId)?.find(userId, nowMs);
@@ -164,7 +164,7 @@ export class WaitingRooms {
     return { outcome: 'waiting', ticket, priority: CLASSES[priority], position, estimateMs, pollMs };
   }
 
-  #read(ticket: string, of: SealOf): { readonly priority: PriorityClass; readonly joinedMs: number } | null {
+  #openTicket(ticket: string, of: SealOf): { readonly priority: PriorityClass; readonly joinedMs: number } | null {
     const [first, joinedMs, untilMs] = this.#seals.open(of, ticket) ?? [];
     const priority = readClass(first);
     if (priority === null || Number(untilMs) <= this.#clock.nowMs()) return null;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { plainError } from '../../core/field-errors.js';
 import { breakerRules } from '../breaker/breaker-rules.js';
 import { degradeRules } from '../degrade/degrade.js';
 import { limitsRules } from '../limits/limits.js';
@@ -41,7 +42,7 @@ const WORD_MAX = 60;
  * @param unfit left out: rules that are well-formed can be used
  */
 export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRules {
-  const read = ruleSet.safeParse(json);
+  const read = ruleSet.safeParse(json, { error: plainError });
   if (read.success) {
     const reasons = unfit(read.data);
     return reasons.length > 0 ? { reasons: reasons.slice(0, REASONS_MAX) } : { rules: read.data };

@@ -1,6 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { hmacKey, hmacSha256, sameText } from '../../core/hmac.js';
-import { readKeyList } from '../../core/key-list.js';
+import { hmacKey, hmacSha256, sameText, readKeyList } from '../../core/hmac.js';
 
 /** Secrets by the id of their key. The first one signs what we give out; all of them are accepted. */
 export type Keyring = ReadonlyMap<string, KeyObject>;

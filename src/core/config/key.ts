@@ -1,5 +1,5 @@
 import { readNetwork } from '../ip-address.js';
-import { readKeyList } from '../key-list.js';
+import { readKeyList } from '../hmac.js';
 
 /** One configuration key: what it means, where it comes from, and what it may be. */
 export interface Key<T> {

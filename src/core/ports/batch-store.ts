@@ -1,6 +1,6 @@
 import type { Batch } from '../batch.js';
 import type { Order } from '../order.js';
-import type { BucketRef } from './stock-store.js';
+import type { BucketRef } from '../bucket.js';
 
 /** A purchase of a batch and the live order that it became. */
 export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;

@@ -87,3 +87,39 @@ export interface OrderRepository {
   /** @throws OperationalError mysql */
   findOrder(orderId: string): Promise<Order | null>;
 }
+
+/** The right to mint order ids with one of 256 slots, held for a while. */
+export interface WorkerSlotLease {
+  readonly slot: number;
+  /** Unix ms on this process's clock until which ids may be minted; moves on with every renewal. */
+  readonly validUntilMs: number;
+}
+
+/** Hands out slots so that no two processes mint the same ids. */
+export interface WorkerSlots {
+  /**
+   * Takes a free slot, or keeps the one this owner already has.
+   * @param owner unique per process
+   * @throws OperationalError mysql, also when all 256 slots are taken
+   */
+  acquire(owner: string, leaseMs: number): Promise<WorkerSlotLease>;
+
+  /** @throws OperationalError mysql */
+  free(owner: string): Promise<void>;
+}
+
+/** Thanks for a paid order: one coupon, for ever. */
+export interface CouponRepository {
+  /**
+   * Gives each of these orders that is paid its coupon, if it has none yet.
+   * @returns how many coupons are new, and the orders that are not paid (or not there) and so have none
+   * @throws OperationalError mysql; some may have theirs, so ask again
+   */
+  issue(orderIds: readonly string[]): Promise<{ readonly issued: number; readonly unpaid: readonly string[] }>;
+
+  /**
+   * Those of these orders that have no coupon, also because they are not paid or not there.
+   * @throws OperationalError mysql
+   */
+  withoutCoupon(orderIds: readonly string[]): Promise<string[]>;
+}

@@ -1,3 +1,4 @@
+import type { OrderState } from '../order.js';
 /** A payment as its provider knows it. */
 export interface Payment {
   /** Id at the provider; the same payment told twice has the same one. */
@@ -52,4 +53,19 @@ export interface OverdueOrders {
    * @throws OperationalError mysql
    */
   overdue(): Promise<{ readonly orders: number; readonly oldestMs: number }>;
+}
+
+/** Where orders stand now. */
+export interface OrderStates {
+  /**
+   * @returns order id → state; an order that is not there is absent
+   * @throws OperationalError mysql
+   */
+  statesOf(orderIds: readonly string[]): Promise<Map<string, OrderState>>;
+
+  /**
+   * Those of these orders that are unpaid and past their deadline, on the time of MySQL.
+   * @throws OperationalError mysql
+   */
+  dueOf(orderIds: readonly string[]): Promise<string[]>;
 }

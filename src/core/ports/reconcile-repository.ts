@@ -1,6 +1,6 @@
+import type { Order } from '../order.js';
 import type { Purchase } from '../purchase.js';
 import type { Sale } from '../sale.js';
-import type { AuditedOrder } from './audit.js';
 
 /** A row with its age: ms since it was last changed, on the clock of MySQL. */
 export interface AgedOrder extends AuditedOrder {
@@ -70,4 +70,29 @@ export interface ReconcileRepository {
    * @throws OperationalError mysql
    */
   isKept(outboxId: string): Promise<boolean>;
+}
+
+/** The part of an order that is compared with Redis. */
+export type AuditedOrder = Pick<
+  Order,
+  'orderId' | 'userId' | 'requestId' | 'batchId' | 'quantity' | 'state' | 'reason'
+>;
+
+/** The columns that an audit of a sale at rest compares in addition. */
+export type AuditedRow = AuditedOrder & Pick<Order, 'paidAtMs'>;
+
+/** All rows of a sale at rest, for an audit. */
+export interface OrderAudit {
+  /** @throws OperationalError mysql */
+  findSale(saleId: string): Promise<Sale | null>;
+  /**
+   * Every row of the sale, in chunks.
+   * @throws OperationalError mysql
+   */
+  orders(saleId: string): AsyncIterable<readonly AuditedRow[]>;
+  /**
+   * Outbox rows that must be done before the sale is at rest: releases that are not done.
+   * @throws OperationalError mysql
+   */
+  undoneReleases(saleId: string): Promise<number>;
 }

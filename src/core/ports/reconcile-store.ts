@@ -1,6 +1,5 @@
 import type { RequestEntry } from '../outcome.js';
-import type { BucketTransfers } from '../unit-transfer.js';
-import type { BucketRef } from './stock-store.js';
+import type { BucketTransfers, BucketRef } from '../bucket.js';
 
 /** A request by its key, `userId/requestId`. */
 export type StoredRequest = readonly [key: string, entry: RequestEntry];

@@ -1,7 +1,7 @@
 import type { Batch } from '../batch.js';
 import type { Sale, StoredSaleState } from '../sale.js';
 import type { StoredRequest } from './reconcile-store.js';
-import type { BucketRef } from './stock-store.js';
+import type { BucketRef } from '../bucket.js';
 
 /** From how many buckets into how many. */
 export interface Reshard {

@@ -1,4 +1,4 @@
-import type { NewSale, Sale, SaleState } from '../sale.js';
+import type { Sale, NewSale, SaleState } from '../sale.js';
 
 /** Who is said to have done what no person asked for. */
 export const SYSTEM_ACTOR = 'system';
@@ -37,4 +37,32 @@ export interface SaleRepository {
    * @throws OperationalError mysql
    */
   move(saleId: string, to: SaleState, actor?: string): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
+}
+
+/** What the shared cache says of a sale. `missing`: nobody has loaded it; `absent`: it does not exist. */
+export type CachedSnapshot =
+  { readonly cached: 'ready'; readonly sale: Sale } | { readonly cached: 'absent' } | { readonly cached: 'missing' };
+
+/** The middle layer of the sale card: memory → this → MySQL. */
+export interface SaleSnapshotCache {
+  /** @throws OperationalError redis */
+  read(saleId: string): Promise<CachedSnapshot>;
+
+  /**
+   * The right to load one card from MySQL, for at most `holdMs`; false while another process has it.
+   * @throws OperationalError redis
+   */
+  lock(saleId: string, holdMs: number): Promise<boolean>;
+
+  /**
+   * Keeps what MySQL said (null: no such sale) and frees the lock.
+   * @throws OperationalError redis
+   */
+  write(saleId: string, sale: Sale | null): Promise<void>;
+
+  /**
+   * Forgets a card after its sale has changed.
+   * @throws OperationalError redis
+   */
+  forget(saleId: string): Promise<void>;
 }

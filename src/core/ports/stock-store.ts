@@ -1,24 +1,8 @@
+import type { AskedBucket, BucketRef } from '../bucket.js';
 import type { Batch, BatchRef } from '../batch.js';
 import type { StoreAnswer, RequestEntry } from '../outcome.js';
 import type { Purchase } from '../purchase.js';
 import type { StoredSaleState, Sale } from '../sale.js';
-
-/** One slice of a sale's stock. */
-export interface BucketRef {
-  readonly saleId: string;
-  readonly bucket: number;
-}
-
-/** The bucket that some buyers belong to, and how many the sale has. */
-export interface HomeBucket extends BucketRef {
-  readonly buckets: number;
-}
-
-/**
- * A bucket that is asked about. With the number of buckets that its sale has as the caller knows it, one that was scattered
- * since answers like one in repair: its buyers may belong elsewhere. Without it that is not compared.
- */
-export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
 
 export interface PrecheckVerdict {
   /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */

@@ -2,7 +2,7 @@ import type { Order } from '../order.js';
 import type { RequestEntry } from '../outcome.js';
 import type { RequestRef } from '../purchase.js';
 import type { OutboxKind } from './outbox.js';
-import type { BucketRef } from './stock-store.js';
+import type { BucketRef } from '../bucket.js';
 
 interface TracedPayment {
   readonly paymentId: string;

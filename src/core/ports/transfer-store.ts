@@ -1,5 +1,4 @@
-import type { BucketTransfers, UnitTransfer } from '../unit-transfer.js';
-import type { BucketRef } from './stock-store.js';
+import type { BucketTransfers, UnitTransfer, BucketRef } from '../bucket.js';
 
 /** One bucket in one moment. */
 export interface BucketState extends BucketTransfers {

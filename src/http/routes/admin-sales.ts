@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { fieldSentences, must } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';
 import { parseJson } from '../../core/parse-json.js';
-import { RESHARD_SENTENCES } from '../../core/resharded.js';
+import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
 import type { NewSale, Sale } from '../../core/sale.js';
-import { BUCKETS_MAX } from '../../core/unit-transfer.js';
+import { BUCKETS_MAX } from '../../core/bucket.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import { json, problem, type Answer } from '../answer.js';
@@ -125,7 +125,7 @@ export const reshardSale = defineRoute({
   answers: {
     200: {
       description: 'how it is split now',
-      schema: z.object({ buckets: count, epoch: count, unitsLeft: count, shutMs: z.number() }),
+      schema: z.object({ buckets: count, epoch: count, unitsLeft: count, lockedMs: z.number() }),
     },
   },
   problems: ['not_found', 'wrong_state', 'repairing'],
@@ -156,6 +156,7 @@ function moveAnswer(
   }
 }
 
-function saleBody({ opensAtMs, closesAtMs, ...sale }: Sale): object {
+/** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
+export function saleBody({ opensAtMs, closesAtMs, ...sale }: Sale): object {
   return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs) };
 }

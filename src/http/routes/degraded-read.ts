@@ -6,14 +6,14 @@ import type { ProblemCode } from '../problem.js';
 import type { AnswerSpec, RouteServices } from '../route.js';
 import { degradedSchema } from '../schemas.js';
 
-/** One question of a buyer that changes nothing. */
+/** One read of a buyer, full or degraded. */
 interface Read<C extends ProblemCode> extends ReadRequest {
   readonly endpoint: ReadEndpoint;
-  /** The user, or the client address of somebody who is not signed in; asked for only if it matters. */
-  readonly who: () => string;
-  /** What the full answer is counted as. */
+  /** The user, or the client address of an anonymous caller; computed only if it matters. */
+  readonly caller: () => string;
+  /** The word that the full answer is counted under. */
   readonly word: (body: Body) => string;
-  /** Why there is nothing; asked after the source has said so. */
+  /** The answer when the source has nothing. */
   readonly missing: () => C;
   /** For problems; null where the question has none. */
   readonly requestId: string | null;
@@ -28,7 +28,7 @@ export const readable = (description: string, schema: z.ZodType): AnswerSpec => 
 
 /**
  * Answers as much as the degradation grants: all, while it is off.
- * @throws OperationalError of the source, where nothing may stand in for it
+ * @throws OperationalError of the source, where no degraded answer is allowed
  */
 export async function answerRead<C extends ProblemCode>(
   read: Read<C>,
@@ -55,5 +55,5 @@ export async function answerRead<C extends ProblemCode>(
 
 async function serve(read: Read<ProblemCode>, { degrade, reads }: RouteServices): Promise<Served> {
   if (!degrade.isOn) return { served: 'full', body: await read.source() };
-  return reads[read.endpoint].serve(degrade.rulingOf(read.endpoint, read.who()), read);
+  return reads[read.endpoint].serve(degrade.rulingOf(read.endpoint, read.caller()), read);
 }

@@ -9,7 +9,7 @@ import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, isoTime, isoTimeOrNull, orderId, orderPageSchema, orderSchema } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 
-/** Orders of the buyer who asks. An order of somebody else looks like none, so ids cannot be probed. */
+/** Orders of the calling buyer. An order of another buyer is answered like one that does not exist, so ids cannot be probed. */
 
 const params = z.object({ orderId });
 
@@ -31,7 +31,7 @@ export const readOrder = defineRoute({
         key: `${userId}/${orderId}`,
         ids: { orderId },
         requestId,
-        who: () => userId,
+        caller: () => userId,
         word: () => 'found',
         missing: () => 'order_not_found' as const,
         source: () => orderPage(orderId, userId, services),
@@ -41,7 +41,7 @@ export const readOrder = defineRoute({
   },
 });
 
-/** The order with what is or was owed back; null when this buyer has no such order. */
+/** The order with its refunds; null when this buyer has no such order. */
 async function orderPage(orderId: string, userId: string, services: RouteServices): Promise<Body | null> {
   const order = await services.getOrder(orderId, userId);
   if (order === null) return null;

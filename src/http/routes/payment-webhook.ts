@@ -71,7 +71,7 @@ export const paymentWebhook = defineRoute({
       return problem('bad_request', { detail: event.detail });
     }
     const { orderId, payment } = event;
-    const outcome = await webhook.tell(orderId, payment);
+    const outcome = await webhook.pay(orderId, payment);
     if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
     switch (outcome) {
       case 'paid':

@@ -50,7 +50,7 @@ export const purchaseStatus = defineRoute({
           key: `${userId}/${ids.saleId}/${ids.requestId}`,
           ids,
           requestId: ids.requestId,
-          who: () => userId,
+          caller: () => userId,
           word: ({ status }: Body) => String(status),
           missing: () => 'purchase_not_found' as const,
           keeps: ({ status }: Body) => status !== 'pending',

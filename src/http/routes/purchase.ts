@@ -90,7 +90,7 @@ const SALE_ID_SHAPE = 'The sale id in the address must be a whole number.';
 const PREFIX = '/v1/sales/';
 const SUFFIX = '/purchases';
 
-/** The raw sale id in the address of a purchase, however odd it looks; null for any other address. */
+/** The raw sale id in the address of a purchase, valid or not; null for any other address. */
 export function saleIdOf(target: string): string | null {
   // A proxy may send the whole address; every server must take that (RFC 9112, 3.2.2).
   const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '');

@@ -28,7 +28,7 @@ export const joinQueue = defineRoute({
   path: '/v1/sales/{saleId}/queue',
   label: 'queue',
   operationId: 'joinQueue',
-  summary: 'Join the waiting room of a sale. Safe to repeat: who waits keeps their place.',
+  summary: 'Join the waiting room of a sale. Safe to repeat: a waiting buyer keeps their place.',
   access: 'sale_buyer',
   endpoint: 'status',
   params: saleParams,
@@ -60,7 +60,7 @@ export const readTicket = defineRoute({
   async handle({ userId, params: { saleId, ticket } }, services) {
     const sale = await queuedSale(saleId, services);
     if ('status' in sale) return sale;
-    return placeAnswer(200, sale, services.rooms.look(sale, { userId }, ticket));
+    return placeAnswer(200, sale, services.rooms.read(sale, { userId }, ticket));
   },
 });
 

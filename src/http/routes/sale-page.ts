@@ -27,7 +27,7 @@ export const readSalePage = defineRoute({
         key: saleId,
         ids: { saleId },
         requestId: null,
-        who: () => services.addressOf(req),
+        caller: () => services.addressOf(req),
         word: () => outcome,
         missing: () => (outcome === 'loading' ? 'loading' : 'not_found'),
         headers: ['Cache-Control', 'public, max-age=1'],

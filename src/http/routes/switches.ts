@@ -58,7 +58,7 @@ export const setSwitch = defineRoute({
   operationId: 'setSwitch',
   summary:
     'Set the switch of one endpoint, in force everywhere within a second: a new version of the rules, with nothing' +
-    ' else changed. A purchase knows L0 and L4 only.',
+    ' else changed. A purchase takes only L0 or L4.',
   access: 'admin',
   endpoint: null,
   params: z.object({ endpoint: text.meta({ override: { enum: ENDPOINTS } }) }),
@@ -85,7 +85,7 @@ export const setSwitch = defineRoute({
   async handle({ params: { endpoint }, body, userId }, { switches }) {
     if ('endpoint' in body) return badFields([fieldError('endpoint', 'stands in the address, not in the body')]);
     const read = readSwitchChange({ ...body, endpoint });
-    if (read.read === 'refused') return badFields(read.errors.map(({ field, message }) => fieldError(field, message)));
+    if (read.read === 'refused') return badFields(read.errors);
     const answer = await switches.set(read.change, userId);
     switch (answer.outcome) {
       case 'switched':

@@ -6,7 +6,7 @@ import { isLive } from '../../core/order.js';
 import { decodePaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
-import type { Delivery, DeliverySource } from '../../core/ports/delivery-source.js';
+import type { Delivery, DeliverySource } from '../../core/ports/channels.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { type Group, GROUPS } from '../../core/topics.js';

@@ -5,15 +5,14 @@ import { isLive, type Order } from '../../core/order.js';
 import { decodePaymentDeadline, type PaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { CouponRepository } from '../../core/ports/coupon-repository.js';
+import type { CouponRepository, OrderRepository } from '../../core/ports/order-repository.js';
 import type {
   DeadLetterRepository,
   DeadLetterState,
   StoredDeadLetter,
 } from '../../core/ports/dead-letter-repository.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../../core/ports/channels.js';
-import type { OrderRepository } from '../../core/ports/order-repository.js';
-import type { OrderStates } from '../../core/ports/order-states.js';
+import type { OrderStates } from '../../core/ports/order-transitions.js';
 import { GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../core/topics.js';
 
 /** A worker needs milliseconds; a busy one is asked less and less often. */

@@ -1,8 +1,8 @@
-import { homeBucket, homesEver, type Sale } from '../../core/sale.js';
+import { type Sale } from '../../core/sale.js';
+import { homeBucket, homesEver, type BucketRef } from '../../core/bucket.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest, ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
-import type { BucketRef } from '../../core/ports/stock-store.js';
 import { isWhole, measureDrift, rowsOfSale, type SaleUnits, staleMarkers } from './count-units.js';
 import { RequestJudge, type JudgeLimits } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';

@@ -1,5 +1,6 @@
 import { assertNever, OperationalError } from '../../core/errors.js';
-import { homesEver, type Sale } from '../../core/sale.js';
+import { type Sale } from '../../core/sale.js';
+import { homesEver } from '../../core/bucket.js';
 import type { CompensationRepository, CompensationJob } from '../../core/ports/compensation-repository.js';
 import type { Log } from '../../core/ports/log.js';
 import type { Outbox } from '../../core/ports/outbox.js';

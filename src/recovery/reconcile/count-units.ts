@@ -2,10 +2,9 @@ import { isLive } from '../../core/order.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
-import type { BucketRef } from '../../core/ports/stock-store.js';
-import { repairNeedOf } from '../../core/repair-need.js';
+import { type BucketRef, type BucketTransfers, transfersFingerprint, unitsInTransit } from '../../core/bucket.js';
+import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
-import { type BucketTransfers, transfersSeen, unitsInTransit } from '../../core/unit-transfer.js';
 
 /** Retries, the re-drive and the broker are through with a sale by then; only a replay by hand writes later. */
 const LATE_ROWS_MS = 24 * 3_600_000;
@@ -117,7 +116,7 @@ async function measure(sale: Sale, { store }: DriftPorts, safeAgeMs: number): Pr
     transfers.push(units.transfers);
   }
   const difference = stock - sum.unitsLeft - unitsInTransit(transfers) - sum.unitsOfBuyers;
-  return { ...sum, difference, buckets, transfersSeen: transfersSeen(transfers) };
+  return { ...sum, difference, buckets, transfersSeen: transfersFingerprint(transfers) };
 }
 
 export interface HeldPorts extends DriftPorts {

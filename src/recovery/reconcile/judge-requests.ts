@@ -2,7 +2,7 @@ import { batchOfEntry, type RequestEntry } from '../../core/outcome.js';
 import { purchaseKey } from '../../core/purchase.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { PendingAge, ReconcileStore } from '../../core/ports/reconcile-store.js';
-import type { BucketRef } from '../../core/ports/stock-store.js';
+import type { BucketRef } from '../../core/bucket.js';
 import { compareRequest, type RequestKind } from './compare-request.js';
 import type { SaleNotes } from './sale-report.js';
 

@@ -2,14 +2,14 @@ import { decodeBatch, sealBatch, type Batch } from '../../core/batch.js';
 import { isLive } from '../../core/order.js';
 import type { RequestEntry } from '../../core/outcome.js';
 import { type Purchase, purchaseKey } from '../../core/purchase.js';
-import { homeBucket, type Sale } from '../../core/sale.js';
+import { type Sale } from '../../core/sale.js';
+import { homeBucket, type BucketRef } from '../../core/bucket.js';
 import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { RedriveChannel } from '../../core/ports/channels.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { StoredBatch, ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import type { BucketRef } from '../../core/ports/stock-store.js';
 
 export interface RepairRequestPorts {
   readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch'> & Pick<BatchStore, 'markRecorded' | 'release'>;

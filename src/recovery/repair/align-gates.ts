@@ -1,5 +1,5 @@
 import type { Job } from '../../core/job.js';
-import { repairNeedOf } from '../../core/repair-need.js';
+import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale, SaleState } from '../../core/sale.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';

@@ -1,7 +1,8 @@
 import type { Batch } from '../../core/batch.js';
 import { isLive } from '../../core/order.js';
 import { purchaseKey } from '../../core/purchase.js';
-import { homeBucket, unitsOfBucket, type Sale } from '../../core/sale.js';
+import { type Sale } from '../../core/sale.js';
+import { homeBucket, unitsOfBucket } from '../../core/bucket.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 

@@ -2,7 +2,7 @@ import { OperationalError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
-import { type RepairNeed, repairNeedOf } from '../../core/repair-need.js';
+import { type RepairNeed, repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 import type { RecoveryMetrics } from '../metrics.js';
 import {

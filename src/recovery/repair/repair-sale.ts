@@ -9,7 +9,8 @@ import type { ReconcileRepository } from '../../core/ports/reconcile-repository.
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
-import type { BucketRef, SaleStore } from '../../core/ports/stock-store.js';
+import type { SaleStore } from '../../core/ports/stock-store.js';
+import type { BucketRef } from '../../core/bucket.js';
 import { rowsOfSale } from '../reconcile/count-units.js';
 import { awaitQuiet, type QuietOptions } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';

@@ -1,8 +1,7 @@
 import { OperationalError } from '../../core/errors.js';
-import { repairNeedOf } from '../../core/repair-need.js';
+import { repairNeedOf, type NotResharded, type Resharded } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
-import type { NotResharded, Resharded } from '../../core/resharded.js';
-import type { SaleSnapshotCache } from '../../core/ports/sale-snapshot-cache.js';
+import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
 import { bucketRefsOf, repairSale, type RepairOptions, type RepairPorts } from './repair-sale.js';
 
 export interface ReshardPorts extends RepairPorts {
@@ -40,8 +39,8 @@ export async function reshardSale(
   if (end.outcome === 'busy') return { outcome: 'in_repair' };
   if (end.outcome !== 'repaired') return { outcome: end.outcome };
   await forgetSnapshot(saleId, ports);
-  const { epoch, unitsLeft, tookMs: shutMs } = end;
-  return { outcome: 'resharded', buckets, epoch, unitsLeft, shutMs };
+  const { epoch, unitsLeft, tookMs: lockedMs } = end;
+  return { outcome: 'resharded', buckets, epoch, unitsLeft, lockedMs };
 }
 
 function refusalOf(sale: Sale, buckets: number): NotResharded | null {

@@ -1,7 +1,8 @@
 import { decodeBatch } from '../../core/batch.js';
 import { isSaleId } from '../../core/ids.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
-import { homeBucket, type Sale } from '../../core/sale.js';
+import { type Sale } from '../../core/sale.js';
+import { homeBucket } from '../../core/bucket.js';
 import type { TracePorts, TraceQuery } from './trace-purchase.js';
 
 /** A purchase that the id may mean, and the batch it was found by. */

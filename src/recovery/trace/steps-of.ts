@@ -1,6 +1,6 @@
 import { decodeBatch } from '../../core/batch.js';
 import { formatRequestEntry } from '../../core/outcome.js';
-import { homeBucket } from '../../core/sale.js';
+import { homeBucket } from '../../core/bucket.js';
 import type { TracedPromise } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
 

@@ -7,7 +7,7 @@ import type { StockStore } from '../../core/ports/stock-store.js';
 import type { TraceBroker, TraceRepository, TraceSearch, TraceStore } from '../../core/ports/trace-sources.js';
 
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
-import { homeBucket } from '../../core/sale.js';
+import { homeBucket } from '../../core/bucket.js';
 import type { PurchaseEvidence, StoreEvidence } from './evidence.js';
 import { bucketsOf, findPurchases, salesOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';

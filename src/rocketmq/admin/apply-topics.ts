@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OperationalError } from '../../core/errors.js';
 import { createGroup, createTopic, masterBrokers, parseAddress, readGroups, readTopics } from './broker-state.js';
 import type { RemotingAddress } from './remoting.js';
-import { missingFrom } from './topic-check.js';
-import type { TopicLists } from './topic-lists.js';
+import { missingFrom, type TopicLists } from './topic-lists.js';
 
 /** A broker may answer before what it stored is visible. */
 const READ_BACK_TIMEOUT_MS = 5_000;

@@ -95,7 +95,7 @@ async function order(broker: RemotingAddress, code: number, body: string, fields
   if (frame.code !== 0) throw new Error(frame.remark ?? `the broker refused with code ${frame.code}`);
 }
 
-/** What a broker answers for a group that has no producer. */
+/** In the answer of a broker for a group that has no producer. */
 const NO_PRODUCER = 'not exist';
 
 /**

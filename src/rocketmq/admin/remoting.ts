@@ -36,17 +36,17 @@ interface Frame {
   readonly code: number;
   readonly remark?: string;
   readonly body: string;
-  /** The same, for what is no text. */
+  /** The body, where it is not text. */
   readonly bytes: Buffer;
 }
 
-/** What a request says in its header, beside its code. */
+/** Fields in the header of a request, beside its code. */
 export type RequestFields = Readonly<Record<string, string>>;
 
-/** Said instead of an empty answer. */
+/** The code that a broker answers instead of an empty list. */
 export const NOT_FOUND = 22;
 
-/** All topics of a large broker fit; a length beyond it means that nobody at this port speaks the protocol. */
+/** All topics of a large broker fit; a length beyond it means that this port has another protocol. */
 const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Frame: length (4), header length (4, its top byte 0 for a JSON header), header, body. */

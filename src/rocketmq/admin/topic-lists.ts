@@ -1,3 +1,4 @@
+import type { GroupConfig, TopicConfig } from './broker-state.js';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -42,4 +43,28 @@ export function assertTopicLists({ topics }: TopicLists): void {
   for (const { topicName, attributes } of topics) {
     if (!attributes?.['+message.type']) throw new Bug(`topic ${topicName} lacks the attribute +message.type`);
   }
+}
+
+/** What a broker has stored, by name. */
+export interface StoredLists {
+  readonly topics: Readonly<Record<string, TopicConfig>>;
+  readonly groups: Readonly<Record<string, GroupConfig>>;
+}
+
+/** What a broker lacks or has differently. Other topics and groups do not matter. */
+export function missingFrom(stored: StoredLists, wanted: TopicLists): TopicLists {
+  const topics = wanted.topics.filter((topic) => {
+    const found = stored.topics[topic.topicName];
+    return (
+      found === undefined ||
+      found.readQueueNums !== topic.readQueueNums ||
+      found.writeQueueNums !== topic.writeQueueNums ||
+      found.perm !== topic.perm ||
+      found.attributes?.['message.type'] !== topic.attributes['+message.type']
+    );
+  });
+  const groups = wanted.groups.filter(
+    ({ groupName, retryMaxTimes }) => stored.groups[groupName]?.retryMaxTimes !== retryMaxTimes,
+  );
+  return { topics, groups };
 }

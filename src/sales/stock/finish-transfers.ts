@@ -1,5 +1,5 @@
 import type { Sale } from '../../core/sale.js';
-import { openTransfers } from '../../core/unit-transfer.js';
+import { openTransfers } from '../../core/bucket.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { finishTransfer, lookAtSale } from './look-at-sale.js';

@@ -1,6 +1,5 @@
-import type { HomeBucket } from '../../core/ports/stock-store.js';
+import { type HomeBucket, openTransfers, unitsInTransit } from '../../core/bucket.js';
 import type { TransferStore } from '../../core/ports/transfer-store.js';
-import { openTransfers, unitsInTransit } from '../../core/unit-transfer.js';
 import {
   countUnitsLeft,
   finishTransfer,

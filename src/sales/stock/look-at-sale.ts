@@ -1,6 +1,11 @@
-import { openTransfers, transfersSeen, unitsInTransit, type UnitTransfer } from '../../core/unit-transfer.js';
+import {
+  openTransfers,
+  transfersFingerprint,
+  unitsInTransit,
+  type UnitTransfer,
+  type HomeBucket,
+} from '../../core/bucket.js';
 import type { BucketState, TransferStore } from '../../core/ports/transfer-store.js';
-import type { HomeBucket } from '../../core/ports/stock-store.js';
 
 /** A sale and how many buckets it has. */
 export type SaleBuckets = Pick<HomeBucket, 'saleId' | 'buckets'>;
@@ -40,7 +45,8 @@ export async function countUnitsLeft(sale: SaleBuckets, store: TransferStore): P
     if (unitsInTransit(before.buckets) > 0) await finishAll(sale.saleId, before, store);
     const after = await lookAtSale(sale, store);
     if (after === null) return 'unsure';
-    const stoodStill = after.epoch === before.epoch && transfersSeen(after.buckets) === transfersSeen(before.buckets);
+    const stoodStill =
+      after.epoch === before.epoch && transfersFingerprint(after.buckets) === transfersFingerprint(before.buckets);
     if (stoodStill && unitsInTransit(after.buckets) === 0) return Math.max(unitsIn(before), unitsIn(after));
     before = after;
   }

@@ -7,7 +7,7 @@ import { createOrderRepository } from '../../../src/mysql/order-repository.js';
 import { createBatchStore } from '../../../src/redis/batch-store.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
-import { createRedriveChannel } from '../../../src/rocketmq/redrive-channel.js';
+import { createRedriveChannel } from '../../../src/rocketmq/plain-channels.js';
 import { userIds } from './buyers.js';
 import { expectEqual } from './expect.js';
 import { openSale } from './sales.js';

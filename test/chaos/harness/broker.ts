@@ -1,3 +1,4 @@
+import { Registry } from 'prom-client';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChannelCredentials, Metadata } from '@grpc/grpc-js';
@@ -7,7 +8,7 @@ import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb
 import { stackPaths, TEMPLATES_DIR } from '../../../deploy/local/stack/paths.js';
 import type { Stack } from '../../../deploy/local/stack/stack.js';
 import type { Batch } from '../../../src/core/batch.js';
-import { silentChannelMetrics } from '../../../src/core/ports/channel-metrics.js';
+import { createChannelMetrics } from '../../../src/rocketmq/metrics.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { TOPICS } from '../../../src/core/topics.js';
@@ -163,7 +164,7 @@ async function withUnresponsiveProducer(
     log: silentLog,
     checkBack: () => Promise.resolve('no_answer'),
     checksInParallel: 1,
-    metrics: silentChannelMetrics,
+    metrics: createChannelMetrics(new Registry()),
   });
   try {
     await work(channel);

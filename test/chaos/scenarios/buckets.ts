@@ -1,4 +1,4 @@
-import { homeBucket } from '../../../src/core/sale.js';
+import { homeBucket } from '../../../src/core/bucket.js';
 import { outcomeOf, userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { ask, type Answer } from '../harness/http.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLog } from '../../../src/core/ports/log.js';
-import { startPlainProducer } from '../../../src/rocketmq/plain-producer.js';
+import { startPlainProducer } from '../../../src/rocketmq/plain-channels.js';
 import type { ScenarioContext } from '../context.js';
 import { batchesAtBroker, brokerStore, createTopics, startBroker } from '../harness/broker.js';
 import { userIds, type Buyers, type Load } from '../harness/buyers.js';

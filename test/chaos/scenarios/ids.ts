@@ -1,5 +1,5 @@
 import { composeOrderId, explainOrderId } from '../../../src/core/order-id.js';
-import { hash32 } from '../../../src/core/sale.js';
+import { hash32 } from '../../../src/core/bucket.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { ScenarioContext } from '../context.js';
 import { outcomeOf, userIds } from '../harness/buyers.js';

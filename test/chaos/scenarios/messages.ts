@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { OrderEvent } from '../../../src/core/order-event.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { GROUPS, type Group } from '../../../src/core/topics.js';
-import { createDeadlineChannel, createOrderEventChannel } from '../../../src/rocketmq/order-channels.js';
+import { createDeadlineChannel, createOrderEventChannel } from '../../../src/rocketmq/plain-channels.js';
 import type { ScenarioContext } from '../context.js';
 import { batchOf, deductBatch, holdBatch, publishBatches, type HeldBatch } from '../harness/batches.js';
 import { userIds, type Buyers } from '../harness/buyers.js';

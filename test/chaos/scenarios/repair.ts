@@ -1,5 +1,5 @@
 import type { Batch } from '../../../src/core/batch.js';
-import { homeBucket } from '../../../src/core/sale.js';
+import { homeBucket } from '../../../src/core/bucket.js';
 import { createDeadLetterRepository } from '../../../src/mysql/dead-letter-repository.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { SaleFigures } from '../../invariants/check-sale.js';

@@ -2,8 +2,14 @@ import type { Batch } from '../../../src/core/batch.js';
 import { assert, OperationalError } from '../../../src/core/errors.js';
 import { TOPICS, WRITER_RETRIES_MAX } from '../../../src/core/topics.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { Delivery, DeliverySource } from '../../../src/core/ports/delivery-source.js';
-import type { CheckBack, HalfMessage, PurchaseChannel, RedriveChannel } from '../../../src/core/ports/channels.js';
+import type {
+  Delivery,
+  DeliverySource,
+  CheckBack,
+  HalfMessage,
+  PurchaseChannel,
+  RedriveChannel,
+} from '../../../src/core/ports/channels.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryGroup, type Loan, type StoredMessage } from './memory-group.js';
 

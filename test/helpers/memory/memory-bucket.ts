@@ -1,6 +1,6 @@
 import { formatRequestEntry, type RequestEntry } from '../../../src/core/outcome.js';
 import type { StoredSaleState } from '../../../src/core/sale.js';
-import type { BucketTransfers } from '../../../src/core/unit-transfer.js';
+import type { BucketTransfers } from '../../../src/core/bucket.js';
 
 export interface LoadedSale {
   state: StoredSaleState;

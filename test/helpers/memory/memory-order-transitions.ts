@@ -1,6 +1,7 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import { mayMove, type Order } from '../../../src/core/order.js';
-import { homeBucket, type Sale } from '../../../src/core/sale.js';
+import { type Sale } from '../../../src/core/sale.js';
+import { homeBucket } from '../../../src/core/bucket.js';
 import type {
   CancelOutcome,
   OrderTransitions,

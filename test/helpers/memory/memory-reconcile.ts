@@ -18,7 +18,7 @@ import type {
   ReconcileStore,
 } from '../../../src/core/ports/reconcile-store.js';
 import type { BucketStatus, RepairStore } from '../../../src/core/ports/repair-stores.js';
-import type { BucketRef } from '../../../src/core/ports/stock-store.js';
+import type { BucketRef } from '../../../src/core/bucket.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
 import type { MemoryStore } from './memory-store.js';

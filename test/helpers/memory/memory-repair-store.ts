@@ -1,7 +1,7 @@
 import type { Batch } from '../../../src/core/batch.js';
 import type { StoredRequest } from '../../../src/core/ports/reconcile-store.js';
 import type { BucketStatus, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-stores.js';
-import type { BucketRef } from '../../../src/core/ports/stock-store.js';
+import type { BucketRef } from '../../../src/core/bucket.js';
 import type { BucketRepair, Marker, MemoryBucket } from './memory-bucket.js';
 import type { MemoryServer } from './memory-server.js';
 

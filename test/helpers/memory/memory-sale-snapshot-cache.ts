@@ -1,7 +1,7 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { CachedSnapshot, SaleSnapshotCache } from '../../../src/core/ports/sale-snapshot-cache.js';
+import type { CachedSnapshot, SaleSnapshotCache } from '../../../src/core/ports/sale-repository.js';
 
 /** The shared card cache in memory: cards and locks end with the clock. */
 export class MemorySaleSnapshotCache implements SaleSnapshotCache {

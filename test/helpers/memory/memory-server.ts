@@ -1,6 +1,6 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { BucketRef } from '../../../src/core/ports/stock-store.js';
+import type { BucketRef } from '../../../src/core/bucket.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { ManualClock } from './manual-clock.js';
 

@@ -2,8 +2,6 @@ import type { Batch, BatchRef } from '../../../src/core/batch.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type {
-  AskedBucket,
-  BucketRef,
   ResolveVerdict,
   DeductVerdict,
   SetStateOutcome,
@@ -13,6 +11,7 @@ import type {
   SaleStore,
   StockStore,
 } from '../../../src/core/ports/stock-store.js';
+import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
 import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
 import { judge, shutBy } from './memory-judge.js';
 import { MemoryServer } from './memory-server.js';

@@ -2,7 +2,7 @@ import { bucketsOfBatch, type Batch } from '../../../src/core/batch.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import { batchOfEntry, lostIn } from '../../../src/core/outcome.js';
 import { purchaseKey } from '../../../src/core/purchase.js';
-import { homeBucket } from '../../../src/core/sale.js';
+import { homeBucket, type BucketRef } from '../../../src/core/bucket.js';
 import type {
   Reacquired,
   PendingBatch,
@@ -11,7 +11,6 @@ import type {
   BatchStore,
   Unparked,
 } from '../../../src/core/ports/batch-store.js';
-import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { OrderNotification } from '../../../src/core/order-notifications.js';
 import { MemoryPurchaseNotifications } from './memory-purchase-notifications.js';
 import { MemoryStock } from './memory-stock.js';

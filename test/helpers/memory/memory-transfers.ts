@@ -1,11 +1,10 @@
-import type { UnitTransfer } from '../../../src/core/unit-transfer.js';
+import type { UnitTransfer, BucketRef } from '../../../src/core/bucket.js';
 import type {
   TransferredIn,
   BucketState,
   TransferredOut,
   TransferStore,
 } from '../../../src/core/ports/transfer-store.js';
-import type { BucketRef } from '../../../src/core/ports/stock-store.js';
 import type { MemoryServer } from './memory-server.js';
 
 /** Units that move between the buckets of a ledger in memory. */

@@ -1,7 +1,7 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import { WORKER_SLOTS } from '../../../src/core/order-id.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { WorkerSlotLease, WorkerSlots } from '../../../src/core/ports/worker-slots.js';
+import type { WorkerSlotLease, WorkerSlots } from '../../../src/core/ports/order-repository.js';
 
 /** A slot is given to somebody else only this long after its lease has ended. */
 export const SLOT_GRACE_MS = 5000;

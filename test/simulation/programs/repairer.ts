@@ -1,4 +1,4 @@
-import type { Resharded } from '../../../src/core/resharded.js';
+import type { Resharded } from '../../../src/core/sale-repair.js';
 import type { Job } from '../../../src/core/job.js';
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { alignGates } from '../../../src/recovery/repair/align-gates.js';

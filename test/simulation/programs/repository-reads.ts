@@ -1,5 +1,5 @@
 import type { OrderNotificationRows } from '../../../src/core/ports/purchase-notifications.js';
-import type { OrderStates } from '../../../src/core/ports/order-states.js';
+import type { OrderStates } from '../../../src/core/ports/order-transitions.js';
 import type { Life } from '../engine/life.js';
 import { through } from '../engine/through.js';
 import type { Site } from '../site.js';

@@ -1,4 +1,4 @@
-import type { Delivery, DeliverySource } from '../../../src/core/ports/delivery-source.js';
+import type { Delivery, DeliverySource } from '../../../src/core/ports/channels.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { Life } from '../engine/life.js';
 import type { Site } from '../site.js';

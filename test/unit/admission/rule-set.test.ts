@@ -49,6 +49,18 @@ describe('rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
+  it('says what is expected in our words, never in those of the library', () => {
+    const rules = {
+      lists: { mode: 'sometimes', users: 7 },
+      limits: 'all',
+      breaker: { openAt: 9, weights: { rate: '1' } },
+    };
+    const texts = reasonsOf(rules);
+    expect(texts).to.include('lists.mode: must be one of off, dry_run, on');
+    expect(texts).to.include('lists.users: must be an object');
+    for (const text of [...texts, ...reasonsOf(null)]) expect(text).to.match(/^[\w.]+: (is missing: it )?must /);
+  });
+
   it('breaker and degradation are checked like all other rules, and can be on alone', () => {
     const reasons = reasonsOf({
       breaker: { mode: 'on', weights: { rate: 0.9 } },

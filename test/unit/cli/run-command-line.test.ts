@@ -1,8 +1,9 @@
 import { createVerifier } from 'fast-jwt';
 import { expect } from 'chai';
+import { PassThrough } from 'node:stream';
 import sinon from 'sinon';
 import { UsageError } from '../../../src/cli/cli-error.js';
-import { report } from '../../../src/cli/run-command-line.js';
+import { ignoreClosedPipe, report } from '../../../src/cli/run-command-line.js';
 
 describe('what a command prints when it fails', () => {
   let said: unknown[][];
@@ -39,7 +40,15 @@ describe('what a command prints when it fails', () => {
     expect(report(new UsageError('--title must have 1 to 200 characters.'))).to.equal(2);
   });
 
-  it('an error that nobody foresaw keeps its stack', () => {
+  it('a reader of stdout that leaves early is no error; any other error of stdout is', () => {
+    const output = new PassThrough();
+    ignoreClosedPipe(output);
+    output.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+    const full = Object.assign(new Error('write ENOSPC'), { code: 'ENOSPC' });
+    expect(() => output.emit('error', full)).to.throw(full.message);
+  });
+
+  it('an unexpected error keeps its stack', () => {
     const error = new Error('x');
     expect(report(error)).to.equal(1);
     expect(said[0]).to.include(error);

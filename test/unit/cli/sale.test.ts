@@ -1,9 +1,22 @@
 import { expect } from 'chai';
 import { UsageError } from '../../../src/cli/cli-error.js';
-import { newSaleOf, saleCommand, wrongStateSentence } from '../../../src/cli/sale.js';
+import { newSaleOf, saleCommand, saleLine, wrongStateSentence } from '../../../src/cli/sale.js';
+import { saleOf } from '../../helpers/sales.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
 const DAY_MS = 86_400_000;
+
+describe('seckill sale --json', () => {
+  it('prints a sale as HTTP answers it, times in ISO 8601', () => {
+    const sale = saleOf({ saleId: '7' }, NOW_MS);
+    const { opensAtMs, closesAtMs, ...rest } = sale;
+    expect(JSON.parse(saleLine(sale))).to.deep.equal({
+      ...rest,
+      opensAt: new Date(opensAtMs).toISOString(),
+      closesAt: new Date(closesAtMs).toISOString(),
+    });
+  });
+});
 
 describe('seckill sale create', () => {
   const FLAGS = {

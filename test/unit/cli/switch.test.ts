@@ -79,10 +79,10 @@ describe('seckill switch', () => {
 
   it('says what it takes when it is used wrongly', async () => {
     expect(await usage('sale')).to.match(/which level for sale/);
-    expect(await usage('admin', 'L1')).to.match(/^error: endpoint: /);
-    expect(await usage('sale', 'L9')).to.match(/^error: level: /);
-    expect(await usage('purchase', 'L1')).to.equal('error: level: a purchase knows L0 and L4 only');
-    expect(await usage('sale', 'L1', '--percent', 'half')).to.match(/^error: percent: /);
+    expect(await usage('admin', 'L1')).to.match(/^error: endpoint must be one of /);
+    expect(await usage('sale', 'L9')).to.match(/^error: level must be one of /);
+    expect(await usage('purchase', 'L1')).to.equal('error: level must be L0 or L4 for a purchase.');
+    expect(await usage('sale', 'L1', '--percent', 'half')).to.equal('error: percent must be a number.');
     expect(await usage('--percent', '20')).to.match(/needs an endpoint/);
     expect(await usage('sale', 'L1', 'now')).to.match(/too many arguments/);
   });

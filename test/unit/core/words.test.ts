@@ -6,7 +6,8 @@ import { isLive, LIVE_ORDER_STATES, ORDER_STATES, ORDER_TRANSITIONS } from '../.
 import { composeOrderId, explainOrderId, ORDER_ID_EPOCH_MS } from '../../../src/core/order-id.js';
 import { formatRequestEntry, parseRequestEntry, type RequestEntry } from '../../../src/core/outcome.js';
 import { isQuantity, purchaseKey } from '../../../src/core/purchase.js';
-import { hash32, homeBucket, SALE_STATES, SALE_TRANSITIONS } from '../../../src/core/sale.js';
+import { SALE_STATES, SALE_TRANSITIONS } from '../../../src/core/sale.js';
+import { hash32, homeBucket } from '../../../src/core/bucket.js';
 
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 

@@ -6,23 +6,23 @@ import { bearer, FakeServices, startServer, until, type Started } from './http-h
 
 const NO: Verdict = { word: 'denied', retryAfterMs: null };
 
-/** An entry whose answers a test sets, and what it was asked. */
-class FakeEntry {
+/** Admission whose verdicts a test sets; it records what it was asked. */
+class FakeAdmission {
   isOn = true;
-  strangers: Verdict = null;
-  buyers: Verdict = null;
+  anonymousVerdict: Verdict = null;
+  buyerVerdict: Verdict = null;
   readonly callers: Caller[] = [];
   readonly asked: string[] = [];
 
   anonymous(caller: Caller): Verdict {
     this.callers.push(caller);
-    this.asked.push(`stranger ${caller.endpoint}`);
-    return this.strangers;
+    this.asked.push(`anonymous ${caller.endpoint}`);
+    return this.anonymousVerdict;
   }
 
   buyer(caller: Caller, userId: string): Verdict {
     this.asked.push(`${userId} ${caller.endpoint}`);
-    return this.buyers;
+    return this.buyerVerdict;
   }
 }
 
@@ -49,15 +49,15 @@ const BUYERS: readonly Route[] = [
 ];
 const SALE: Route = { method: 'get', path: '/v1/sales/7', endpoint: 'sale', counted: 'sale' };
 
-describe('the entry in front of the routes', () => {
-  let entry: FakeEntry;
+describe('the admission in front of the routes', () => {
+  let admission: FakeAdmission;
   let fake: FakeServices;
   let server: Started | undefined;
   const serve = async (overrides: Partial<HttpServices> = {}): Promise<void> => {
-    fake = new FakeServices({ entry, ...overrides });
+    fake = new FakeServices({ admission, ...overrides });
     server = await startServer(fake);
   };
-  beforeEach(() => void (entry = new FakeEntry()));
+  beforeEach(() => void (admission = new FakeAdmission()));
   afterEach(() => server?.stop());
 
   const ask = ({ method, path }: Route, headers: Record<string, string> = {}): request.Test =>
@@ -68,34 +68,34 @@ describe('the entry in front of the routes', () => {
   for (const route of [...BUYERS, SALE]) {
     const { method, path, endpoint, counted } = route;
 
-    it(`${method} ${path}: a stranger who may not come in hears 403 before his token is looked at`, async () => {
-      entry.strangers = NO;
+    it(`${method} ${path}: a anonymous who may not come in hears 403 before his token is looked at`, async () => {
+      admission.anonymousVerdict = NO;
       await serve();
       const { body, headers } = await ask(route, { authorization: 'Bearer nonsense' }).expect(403);
       expect(body).to.include({ code: 'denied', status: 403, requestId: 'k1', retryable: false });
       expect(body.detail).to.equal('Access is denied.');
       expect(headers['content-type']).to.equal('application/problem+json');
-      expect(entry.asked).to.deep.equal([`stranger ${endpoint}`]);
-      expect(entry.callers).to.deep.equal([{ endpoint, address: '192.0.2.1', agent: 'Test/1' }]);
+      expect(admission.asked).to.deep.equal([`anonymous ${endpoint}`]);
+      expect(admission.callers).to.deep.equal([{ endpoint, address: '192.0.2.1', agent: 'Test/1' }]);
       expect(fake.counted).to.deep.equal([`${counted} denied`]);
     });
   }
 
   it('a sold-out buyer is told so before anybody counts him', async () => {
-    entry.buyers = NO;
+    admission.buyerVerdict = NO;
     await serve();
     fake.early = 'sold_out';
     const [purchase] = BUYERS.filter(({ endpoint }) => endpoint === 'purchase') as [Route];
     expect((await ask(purchase).expect(409)).body.code).to.equal('sold_out');
-    expect(entry.asked).to.deep.equal(['stranger purchase']);
+    expect(admission.asked).to.deep.equal(['anonymous purchase']);
   });
 
   for (const route of BUYERS) {
     it(`${route.method} ${route.path}: a buyer who may not come in hears 403, and nobody else is asked`, async () => {
-      entry.buyers = NO;
+      admission.buyerVerdict = NO;
       await serve();
       await ask(route).expect(403);
-      expect(entry.asked).to.deep.equal([`stranger ${route.endpoint}`, `u1 ${route.endpoint}`]);
+      expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`, `u1 ${route.endpoint}`]);
       const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1 k1'] : []; // in memory
       expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
     });
@@ -103,22 +103,22 @@ describe('the entry in front of the routes', () => {
     it(`${route.method} ${route.path}: without a token nobody asks whether the buyer may come in`, async () => {
       await serve();
       await ask(route, { authorization: '' }).expect(401);
-      expect(entry.asked).to.deep.equal([`stranger ${route.endpoint}`]);
+      expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`]);
     });
   }
 
   it('while it is off, it is asked nothing', async () => {
-    entry.isOn = false;
-    entry.strangers = entry.buyers = NO;
+    admission.isOn = false;
+    admission.anonymousVerdict = admission.buyerVerdict = NO;
     await serve({ getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) } });
     await ask(PURCHASE).expect(202);
     await ask(BUYERS[1] as Route).expect(200);
     await ask(SALE).expect(404);
-    expect([entry.asked, entry.callers]).to.deep.equal([[], []]);
+    expect([admission.asked, admission.callers]).to.deep.equal([[], []]);
   });
 
   it('admins, probes and webhooks are never refused by it', async () => {
-    entry.strangers = entry.buyers = NO;
+    admission.anonymousVerdict = admission.buyerVerdict = NO;
     await serve({ sales: { ...new FakeServices().services.sales, list: () => Promise.resolve([]) } });
     const { url } = server as Started;
     await request(url)
@@ -129,34 +129,34 @@ describe('the entry in front of the routes', () => {
     await request(url)
       .post('/v1/payments/webhook')
       .expect((res) => expect(res.status).not.to.equal(403));
-    expect(entry.asked).to.deep.equal([]);
+    expect(admission.asked).to.deep.equal([]);
   });
 
   describe('POST purchases', () => {
-    it('who may come in buys as ever, also when the entry had to ask somebody', async () => {
-      entry.strangers = Promise.resolve(null);
-      entry.buyers = Promise.resolve(null);
+    it('who may come in buys as ever, also when the admission had to ask somebody', async () => {
+      admission.anonymousVerdict = Promise.resolve(null);
+      admission.buyerVerdict = Promise.resolve(null);
       await serve();
       await ask(PURCHASE).send({ quantity: 2 }).expect(202);
       expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
     });
 
     it('a no that comes late is a no', async () => {
-      entry.buyers = Promise.resolve(NO);
+      admission.buyerVerdict = Promise.resolve(NO);
       await serve();
       await ask(PURCHASE).send({ quantity: 2 }).expect(403);
       expect(fake.entered).to.deep.equal([]);
     });
 
     it('a no that says when to come again says so', async () => {
-      entry.strangers = { word: 'denied', retryAfterMs: 1500 };
+      admission.anonymousVerdict = { word: 'denied', retryAfterMs: 1500 };
       await serve();
       const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
       expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
     });
 
     it('without a key there is no request id to tell', async () => {
-      entry.strangers = NO;
+      admission.anonymousVerdict = NO;
       await serve();
       const { body } = await ask(PURCHASE, { 'idempotency-key': 'no key!' }).expect(403);
       expect(body.requestId).to.equal(null);
@@ -165,11 +165,11 @@ describe('the entry in front of the routes', () => {
     it('a layer that breaks is a bug: 500, told, and the next buyer is served', async () => {
       const broken = Promise.reject<null>(new Error('broken'));
       broken.catch(() => undefined); // it breaks before the request comes
-      entry.strangers = broken;
+      admission.anonymousVerdict = broken;
       await serve();
       await ask(PURCHASE).expect(500);
       await until(() => fake.bugs.length > 0);
-      entry.strangers = null;
+      admission.anonymousVerdict = null;
       await ask(PURCHASE).expect(202);
     });
   });

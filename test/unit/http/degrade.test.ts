@@ -55,7 +55,7 @@ class World {
       },
     };
     this.fake = new FakeServices({
-      entry: new Admission(on, [new DegradeLayer(degrade)], { refused: () => undefined }),
+      admission: new Admission(on, [new DegradeLayer(degrade)], { refused: () => undefined }),
       degrade,
       reads: {
         status: new DegradedReads('status', cache()),

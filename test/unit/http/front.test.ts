@@ -45,7 +45,7 @@ class Front {
     };
     const isOn = (): boolean => isAnyOn(this.#rules);
     this.fake = new FakeServices({
-      entry: {
+      admission: {
         get isOn() {
           return isOn();
         },

@@ -40,11 +40,11 @@ export class FakeServices {
     };
     this.services = {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
-      entry: { isOn: false, anonymous: refuse, buyer: refuse },
+      admission: { isOn: false, anonymous: refuse, buyer: refuse },
       addressOf: () => '192.0.2.1',
       signatures: { begin: () => null, finish: refuse },
       ...{ passes: { check: () => null }, tokens: { check: () => null, issue: refuse } },
-      rooms: { join: refuse, look: refuse, end: refuse },
+      rooms: { join: refuse, read: refuse, end: refuse },
       snapshots: { get: refuse, peek: () => this.snapshot },
       clock: { nowMs: () => Date.now() },
       degrade: { isOn: false, rulingOf: refuse },

@@ -139,7 +139,7 @@ describe('orders and payments over HTTP', () => {
         ...overrides,
         webhook: {
           verifier: createWebhookVerifier(secret, { nowMs: () => AT_MS }),
-          tell: (orderId, payment) => {
+          pay: (orderId, payment) => {
             told.push([orderId, payment]);
             return tell ? tell() : Promise.resolve(outcome);
           },

@@ -38,8 +38,8 @@ describe('the queue and its tokens over HTTP', () => {
     const rooms = {
       join: ({ saleId }: { saleId: string }, who: { userId: string; roles: readonly string[] }) =>
         note('join', saleId, who.userId, ...who.roles),
-      look: ({ saleId }: { saleId: string }, { userId }: { userId: string }, ticket: string) =>
-        note('look', saleId, userId, ticket),
+      read: ({ saleId }: { saleId: string }, { userId }: { userId: string }, ticket: string) =>
+        note('read', saleId, userId, ticket),
       end: (saleId: string) => void note('end', saleId),
     };
     const issue = async ({ saleId }: { saleId: string }, userId: string): Promise<TokenAnswer> => {
@@ -75,7 +75,7 @@ describe('the queue and its tokens over HTTP', () => {
   it('a look is 200, for the buyer of the token and the ticket of the address', async () => {
     const { body } = await look().expect(200);
     expect(body).to.include({ status: 'waiting', position: 4 });
-    expect(asked).to.deep.equal(['look 7 u1 k1.2.5.MAC-_']);
+    expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);
   });
 
   it('admitted: the pass and its end; no queue: go on and buy', async () => {

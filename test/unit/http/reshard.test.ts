@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { NotResharded, Resharded } from '../../../src/core/resharded.js';
+import type { NotResharded, Resharded } from '../../../src/core/sale-repair.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 describe('admin reshard', () => {
@@ -9,7 +9,7 @@ describe('admin reshard', () => {
   let said: Resharded;
   beforeEach(async () => {
     asked = [];
-    said = { outcome: 'resharded', buckets: 8, epoch: 3, unitsLeft: 40, shutMs: 120 };
+    said = { outcome: 'resharded', buckets: 8, epoch: 3, unitsLeft: 40, lockedMs: 120 };
     const reshard = async (...order: unknown[]): Promise<Resharded> => (asked.push(order), said);
     server = await startServer(new FakeServices({ reshard }));
   });
@@ -23,7 +23,7 @@ describe('admin reshard', () => {
 
   it('splits a sale in the name of the admin, and says how', async () => {
     const { body } = await post({ buckets: 8 }).expect(200);
-    expect(body).to.deep.equal({ buckets: 8, epoch: 3, unitsLeft: 40, shutMs: 120 });
+    expect(body).to.deep.equal({ buckets: 8, epoch: 3, unitsLeft: 40, lockedMs: 120 });
     expect(asked).to.deep.equal([['7', { actor: 'boss', buckets: 8 }]]);
   });
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { judgeFailures, judgeHistory, type ClientHistory, type SeenStatus } from '../../invariants/check-history.js';
-import type { AuditedOrder } from '../../../src/core/ports/audit.js';
+import type { AuditedOrder } from '../../../src/core/ports/reconcile-repository.js';
 
 const orderOf = (parts: Partial<AuditedOrder> = {}): AuditedOrder => ({
   ...{ orderId: '1', userId: 'ann', requestId: 'k1', batchId: 'b', quantity: 1 },

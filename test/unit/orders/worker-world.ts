@@ -7,7 +7,7 @@ import type { DeliveryVerdict, WorkerMetrics } from '../../../src/orders/metrics
 import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { WorkerLoop, type WorkerLoopOptions } from '../../../src/orders/worker-loop.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { DeliverySource } from '../../../src/core/ports/delivery-source.js';
+import type { DeliverySource } from '../../../src/core/ports/channels.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-repository.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';

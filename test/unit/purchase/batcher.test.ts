@@ -6,7 +6,7 @@ import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
 import type { BatchVerdict } from '../../../src/purchase/metrics.js';
 import { AGAIN, type Deliver } from '../../../src/purchase/place-batch.js';
-import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
+import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
 

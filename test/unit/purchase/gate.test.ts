@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { homeBucket, type Sale } from '../../../src/core/sale.js';
+import { type Sale } from '../../../src/core/sale.js';
+import { homeBucket, type HomeBucket } from '../../../src/core/bucket.js';
 import type { Purchase } from '../../../src/core/purchase.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { PurchaseGate, type GateParts } from '../../../src/purchase/gate.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';

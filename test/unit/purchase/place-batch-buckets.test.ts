@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
-import { homeBucket, type Sale } from '../../../src/core/sale.js';
+import { type Sale } from '../../../src/core/sale.js';
+import { homeBucket } from '../../../src/core/bucket.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { placeBatch, type Deliver } from '../../../src/purchase/place-batch.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';

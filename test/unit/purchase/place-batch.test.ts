@@ -6,7 +6,7 @@ import { TOPICS } from '../../../src/core/topics.js';
 import { silentLog } from '../../../src/core/ports/log.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
-import type { HomeBucket } from '../../../src/core/ports/stock-store.js';
+import type { HomeBucket } from '../../../src/core/bucket.js';
 import { placeBatch, type Deliver, type PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
 import { withReplicaBarrier } from '../../../src/redis/replica-barrier.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

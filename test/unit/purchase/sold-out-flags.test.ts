@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../src/core/sale.js';
 import { silentLog } from '../../../src/core/ports/log.js';
-import type { HomeBucket, StockStore } from '../../../src/core/ports/stock-store.js';
+import type { StockStore } from '../../../src/core/ports/stock-store.js';
+import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryStore } from '../../helpers/memory/memory-store.js';

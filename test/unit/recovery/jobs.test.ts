@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { SaleState } from '../../../src/core/sale.js';
 import { keepRunning, type Job } from '../../../src/core/job.js';
 import { pendingBuckets, watchPending } from '../../../src/recovery/pending-buckets.js';
-import type { BucketRef } from '../../../src/core/ports/stock-store.js';
+import type { BucketRef } from '../../../src/core/bucket.js';
 import { saleOf } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 

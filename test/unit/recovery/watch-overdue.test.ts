@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { WATCHED_STATES } from '../../../src/core/waiting-states.js';
+import { WATCHED_STATES, type AgedState, type OverdueRepository } from '../../../src/core/waiting-states.js';
 import { watchOverdue } from '../../../src/recovery/watch-overdue.js';
-import type { AgedState, OverdueRepository } from '../../../src/core/ports/overdue-repository.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const DEADLINES = {

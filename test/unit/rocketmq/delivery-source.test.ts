@@ -3,7 +3,7 @@ import type { MessageView } from 'rocketmq-client-nodejs';
 import sinon from 'sinon';
 import { OperationalError } from '../../../src/core/errors.js';
 import { createDeliverySource, type DeliverySourceOptions } from '../../../src/rocketmq/delivery-source.js';
-import { FencedConsumer } from '../../../src/rocketmq/fenced-clients.js';
+import { PatchedConsumer } from '../../../src/rocketmq/clients-with-workarounds.js';
 import { recordingLog } from './recording-log.js';
 
 const DEAF_AFTER_MS = 60_000;
@@ -16,11 +16,11 @@ function view(parts: Partial<MessageView> = {}): MessageView {
 /** A source whose client receives nothing: the network is played by the stubs. */
 async function openSource(options: Partial<DeliverySourceOptions> = {}) {
   const client = {
-    startup: sinon.stub(FencedConsumer.prototype, 'startup').resolves(),
-    shutdown: sinon.stub(FencedConsumer.prototype, 'shutdown').resolves(),
-    receive: sinon.stub(FencedConsumer.prototype, 'receive').resolves([]),
-    ack: sinon.stub(FencedConsumer.prototype, 'ackOne').resolves(),
-    hide: sinon.stub(FencedConsumer.prototype, 'hideFor').resolves(),
+    startup: sinon.stub(PatchedConsumer.prototype, 'startup').resolves(),
+    shutdown: sinon.stub(PatchedConsumer.prototype, 'shutdown').resolves(),
+    receive: sinon.stub(PatchedConsumer.prototype, 'receive').resolves([]),
+    ack: sinon.stub(PatchedConsumer.prototype, 'ackOne').resolves(),
+    hide: sinon.stub(PatchedConsumer.prototype, 'hideFor').resolves(),
   };
   const { log, lines } = recordingLog();
   const base = { endpoint: 'proxy:1', topic: 'seckill-purchase', group: 'seckill-order-writer', invisibleMs: 10_000 };
@@ -85,7 +85,7 @@ describe('delivery-source', () => {
   });
 });
 
-describe('delivery-source: a client that has gone deaf', () => {
+describe('delivery-source: a client whose receives fail', () => {
   let clock: sinon.SinonFakeTimers;
   beforeEach(() => {
     clock = sinon.useFakeTimers({ toFake: ['Date'] });
@@ -93,7 +93,7 @@ describe('delivery-source: a client that has gone deaf', () => {
 
   it('is replaced when no receive has returned for a minute', async () => {
     const { source, client, failure } = await openSource();
-    client.receive.rejects(new Error('deaf'));
+    client.receive.rejects(new Error('no answer'));
     await failure();
     clock.tick(DEAF_AFTER_MS - 1);
     await failure();
@@ -108,7 +108,7 @@ describe('delivery-source: a client that has gone deaf', () => {
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.secondCall.thisValue);
   });
 
-  it('a source that nobody asked for a minute, or whose receives are empty, is not deaf', async () => {
+  it('is kept when nobody received for a minute, or when receives are empty', async () => {
     const { source, client } = await openSource();
     await source.receive(1);
     clock.tick(10 * DEAF_AFTER_MS);
@@ -131,7 +131,7 @@ describe('delivery-source: a client that has gone deaf', () => {
 
   it('loops that notice at the same time share one new client', async () => {
     const { source, client, failure } = await openSource();
-    client.receive.onFirstCall().rejects(new Error('deaf'));
+    client.receive.onFirstCall().rejects(new Error('no answer'));
     await failure();
     clock.tick(DEAF_AFTER_MS);
     await Promise.all([source.receive(1), source.receive(1), source.receive(1)]);
@@ -140,7 +140,7 @@ describe('delivery-source: a client that has gone deaf', () => {
 
   it('the old one goes on when no new one starts, for another minute', async () => {
     const { source, client, failure } = await openSource();
-    client.receive.rejects(new Error('deaf'));
+    client.receive.rejects(new Error('no answer'));
     await failure();
     clock.tick(DEAF_AFTER_MS);
     client.startup.rejects(new Error('no proxy'));

@@ -3,7 +3,7 @@ import { InternalErrorException, type MessageOptions, type SendReceipt } from 'r
 import sinon from 'sinon';
 import { sealBatch } from '../../../src/core/batch.js';
 import type { HalfMessage } from '../../../src/core/ports/channels.js';
-import { FencedProducer } from '../../../src/rocketmq/fenced-clients.js';
+import { PatchedProducer } from '../../../src/rocketmq/clients-with-workarounds.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
 import { recordingLog } from './recording-log.js';
 
@@ -23,13 +23,13 @@ const batch = sealBatch({
 /** A channel whose client sends nothing: the network is played by the stubs. */
 async function openChannel() {
   const client = {
-    startup: sinon.stub(FencedProducer.prototype, 'startup').resolves(),
-    shutdown: sinon.stub(FencedProducer.prototype, 'shutdown').resolves(),
+    startup: sinon.stub(PatchedProducer.prototype, 'startup').resolves(),
+    shutdown: sinon.stub(PatchedProducer.prototype, 'shutdown').resolves(),
     begin: sinon
-      .stub(FencedProducer.prototype, 'beginTransaction')
-      .returns({} as ReturnType<FencedProducer['beginTransaction']>),
-    send: sinon.stub(FencedProducer.prototype, 'send').resolves(receipt),
-    end: sinon.stub(FencedProducer.prototype, 'endTransaction').resolves(),
+      .stub(PatchedProducer.prototype, 'beginTransaction')
+      .returns({} as ReturnType<PatchedProducer['beginTransaction']>),
+    send: sinon.stub(PatchedProducer.prototype, 'send').resolves(receipt),
+    end: sinon.stub(PatchedProducer.prototype, 'endTransaction').resolves(),
   };
   const metrics = { halfSent: sinon.spy(), checkedBack: sinon.spy(), endFailed: sinon.spy() };
   const { log, lines } = recordingLog();

@@ -24,14 +24,14 @@ describe('breaker rules', () => {
 
   it('impossible rules are refused with the place and the reason', () => {
     expect(reasonsFor({ weights: { rate: 0.5 } })).to.deep.equal([
-      'weights.rate: must be below openAt: a crowd alone is what a sale is for',
+      'weights.rate: must be below openAt: a high rate alone is normal in a sale',
     ]);
     expect(reasonsFor({ weights: { rate: 0, failures: 0.2, latency: 0.2 } })).to.deep.equal([
-      'weights: add up to less than openAt, so it would never open',
+      'weights: must add up to openAt or more: the breaker would never open',
     ]);
-    expect(reasonsFor({ failures: { from: 0.5, to: 0.5 } })).to.deep.equal(['failures: from must be below to']);
+    expect(reasonsFor({ failures: { from: 0.5, to: 0.5 } })).to.deep.equal(['failures: must have from below to']);
     expect(reasonsFor({ probe: { firstMs: 2000, capMs: 1000 } })).to.deep.equal([
-      'probe: firstMs must not be above capMs',
+      'probe: must have firstMs of at most capMs',
     ]);
     expect(reasonsFor({ callsmin: 3 }).join()).to.include('callsmin');
     expect(reasonsFor({ quorumShare: 0 })).to.have.length(1);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Dependency } from '../../../../src/core/errors.js';
-import { homeBucket } from '../../../../src/core/sale.js';
+import { homeBucket } from '../../../../src/core/bucket.js';
 import {
   Degrade,
   refusesChange,
@@ -48,15 +48,15 @@ describe('degradation levels', () => {
   it('rules with an old or empty answer to a purchase are refused, with the place and the reason', () => {
     for (const poor of ['L1', 'L2', 'L3']) {
       expect(reasonsFor({ switches: { purchase: { level: poor } } })).to.deep.equal([
-        'switches.purchase.level: a purchase knows L0 and L4 only',
+        'switches.purchase.level: must be L0 or L4 for a purchase',
       ]);
     }
     expect(reasonsFor({ asked: { redis: { purchase: 'L1' } } })).to.deep.equal([
-      'asked.redis.purchase: a purchase knows L0 and L4 only',
+      'asked.redis.purchase: must be L0 or L4 for a purchase',
     ]);
     expect(reasonsFor({ switches: { sale: { level: 'L1', percent: 101 } } })).to.have.length(1);
     expect(reasonsFor({ switches: { admin: { level: 'L4' } } })).to.have.length(1);
-    expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache: ttlMinMs must not be above ttlMs']);
+    expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache: must have ttlMinMs of at most ttlMs']);
   });
 
   it('is the higher one of the switch and of what the open breakers ask for', () => {

@@ -37,6 +37,23 @@ describe('switches', () => {
     }
   });
 
+  it('says what is expected of each field in whole sentences', () => {
+    const sentences = (input: unknown): string[] => {
+      const answer = readSwitchChange(input);
+      return answer.read === 'change' ? [] : answer.errors.map(({ message }) => message);
+    };
+    expect(sentences({ endpoint: 'admin', level: 'L9', percent: -1 })).to.deep.equal([
+      `endpoint must be one of ${ENDPOINTS.join(', ')}.`,
+      `level must be one of ${LEVELS.join(', ')}.`,
+      'percent must be at least 0.',
+    ]);
+    expect(sentences({ level: 'L1', percent: '5' })).to.deep.equal([
+      `endpoint is missing: it must be one of ${ENDPOINTS.join(', ')}.`,
+      'percent must be a number.',
+    ]);
+    expect(sentences(null)).to.deep.equal(['body must be an object.']);
+  });
+
   it('arguments of a command line are read as the same change', () => {
     const change = { endpoint: 'order', level: 'L1', percent: 12.5 };
     expect(readSwitchArguments('order', 'L1', '12.5')).to.deep.equal({ read: 'change', change });

@@ -29,7 +29,7 @@ describe('waiting rooms', () => {
 
   const join = (userId: string, roles: string[] = []): QueueAnswer => rooms.join(sale, { userId, roles });
   const ticketOf = (answer: QueueAnswer): string => (answer as Waiting).ticket;
-  const look = (userId: string, ticket: string): QueueAnswer => rooms.look(sale, { userId }, ticket);
+  const look = (userId: string, ticket: string): QueueAnswer => rooms.read(sale, { userId }, ticket);
   /** Time passes tick by tick, as the loop sees it. */
   const elapse = (ms: number): void => {
     for (let passed = 0; passed < ms; passed += 100) {
@@ -77,7 +77,7 @@ describe('waiting rooms', () => {
   it('a ticket is worth nothing for somebody else, for another sale, or when it is changed', () => {
     const ticket = ticketOf(join('a'));
     expect(look('b', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
-    expect(rooms.look({ ...sale, saleId: '8' }, { userId: 'a' }, ticket)).to.deep.equal({
+    expect(rooms.read({ ...sale, saleId: '8' }, { userId: 'a' }, ticket)).to.deep.equal({
       outcome: 'ticket_not_found',
     });
     expect(look('a', ticket.replace('.2.', '.0.'))).to.deep.equal({ outcome: 'ticket_not_found' });

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import type { OrderState } from '../../../../src/core/order.js';
-import { homeBucket, type Sale } from '../../../../src/core/sale.js';
+import { type Sale } from '../../../../src/core/sale.js';
+import { homeBucket } from '../../../../src/core/bucket.js';
 import type { AgedOrder } from '../../../../src/core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../../../src/core/ports/reconcile-store.js';
 import { RebuiltRequests } from '../../../../src/recovery/repair/rebuilt-requests.js';

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
-import { homeBucket, type Sale } from '../../../../src/core/sale.js';
-import type { Resharded } from '../../../../src/core/resharded.js';
+import { type Sale } from '../../../../src/core/sale.js';
+import { homeBucket } from '../../../../src/core/bucket.js';
+import type { Resharded } from '../../../../src/core/sale-repair.js';
 import { reshardSale, type ReshardPorts } from '../../../../src/recovery/repair/reshard-sale.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
@@ -85,7 +86,7 @@ describe('scatter-sale', () => {
     const heldId = await busySale();
     const before = world.clock.nowMs();
     const end = await reshard();
-    expect(end).to.deep.equal({ outcome: 'resharded', buckets: 4, epoch: 2, unitsLeft: 5, shutMs: 0 });
+    expect(end).to.deep.equal({ outcome: 'resharded', buckets: 4, epoch: 2, unitsLeft: 5, lockedMs: 0 });
     expect(world.clock.nowMs(), 'it waits for nobody').to.equal(before);
     expectWhole(heldId);
     expect(bucketsNow().map(({ unitsLeft }) => unitsLeft)).to.deep.equal([2, 1, 1, 1]);

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
-import { missingFrom, type StoredLists } from '../../../../src/rocketmq/admin/topic-check.js';
-import { assertTopicLists, readTopicLists, type TopicLists } from '../../../../src/rocketmq/admin/topic-lists.js';
+import {
+  missingFrom,
+  type StoredLists,
+  assertTopicLists,
+  readTopicLists,
+  type TopicLists,
+} from '../../../../src/rocketmq/admin/topic-lists.js';
 
 describe('config/topics.json and config/groups.json', () => {
   const lists = readTopicLists();

@@ -1,5 +1,5 @@
 import type { Sale } from '../../../../src/core/sale.js';
-import { openTransfers, unitsInTransit } from '../../../../src/core/unit-transfer.js';
+import { openTransfers, unitsInTransit } from '../../../../src/core/bucket.js';
 import type { TransferStore } from '../../../../src/core/ports/transfer-store.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryStore } from '../../../helpers/memory/memory-store.js';

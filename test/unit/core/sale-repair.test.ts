@@ -1,9 +1,10 @@
 import { expect } from 'chai';
-import { repairNeedOf, type StandingOfBucket } from '../../../src/core/repair-need.js';
+import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
+import { repairNeedOf } from '../../../src/core/sale-repair.js';
 
 describe('repair-need', () => {
-  const good: StandingOfBucket = { state: 'open', epoch: 3, sameServer: true };
-  const needOf = (...buckets: Partial<StandingOfBucket>[]): string | null =>
+  const good: BucketStatus = { state: 'open', epoch: 3, sameServer: true };
+  const needOf = (...buckets: Partial<BucketStatus>[]): string | null =>
     repairNeedOf(
       { state: 'open', epoch: 3 },
       buckets.map((bucket) => ({ ...good, ...bucket })),

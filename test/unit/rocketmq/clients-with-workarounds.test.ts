@@ -7,30 +7,30 @@ import messages from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb
 import sinon from 'sinon';
 import { silentLog } from '../../../src/core/ports/log.js';
 import { baseClientOptions } from '../../../src/rocketmq/client-options.js';
-import { FencedConsumer, FencedProducer } from '../../../src/rocketmq/fenced-clients.js';
+import { PatchedConsumer, PatchedProducer } from '../../../src/rocketmq/clients-with-workarounds.js';
 import { Transport } from '../../../src/rocketmq/transport.js';
 
 const here = new Endpoints('127.0.0.1:1');
 const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
 const options = { ...baseClientOptions(address, { ...address, log: silentLog }), topics: ['t'] };
-const newProducer = (): FencedProducer => new FencedProducer(options);
-const newConsumer = (): FencedConsumer =>
-  new FencedConsumer({ ...options, consumerGroup: 'g', subscriptions: new Map([['t', '*']]) });
+const newProducer = (): PatchedProducer => new PatchedProducer(options);
+const newConsumer = (): PatchedConsumer =>
+  new PatchedConsumer({ ...options, consumerGroup: 'g', subscriptions: new Map([['t', '*']]) });
 
 for (const [name, create, base] of [
   ['producer', newProducer, Producer],
   ['consumer', newConsumer, SimpleConsumer],
 ] as const) {
-  describe(`fenced ${name}: its telemetry`, () => {
+  describe(`patched ${name}: its telemetry`, () => {
     it('raises no uncaught error after its release', () => {
       const stream = new EventEmitter();
       sinon.stub(base.prototype, 'createTelemetryStream').returns(stream as never);
       const opened = create().createTelemetryStream(here);
-      const heard = sinon.spy();
-      opened.on('error', heard);
+      const onError = sinon.spy();
+      opened.on('error', onError);
       opened.removeAllListeners(); // as the client releases it
       expect(() => stream.emit('error', new Error('1 CANCELLED'))).not.to.throw();
-      expect(heard.callCount, 'the client no longer listens').to.equal(0);
+      expect(onError.callCount, 'the client no longer listens').to.equal(0);
     });
 
     it('is not opened again by the timer that outlives a shutdown', async () => {

@@ -12,23 +12,29 @@ import {
 } from 'rocketmq-client-nodejs';
 import { Transport } from './transport.js';
 
-/** Every call goes to the endpoint of the options. */
+/** With `pinEndpoint` every call goes to the endpoint of the options. */
 type Pinned = { readonly pinEndpoint: boolean };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
-/** A producer on our transport, whose telemetry neither ends the process nor lives on after its shutdown. */
-export class FencedProducer extends Producer {
+/**
+ * A producer with workarounds for these defects of rocketmq-client-nodejs:
+ * - its manager of connections opens a channel per object instead of per address, see `Transport`;
+ * - a telemetry stream that fails after its release raises an uncaught error, see `withLastingErrorListener`;
+ * - a timer opens the telemetry again after `shutdown()`, see `closedStream`;
+ * - `shutdown()` leaves the connections open when the proxy does not answer its last call.
+ */
+export class PatchedProducer extends Producer {
   #stopped = false;
 
   constructor(options: ProducerOptions & Pinned) {
     super(options);
-    this.rpcClientManager.close(); // it holds a timer, and no channel yet
+    this.rpcClientManager.close(); // ends its timer; it has no channel yet
     const transport = transportFor(this, options);
     Object.defineProperty(this, 'rpcClientManager', { value: transport });
   }
 
   override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
-    return this.#stopped ? deadStream() : fenceStream(super.createTelemetryStream(endpoints));
+    return this.#stopped ? closedStream() : withLastingErrorListener(super.createTelemetryStream(endpoints));
   }
 
   override async shutdown(): Promise<void> {
@@ -36,13 +42,13 @@ export class FencedProducer extends Producer {
     try {
       await super.shutdown();
     } finally {
-      this.rpcClientManager.close(); // the client leaves it open when its goodbye fails
+      this.rpcClientManager.close();
     }
   }
 }
 
-/** The same for a consumer, which also reads what became of an ack. */
-export class FencedConsumer extends SimpleConsumer {
+/** The same for a consumer. In addition, the client's own `ack` ignores the status that the broker gives per message. */
+export class PatchedConsumer extends SimpleConsumer {
   #stopped = false;
 
   constructor(options: SimpleConsumerOptions & Pinned) {
@@ -53,7 +59,7 @@ export class FencedConsumer extends SimpleConsumer {
   }
 
   override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
-    return this.#stopped ? deadStream() : fenceStream(super.createTelemetryStream(endpoints));
+    return this.#stopped ? closedStream() : withLastingErrorListener(super.createTelemetryStream(endpoints));
   }
 
   override async shutdown(): Promise<void> {
@@ -65,12 +71,12 @@ export class FencedConsumer extends SimpleConsumer {
     }
   }
 
-  /** Rejects unless the broker took the ack. The client's own `ack` does not look at the answer per message. */
+  /** Rejects unless the broker accepted the ack. */
   async ackOne(view: MessageView): Promise<void> {
     for (const { status } of await this.ackMessage(view)) StatusChecker.check(status);
   }
 
-  /** Rejects unless the broker took the new time. */
+  /** Rejects unless the broker accepted the new time. */
   async hideFor(view: MessageView, ms: number): Promise<void> {
     await this.changeInvisibleDuration(view, Math.max(0, Math.round(ms)));
   }
@@ -81,8 +87,8 @@ function transportFor(client: BaseClient, options: BaseClientOptions & Pinned): 
   return new Transport(client, resync, options.pinEndpoint ? options.endpoints : null);
 }
 
-/** The client takes every listener off a stream that it releases; the error that follows would be uncaught. */
-function fenceStream(stream: TelemetryStream): TelemetryStream {
+/** The client removes every listener from a stream that it releases; an error that follows would be uncaught. */
+function withLastingErrorListener(stream: TelemetryStream): TelemetryStream {
   const removeAll = stream.removeAllListeners.bind(stream);
   stream.removeAllListeners = (...events: [] | [string | symbol]) => {
     removeAll(...events); // one `undefined` is not the same as none
@@ -92,8 +98,8 @@ function fenceStream(stream: TelemetryStream): TelemetryStream {
   return stream;
 }
 
-/** For the timer that renews a broken stream one second later, shutdown or not. */
-function deadStream(): TelemetryStream {
+/** For the client's timer that opens a broken stream again one second later, even after `shutdown()`. */
+function closedStream(): TelemetryStream {
   const stream = new EventEmitter() as EventEmitter & { write(): boolean; end(): void };
   stream.write = () => false;
   stream.end = () => undefined;

@@ -1,11 +1,13 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
-import type { ChannelMetrics } from '../core/ports/channel-metrics.js';
+import type { CheckBackAnswer } from '../core/ports/channels.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** The api: the way to the broker. */
-export function createChannelMetrics(registry: Registry): ChannelMetrics {
+/** Metrics of the purchase channel. */
+export type ChannelMetrics = ReturnType<typeof createChannelMetrics>;
+
+export function createChannelMetrics(registry: Registry) {
   const registers = [registry];
   const sends = new Histogram({
     name: 'seckill_half_send_seconds',
@@ -27,8 +29,11 @@ export function createChannelMetrics(registry: Registry): ChannelMetrics {
     registers,
   });
   return {
-    halfSent: (outcome, elapsedMs) => sends.labels(outcome).observe(elapsedMs / 1000),
-    checkedBack: (answer) => checks.labels(answer).inc(),
-    endFailed: (verb) => failed.labels(verb).inc(),
+    /** @param elapsedMs from the call to its answer */
+    halfSent: (outcome: 'stored' | 'unavailable' | 'outcome_unknown', elapsedMs: number): void =>
+      sends.labels(outcome).observe(elapsedMs / 1000),
+    checkedBack: (answer: CheckBackAnswer): void => checks.labels(answer).inc(),
+    /** The broker did not say OK to the end of a half message; a check-back follows. */
+    endFailed: (verb: 'commit' | 'rollback'): void => failed.labels(verb).inc(),
   };
 }

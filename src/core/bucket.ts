@@ -1,0 +1,116 @@
+import type { Sale } from './sale.js';
+
+/** The most buckets a sale may have. Before a buyer is refused for want of units, all buckets are read twice. */
+export const BUCKETS_MAX = 64;
+
+/** One slice of a sale's stock. */
+export interface BucketRef {
+  readonly saleId: string;
+  readonly bucket: number;
+}
+
+/** The bucket that some buyers belong to, and how many the sale has. */
+export interface HomeBucket extends BucketRef {
+  readonly buckets: number;
+}
+
+/**
+ * A bucket to be read, with the number of buckets that the caller believes its sale to have: a bucket of a sale that was
+ * resharded since then answers as if it were in repair, since its buyers may belong elsewhere. Without it nothing is compared.
+ */
+export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
+
+/**
+ * The bucket of a buyer in a sale with so many buckets: FNV-1a over the user id. Units move between buckets; buyers do so
+ * only when the sale is resharded.
+ */
+export function homeBucket(userId: string, buckets: number): number {
+  if (buckets === 1) return 0;
+  return hash32(userId) % buckets;
+}
+
+/**
+ * The bucket of a buyer, and each that may have been theirs before: a sale is only ever resharded into a multiple of its
+ * buckets. No earlier bucket has a higher number.
+ */
+export function homesEver(userId: string, buckets: number): number[] {
+  if (buckets === 1) return [0];
+  const hash = hash32(userId);
+  const homes = new Set<number>();
+  for (let earlier = 1; earlier <= buckets; earlier++) if (buckets % earlier === 0) homes.add(hash % earlier);
+  return [...homes];
+}
+
+/** The units that a bucket begins with: even shares, the first buckets take what is left over. */
+export function unitsOfBucket(sale: Pick<Sale, 'stock' | 'buckets'>, bucket: number): number {
+  return Math.floor(sale.stock / sale.buckets) + (bucket < sale.stock % sale.buckets ? 1 : 0);
+}
+
+/** FNV-1a, 32 bits. Stable across releases: stored ids and buckets depend on it. */
+export function hash32(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}
+
+/** The last transfer from a bucket to another one. The numbers of each pair of buckets count up from 1. */
+export interface OutgoingTransfer {
+  /** The bucket that receives the units. */
+  readonly to: number;
+  readonly seq: number;
+  readonly units: number;
+  /** Whether the arrival is not confirmed yet; until then the bucket sends no other units there. */
+  readonly isOpen: boolean;
+  /** Since they left, ms. */
+  readonly ageMs: number;
+}
+
+/** The transfers that a bucket remembers; both lists are bounded by the buckets of the sale. */
+export interface BucketTransfers {
+  readonly outgoing: readonly OutgoingTransfer[];
+  /** Sending bucket → number of the last transfer that arrived from it. */
+  readonly incoming: ReadonlyMap<number, number>;
+}
+
+/** Units on their way from one bucket to another. */
+export interface UnitTransfer {
+  readonly from: number;
+  readonly to: number;
+  readonly seq: number;
+  readonly units: number;
+}
+
+export interface OpenTransfer extends UnitTransfer {
+  /** Whether the units have left one bucket and not reached the other; else only `transfer-end` is missing. */
+  readonly inTransit: boolean;
+  readonly ageMs: number;
+}
+
+/** Every transfer that is not finished. @param buckets of one sale, in their order */
+export function openTransfers(buckets: readonly BucketTransfers[]): OpenTransfer[] {
+  return buckets.flatMap(({ outgoing }, from) =>
+    outgoing
+      .filter(({ isOpen }) => isOpen)
+      .map(({ to, seq, units, ageMs }) => {
+        const inTransit = seq > (buckets[to]?.incoming.get(from) ?? 0);
+        return { from, to, seq, units, ageMs, inTransit };
+      }),
+  );
+}
+
+/** Units that are in no bucket. */
+export const unitsInTransit = (buckets: readonly BucketTransfers[]): number =>
+  openTransfers(buckets).reduce((sum, { inTransit, units }) => sum + (inTransit ? units : 0), 0);
+
+/** Equal for two reads between which no unit has left a bucket for another one or arrived there. */
+export function transfersFingerprint(buckets: readonly BucketTransfers[]): string {
+  return buckets
+    .map(({ outgoing, incoming }) => {
+      const left = outgoing.map(({ to, seq }) => `${to}=${seq}`);
+      const came = [...incoming].map(([from, seq]) => `${from}=${seq}`);
+      return `${left.join()}/${came.join()}`;
+    })
+    .join(';');
+}
+
+export const NO_TRANSFERS: BucketTransfers = Object.freeze({ outgoing: [], incoming: new Map<number, number>() });

@@ -1,0 +1,46 @@
+import type { BucketStatus } from './ports/repair-stores.js';
+import type { Sale } from './sale.js';
+
+/**
+ * Why the data of a sale in Redis cannot be trusted, the first reason that holds (protocol rule 9).
+ * - `in_repair`: a repair is under way, or has died
+ * - `not_loaded`: a bucket is gone
+ * - `other_server`: a bucket was loaded on a server that was restarted or replaced since: its last writes may be lost
+ * - `old_epoch`: the sale was rebuilt, and a bucket is from before it
+ */
+export type RepairNeed = 'in_repair' | 'not_loaded' | 'other_server' | 'old_epoch';
+
+/** @returns null when every bucket can be trusted; a draft was never loaded, so it has no need */
+export function repairNeedOf(sale: Pick<Sale, 'state' | 'epoch'>, buckets: readonly BucketStatus[]): RepairNeed | null {
+  if (sale.state === 'draft') return null;
+  if (buckets.some(({ state }) => state === 'repair')) return 'in_repair';
+  if (buckets.some(({ state }) => state === null)) return 'not_loaded';
+  if (buckets.some(({ sameServer }) => !sameServer)) return 'other_server';
+  return buckets.some(({ epoch }) => epoch < sale.epoch) ? 'old_epoch' : null;
+}
+
+/** Why a sale was not split into more buckets; `RESHARD_SENTENCES` explains each word. */
+export type NotResharded =
+  'already_resharded' | 'not_a_multiple' | 'in_repair' | 'superseded' | 'draft' | 'closed' | 'not_found';
+
+/** The sale has so many buckets from now on. Nobody could buy for `lockedMs`. */
+export interface ReshardedSale {
+  readonly outcome: 'resharded';
+  readonly buckets: number;
+  readonly epoch: number;
+  readonly unitsLeft: number;
+  readonly lockedMs: number;
+}
+
+export type Resharded = ReshardedSale | { readonly outcome: NotResharded };
+
+/** For a person. Nothing was changed, except with `superseded`. */
+export const RESHARD_SENTENCES: Readonly<Record<NotResharded, string>> = {
+  already_resharded: 'The sale has so many buckets already.',
+  not_a_multiple: 'A sale can only be split into a multiple of the buckets that it has.',
+  in_repair: 'The sale is in repair, or waits for it. Try again when that is done.',
+  superseded: 'A repair took the sale over, or somebody else has split it. Check it and try again.',
+  draft: 'The sale is a draft. Create it with as many buckets as it is to have.',
+  closed: 'The sale is over.',
+  not_found: 'There is no such sale.',
+};

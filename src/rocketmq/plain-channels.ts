@@ -1,0 +1,136 @@
+import { encodeOrderEvents } from '../core/order-event.js';
+import { encodePaymentDeadline } from '../core/payment-deadline.js';
+import { TOPICS } from '../core/topics.js';
+import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../core/ports/channels.js';
+import { ChannelHealth } from './probe.js';
+import { type ConnectionOptions, baseClientOptions } from './client-options.js';
+import type { Batch } from '../core/batch.js';
+import { batchMessage } from './purchase-channel.js';
+import type { MessageOptions } from 'rocketmq-client-nodejs';
+import { OperationalError } from '../core/errors.js';
+import { PatchedProducer } from './clients-with-workarounds.js';
+import { startClient, stopClient } from './start-client.js';
+
+/** A producer of one topic whose messages need no transaction. */
+export interface PlainProducer {
+  readonly health: ChannelHealth;
+  /**
+   * @param what names the message in the error
+   * @throws OperationalError rocketmq; the message may have been stored
+   */
+  send(message: Omit<MessageOptions, 'topic'>, what: string): Promise<void>;
+  /** Ends the client within some seconds. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a producer of one topic. `requestTimeoutMs` is for one try of a send; the client makes up to 3.
+ * @throws OperationalError when it does not start
+ */
+export async function startPlainProducer(topic: string, options: ConnectionOptions): Promise<PlainProducer> {
+  const { log } = options;
+  const address = { endpoint: options.endpoint, topic };
+  const base = baseClientOptions(address, options);
+  const make = () => new PatchedProducer({ ...base, topics: [topic] });
+  const producer = await startClient(make, address, log, options.start);
+  const health = new ChannelHealth();
+  return {
+    health,
+    async send(message, what): Promise<void> {
+      try {
+        await producer.send({ ...message, topic });
+        health.succeeded();
+      } catch (cause) {
+        health.failed(cause);
+        const retryable = !(cause instanceof TypeError);
+        throw new OperationalError('rocketmq', `${what} not published to ${topic}`, { retryable, cause });
+      }
+    },
+    close: () => stopClient(producer, log),
+  };
+}
+
+export interface RedriveChannelOptions extends ConnectionOptions {
+  /** Default `seckill-purchase-redrive`. Must be of type NORMAL: a TRANSACTION topic refuses plain messages. */
+  readonly topic?: string;
+}
+
+export interface OpenRedriveChannel extends RedriveChannel {
+  readonly health: ChannelHealth;
+  /** Ends the client within some seconds. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the producer of the re-drive topic.
+ * @throws OperationalError when it does not start
+ */
+export async function createRedriveChannel(options: RedriveChannelOptions): Promise<OpenRedriveChannel> {
+  const topic = options.topic ?? TOPICS.redrive;
+  const { health, send, close } = await startPlainProducer(topic, options);
+  return {
+    health,
+    publish: (batch: Batch) => send(batchMessage(topic, batch), `batch ${batch.batchId}`),
+    close,
+  };
+}
+
+interface Opened {
+  readonly health: ChannelHealth;
+  /** Ends the client within some seconds. Never rejects. */
+  close(): Promise<void>;
+}
+export type OpenDeadlineChannel = DeadlineChannel & Opened;
+export type OpenOrderEventChannel = OrderEventChannel & Opened;
+
+/** The timer of the broker works in whole seconds and may round down: before its time a message is of no use. */
+const TIMER_PRECISION_MS = 1_000;
+
+/**
+ * Starts the producer of the topic of payment deadlines, which must be of type DELAY.
+ * @throws OperationalError when it does not start
+ */
+export async function createDeadlineChannel(options: ConnectionOptions): Promise<OpenDeadlineChannel> {
+  const topic = TOPICS.paymentDeadline;
+  const { health, send, close } = await startPlainProducer(topic, options);
+  return {
+    health,
+    publish: (deadline) =>
+      send(
+        {
+          keys: [deadline.batchId],
+          properties: propertiesOf({ topic, saleId: deadline.saleId, batchId: deadline.batchId }),
+          deliveryTimestamp: new Date(deadline.deadlineAtMs + TIMER_PRECISION_MS),
+          body: Buffer.from(encodePaymentDeadline(deadline), 'utf8'),
+        },
+        `deadline of batch ${deadline.batchId}`,
+      ),
+    close,
+  };
+}
+
+/**
+ * Starts the producer of the topic of order events, which must be of type NORMAL.
+ * @throws OperationalError when it does not start
+ */
+export async function createOrderEventChannel(options: ConnectionOptions): Promise<OpenOrderEventChannel> {
+  const topic = TOPICS.orderEvent;
+  const { health, send, close } = await startPlainProducer(topic, options);
+  return {
+    health,
+    publish: (events) =>
+      send(
+        {
+          keys: events.map(({ eventId }) => eventId),
+          properties: propertiesOf({ topic, saleId: events[0]?.saleId ?? '' }),
+          body: Buffer.from(encodeOrderEvents(events), 'utf8'),
+        },
+        `event ${events[0]?.eventId}`,
+      ),
+    close,
+  };
+}
+
+/** For a dead letter, which does not say where it came from. */
+const propertiesOf = (properties: Readonly<Record<string, string>>): Map<string, string> =>
+  new Map(Object.entries(properties));
