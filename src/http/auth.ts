@@ -5,7 +5,7 @@ import { hmacKey, hmacSha256, sameText } from '../core/hmac.js';
 import { assertStrongSecret } from './token.js';
 
 /** The caller, as the token names them. */
-export interface Principal {
+interface Principal {
   readonly userId: string;
   readonly roles: readonly string[];
 }

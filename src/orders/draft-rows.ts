@@ -37,7 +37,7 @@ export const requestName = (
   saleId: string,
   purchase: { readonly userId: string; readonly requestId: string },
 ): string => `${saleId}/${purchaseKey(purchase)}`;
-export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
+const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
 /** Formed before the sale was rebuilt: its deduct may be lost. */
 export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
