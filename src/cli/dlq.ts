@@ -86,14 +86,14 @@ export function dlqCommand(): Command {
 
   addFilters(dlq.command('list').description('one line per dead letter, oldest first'), LIST_DEFAULT)
     .addOption(state())
-    .option('--after <letterId>', 'only those after this one', deadLetterId)
+    .option('--after <deadLetterId>', 'only those after this one', deadLetterId)
     .option('--json', 'one JSON line per dead letter')
     .action((flags: ListFlags) => run((admin) => list(admin, flags)));
 
   dlq
     .command('show')
     .description('everything about one dead letter, with its purchases')
-    .argument('<letterId>', 'a number that `dlq list` shows', deadLetterId)
+    .argument('<deadLetterId>', 'a number that `dlq list` shows', deadLetterId)
     .option('--json', 'print one JSON line')
     .action((id: string, { json }: { json?: boolean }) => run((admin) => show(admin, id, json)));
 
@@ -147,7 +147,7 @@ export const parseDeadLetterIds = (text: string, before: readonly string[] = [])
 ];
 
 function addWork(command: Command): Command {
-  command.argument('[letterIds...]', 'numbers that `dlq list` shows', parseDeadLetterIds);
+  command.argument('[deadLetterIds...]', 'numbers that `dlq list` shows', parseDeadLetterIds);
   return addFilters(command)
     .option('--all-matching', 'every parked one that the filters let through, instead of numbers')
     .option('--dry-run', `only show them (done without asking when more than ${ASK_ABOVE} match)`)
