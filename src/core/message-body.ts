@@ -1,16 +1,16 @@
-/** Why nobody can read a message body. */
+/** Why a message body cannot be read. */
 type UndecodableReason = 'undecodable' | 'unknown_version';
 
 /** Characters of a version that is a text; ours are numbers. */
 const VERSION_SHOWN_MAX = 20;
 
-/** A body that is none. `detail` is for a person. */
+/** A body that cannot be read. `detail` is for a person. */
 export interface Undecodable {
   readonly outcome: UndecodableReason;
   readonly detail: string;
 }
 
-/** The fields of a body, not looked at yet. */
+/** The fields of a body, not checked yet. */
 export interface OpenedBody {
   readonly outcome: 'opened';
   readonly fields: Readonly<Record<string, unknown>>;
