@@ -69,7 +69,7 @@ export interface ReconcileRepository {
    * Whether this outbox row is done; a row that is missing was done and removed.
    * @throws OperationalError mysql
    */
-  isKept(outboxId: string): Promise<boolean>;
+  isDone(outboxId: string): Promise<boolean>;
 }
 
 /** The part of an order that is compared with Redis. */

@@ -35,7 +35,7 @@ export type DeductVerdict =
 /**
  * - `deducted`, `aborted`, `claimed`: what the marker says, the same for ever
  * - `outlived`: there is no marker, and the sale was rebuilt since the batch was formed: it may have been deducted, and
- *   its marker lost. It is to be committed; whoever records it claims its units in the present epoch (protocol rule 11)
+ *   its marker lost. Commit it; the worker that records it takes its units again in the present epoch (protocol rule 11)
  * - `unreplicated`: `deducted`, but too few replicas know
  * - `no_answer`: there is no marker and none may be written (sale missing, in repair or in need of it)
  * - `outcome_unknown`: Redis did not answer

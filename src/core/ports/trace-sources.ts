@@ -18,7 +18,7 @@ interface TracedRefund extends TracedPayment {
 }
 
 /** A row of the outbox that concerns the purchase. */
-export interface TracedPromise {
+export interface TracedOutboxRow {
   readonly outboxId: string;
   readonly kind: OutboxKind;
   readonly attempts: number;
@@ -36,7 +36,7 @@ export interface OrderTrace {
   readonly payments: readonly TracedPayment[];
   readonly refunds: readonly TracedRefund[];
   readonly couponAtMs: number | null;
-  readonly promises: readonly TracedPromise[];
+  readonly outboxRows: readonly TracedOutboxRow[];
   readonly nowMs: number;
 }
 

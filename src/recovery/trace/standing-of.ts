@@ -116,12 +116,13 @@ const UNITS_LOST =
   'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came.';
 
 /** What becomes of the units of an order that has ended. */
-function afterTheEnd({ store: { entry, sale, unsure }, repository: { promises } }: PurchaseEvidence): string {
+function afterTheEnd({ store: { entry, sale, unsure }, repository: { outboxRows } }: PurchaseEvidence): string {
   if (unsure) return 'its sale in Redis waits for its repair, which knows of its end.';
   if (entry === null) return sale === null ? 'the ledger has forgotten its sale.' : 'the ledger holds nothing for it.';
   if (entry.state === 'released') return 'the ledger has closed the request, nothing is left to do.';
-  const release = promises.find(({ kind, doneAtMs }) => kind === 'release' && doneAtMs === null);
-  if (release === undefined) return 'its units are still out and nothing promises them back; reconcile reports it.';
+  const release = outboxRows.find(({ kind, doneAtMs }) => kind === 'release' && doneAtMs === null);
+  if (release === undefined)
+    return 'its units are still out and no row of the outbox gives them back; reconcile reports it.';
   return `its units go back with row ${release.outboxId} of the outbox, tried ${release.attempts} times so far.`;
 }
 
