@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 
 /** The longest begin. */
-const waiting = ['test:unit', 'typecheck', 'lint', 'format:check', 'lint:unused'];
+const waiting = ['test:unit', 'lint', 'typecheck', 'format:check', 'lint:unused'];
 const LANES = 2;
 let failed = 0;
 

@@ -47,7 +47,7 @@ interface WorkFlags extends FilterFlags {
 
 const DEAD_LETTERS_MAX = 10_000_000;
 const LIST_DEFAULT = 50;
-/** More than this is not begun before somebody has said yes. */
+/** More than this need a confirmation. */
 const ASK_ABOVE = 100;
 /** Dead letters under way at once; each is a message and a few statements. */
 const IN_FLIGHT_MAX = 32;
@@ -248,7 +248,7 @@ async function found(admin: DeadLetterAdmin, deadLetterId: string): Promise<Stor
 const line = tableLine(8, 24, 9, 17, 18, 22, 7);
 
 const printHeading = (): void =>
-  console.log(line('letter', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note'));
+  console.log(line('id', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note'));
 
 function printSummary(deadLetter: DeadLetterSummary, json: boolean | undefined): void {
   if (json) return console.log(JSON.stringify(summaryBody(deadLetter)));

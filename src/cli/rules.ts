@@ -22,7 +22,7 @@ const VERSION_MAX = 999_999_999;
 
 const EXAMPLES = `
 One versioned document says which requests are let in and how fast: lists, limits, signatures, waiting room, breakers.
-Until somebody publishes one, everything is let in. docs/admission.md explains each part.
+Until rules are published, every request is admitted. docs/admission.md explains each part.
 
 Examples:
   seckill rules show > rules.json        change it, then
@@ -32,12 +32,12 @@ Examples:
   seckill rules history --limit 5
 
 The file holds {"version": …, "rules": {…}}; version is the one it was made from. If there is a newer one, nothing is
-changed: look at it with \`rules show\`, and try again.
+changed: read them with \`rules show\`, and try again.
 Exit codes: 0 done, 1 not done (the rules are wrong, or there is a newer version), 2 used wrongly.`;
 
 export function rulesCommand(): Command {
   const rules = new Command('rules')
-    .description('which requests are let in, and how fast: show, check, set, history')
+    .description('the rules of admission: show, check, set, history')
     .addHelpText('after', EXAMPLES);
   rules
     .command('show')

@@ -8,7 +8,10 @@ import { CliError, UsageError } from './cli-error.js';
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
-/** Runs the command that the arguments of this process name. An error becomes a sentence and an exit code. Never rejects. */
+/**
+ * Runs the command that the arguments of this process name. An error becomes a sentence and an exit code. Never
+ * rejects.
+ */
 export async function runCommandLine(program: Command, commands: readonly Command[]): Promise<void> {
   ignoreClosedPipe(process.stdout);
   program
@@ -22,7 +25,10 @@ export async function runCommandLine(program: Command, commands: readonly Comman
   }
 }
 
-/** A reader such as `head` may leave early. The command still finishes what it does, and its exit code says how that went. */
+/**
+ * A reader such as `head` may leave early. The command still finishes what it does, and its exit code says how that
+ * went.
+ */
 export function ignoreClosedPipe(output: Writable): void {
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;

@@ -50,12 +50,12 @@ async function repair(
 
 function stepSentence(step: RepairStep): string {
   switch (step.step) {
-    case 'shut':
+    case 'locked':
       return 'Locked: nobody can buy. Waiting for the workers.';
     case 'quiet':
       return 'The workers are done, or have had their time.';
     case 'epoch':
-      return `Epoch ${step.epoch} begins: whatever belongs to an older one is refused.`;
+      return `Epoch ${step.epoch} begins: batches of older epochs have to reacquire their units.`;
     case 'staged': {
       const { rows, held, ordersLost } = step;
       const staged = `Rebuilt: ${rows} purchases with a row in MySQL, ${held} that wait for theirs.`;
@@ -76,7 +76,7 @@ function endSentence(saleId: string, end: OrderedRepair): string {
     case 'busy':
       throw new CliError(`another repair works on sale ${saleId}; it ends within seconds.`);
     case 'superseded':
-      throw new CliError(`another repair took sale ${saleId} over, or Redis was restarted; look again in a minute.`);
+      throw new CliError(`another repair took sale ${saleId} over, or Redis was restarted; check again in a minute.`);
     case 'not_found':
       throw new CliError(`there is no sale ${saleId}.`);
     case 'draft':

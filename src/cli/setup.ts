@@ -71,7 +71,7 @@ Examples:
   seckill token --user root --roles admin          an operator, who may use /admin/v1
   curl -H "Authorization: Bearer $(seckill token --user alice)" http://127.0.0.1:8080/v1/orders/42
 
-For trials and scripts: whoever has JWT_SECRET can be anybody. Not for JWT_ALGORITHM=RS256, which has only a public key.
+For trials and scripts: with JWT_SECRET a token for any user can be made. Not for JWT_ALGORITHM=RS256, which has only a public key.
 Exit codes: 0 printed, 2 used wrongly.`;
 
 export function tokenCommand(): Command {

@@ -93,7 +93,7 @@ export async function set(admin: Pick<SwitchAdmin, 'set'>, change: SwitchChange,
     case 'switched':
       return console.log(json ? JSON.stringify(switchedBody(answer)) : switchedSentence(answer));
     case 'version_conflict':
-      throw new CliError('somebody else changed the rules at the same time; nothing was switched. Try again.');
+      throw new CliError('the rules were changed by others at the same time; nothing was switched. Try again.');
     case 'rules_unfit':
       throw unfit(answer);
     default:

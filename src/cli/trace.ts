@@ -28,7 +28,7 @@ Examples:
   seckill trace -- -of-a-client               a request id that begins with -
 
 An Idempotency-Key is unique per buyer and sale only: without --user all purchases with it are shown. An id that no store
-holds any more is looked for in the whole table of orders, which takes a while.
+holds any more is searched in the whole table of orders, which takes a while.
 Exit codes: 0 found, 1 not found or a server is away, 2 used wrongly.`;
 
 export function traceCommand(): Command {

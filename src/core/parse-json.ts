@@ -12,7 +12,6 @@ export function parseJson(text: string, what: string): ParsedJson {
 
 /** JSON tokens and the space before them. An unfinished string is no token, so it ends the search. */
 const TOKEN =
-  // oxlint-disable-next-line no-control-regex -- no string of JSON holds one
   /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-]))/y;
 
 /**

@@ -74,8 +74,8 @@ export function problem<C extends ProblemCode>(
 const MARK = '@request@';
 
 /**
- * A problem whose only moving part is the request id, for what a flood of requests gets again and again. Ids are ASCII and
- * need no escaping, so the body is two strings around it, and there is one list of headers per length.
+ * A problem whose only moving part is the request id, for what a flood of requests gets again and again. Ids are ASCII
+ * and need no escaping, so the body is two strings around it, and there is one list of headers per length.
  */
 export class PreparedProblem<C extends ProblemCode> {
   readonly #code: C;

@@ -12,7 +12,8 @@ import type { HttpServices } from './services.js';
 
 /**
  * Finds the route of each request and hands it to the pipeline. The purchase is recognised by its address alone, before
- * Express, because Express costs several times what the rest of a refusal costs; every other address is found by Express.
+ * Express, because Express costs several times what the rest of a refusal costs; every other address is found by
+ * Express.
  */
 export function createRequestListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
   const pipeline = new Pipeline({ ...services, lifecycle, openapi: JSON.stringify(openapiOf(ROUTES)) });

@@ -18,8 +18,8 @@ export function hasLongBody(req: IncomingMessage): boolean {
 }
 
 /**
- * Collects a body and calls `done` once: with its text, or with null as soon as it is too large. If the client disconnects
- * before the end, `done` is not called.
+ * Collects a body and calls `done` once: with its text, or with null as soon as it is too large. If the client
+ * disconnects before the end, `done` is not called.
  */
 export function collectBody(
   req: IncomingMessage,

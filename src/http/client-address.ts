@@ -29,7 +29,10 @@ export function createClientAddress(trusted: NetworkSet): ClientAddress {
   };
 }
 
-/** The peer, or the first address from the right that is not one of our proxies. Text that is no address ends the search. */
+/**
+ * The peer, or the first address from the right that is not one of our proxies. Text that is no address ends the
+ * search.
+ */
 function firstUntrusted(peer: string, forwarded: string, isTrusted: (text: string) => boolean): string {
   let found = peer;
   let end = forwarded.length;

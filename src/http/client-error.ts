@@ -34,8 +34,8 @@ export function isAnswering(socket: Duplex): boolean {
 
 /**
  * Answers what never became a request: bad syntax, headers too large, too slow. The bytes go straight to the socket, so
- * only where no other answer is due first. While a purchase is under way the client would take a 400 for its answer; the
- * connection is closed instead, and the client asks again with its key.
+ * only where no other answer is due first. While a purchase is under way the client would take a 400 for its answer;
+ * the connection is closed instead, and the client asks again with its key.
  * @returns the code that was answered, or null
  */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): ProblemCode | null {

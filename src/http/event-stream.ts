@@ -28,8 +28,8 @@ const HEADERS = [
 const HEARTBEAT = ':\n\n';
 
 /**
- * One answer of type `text/event-stream`. Nothing is buffered for a slow reader: a client that has not read everything by
- * the next heartbeat, or whose socket is full, is disconnected. It can connect again and go on at its last event.
+ * One answer of type `text/event-stream`. Nothing is buffered for a slow reader: a client that has not read everything
+ * by the next heartbeat, or whose socket is full, is disconnected. It can connect again and go on at its last event.
  */
 export class EventStream {
   readonly #res: ServerResponse;

@@ -20,11 +20,11 @@ import type { Call, RouteServices } from './route.js';
  *   7  buyer layers      the same layers as in 2, by user                                      403, 429, 503
  *   8  body              read up to its limit, then checked                                    413, 400
  *   9  signature, body   is it true, and is it new                                             401, 503
- *  10  purchase token    where the sale asks for one                                           403, 503
- *  11  handler           the use case; its answer is counted and sent
+ * 10  purchase token    where the sale asks for one                                           403, 503
+ * 11  handler           the use case; its answer is counted and sent
  *
- * Steps 1, 2, 5, 7, 9 and 10 are skipped while no rules of admission are on. A refusal up to step 7 leaves the body unread.
- * Nothing here awaits, or allocates a closure, before step 8, unless a layer must ask another server.
+ * Steps 1, 2, 5, 7, 9 and 10 are skipped while no rules of admission are on. A refusal up to step 7 leaves the body
+ * unread. Nothing here awaits, or allocates a closure, before step 8, unless a layer must ask another server.
  */
 export class Pipeline {
   readonly #services: RouteServices;

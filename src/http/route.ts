@@ -18,7 +18,9 @@ export interface RouteServices extends HttpServices {
   readonly openapi: string;
 }
 
-/** What a route requires of its callers, and the problems it may answer because of that. The pipeline reads this table. */
+/**
+ * What a route requires of its callers, and the problems it may answer because of that. The pipeline reads this table.
+ */
 const ACCESS = {
   /** Probes and the payment provider. */
   none: { admitted: false, signed: false, token: false, admin: false, codes: [] },

@@ -75,7 +75,10 @@ export interface HttpServices {
   /** Where the payment provider reports payments; null without a secret to check its messages with. */
   readonly webhook: { readonly verifier: WebhookVerifier; readonly pay: OrderTransitions['pay'] } | null;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
-  /** Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper has repaired it */
+  /**
+   * Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper
+   * has repaired it
+   */
   readonly reshard: (saleId: string, order: { readonly actor: string; readonly buckets: number }) => Promise<Resharded>;
   readonly deadLetters: Pick<DeadLetterAdmin, 'list' | 'find' | 'replay' | 'discard'>;
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;

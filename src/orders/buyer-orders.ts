@@ -9,7 +9,7 @@ import type { PaymentProvider } from '../core/ports/payment-provider.js';
 // What buyers may do with their orders: read, pay, cancel.
 
 /**
- * Reads one order of a buyer; null when there is none. The order of somebody else is null too, so ids cannot be probed.
+ * Reads one order of a buyer; null when there is none. The order of another buyer is null too, so ids cannot be probed.
  * @throws OperationalError mysql
  */
 export async function getOrder(
@@ -42,7 +42,7 @@ export interface PayRequest {
  * - `wrong_state`: the order has ended; no money was taken
  * - `refund_due`: the order ended while the money was on its way; it goes back
  * - `declined`: the provider said no; another key may try again
- * - `outcome_unknown`: the money may have been taken; asking again with the same key tells, and takes it only once
+ * - `outcome_unknown`: the money may have been taken; the same key again gives the answer, and takes it only once
  * - `payment_not_configured`: there is no provider that could take money
  */
 export type PayAnswer =
@@ -72,7 +72,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     const now = await getOrder(orderId, userId, ports.repository);
     if (moved === 'not_found' || moved === 'payment_conflict' || now === null) {
       const fields = { orderId, outcome: moved, ...charge.payment };
-      ports.log.error(fields, 'money was taken that cannot be booked: ask the provider');
+      ports.log.error(fields, 'money was taken that cannot be recorded: ask the provider');
       return { outcome: 'outcome_unknown' };
     }
     switch (moved) {

@@ -35,14 +35,16 @@ export interface ConsumerOptions {
 }
 
 const RECEIVE_MAX = 16;
-/** When so much of their time is over, all that still wait are renewed: two thirds of it are left for any one message. */
+/**
+ * When so much of their time is over, all that still wait are renewed: two thirds of it are left for any one message.
+ */
 const RENEW_AT = 1 / 3;
 
 /**
- * Consumes the messages of one group: receive, handle one after the other, ack. A message that must wait comes again with
- * back-off and is a dead letter in the end; one that cannot be read is parked at once. An outage costs a message at most
- * one attempt, since nothing is received while it lasts. Long messages (one may name thousands of orders) cost those
- * behind them none, since these are renewed.
+ * Consumes the messages of one group: receive, handle one after the other, ack. A message that must wait comes again
+ * with back-off and is a dead letter in the end; one that cannot be read is parked at once. An outage costs a message
+ * at most one attempt, since nothing is received while it lasts. Long messages (one may name thousands of orders) cost
+ * those behind them none, since these are renewed.
  */
 export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions): Job {
   return {

@@ -8,7 +8,7 @@ import type { Release, LiveOrder } from '../core/ports/batch-store.js';
 export interface Known {
   /** By request name: the row that a purchase has already. */
   readonly rows: ReadonlyMap<string, Order>;
-  /** By buyer name: who holds a live order in a sale with limit 1. */
+  /** By buyer name: buyers with a live order in a sale with limit 1. */
   readonly liveBuyers: ReadonlySet<string>;
   /** By request name: purchases of an older batch for which Redis has no units any more. Absent: none. */
   readonly lost?: ReadonlySet<string>;
@@ -37,7 +37,7 @@ export const requestName = (
   saleId: string,
   purchase: { readonly userId: string; readonly requestId: string },
 ): string => `${saleId}/${purchaseKey(purchase)}`;
-export const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
+const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
 /** Formed before the sale was rebuilt: its deduct may be lost. */
 export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
@@ -47,11 +47,12 @@ export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<stri
  * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
  * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a live row keeps it,
  * whatever batch wrote it. One whose row has ended is done if the row is of its own batch, which promised the release
- * with it; else what this batch holds is released. So it is for an older batch in any case: it may have taken units again
- * after that release was done. One that another batch holds waits for its row. None is passed over in silence (protocol rule 7).
+ * with it; else what this batch holds is released. So it is for an older batch in any case: it may have taken units
+ * again after that release was done. One that another batch holds waits for its row. Every purchase ends in a row
+ * (protocol rule 7).
  * @param batches no request twice
- * @param known null before any look-up: then every purchase is taken for new and free to stand. Nearly all are, and the
- *   unique keys say when one is not, so the usual transaction pays for no look-up and no bookkeeping
+ * @param known null before any look-up: then every purchase is assumed to be new. Nearly all are, and the unique keys
+ *   show when one is not, so the usual transaction needs no look-up
  */
 export function draftRows(
   batches: readonly Batch[],
@@ -107,7 +108,7 @@ function releaseOf(batch: Batch, row: Order): Release {
 }
 
 /**
- * Reads who of these purchases has a row, and which buyers have a live order where the limit is one.
+ * Reads which of these purchases have a row, and which buyers have a live order where the limit is one.
  * @throws OperationalError mysql
  */
 export async function lookUp(

@@ -8,8 +8,8 @@ import type { OrderJobMetrics } from './metrics.js';
 // over MySQL ends whatever a lost message has left. Both ask MySQL, whose clock decides; the units go back by the outbox.
 
 /**
- * Ends the unpaid orders that a deadline message names. An order that is not past its own deadline, or not there yet, is
- * left alone and the message comes again.
+ * Ends the unpaid orders that a deadline message names. An order that is not past its own deadline, or not there yet,
+ * is left alone and the message comes again.
  */
 export function expireByMessage({
   moves,

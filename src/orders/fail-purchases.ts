@@ -26,10 +26,11 @@ const AGAIN_MS = 5;
 const NO_IDS_WAIT_MAX_MS = 250;
 
 /**
- * Gives purchases up: each one without a row gets one that is `failed`, with the promise of its release in the same
- * transaction (protocol rule 7). Whoever has a row keeps it. A worker that records the batch at the same moment is
- * harmless: the unique key of the row decides for each purchase. Safe to repeat.
- * @returns `contended` when others write the same rows again and again, or no order ids can be had: nothing was written
+ * Gives purchases up: each one without a row gets one that is `failed`, with the outbox row of its release in the same
+ * transaction (protocol rule 7). A purchase that has a row keeps it. A worker that records the batch at the same moment
+ * is harmless: the unique key of the row decides for each purchase. Safe to repeat.
+ * @returns `contended` when other processes write the same rows again and again, or no order ids can be had: nothing
+ *   was written
  * @throws OperationalError mysql; the rows may be there, so ask again
  */
 export async function failPurchases(
@@ -44,7 +45,7 @@ export async function failPurchases(
     const rows = new Map(known.map((row): [string, Order] => [requestName(batch.saleId, row), row]));
     const draft = draftRows([batch], terms, { rows, liveBuyers: new Set() });
     if (draft.rows.length > 0 || draft.releases.length > 0) {
-      await minter.renew(); // this is rare: nobody keeps a lease for it
+      await minter.renew(); // rare, so no lease is kept for it
       const minted = minter.mint(draft.rows.map(({ purchase }) => purchase.userId));
       if (minted.outcome === 'refused') {
         await clock.sleep(Math.min(minted.waitMs, NO_IDS_WAIT_MAX_MS));
@@ -69,7 +70,10 @@ const planOf = (
   releases: WritePlan['releases'],
   terms: WritePlan['terms'],
 ): WritePlan => ({
-  ...{ terms, orders, releases, oneByOne: new Set<string>() },
+  terms,
+  orders,
+  releases,
+  oneByOne: new Set<string>(),
   singleOut: true, // a failed row that is refused is thrown, there is nothing less to write
-  paymentWindowMs: 0, // nobody is asked to pay
+  paymentWindowMs: 0, // a failed row is never paid
 });

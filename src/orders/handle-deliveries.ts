@@ -17,7 +17,7 @@ export interface HandlePorts extends RecordPorts {
 }
 
 export interface HandleOptions extends RecordOptions {
-  /** Our consumer group and its topic, for the record of a message that nobody can read. */
+  /** Our consumer group and its topic, for the record of a message that cannot be read. */
   readonly group: string;
   readonly topic: string;
   /** Pause before the second delivery of a batch that could not be written, ms; later ones grow. Default 1000. */
@@ -48,7 +48,9 @@ interface Recorded extends BatchDelivery {
 // - postponed: MySQL or the sale is not usable now. It stays with the worker loop, which tries it again
 // The order of the steps makes a death between any two of them repeat only what is safe to repeat.
 
-/** Reads the bodies. What is no batch is parked and acked here: it would never become one. Never rejects with a fault. */
+/**
+ * Reads the bodies. What is no batch is parked and acked here: it would never become one. Never rejects with a fault.
+ */
 export async function readBatches(
   deliveries: readonly Delivery[],
   ports: HandlePorts,
@@ -161,7 +163,9 @@ async function notMarked(
   else await delivery.retryAfter(retryDelayMs(delivery.attempt));
 }
 
-/** Row first, then out of `pending` (the units stay held), then the ack: a death in between parks the same row again. */
+/**
+ * Row first, then out of `pending` (the units stay held), then the ack: a death in between parks the same row again.
+ */
 async function park(
   delivery: Delivery,
   batch: Batch | null,

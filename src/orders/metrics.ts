@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
 import type { RefundOutcome } from '../core/ports/payment-provider.js';
 
-/** How one delivery of a batch ended (P4, and what happens before and after it). */
+/** How one delivery of a batch ended. */
 export type DeliveryVerdict =
   | 'recorded'
   | 'already_recorded'
@@ -14,9 +14,9 @@ export type DeliveryVerdict =
   | 'unknown_sale';
 
 /**
- * Why the rows of a batch could not be written now. Three are for batches of an older epoch, which take their units again
- * first: `repairing` while the sale is being rebuilt, `not_warmed` when Redis does not have it, `held_elsewhere` when some
- * of its purchases wait for the row that another batch writes.
+ * Why the rows of a batch could not be written now. Three are for batches of an older epoch, which take their units
+ * again first: `repairing` while the sale is being rebuilt, `not_warmed` when Redis does not have it, `held_elsewhere`
+ * when some of its purchases wait for the row that another batch writes.
  */
 export type RetryReason =
   'unavailable' | 'contended' | 'no_order_ids' | 'poison' | 'repairing' | 'not_warmed' | 'held_elsewhere';

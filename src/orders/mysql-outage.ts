@@ -13,7 +13,8 @@ export interface MysqlOutagePorts {
 
 /**
  * Whether MySQL is out, for all loops of a worker. One failed write begins an outage; if it was none, that costs the
- * pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first that works ends it.
+ * pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first that works ends
+ * it.
  */
 export class MysqlOutage {
   readonly #ports: MysqlOutagePorts;

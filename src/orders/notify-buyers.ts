@@ -13,8 +13,8 @@ export interface NotifyBuyersPorts {
 const ORDERS_PER_MESSAGE = 500;
 
 /**
- * Tells buyers who wait how their orders stand, through whichever api they wait at. Of a sale that nobody waits for it
- * asks only that. The rows decide, not the event: one that comes twice, or late, tells the same again.
+ * Notifies waiting buyers of the state of their orders, through the api that they wait at. If nobody waits in a sale,
+ * only that is checked. The state comes from the rows, not from the event, so an event may come late or twice.
  */
 export function notifyBuyers({ orders, sender, metrics }: NotifyBuyersPorts) {
   return async (body: string): Promise<MessageResult> => {
@@ -30,9 +30,9 @@ export function notifyBuyers({ orders, sender, metrics }: NotifyBuyersPorts) {
       if (!(await sender.hasListeners(saleId))) continue;
       const orderIds = [...known];
       for (let from = 0; from < orderIds.length; from += ORDERS_PER_MESSAGE) {
-        const news = await orders.notificationsOf(orderIds.slice(from, from + ORDERS_PER_MESSAGE));
-        if (news.length > 0) await sender.send(saleId, news);
-        metrics.notificationsSent(news.length);
+        const notifications = await orders.notificationsOf(orderIds.slice(from, from + ORDERS_PER_MESSAGE));
+        if (notifications.length > 0) await sender.send(saleId, notifications);
+        metrics.notificationsSent(notifications.length);
       }
     }
     return { outcome: 'done' };

@@ -36,10 +36,13 @@ export interface OrderIdMinter {
  * on behind it; so a clock that NTP sets back by less than this is not noticed.
  */
 const AHEAD_MAX_MS = 100;
-/** What a caller is told to wait for a lease: renewals come at their own pace. */
+/** How long a caller should wait for a lease: it is renewed at its own pace. */
 const LEASE_WAIT_MS = 250;
 
-/** Mints order ids (layout: src/core/order-id.ts) under a leased worker slot; refuses when clock or lease do not allow it (D8). */
+/**
+ * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot; refuses when clock or lease do not allow
+ * it (D8).
+ */
 export function createOrderIdMinter(
   { slots, clock, log }: { readonly slots: WorkerSlots; readonly clock: Clock; readonly log: Log },
   { owner, leaseMs }: OrderIdMinterOptions,

@@ -13,21 +13,22 @@ export interface PayRefundsPorts {
 }
 
 export interface PayRefundsOptions {
-  /** Refunds taken together; all of them are under way at the same time. */
+  /** Refunds leased together and paid at the same time. */
   readonly max: number;
-  /** Longer than the provider may take; after it a refund that a keeper took with it into its death is due again. */
+  /** Longer than the provider may take; after it a refund that a dead keeper had taken is due again. */
   readonly leaseMs: number;
 }
 
 /** Full takes of one run: a backlog is worked off in one go, but not for ever. */
 const TAKES_MAX = 20;
-/** One without an answer is tried again after 2, 4, 8 … s; nobody is helped by less than every ten minutes. */
+/** One without an answer is tried again after 2, 4, 8 … s; and every ten minutes at the latest. */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
 /**
- * Gives back what is owed. Each refund is keyed by its payment, so a keeper that dies between the provider and the mark
- * does it again and no money moves twice. None is given up: what the provider refuses waits for a person, and stays due.
+ * Pays refunds that are due. Each refund is keyed by its payment, so a keeper that dies between the provider and the
+ * mark does it again and no money moves twice. None is given up: what the provider refuses waits for a person, and
+ * stays due.
  */
 export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsOptions): Job {
   return {

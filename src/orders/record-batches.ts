@@ -21,7 +21,7 @@ export interface RecordOptions {
 }
 
 /**
- * What became of one batch (P4).
+ * The result of one batch.
  * - `recorded`: every purchase is an order
  * - `refused`: recorded, but some row is `failed` with its reason
  * - `already_recorded`: every purchase had its row before
@@ -43,12 +43,13 @@ const AGAIN_MS = 5;
 const NO_IDS_WAIT_MAX_MS = 250;
 
 /**
- * Records batches, all in one transaction if possible, and says what became of each, in order. Safe to repeat with any mix
- * of old and new batches: the unique keys decide, and rows found are never counted again. A batch of an older epoch than
- * its sale takes its units again first.
+ * Records batches, all in one transaction if possible, and says what became of each, in order. Safe to repeat with any
+ * mix of old and new batches: the unique keys decide, and rows found are never counted again. A batch of an older epoch
+ * than its sale takes its units again first.
  *
- * A request that stands in two of the batches cannot be written twice in one transaction. That is rare, so duplicates are
- * looked for only after a unique key was violated; then the batches are recorded in several passes without duplicates.
+ * A request that stands in two of the batches cannot be written twice in one transaction. That is rare, so duplicates
+ * are looked for only after a unique key was violated; then the batches are recorded in several passes without
+ * duplicates.
  * Source: protocol rules 6, 7 and 11
  */
 export async function recordBatches(
@@ -88,8 +89,8 @@ function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
 }
 
 /**
- * One transaction for all. A purchase whose value MySQL refuses fails alone in it; if it cannot be singled out, each batch
- * gets a transaction of its own, so that only the bad one stays behind.
+ * One transaction for all. A purchase whose value MySQL refuses fails alone in it; if it cannot be singled out, each
+ * batch gets a transaction of its own, so that only the bad one stays behind.
  */
 async function recordPass(
   pass: readonly Batch[],
@@ -190,7 +191,9 @@ interface Ready {
 
 const NONE_POSTPONED: Ready['postponed'] = new Map();
 
-/** Nearly always there is nothing to prepare: only batches of an older epoch are looked up, and take their units again. */
+/**
+ * Nearly always there is nothing to prepare: only batches of an older epoch are looked up, and take their units again.
+ */
 async function prepare(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,

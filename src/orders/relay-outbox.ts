@@ -11,7 +11,9 @@ export interface ReadableRow<K extends OutboxKind> extends OutboxRow<K> {
 
 export interface RelayPorts<K extends OutboxKind> {
   readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone'>;
-  /** Does what the rows say, all of it, or rejects. It may be called again for a row that it has done: safe to repeat. */
+  /**
+   * Does what the rows say, all of it, or rejects. It may be called again for a row that it has done: safe to repeat.
+   */
   readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
   /** Which new rows are handled together, since one message carries them all. Absent: each is handled alone. */
   readonly group?: (rows: readonly ReadableRow<K>[]) => readonly (readonly ReadableRow<K>[])[];
@@ -26,9 +28,9 @@ const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
 /**
- * Handles due rows of the outbox: leases them, does what they say, marks them done with one statement. A row that failed
- * is due again later, and then alone, so that it holds up no other for long. If the keeper dies before the mark, the row
- * is handled again when its lease is over.
+ * Handles due rows of the outbox: leases them, does what they say, marks them done with one statement. A row that
+ * failed is due again later, and then alone, so that it does not delay others for long. If the keeper dies before the
+ * mark, the row is handled again when its lease is over.
  * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take
  */
 export function relayOutbox<K extends OutboxKind>(
@@ -63,7 +65,7 @@ async function relay<K extends OutboxKind>(
   };
 
   for (const row of rows.filter(({ payload }) => payload === null)) {
-    log.error({ outboxId: row.outboxId, kind }, 'an outbox row cannot be read: somebody has to mend it');
+    log.error({ outboxId: row.outboxId, kind }, 'an outbox row cannot be read: it has to be repaired by hand');
     failed(row, new Error(`outbox row ${row.outboxId} cannot be read`));
   }
   const groups = groupsOf(
@@ -106,7 +108,7 @@ function retryDelayMs(attempts: number): number {
   return jittered(Math.min(RETRY_FIRST_MS * 2 ** (Math.max(attempts, 1) - 1), RETRY_MAX_MS));
 }
 
-/** Publishes how much the outbox still holds. What grows old there is an outage, or a row that somebody broke. */
+/** Publishes how many rows of the outbox are not done. Old ones mean an outage, or a row that cannot be read. */
 export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: Pick<OrderJobMetrics, 'backlog'>): Job {
   return {
     name: 'watch-outbox',

@@ -56,11 +56,12 @@ const ALONE_FROM_TRY = 3;
  * - *recording*: it has deliveries and tries them until each is acked or given back. Those that are postponed (MySQL is
  *   out, no order id may be minted, or a sale is being rebuilt) stay with the loop, which receives nothing meanwhile.
  *
- * The broker counts every redelivery and gives a message up after five, whatever the reason was. A poison message should
- * end there; an outage must not bring that about. So postponed deliveries are held: a hold is no redelivery and counts
- * nothing. At most `loops` × `receiveMax` messages live in this process; if it dies, they come again after `holdMs` with
- * one attempt more. What is held longer than `holdMaxMs` is given back after all: perhaps it is the message that brings
- * MySQL down. A full or restarting Redis postpones nothing: the batch is recorded, and marked later (`handleDeliveries`).
+ * The broker counts every redelivery and gives a message up after five, whatever the reason was. A poison message
+ * should end there; an outage must not bring that about. So postponed deliveries are held: a hold is no redelivery and
+ * counts nothing. At most `loops` × `receiveMax` messages live in this process; if it dies, they come again after
+ * `holdMs` with one attempt more. What is held longer than `holdMaxMs` is given back after all: perhaps it is the
+ * message that brings MySQL down. A full or restarting Redis postpones nothing: the batch is recorded, and marked later
+ * (`handleDeliveries`).
  */
 export class WorkerLoop {
   readonly #ports: WorkerLoopPorts;

@@ -15,7 +15,7 @@ import type { PurchaseGate } from '../purchase/gate.js';
 /**
  * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` acts at the n-th pass. They are put
  * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped. A point named
- * `drop_…` stops nobody: the call is not made, or its reply is lost.
+ * `drop_…` does not stop the process: the call is not made, or its reply is lost.
  */
 const REBUILD_FAIL_POINTS = ['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const;
 export const API_FAIL_POINTS = [
@@ -54,7 +54,9 @@ type RebuildPoint = (typeof REBUILD_FAIL_POINTS)[number];
 type ApiPoint = (typeof API_FAIL_POINTS)[number];
 type KeeperPoint = (typeof KEEPER_FAIL_POINTS)[number];
 
-/** Around what rebuilds a sale, in Redis and in MySQL: a repair of the keeper, or a reshard that an api was asked for. */
+/**
+ * Around what rebuilds a sale, in Redis and in MySQL: a repair of the keeper, or a reshard that an api was asked for.
+ */
 const rebuildPoints = (at: FailPoints<RebuildPoint>) => ({
   rebuilt: <S extends Pick<RepairStore, 'lock' | 'swap'>>(store: S): S =>
     at.before(at.after(store, 'lock', 'repair_after_lock'), 'swap', 'repair_after_stock'),

@@ -5,7 +5,7 @@ import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/deliv
 import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
 import { brokerConnection } from './servers.js';
 
-/** A message is hidden from other consumers for so long; who works on many renews those that wait. */
+/** A message is hidden from other consumers for so long; a consumer that works on many renews those that wait. */
 export const INVISIBLE_MS = 30_000;
 
 /** The dead-letter topic of one group. */

@@ -27,8 +27,8 @@ import { watchPending } from '../recovery/pending-buckets.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/reconcile-jobs.js';
 import { redrive } from '../recovery/redrive.js';
-import { alignGates } from '../recovery/repair/align-gates.js';
-import { repairClosedSales, repairSales, watchShut } from '../recovery/repair/repair-jobs.js';
+import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
+import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
@@ -188,8 +188,8 @@ export function planJobs(
     // Sales that Redis may have lost data of are rebuilt from MySQL; sales whose state differs are aligned.
     [config.repair.everyMs, repairSales(repair, config.repair)],
     [everyMs, repairClosedSales(repair, config.repair)],
-    [everyMs, alignGates(rebuild)],
-    [everyMs, watchShut({ ...rebuild, clock, metrics }, { afterMs: config.overdue.shutMs })],
+    [everyMs, alignSaleStates(rebuild)],
+    [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: config.overdue.shutMs })],
 
     // Compensations run even where the keeper does not compare: a person may have ordered them.
     [everyMs, compensateJob({ admin: reconcile, metrics })],

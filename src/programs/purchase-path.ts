@@ -41,7 +41,9 @@ export interface PathParts {
   readonly fail: (error: unknown) => void;
 }
 
-/** The main path of an api behind its gate: snapshots, sold-out flags, batches, and the producer that the broker asks. */
+/**
+ * The main path of an api behind its gate: snapshots, sold-out flags, batches, and the producer that the broker asks.
+ */
 export interface PurchasePath {
   readonly store: StockStore;
   readonly snapshots: SaleSnapshots;

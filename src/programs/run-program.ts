@@ -5,7 +5,7 @@ import { isClientShutdownNoise } from '../rocketmq/client-options.js';
 export interface Running {
   /** One line for people: where it listens, what it consumes. */
   readonly ready: string;
-  /** Machine-readable facts for whoever started it (ports). */
+  /** Facts for the process that started it, such as ports. */
   readonly facts: Readonly<Record<string, string | number>>;
   /** Drains and closes, within its own bounds. */
   stop(): Promise<void>;
@@ -17,7 +17,7 @@ const STOP_TIMEOUT_MS = 20_000;
 const FAILED_START_EXIT_MS = 500;
 
 /**
- * Runs one program until it is told to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
+ * Runs one program until it has to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
  * A bug drains what is in flight and exits 1, so that a supervisor starts a clean process.
  * @throws what `start` throws; the process ends soon after
  */
@@ -60,7 +60,7 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
   try {
     running = await start(fail);
   } catch (error) {
-    // whoever called says why, and then nothing that was opened before, nor a supervisor, keeps the process alive
+    // the caller reports the error; after that nothing that is still open may keep the process alive
     setTimeout(() => process.exit(), FAILED_START_EXIT_MS).unref();
     throw error;
   }

@@ -39,7 +39,7 @@ export function brokerConnection(rocketmq: Section<'rocketmq'>, log: Log): Conne
   };
 }
 
-/** Null where no provider is configured: then nobody can pay, and refunds wait for a person. */
+/** Null where no provider is configured: then orders cannot be paid, and refunds wait for a person. */
 export function paymentProviderOf({ provider }: Section<'payment'>, log: Log): PaymentProvider | null {
   if (provider === 'none') return null;
   log.warn({}, 'payments are simulated: no money moves');

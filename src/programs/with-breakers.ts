@@ -8,10 +8,10 @@ import type { StockStore } from '../core/ports/stock-store.js';
 
 /**
  * Stores and channel of an api whose calls count for the breakers: those that buyers wait for. A batch is a few calls,
- * so what this adds is per batch; while the breakers are off, it is one look at their mode for each call.
+ * so what this adds is per batch; while the breakers are off, it is one check of their mode per call.
  */
 export function withBreakers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
-  /** `failed` tells an answer that stands for a failure, of a call that never throws. */
+  /** `failed` recognises an answer that means failure, for a call that never throws. */
   const watched =
     (dependency: Dependency) =>
     <A extends unknown[], T>(call: Call<A, T>, failed?: (answer: T) => boolean): Call<A, T> =>

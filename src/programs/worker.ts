@@ -102,7 +102,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   };
 }
 
-/** Names the holder of a lease: the host, for a person who looks, and a random part, since a pid comes again. */
+/** Names the holder of a lease: the host for people, and a random part, since pids are reused. */
 function ownerName(): string {
   const host = hostname().replace(/[^A-Za-z0-9_-]/g, '-');
   return `${host.slice(0, 40)}-${randomBytes(8).toString('hex')}`;

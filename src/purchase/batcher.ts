@@ -21,7 +21,7 @@ export interface BatcherOptions {
 }
 
 /** Takes purchases of one bucket to their results; see `placeBatch`. */
-export type Place = (
+type Place = (
   bucket: HomeBucket,
   purchases: readonly Purchase[],
   trace: string,

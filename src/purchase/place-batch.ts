@@ -27,7 +27,7 @@ export interface PlaceBatchPorts {
 /** Nothing was taken for this purchase, and it may go into the next batch, whose precheck knows more. */
 export const AGAIN = { outcome: 'again' } as const;
 /** How a purchase leaves its batch: with the answer for its buyer, or to go again. */
-export type PlaceResult = PurchaseOutcome | typeof AGAIN;
+type PlaceResult = PurchaseOutcome | typeof AGAIN;
 /** Takes the result of the purchase at `index`: one per purchase, each as soon as it is known. */
 export type Deliver = (index: number, result: PlaceResult) => void;
 

@@ -15,7 +15,7 @@ interface MarkRecordedPorts extends PendingBucketsPorts {
 }
 
 interface MarkRecordedOptions {
-  /** A younger batch may still be with a worker, ms. */
+  /** A younger batch may still be in the hands of a worker, ms. */
   readonly afterMs: number;
   /** Batches of one bucket in one run. */
   readonly maxPerBucket: number;
@@ -35,7 +35,7 @@ export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOpti
           await markBucket(ref, ports, options);
         } catch (error) {
           if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
-          failure ??= error; // a sale that is being rebuilt must not hold up the others
+          failure ??= error; // a sale that is being rebuilt must not delay the others
         }
       }
       if (failure !== null) throw failure;

@@ -32,7 +32,7 @@ function batchMetrics(registry: Registry) {
     registers,
   });
   return {
-    /** Batches published again because nobody recorded them. */
+    /** Batches published again because no worker recorded them. */
     redriven: (batches: number): void => redriven.inc(batches),
     /** Batches that MySQL had and Redis still held in `pending`. */
     markedLate: (batches: number): void => marked.inc(batches),
@@ -49,9 +49,9 @@ function batchMetrics(registry: Registry) {
 function overdueMetric(registry: Registry) {
   const level = (name: string, help: string): Gauge =>
     new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
-  const counts = level('seckill_overdue', 'What waits in a state beyond its deadline.');
+  const counts = level('seckill_overdue', 'Things that have waited in a state beyond its deadline.');
   const oldest = level('seckill_overdue_oldest_seconds', 'How long ago the oldest of them should have ended.');
-  /** What waits in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
+  /** How much waits in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
   return (state: WatchedState, count: number, oldestMs: number): void => {
     counts.labels(state).set(count);
     oldest.labels(state).set(oldestMs / 1000);
@@ -68,13 +68,13 @@ function repairMetrics(registry: Registry) {
   });
   const seconds = new Histogram({
     name: 'seckill_sale_repair_seconds',
-    help: 'Repairs that were done, from the lock to the swap.',
+    help: 'Duration of completed repairs, from the lock to the swap.',
     buckets: [0.1, 0.5, 1, 2, 5, 10, 20, 60, 300],
     registers,
   });
   const waiting = new Gauge({
     name: 'seckill_sales_in_repair',
-    help: 'Sales that wait for a repair: live ones, where nobody can buy meanwhile, and closed ones.',
+    help: 'Sales that wait for a repair. While a live one waits, nobody can buy in it.',
     labelNames: ['sales'],
     registers,
   });

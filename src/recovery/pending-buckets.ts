@@ -4,7 +4,7 @@ import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { BucketRef } from '../core/bucket.js';
 import type { RecoveryMetrics } from './metrics.js';
 
-/** More sales that may still sell are no use of this system; of those that are over, so many that ended last. */
+/** More live sales than this system is made for; of closed ones, those that closed last. */
 const SALES_MAX = 10_000;
 
 export interface PendingBucketsPorts {
@@ -13,8 +13,8 @@ export interface PendingBucketsPorts {
 }
 
 /**
- * Every bucket with a batch that is deducted and not marked as recorded. A closed sale still has batches on their way; of thousands
- * of sales at rest only their number is read.
+ * Every bucket with a batch that is deducted and not marked as recorded. Closed sales are included, since batches may
+ * still be under way; of sales at rest only a count is read.
  */
 export async function pendingBuckets({ sales, store }: PendingBucketsPorts): Promise<BucketRef[]> {
   const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
@@ -30,7 +30,9 @@ export interface WatchPendingPorts extends PendingBucketsPorts {
   readonly metrics: Pick<RecoveryMetrics, 'pending'>;
 }
 
-/** Publishes how many batches are deducted and not marked as recorded. The broker's own gauge drifts; this one cannot. */
+/**
+ * Publishes how many batches are deducted and not marked as recorded. The broker's own gauge drifts; this one cannot.
+ */
 export function watchPending(ports: WatchPendingPorts): Job {
   return {
     name: 'watch-pending',

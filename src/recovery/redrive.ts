@@ -16,7 +16,10 @@ export interface RedrivePorts extends PendingBucketsPorts {
 }
 
 export interface RedriveOptions {
-  /** A batch deducted this long ago and not marked as recorded is published again; must be longer than a check-back takes. */
+  /**
+   * A batch deducted this long ago and not marked as recorded is published again; must be longer than a check-back
+   * takes.
+   */
   readonly afterMs: number;
   /** Batches published in one run. */
   readonly max: number;

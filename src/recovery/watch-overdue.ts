@@ -18,17 +18,17 @@ export interface WatchOverduePorts extends PendingBucketsPorts {
   readonly metrics: Pick<RecoveryMetrics, 'overdue'>;
 }
 
-/** From when on a state has waited too long, ms. */
+/** How long each state may last, ms. */
 export interface OverdueDeadlines extends Readonly<Record<AgedState, number>> {
   readonly batch_pending: number;
 }
 
-/** By watch-shut and finish-transfers. */
+/** These two are published by the jobs watch-sales-in-repair and finish-transfers. */
 type PublishedElsewhere = 'sale_shut' | 'units_lent';
 
 /**
- * Publishes, for each state that waits, what is beyond its deadline. A store that does not answer hides only what it
- * holds: the last figures of the others are true, and the run counts as failed.
+ * Publishes for each state how much waits beyond its deadline. If a store does not answer, only its own figures are
+ * missing, and the run counts as failed.
  */
 export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
   const count = async (state: Exclude<WatchedState, PublishedElsewhere>): Promise<Overdue> => {

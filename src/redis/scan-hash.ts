@@ -3,7 +3,7 @@ import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
 
 /** Fields per step; short enough not to hold Redis up. */
-export const SCAN_COUNT = 2000;
+const SCAN_COUNT = 2000;
 
 /**
  * Every field of a hash that fits the pattern, step by step; one that is there all the time comes at least once.

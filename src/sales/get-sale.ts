@@ -7,7 +7,7 @@ import type { SaleSnapshots } from './sale-snapshots.js';
 /** Below this share of its stock a sale shows `few`. */
 const FEW_SHARE = 0.1;
 
-/** What anybody may see of a sale. Stock is coarse on purpose: it feeds no robot and may be a second old. */
+/** The public view of a sale. Stock is coarse on purpose, so that robots cannot use it, and may be a second old. */
 export interface SaleView {
   readonly saleId: string;
   readonly sku: string;
@@ -69,7 +69,11 @@ export class GetSale {
     return {
       outcome: 'found',
       view: {
-        ...{ saleId, sku, title, priceCents, limitPerBuyer },
+        saleId,
+        sku,
+        title,
+        priceCents,
+        limitPerBuyer,
         state: shownState(first),
         stock: coarse(left, sale.stock),
         opensAtMs: first.opensAtMs,
@@ -79,7 +83,7 @@ export class GetSale {
     };
   }
 
-  /** Where no bucket shows a unit some may be on their way between two; null: nobody can say. */
+  /** Counts units in transit where no bucket shows a unit; null: not known. */
   async #unitsLeft(sale: Sale, buckets: readonly StoredSale[]): Promise<number | null> {
     const left = buckets.reduce((sum, bucket) => sum + bucket.unitsLeft, 0);
     return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);

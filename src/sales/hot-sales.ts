@@ -14,16 +14,16 @@ interface Counter {
 }
 
 /**
- * Counts the keys that come most often, in bounded memory (the space-saving sketch). A key that finds no place takes that of
- * the rarest one, and its count as well: so counts are never too low, and too high by the total / capacity at most. Whatever
- * came more often than that has a place.
+ * Counts the keys that come most often, in bounded memory (the space-saving sketch). A new key replaces the
+ * rarest one and takes over its count: so counts are never too low, and too high by total / capacity at most. Every key
+ * that came more often than that is kept.
  */
 export class SpaceSaving {
   readonly #capacity: number;
   readonly #counters = new Map<string, Counter>();
   #total = 0;
 
-  /** @param capacity keys that have a place, at least 1 */
+  /** @param capacity keys that are kept, at least 1 */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -33,7 +33,7 @@ export class SpaceSaving {
     return this.#total;
   }
 
-  /** Keys that have a place. */
+  /** Keys that are kept. */
   get size(): number {
     return this.#counters.size;
   }
@@ -83,7 +83,7 @@ const SLICE_MS = 1000;
 const SLICES = 10;
 /** A sale with more than a 64th of all purchases of a second is counted in any case. */
 const SALES_PER_SLICE = 64;
-/** The hottest ones that are named; they are labels of a metric. */
+/** How many are named; they are labels of a metric. */
 export const HOT_SALES_MAX = 10;
 
 /** The sales with most attempts to buy, over the last ten seconds of this process. Memory does not grow with the number of sales. */
@@ -107,7 +107,10 @@ export class HotSales {
     this.#slices[this.#now % SLICES]?.add(saleId);
   }
 
-  /** The hottest first, at most HOT_SALES_MAX. A second that has just begun counts as a whole one, so a rate is rather too low. */
+  /**
+   * The hottest first, at most HOT_SALES_MAX. A second that has just begun counts as a whole one, so a rate is rather
+   * too low.
+   */
   hottest(): HotSale[] {
     if (this.#options.perSecond === 0) return [];
     this.#slide();

@@ -27,7 +27,7 @@ const titleError = must(`a text of 1 to ${TITLE_LENGTH_MAX} characters`);
 
 const time = z.iso.datetime({ offset: true, error: must('a time such as 2030-01-31T20:00:00Z') });
 
-/** A sale that somebody wants to create, as it is sent over HTTP: times are ISO 8601. */
+/** The body that creates a sale: times are ISO 8601. */
 export const newSale = z.strictObject({
   sku: text('1 to 64 of the characters A-Z a-z 0-9 . _ -', /^[A-Za-z0-9._-]{1,64}$/),
   title: z

@@ -84,7 +84,7 @@ export class SaleAdmin {
       case 'not_warmed':
       case 'repairing':
         return { outcome: gated, sale: answer.sale };
-      case 'closed': // by somebody else, between our two steps
+      case 'closed': // by another operator, between our two steps
         return { outcome: 'wrong_state', sale: (await this.#ports.repository.find(saleId)) ?? answer.sale };
       default:
         return assertNever(gated);

@@ -19,14 +19,14 @@ export interface SaleSnapshotsOptions {
   readonly lockMs: number;
 }
 
-/** How often, and how many times, a reader looks whether the holder of the lock has finished. */
+/** How often, and how many times, a reader checks whether the holder of the lock has finished. */
 const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
 /** How long a reader with an old snapshot waits for a new one. */
 const PATIENCE_MS = 100;
 
 /**
- * Sale snapshots through three layers: memory, the shared cache, MySQL (P1: `ready`, `not_found`, `loading`; the fourth
+ * Sale snapshots through three layers: memory, the shared cache, MySQL (`ready`, `not_found`, `loading`; the fourth
  * word, SOLD_OUT, is the local flag). However many buyers ask at once, one process reads MySQL, and in each process
  * one call is under way per sale.
  */
@@ -103,7 +103,7 @@ export class SaleSnapshots {
       if (await cache.lock(saleId, this.#options.lockMs)) return this.#fromRepository(saleId);
       await clock.sleep(LOAD_POLL_MS);
     }
-    return { snapshot: 'loading' }; // not kept: the next buyer looks again
+    return { snapshot: 'loading' }; // not cached: the next buyer reads again
   }
 
   async #fromRepository(saleId: string): Promise<SaleSnapshot> {

@@ -54,7 +54,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('markRecorded', () => {
-      it('turns what the batch holds into orders and takes it out of `pending` [C0 DB_OK]', async () => {
+      it('turns what the batch holds into orders and takes it out of `pending` (DB_OK)', async () => {
         const batch = await deducted('u1*2', 'u2');
         await world.settlement.markRecorded([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
@@ -92,7 +92,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         end();
       });
 
-      it('a second call changes nothing more, with other order ids neither [C1 IDEMPOTENT]', async () => {
+      it('a second call changes nothing more, with other order ids neither (IDEMPOTENT)', async () => {
         const batch = await deducted('u1');
         await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         await world.settlement.markRecorded([{ batch, orders: [order('u1', '999')] }]);

@@ -12,7 +12,7 @@ import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 const OPTIONS = { paymentWindowMs: 900_000 };
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`record-batches on ${name} [C0 DB_OK, C1 IDEMPOTENT, C2 BIZ_ERROR_ACK]`, () => {
+  describe(`record-batches on ${name} (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)`, () => {
     let world: RepositoryWorld;
     const minters: OrderIdMinter[] = [];
 

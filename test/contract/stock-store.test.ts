@@ -41,7 +41,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(wordsOf(answers)).to.deep.equal([null, 'limit_reached', 'sold_out', null, 'sold_out']);
       });
 
-      it('a key that was accepted is `replayed` with its entry, with another quantity a conflict [R1 DUPLICATE]', async () => {
+      it('a key that was accepted is `replayed` with its entry, with another quantity a conflict (DUPLICATE)', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1/k*2'));
         await world.stock.deduct(batch);
@@ -53,7 +53,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         ]);
       });
 
-      it('a sale that is not loaded is `loading`, with epoch 0 and units left unknown [LOADING]', async () => {
+      it('a sale that is not loaded is `loading`, with epoch 0 and units left unknown (LOADING)', async () => {
         const verdict = await world.stock.precheck(at(saleOf()), purchasesOf('u1'));
         expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, buckets: null, answers: [{ outcome: 'loading' }] });
       });
@@ -89,7 +89,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('deduct', () => {
-      it('takes the units of the whole batch [R0 LUA_OK]', async () => {
+      it('takes the units of the whole batch (LUA_OK)', async () => {
         const sale = await openSale(world, { stock: 5 });
         const batch = batchOf(sale, purchasesOf('u1*2', 'u2', 'u3'));
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
@@ -106,7 +106,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(0);
       });
 
-      it('a batch that does not fit takes nothing and names the purchases that do not fit [G1, R2 SOLD_OUT]', async () => {
+      it('a batch that does not fit takes nothing and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {
         const sale = await openSale(world, { stock: 3 });
         const verdict = await deduct(sale, 'u1*2', 'u2*2', 'u3');
         expect(verdict.outcome).to.equal('refused');

@@ -228,7 +228,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const { saleId } = await openSale(system.stack, { stock: 10 });
     const batches = await parkBatches(saleId, userIds(3));
     const list = await dlq('list', '--sale', saleId, '--limit', '2');
-    expect(list.stdout.split('\n')[0]).to.match(/^letter +parked at +state +reason/);
+    expect(list.stdout.split('\n')[0]).to.match(/^id +parked at +state +reason/);
     expect(list.stdout).to.contain(batches[1]?.batchId).and.not.contain(batches[2]?.batchId);
     expect(list.stderr).to.match(/--after \d+/);
     const exported = await dlq('export', '--sale', saleId, '--since', '-1h');

@@ -45,7 +45,7 @@ describe('repair of a sale that Redis has lost', () => {
 
     await Promise.all([roomy, scarce].map(lose));
     const meanwhile = await many.buy('early');
-    expect([meanwhile?.status, meanwhile?.json.retryable], 'shut').to.deep.equal([503, true]);
+    expect([meanwhile?.status, meanwhile?.json.retryable], 'locked').to.deep.equal([503, true]);
     expect((await many.status('late')).status, 'a 202 is not denied').to.equal(503);
     for (const sale of [roomy, scarce]) {
       await until('the keeper has opened it again', async () => (await standing(sale))?.state === 'open');
@@ -76,11 +76,11 @@ describe('repair of a sale that Redis has lost', () => {
     await lock({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
     const [idle, busy] = await Promise.all([cli(sale.saleId), cli(other.saleId)]);
     expect([idle.code, idle.stdout]).to.match(/^0,Sale \d+ needs no repair/);
-    expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair has sale/);
+    expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair works on sale/);
     const forced = await cli(sale.saleId, '--force', '--json');
     expect(forced.code, forced.stderr).to.equal(0);
     expect(forced.lines.map(({ step, outcome }) => step ?? outcome)).to.deep.equal([
-      ...['shut', 'quiet', 'epoch', 'staged', 'repaired'],
+      ...['locked', 'quiet', 'epoch', 'staged', 'repaired'],
     ]);
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);

@@ -84,7 +84,9 @@ describe('trace of a purchase', () => {
       }),
     ]);
     expect(refused.code).to.equal(1);
-    expect(refused.stderr).to.contain(refusedKey).and.to.contain('Asked now for one unit, it would hear sold_out.');
+    expect(refused.stderr)
+      .to.contain(refusedKey)
+      .and.to.contain('Asked now for one unit, the answer would be sold_out.');
     expect(paid).to.include({ userId: 'ann', saleId, requestId: key, state: 'paid' });
     expect(words(paid)).to.include.members([
       ...['recorded', 'payment', 'paid', 'coupon', 'promised', 'kept', 'marker', 'request', 'sale', 'not_asked'],

@@ -44,7 +44,7 @@ export async function coverageByRoom(folder: string): Promise<{ table: string; m
 }
 
 /** @param summary of c8: by the whole path of a file, and `total` */
-export function judge(summary: Summary, floors: typeof FLOORS): { table: string; missed: string[] } {
+function judge(summary: Summary, floors: typeof FLOORS): { table: string; missed: string[] } {
   const rooms = new Map<string, { lines: Share; branches: Share }>();
   const add = (a: Share, b: Share): Share => ({ covered: a.covered + b.covered, total: a.total + b.total });
   for (const [file, { lines, branches }] of Object.entries(summary)) {

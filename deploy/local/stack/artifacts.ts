@@ -121,7 +121,7 @@ const MARKER = 'complete.json';
 const REDIS_PLATFORMS: Partial<Record<NodeJS.Architecture, string>> = { x64: 'linux-amd64', arm64: 'linux-arm64' };
 
 /** Gives the unpacked files short names, sets the run bits, drops what this machine cannot use, writes the marker. */
-export function arrangeArtifacts(home: string): void {
+function arrangeArtifacts(home: string): void {
   const [redisJar, mariadbJar] = [join(home, 'redis-jar'), join(home, 'mariadb-jar')];
   const platform = REDIS_PLATFORMS[process.arch];
   const redis = readdirSync(redisJar).find((file) => platform !== undefined && file.endsWith(platform));
@@ -142,7 +142,7 @@ export function arrangeArtifacts(home: string): void {
 }
 
 /** True for a folder with its marker, whose files are all there in full: files can get lost later, too. */
-export function isComplete(home: string): boolean {
+function isComplete(home: string): boolean {
   try {
     const sizes = JSON.parse(readFileSync(join(home, MARKER), 'utf8')) as Record<string, number>;
     return Object.entries(sizes).every(([file, size]) => statSync(join(home, file)).size === size);
@@ -164,7 +164,7 @@ const REPORT_EVERY_MS = 1_000;
  * Lets Maven fetch and unpack everything the pom pins into `outDir`.
  * @throws StackError with Maven's own first reason
  */
-export async function downloadArtifacts(
+async function downloadArtifacts(
   pom: string,
   outDir: string,
   { onText, signal }: { onText: (text: string) => void; signal?: AbortSignal | undefined },

@@ -51,7 +51,7 @@ export function isStopped(pid: number): boolean {
 }
 
 /** True while the very process that was noted down is alive. */
-export function isAlive(noted: ProcessIdentity): boolean {
+function isAlive(noted: ProcessIdentity): boolean {
   const now = identityOf(noted.pid);
   return now !== null && now.startTicks === noted.startTicks && now.bootId === noted.bootId;
 }

@@ -33,7 +33,9 @@ export async function runCommand(
   { timeoutMs, input, cwd, signal, onLine }: CommandOptions,
 ): Promise<CommandResult> {
   signal?.throwIfAborted();
-  const child = spawn(file, args, { cwd, timeout: timeoutMs, killSignal: 'SIGKILL', stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(file, args, { cwd, stdio: ['pipe', 'pipe', 'pipe'] });
+  // Not the option `timeout` of spawn: where there is no such program, its timer would keep this process alive.
+  const deadline = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
   let lastResort: NodeJS.Timeout | undefined;
   const stop = (): void => {
     child.kill('SIGTERM');
@@ -60,6 +62,7 @@ export async function runCommand(
     signal?.throwIfAborted();
     return { exitCode, output };
   } finally {
+    clearTimeout(deadline);
     clearTimeout(lastResort);
     signal?.removeEventListener('abort', stop);
   }

@@ -131,13 +131,13 @@ const SPACE_NEEDED_BYTES = 512 * 1024 ** 2;
 /** When a start failed nobody waits for a clean end of what it had started. */
 const GIVE_UP_STOP_MS = 5_000;
 
-export interface UpResult {
+interface UpResult {
   /** What this call started; empty when everything ran already. */
   readonly started: readonly ServerName[];
   readonly topics: ApplyOutcome | 'left_alone';
 }
 
-export interface UpSite {
+interface UpSite {
   readonly paths: StackPaths;
   readonly servers: readonly ManagedServer[];
   readonly onProgress: OnProgress;
@@ -148,7 +148,7 @@ export interface UpSite {
 }
 
 /** Starts what does not run, all at once, and waits until everything is ready. All or nothing: see undo. */
-export async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
+async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
   if (process.platform !== 'linux') {
     throw new StackError(
       'The local stack runs on Linux only; point MYSQL_URL, REDIS_URL and the rest at other servers.',
@@ -236,13 +236,13 @@ async function undo(started: readonly ManagedServer[]): Promise<void> {
  */
 const STOP_CHAINS: readonly (readonly ServerName[])[] = [['proxy', 'namesrv'], ['mariadb'], ['redis']];
 
-export interface DownOptions {
+interface DownOptions {
   /** How to end the servers; SIGKILL is a crash, but quick. Default SIGTERM. */
   readonly signal?: NodeJS.Signals;
 }
 
 /** @returns what ran and was stopped */
-export async function down(
+async function down(
   servers: readonly ManagedServer[],
   onProgress: OnProgress,
   { signal = 'SIGTERM' }: DownOptions,

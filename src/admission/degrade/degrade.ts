@@ -19,7 +19,7 @@ export type Level = (typeof LEVELS)[number];
 const RANKS: Readonly<Record<Level, number>> = { L0: 0, L1: 1, L2: 2, L3: 3, L4: 4 };
 
 /** Whether less is given at `one` than at `other`. */
-export const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other];
+const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other];
 
 const anyLevel = z.enum(LEVELS);
 /** A purchase is made or it is not; an old or an empty answer to it would be false. */

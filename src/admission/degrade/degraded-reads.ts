@@ -15,7 +15,7 @@ const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
   order: ['orderId', 'saleId', 'state', 'amountCents', 'expiresAt'],
 };
 
-export function essentialOf(endpoint: ReadEndpoint, body: Body): Body {
+function essentialOf(endpoint: ReadEndpoint, body: Body): Body {
   return Object.fromEntries(ESSENTIAL[endpoint].filter((field) => field in body).map((field) => [field, body[field]]));
 }
 
@@ -27,7 +27,7 @@ const NOTHING_KNOWN: Readonly<Record<ReadEndpoint, Body>> = {
 };
 
 /** @param ids from the address */
-export const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHING_KNOWN[endpoint] });
+const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHING_KNOWN[endpoint] });
 
 /** The answer at L4: a page can do without its content; a buyer who waits for a purchase, its status or an order must ask again. */
 export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
@@ -46,7 +46,7 @@ export type Served =
   | { readonly served: 'degraded' | 'no_content' };
 
 /** Adds to the body that it is not the full answer, and how old it is. */
-export const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
+const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
   ...body,
   degraded,
   ...(ageMs > 0 ? { ageMs: Math.ceil(ageMs) } : {}),

@@ -129,7 +129,7 @@ export class SlidingWindow {
 }
 
 /** What is left of a limit after these requests. */
-export function figuresOf({ bySlice, total }: Counts, limit: number): WindowFigures {
+function figuresOf({ bySlice, total }: Counts, limit: number): WindowFigures {
   return { left: Math.max(0, limit - total), oldestBack: bySlice.findLastIndex((count) => count > 0) };
 }
 

@@ -9,7 +9,10 @@ import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, isoTime, isoTimeOrNull, orderId, orderPageSchema, orderSchema } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 
-/** Orders of the calling buyer. An order of another buyer is answered like one that does not exist, so ids cannot be probed. */
+/**
+ * Orders of the calling buyer. An order of another buyer is answered like one that does not exist, so ids cannot be
+ * probed.
+ */
 
 const params = z.object({ orderId });
 

@@ -12,9 +12,9 @@ import { count, orderId, paymentId, text } from '../schemas.js';
 const PAYMENT_SUCCEEDED = 'payment.succeeded';
 
 /**
- * Where the payment provider reports what it took. No token: the body is signed. A copy of a message, however late, is the
- * same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one. What is signed and cannot be
- * recorded has no row: it is logged as an error, each time, since money was taken.
+ * Where the payment provider reports what it took. No token: the body is signed. A copy of a message, however late, is
+ * the same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one. What is signed and cannot
+ * be recorded has no row: it is logged as an error, each time, since money was taken.
  */
 export const paymentWebhook = defineRoute({
   method: 'post',

@@ -13,8 +13,8 @@ import { id, purchaseSchema, saleParams, text } from '../schemas.js';
 import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
 
 /**
- * Buying. The server answers it without Express, and zod reads none of it, because each would cost several times what the
- * rest of a refusal costs; the schema of the body is for the document, and a test holds `readQuantity` against it.
+ * Buying. The server answers it without Express, and zod reads none of it, because each would cost several times what
+ * the rest of a refusal costs; the schema of the body is for the document, and a test holds `readQuantity` against it.
  */
 export const purchase = defineRoute({
   method: 'post',

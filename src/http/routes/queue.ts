@@ -8,7 +8,10 @@ import { defineRoute, type RouteServices } from '../route.js';
 import { count, isoTime, saleId, saleParams, text, time } from '../schemas.js';
 import { SIGNATURE } from './sale-headers.js';
 
-/** The waiting room in front of a sale: a buyer joins, comes back with their ticket, and gets a pass; and purchase tokens. */
+/**
+ * The waiting room in front of a sale: a buyer joins, comes back with their ticket, and gets a pass; and purchase
+ * tokens.
+ */
 
 const place = z.union([
   z.object({

@@ -12,7 +12,7 @@ import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { type Group, GROUPS } from '../../core/topics.js';
 import type { RecoveryMetrics } from '../metrics.js';
 
-/** What a body says of itself. `batch`: only where the body is one. */
+/** The ids that a body names. `batch`: only where the body is a batch. */
 interface ReadBody {
   readonly outcome: 'decoded';
   readonly batch: Batch | null;
@@ -63,20 +63,21 @@ export interface CollectDeadLettersPorts {
 export interface CollectDeadLettersOptions {
   /** The consumer group that gave up. */
   readonly group: Group;
-  /** Where its messages come from, for a message that does not say. */
+  /** The topic of its messages, for a message that does not name it. */
   readonly topic: string;
 }
 
 const RECEIVE_MAX = 16;
 
 /**
- * Moves what the broker gave up on into the `dead_letters` table: row first, then, for a batch, out of `pending` (its
- * units stay held), then the ack. Dying in between collects the same message again, which changes nothing.
+ * Moves messages that the broker gave up on into the `dead_letters` table: first the row, then, for a batch, out of
+ * `pending` (its units stay held), then the ack. After a death in between the message is collected again, which changes
+ * nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
   const { source, deadLetters, store, repository, log, metrics } = ports;
 
-  /** Its last worker may have died after COMMIT: then it is no dead letter, it only has to be marked recorded in Redis. */
+  /** If the last worker died after COMMIT it is no dead letter: it only has to be marked as recorded in Redis. */
   const markIfRecorded = async (batch: Batch): Promise<boolean> => {
     const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
     const own = rows.filter((row) => row.batchId === batch.batchId);
@@ -113,7 +114,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
     async runOnce(): Promise<void> {
       const faults: unknown[] = [];
       for (const delivery of await source.receive(RECEIVE_MAX)) {
-        await collect(delivery).catch((error: unknown) => faults.push(error)); // it comes again; the others go on
+        await collect(delivery).catch((error: unknown) => faults.push(error)); // it is delivered again; the others go on
       }
       if (faults.length > 0) throw faults[0];
     },

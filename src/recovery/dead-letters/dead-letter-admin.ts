@@ -23,7 +23,7 @@ export interface Pace {
   readonly inFlightMax: number;
 }
 
-/** What became of one dead letter of many; `fault` when a dependency failed at it, so that it stays as it was. */
+/** The result of one dead letter of many; `fault`: a dependency failed, so it stays as it was. */
 export type DeadLetterResult =
   | { readonly deadLetterId: string; readonly answer: ReplayAnswer | DiscardAnswer }
   | { readonly deadLetterId: string; readonly fault: OperationalError };
@@ -31,7 +31,7 @@ export type DeadLetterResult =
 /** Dead letters read in one page. */
 const PAGE = 200;
 
-/** What an operator does with dead letters: looks at them, replays them, gives them up; one by one or many. */
+/** What operators do with dead letters: list, replay and discard them, one by one or many. */
 export class DeadLetterAdmin {
   readonly #ports: DeadLetterAdminPorts;
 
@@ -79,8 +79,8 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * The parked dead letters that match: first those whose replay was begun and has not ended, since an earlier run that was
-   * stopped left them half way; then the others. @throws OperationalError mysql
+   * The parked dead letters that match: first those whose replay was begun by an earlier run and has not ended,
+   * then the others. @throws OperationalError mysql
    */
   async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
     let left = max;
@@ -93,8 +93,8 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * Works through dead letters at a pace. After a fault of a dependency no new one is begun; those under way come to
-   * their end. The same when `signal` aborts.
+   * Works through dead letters at a pace. After a fault of a dependency no new one is begun; those under way are
+   * finished. The same when `signal` aborts.
    * @param onResult called for each dead letter as it ends
    * @throws OperationalError mysql when the dead letters could not be read
    */

@@ -9,13 +9,14 @@ export interface DiscardPorts extends FailPorts {
 }
 
 export interface DiscardOptions {
-  /** Who asked for it; stands in the audit log. */
+  /** For the audit log. */
   readonly actor: string;
 }
 
 /**
- * - `discarded`: every purchase of the batch has a row now; the new ones are `failed`, their units are on their way back
- * - `contended`: others write the same rows, or no order ids can be had; nothing was changed, ask again
+ * - `discarded`: every purchase of the batch has a row now; the new ones are `failed`, their units are on their way
+ *   back
+ * - `contended`: other processes write the same rows, or no order ids can be had; nothing was changed, ask again
  * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type DiscardAnswer =
@@ -25,11 +26,11 @@ export type DiscardAnswer =
   | { readonly outcome: 'not_found' };
 
 /**
- * Gives a parked batch up: each purchase without a row gets one that is `failed/discarded`, with the promise of its
- * release in the same transaction (protocol rule 7). Whoever has a row keeps it. A worker that records the batch at the
- * same moment is harmless: the unique key of the row decides for each purchase. Rows are written even where Redis
- * knows of no units: the message was committed, so a buyer may have got a 202, and that must not end in silence.
- * Safe to repeat.
+ * Gives a parked batch up: each purchase without a row gets one that is `failed/discarded`, with the outbox row of its
+ * release in the same transaction (protocol rule 7). A purchase that has a row keeps it. A worker that records the
+ * batch at the same moment does no harm: the unique key of the row decides for each purchase. Rows are written even
+ * where Redis knows of no units: the message was committed, so a buyer may have got a 202, and must be able to see what
+ * became of it. Safe to repeat.
  * @throws OperationalError; the dead letter is still `parked` and may be discarded again
  */
 export async function discardDeadLetter(
@@ -44,7 +45,7 @@ export async function discardDeadLetter(
   const close = async (note: string): Promise<DiscardAnswer> => {
     const moved = await deadLetters.close(deadLetterId, options.actor, 'discarded', note);
     if (moved === 'done') return { outcome: 'discarded', note };
-    const now = await deadLetters.find(deadLetterId); // somebody else was faster
+    const now = await deadLetters.find(deadLetterId); // another operator was faster
     return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
   };
   const decoded = decodeBatch(deadLetter.body);

@@ -15,31 +15,31 @@ import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../../c
 import type { OrderStates } from '../../core/ports/order-transitions.js';
 import { GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../core/topics.js';
 
-/** A worker needs milliseconds; a busy one is asked less and less often. */
-const LOOK_FIRST_MS = 25;
-const LOOK_MAX_MS = 500;
+/** A worker needs milliseconds; while it is busy the pause between two reads doubles. */
+const READ_FIRST_MS = 25;
+const READ_PAUSE_MAX_MS = 500;
 
-/** Looks again and again until it is done, the wait is over or the signal aborts. @returns what the last look saw */
+/** Reads until `isDone`, the wait is over or the signal aborts. @returns what was read last */
 async function followUntil<T>(
-  look: () => Promise<T>,
+  read: () => Promise<T>,
   isDone: (seen: T) => boolean,
   clock: Clock,
   { waitMs, signal }: Pick<ReplayOptions, 'waitMs' | 'signal'>,
 ): Promise<T> {
   const deadlineMs = clock.nowMs() + waitMs;
-  let pauseMs = LOOK_FIRST_MS;
+  let pauseMs = READ_FIRST_MS;
   for (;;) {
-    const seen = await look();
+    const seen = await read();
     if (isDone(seen) || clock.nowMs() >= deadlineMs || signal?.aborted === true) return seen;
     await clock.sleep(Math.min(pauseMs, deadlineMs - clock.nowMs()), signal);
-    pauseMs = Math.min(pauseMs * 2, LOOK_MAX_MS);
+    pauseMs = Math.min(pauseMs * 2, READ_PAUSE_MAX_MS);
   }
 }
 
 export interface ReplayOptions {
-  /** Who asked for it; stands in the audit log. */
+  /** For the audit log. */
   readonly actor: string;
-  /** How long what was published is followed, ms. */
+  /** How long to wait until the published message is worked on, ms. */
   readonly waitMs: number;
   /** Ends the wait early; the dead letter can be replayed again. */
   readonly signal?: AbortSignal;
@@ -47,10 +47,11 @@ export interface ReplayOptions {
 
 /**
  * - `replayed`: published, and a batch has a row for each purchase, a deadline has ended what was due, paid orders have
- *   their coupons; order events for the notifier are only published, since nothing shows what came of them
+ *   their coupons; order events for the notifier are only published, since their effect cannot be observed
  * - `already_recorded`: every purchase had its row before; the dead letter is `replayed`, nothing was published
- * - `unfinished`: published, but not worked on within the wait; the dead letter stays `parked` and may be replayed again
- * - `unreadable`: nobody can read the body, so nobody could work on it; the dead letter stays `parked`
+ * - `unfinished`: published, but not worked on within the wait; the dead letter stays `parked` and may be replayed
+ *   again
+ * - `unreadable`: the body cannot be read, so no consumer could work on it; the dead letter stays `parked`
  * - `not_held`: Redis holds no units for the batch, so it may not become orders; the dead letter stays `parked`
  * - `already_closed`: the dead letter was replayed or discarded before
  */
@@ -72,7 +73,7 @@ async function closeReplayed(
 ): Promise<ReplayAnswer> {
   const moved = await deadLetters.close(deadLetterId, actor, 'replayed', note);
   if (moved === 'done') return { outcome, note };
-  const now = await deadLetters.find(deadLetterId); // somebody else was faster
+  const now = await deadLetters.find(deadLetterId); // another operator was faster
   return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
 }
 
@@ -86,9 +87,8 @@ interface ReplayMessagePorts {
 }
 
 /**
- * Publishes a message again that follows from orders, a deadline or events, and follows it to what shows that it was
- * worked on. Every group of the topic gets it, and none does anything a second time. Safe to repeat after a death at any
- * point.
+ * Publishes a deadline or order events again, and waits until their effect shows. Every group of the topic gets the
+ * message, and none does anything a second time. Safe to repeat after a death at any point.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 function replayMessage(
@@ -142,7 +142,7 @@ async function replayDeadline(
   const { actor } = options;
   const decoded = decodePaymentDeadline(body);
   if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
-  // At once, but never before its time: there it would only come again and again, and be a dead letter once more.
+  // Due at once, but never before its deadline: earlier it would only be retried until it is a dead letter again.
   const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
   const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
   await deadLetters.beginReplay(deadLetterId, actor);
@@ -197,7 +197,7 @@ export interface ReplayPorts extends ReplayMessagePorts {
 const TOPIC_OF: ReadonlyMap<string, Topic> = new Map(Object.entries(GROUP_TOPICS));
 
 /**
- * Replays one parked dead letter: a batch goes to the workers again, what follows from orders to its own topic.
+ * Replays one parked dead letter: a batch goes to the workers, other messages to their own topics.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 export async function replayDeadLetter(
@@ -216,9 +216,9 @@ export async function replayDeadLetter(
 }
 
 /**
- * Sends one parked batch to the workers again and follows it to its rows. Safe to repeat after a death at any point:
- * the batch is in `pending` before it is published (protocol rule 8), so it can't get lost, and rows that are there are
- * found before anything is published.
+ * Publishes one parked batch again and waits for its rows. Safe to repeat after a death at any point: the batch is in
+ * `pending` before it is published (protocol rule 8), so it cannot get lost, and existing rows are found before
+ * anything is published.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 async function replayBatch(
@@ -269,7 +269,7 @@ async function rowsOf(batch: Batch, { repository }: ReplayPorts): Promise<Order[
   return rows.length === batch.purchases.length ? rows : null;
 }
 
-/** Marks the batch in Redis where a worker may not have done it: then it is in no list that a keeper reads. */
+/** Marks the batch as recorded in Redis, in case the worker did not: no keeper would find it later. */
 async function closed(
   deadLetterId: string,
   batch: Batch,

@@ -5,8 +5,8 @@ import type { FindingKind } from '../../core/sale-finding.js';
 export type RequestKind = Extract<FindingKind, 'leak' | 'order_lost' | 'unsettled' | 'unreleased' | 'unheld'>;
 
 /**
- * The one rule by which the two books are held against each other, request by request (I3, I5): whoever is let in has a
- * row, a live row is `ordered`, an ended one is `released`. A sale at rest and a live one are judged by it alike.
+ * The one rule for comparing Redis and MySQL request by request (I3, I5): each accepted request has a row; with a live
+ * row its entry is `ordered`, with an ended one `released`. It holds for a sale at rest and for one that sells.
  * @param entry what Redis says; null: it does not know the request
  * @param row what MySQL says; undefined: there is no row
  */

@@ -14,21 +14,21 @@ export interface ComparePorts {
 }
 
 export interface CompareLimits extends JudgeLimits {
-  /** A marker of a closed sale that is older can be asked for by no check-back. */
+  /** No check-back can ask for a marker of a closed sale that is older, ms. */
   readonly markerAgeMs: number;
-  /** A promise in the outbox that is older is stuck. */
+  /** An outbox row that is older may be stuck, ms. */
   readonly outboxAgeMs: number;
 }
 
-/** A promise was tried so often, 30 s apart at last, that it will not keep itself. */
+/** A row that was tried so often, 30 s apart in the end, will not succeed by itself. */
 const OUTBOX_ATTEMPTS_MIN = 20;
 const STUCK_MAX = 100;
 
 /**
- * Compares Redis and MySQL for one sale that may be selling. Read page by page; what looks wrong is read once more, one
- * by one, before it is called a finding. Nothing is changed.
+ * Compares Redis and MySQL for one sale that may be selling. Read page by page; each difference is read once more,
+ * alone, before it becomes a finding. Nothing is changed.
  * @param onPage called between pages, to keep a lease
- * @throws OperationalError, and whatever `onPage` throws
+ * @throws OperationalError, and what `onPage` throws
  */
 export async function compareSale(
   sale: Sale,
@@ -42,7 +42,7 @@ export async function compareSale(
   const judge = new RequestJudge(saleId, ports, limits, notes, onPage);
 
   const units = (await isWhole(sale, ports)) ? await measureDrift(sale, ports, limits) : null;
-  // Whatever Redis still has of it cannot be judged: half a sale looks like thousands of faults.
+  // What Redis still has of the sale cannot be judged: a half-loaded sale would give thousands of findings.
   if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;
   for (let bucket = 0; units !== null && bucket < sale.buckets; bucket++) {
@@ -76,7 +76,7 @@ export async function compareSale(
   const after = (await repository.findSale(saleId)) ?? sale;
   await judgeUnits({ before: sale, after, units, heldUnits, rows }, ports, limits, notes, onPage);
   const now = (await repository.findSale(saleId)) ?? after;
-  // Scattered meanwhile: half of what was read is elsewhere by now.
+  // Resharded meanwhile: half of what was read is in other buckets by now.
   if (now.buckets !== sale.buckets) return compareSale(now, ports, limits, onPage);
   return reportOf(notes, after, units, rows);
 }
@@ -93,13 +93,19 @@ function reportOf(
   const none = { unitsLeft: 0, unitsOfBuyers: 0, difference: 0, pending: 0, moving: false };
   const { unitsLeft, unitsOfBuyers, difference, pending: pendingBatches, moving } = units ?? none;
   return notes.report(saleId, {
-    ...{ stock, sold, unitsLeft, unitsOfBuyers, difference, pendingBatches, guarded },
+    stock,
+    sold,
+    unitsLeft,
+    unitsOfBuyers,
+    difference,
+    pendingBatches,
+    guarded,
     moving: moving ? 1 : 0,
   });
 }
 
 const homeOf = ({ buckets }: Sale, { userId }: AgedOrder): number => homeBucket(userId, buckets);
-/** The marker of its batch stays where the buyer belonged when that was formed. */
+/** The marker of a batch stays in the bucket that was the buyer's home when the batch was formed. */
 const markersOf = ({ buckets }: Sale, { userId }: AgedOrder): number[] => homesEver(userId, buckets);
 
 function byBucket(

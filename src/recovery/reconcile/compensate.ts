@@ -29,7 +29,7 @@ export interface CompensateOptions {
   readonly markerAgeMs: number;
   /** The pause after the first attempt, ms; it doubles with every further one. */
   readonly retryFirstMs: number;
-  /** After this long a job that somebody took with him into his death is due again. */
+  /** After this long a job that was claimed by a process that died is due again, ms. */
   readonly leaseMs: number;
 }
 
@@ -41,13 +41,13 @@ const JOBS_MAX = 100;
 const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
 
 /**
- * Works off compensation jobs that are due, one after the other. One that cannot be done is tried again, at growing
+ * Works off compensation jobs that are due, one after the other. A job that cannot be done is tried again, at growing
  * intervals; after the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed
- * when its turn comes, and an attempt counts when it was made: a keeper that dies takes at most one with it, and no
- * attempt of it.
+ * only when its turn comes, and an attempt counts only when it was made: a keeper that dies delays at most one job and
+ * uses up no attempt.
  * @param saleId only jobs of this sale
  * @returns how many jobs were claimed
- * @throws OperationalError mysql; whatever one job threw that is no outage, after the others had their turn
+ * @throws OperationalError mysql; any other error of a job, after all jobs had their turn
  */
 export async function compensate(
   ports: CompensatePorts,
@@ -63,13 +63,13 @@ export async function compensate(
     const [job] = await ports.jobs.claim(claim);
     if (job === undefined) break;
     if (claimed.has(job.jobId)) {
-      // Due once more already: the next pass publishes it anew.
+      // It is due again already: the next pass publishes it again.
       await ports.jobs.postpone(job.jobId, 0, job.lastError ?? '', 'given_back');
       break;
     }
     claimed.add(job.jobId);
     try {
-      // An outage that one has met would only cost the others their time-outs: they stay due.
+      // After an outage the others stay due: each would only wait for its time-out.
       if (await meetsOutage(job, ports, options, { actor, pass })) break;
     } catch (error) {
       if (error instanceof OperationalError) throw error;
@@ -89,7 +89,7 @@ interface Work {
 const pauseMsOf = ({ attempts }: CompensationJob, { retryFirstMs }: CompensateOptions): number =>
   retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
 
-/** Works on one job. @returns whether a dependency failed, so that nothing can be said of it */
+/** Works on one job. @returns whether a dependency failed, so that the result is not known */
 async function meetsOutage(
   job: CompensationJob,
   ports: CompensatePorts,
@@ -134,9 +134,9 @@ async function repairOf(
 ): Promise<Repair> {
   const sale = await ports.repository.findSale(job.saleId);
   if (sale === null) return later(`there is no sale ${job.saleId}`);
-  // What is judged by books that a repair replaces is judged wrong. The sale was read first: a batch that is sealed with
-  // its epoch is late once a repair has begun, and has to claim.
-  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) return later('the sale is to be repaired', false);
+  // Data that a repair is about to replace cannot be judged. The sale was read first: once a repair has begun, a batch
+  // that is sealed with its epoch is an older one, and has to reacquire its units.
+  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) return later('the sale waits for a repair', false);
   switch (job.kind) {
     case 'leak':
     case 'unsettled':
@@ -155,7 +155,7 @@ async function repairOf(
   }
 }
 
-/** All of the difference goes into, or out of, the bucket that has most. */
+/** Adds the whole difference to the bucket with most units, or takes it from there. */
 async function adjustUnits(
   sale: Sale,
   { jobId }: CompensationJob,
@@ -163,19 +163,19 @@ async function adjustUnits(
   options: CompensateOptions,
   actor: string,
 ): Promise<Repair> {
-  if (sale.state === 'open') return later('the sale is open: its stock is not to be set', false);
+  if (sale.state === 'open') return later('the sale is open, so its stock cannot be set', false);
   const units = await measureDrift(sale, ports, options);
   if (units === null) return later('the sale is not loaded');
   if (units.difference === 0) return { outcome: 'done', note: 'nothing is missing any more' };
-  if (units.moving) return later('units are on their way', false);
+  if (units.moving) return later('units are in transit', false);
   const tooMany = await buyersTooMany(sale, ports, options);
   if (tooMany === null) return later('units moved while they were counted', false);
-  if (tooMany !== 0) return later('the buyers do not agree with their requests: a person has to look');
+  if (tooMany !== 0) return later('the units of buyers differ from those of their requests: a person has to decide');
   const read = Math.max(...units.buckets);
   const bucket = units.buckets.indexOf(read);
   const wanted = read + units.difference;
   if (wanted < 0) return later(`${-units.difference} units are to be taken back, and no bucket has so many left`);
-  // Redis is no part of the transaction: what is about to be done is written down before it is done.
+  // Redis is not part of the transaction, so the audit log is written before the change.
   await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
   const word = await ports.store.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
   if (word !== 'adjusted') return later(`not adjusted: ${word}`, word === 'not_warmed');
@@ -196,7 +196,7 @@ async function removeMarkers(sale: Sale, ports: CompensatePorts, options: Compen
 
 async function hurryOutbox(job: CompensationJob, { repository, outbox }: CompensatePorts): Promise<Repair> {
   const outboxId = job.subject.slice(job.subject.lastIndexOf('/') + 1);
-  if (await repository.isDone(outboxId)) return { outcome: 'done', note: 'the promise is kept' };
+  if (await repository.isDone(outboxId)) return { outcome: 'done', note: 'the outbox row is done' };
   await outbox.postpone([outboxId], 0);
   return later('made due at once');
 }

@@ -6,7 +6,7 @@ import { type BucketRef, type BucketTransfers, transfersFingerprint, unitsInTran
 import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 
-/** Retries, the re-drive and the broker are through with a sale by then; only a replay by hand writes later. */
+/** Retries, re-drive and broker have ended by then; only a replay by an operator writes later. */
 const LATE_ROWS_MS = 24 * 3_600_000;
 
 /** Units of live orders. */
@@ -14,8 +14,8 @@ export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
   rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
 
 /**
- * Every row of a sale, in chunks. All later sales write into the same table, so for a closed one the walk ends a day
- * after its window; it goes on only if the live orders found until then are not those that the sale counts.
+ * Every row of a sale, in chunks. All later sales write into the same table, so for a closed sale reading ends a day
+ * after its window; it goes on only if the live orders found until then do not add up to `sold`.
  * @throws OperationalError mysql
  */
 export async function* rowsOfSale(
@@ -32,7 +32,7 @@ export async function* rowsOfSale(
   if (liveUnits !== sale.sold) yield* repository.agedOrders(sale, { fromMs: endMs });
 }
 
-/** Markers of a closed sale whose rows have not moved for so long that nobody can ask for their batch any more. */
+/** Markers of a closed sale whose rows have not changed for so long that no check-back can ask for their batch. */
 export async function staleMarkers(
   sale: Sale,
   ref: BucketRef,
@@ -46,7 +46,7 @@ export async function staleMarkers(
 }
 
 /**
- * Whether what Redis says of a sale can be judged: nothing of it may be lost, and nobody is rebuilding it.
+ * Whether what Redis says of a sale can be judged: nothing of it is lost, and no repair is under way.
  * @throws OperationalError redis
  */
 export async function isWhole(
@@ -64,7 +64,7 @@ export interface SaleUnits {
   /** Stock less units left, in transit between two buckets and of buyers; 0 while all of them are somewhere. */
   readonly difference: number;
   readonly pending: number;
-  /** Whether something moved while it was read, or is on its way: then a difference says nothing. */
+  /** Whether units moved during the measure or are in transit: then a difference means nothing. */
   readonly moving: boolean;
   /** Units left, bucket by bucket. */
   readonly buckets: readonly number[];
@@ -78,8 +78,8 @@ export interface DriftPorts {
 }
 
 /**
- * Adds up where the units of a sale are. A difference is told only when a second measure says the same, the stock has
- * not moved in between and nothing is on its way: no young batch in `pending`, no release to be done.
+ * Adds up where the units of a sale are. A difference counts only if a second measure finds the same, the stock has not
+ * changed in between, and nothing is under way: no young batch in `pending`, no release to be done.
  * @returns null when a bucket is not loaded
  * @throws OperationalError
  */
@@ -123,12 +123,12 @@ export interface HeldPorts extends DriftPorts {
   readonly store: DriftPorts['store'] & Pick<ReconcileStore, 'requests'>;
 }
 
-/** Counted so often before a difference is believed. */
+/** A difference counts only if so many counts agree on it. */
 const COUNTS = 2;
 
 /**
- * Holds the units of the buyers against the requests that hold them (I4). Drift is worked out from the buyers: where the
- * two differ, somebody has damaged one of them, and neither says what the stock should be.
+ * Compares the units of the buyers with the requests that hold them (I4). Drift is computed from the units of buyers:
+ * if the two differ, one of them was damaged, and it cannot be said what the stock should be.
  * @returns units that the buyers have too many, 0 when they agree; null when units moved while they were counted
  * @throws OperationalError
  */
@@ -138,7 +138,7 @@ export async function buyersTooMany(
   limits: { readonly safeAgeMs: number },
   onPage: () => Promise<void> = () => Promise.resolve(),
 ): Promise<number | null> {
-  let told: number | null = null;
+  let found: number | null = null;
   for (let counted = 0; counted < COUNTS; counted++) {
     const before = await measureDrift(sale, ports, limits);
     const held = await countHeld(sale, ports, onPage);
@@ -146,13 +146,13 @@ export async function buyersTooMany(
     if (before === null || after === null || !stoodStill(before, after)) return null;
     const tooMany = after.unitsOfBuyers - held;
     if (tooMany === 0) return 0;
-    if (told !== null && told !== tooMany) return null;
-    told = tooMany;
+    if (found !== null && found !== tooMany) return null;
+    found = tooMany;
   }
-  return told;
+  return found;
 }
 
-/** Whether no unit has moved between the two. */
+/** Whether no unit has moved between the two measures. */
 export function stoodStill(before: SaleUnits, after: SaleUnits): boolean {
   return (
     before.unitsOfBuyers === after.unitsOfBuyers &&

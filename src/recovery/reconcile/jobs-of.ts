@@ -3,8 +3,8 @@ import type { Sale } from '../../core/sale.js';
 import type { NewCompensationJob } from '../../core/ports/compensation-repository.js';
 
 /**
- * The jobs that mend what was found. What only a person can judge makes none, and neither does drift while the sale is
- * open: then no script may set its stock.
+ * The jobs that repair findings. A finding that only a person can judge makes none, and neither does drift while the
+ * sale is open: then no script may set its stock.
  */
 export function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompensationJob[] {
   return findings.flatMap((finding) => {
@@ -13,7 +13,7 @@ export function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompens
     const request = 'requestId' in finding ? finding : { batchId: null, userId: null, requestId: null };
     const { batchId, userId, requestId } = request;
     const { saleId } = finding;
-    return [{ ...{ kind, saleId, batchId, userId, requestId }, ...words(finding) }];
+    return [{ kind, saleId, batchId, userId, requestId, ...words(finding) }];
   });
 }
 

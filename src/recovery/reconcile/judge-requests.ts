@@ -12,15 +12,15 @@ export interface JudgePorts {
 }
 
 export interface JudgeLimits {
-  /** What is younger is not judged: it may be on its way. */
+  /** What is younger is not judged, ms: it may still be under way. */
   readonly safeAgeMs: number;
-  /** A batch that the re-drive serves for longer is told. */
+  /** A batch that the re-drive serves for longer is a finding, ms. */
   readonly waitingMaxMs: number;
   /** Requests of one kind that a run reads again, one by one. */
   readonly looksMax: number;
 }
 
-/** A request of which the two books tell different things at first sight. */
+/** A request for which Redis and MySQL differed when its page was read. */
 interface Candidate {
   readonly key: string;
   readonly kind: RequestKind;
@@ -28,18 +28,18 @@ interface Candidate {
   readonly row: AgedOrder | undefined;
 }
 
-/** Between two that are read again a lease is kept, now and then. */
-const LOOKS_PER_LEASE = 100;
+/** After so many single reads the lease is renewed. */
+const READS_PER_LEASE = 100;
 
-/** Judges the requests of one sale: page by page, and one by one where something looks wrong. */
+/** Judges the requests of one sale: page by page, and one by one where there is a difference. */
 export class RequestJudge {
   readonly #saleId: string;
   readonly #ports: JudgePorts;
   readonly #limits: JudgeLimits;
   readonly #notes: SaleNotes;
   readonly #keepLease: () => Promise<void>;
-  readonly #looks: Partial<Record<RequestKind, number>> = {};
-  #looksInAll = 0;
+  readonly #reads: Partial<Record<RequestKind, number>> = {};
+  #readsInAll = 0;
   #overdue = { requests: 0, oldestMs: 0 };
 
   constructor(
@@ -56,7 +56,7 @@ export class RequestJudge {
     this.#keepLease = keepLease;
   }
 
-  /** What Redis knows, against MySQL. */
+  /** Compares requests in Redis with MySQL. */
   async readRequests(ref: BucketRef, page: readonly (readonly [string, RequestEntry])[]): Promise<void> {
     this.#notes.seen.requests += page.length;
     const rows = await this.#ports.repository.rowsOf(
@@ -68,7 +68,7 @@ export class RequestJudge {
     await this.#judge(ref, candidates);
   }
 
-  /** What MySQL knows, against Redis; what Redis knows was compared when its own page was read. */
+  /** Compares rows that Redis does not know; the others were compared when the page of Redis was read. */
   async readRows(ref: BucketRef, rows: readonly AgedOrder[]): Promise<void> {
     const entries = await this.#ports.store.entriesOf(ref, rows.map(purchaseKey));
     const unknown = rows.filter((_, index) => (entries[index] ?? null) === null);
@@ -85,24 +85,24 @@ export class RequestJudge {
   }
 
   async #judge(ref: BucketRef, candidates: readonly (Candidate | null)[]): Promise<void> {
-    const apart = candidates.filter((one) => one !== null);
-    if (apart.length === 0) return;
-    for (const candidate of await this.#sift(ref, apart)) {
-      const looks = this.#looks[candidate.kind] ?? 0;
-      if (looks >= this.#limits.looksMax) {
+    const differing = candidates.filter((one) => one !== null);
+    if (differing.length === 0) return;
+    for (const candidate of await this.#sift(ref, differing)) {
+      const reads = this.#reads[candidate.kind] ?? 0;
+      if (reads >= this.#limits.looksMax) {
         this.#notes.seen.unseen++;
         continue;
       }
-      this.#looks[candidate.kind] = looks + 1;
-      if (++this.#looksInAll % LOOKS_PER_LEASE === 0) await this.#keepLease();
-      await this.#lookAgain(ref, candidate.key);
+      this.#reads[candidate.kind] = reads + 1;
+      if (++this.#readsInAll % READS_PER_LEASE === 0) await this.#keepLease();
+      await this.#readAgain(ref, candidate.key);
     }
   }
 
   /**
-   * In a rush thousands are on their way: the batches of a whole page are asked for together, and whoever is young,
-   * waits for the re-drive or is parked needs no second look. A letter is parked before its batch leaves `pending`, so
-   * letters are asked for after it.
+   * In a rush thousands of requests are under way, so the batches of a page are read together. A request that is young,
+   * waits for the re-drive or is parked needs no second read. A batch is parked before it leaves `pending`, so dead
+   * letters are read after `pending`.
    */
   async #sift(ref: BucketRef, candidates: readonly Candidate[]): Promise<Candidate[]> {
     const batchIds = [...new Set(candidates.map(batchOf).filter((batchId) => batchId !== ''))];
@@ -116,10 +116,11 @@ export class RequestJudge {
   }
 
   /**
-   * A candidate, read alone: entry, row, entry again. Who is on his way is not judged. The batch and its dead letter are
-   * read first: both are left behind only after its rows are committed, so a row that is not seen then is not there.
+   * Reads one candidate alone: entry, row, entry again. A request that is under way is not judged. The batch and its
+   * dead letter are read first: both go only after the rows are committed, so a row that is not found after that is
+   * missing.
    */
-  async #lookAgain(ref: BucketRef, key: string): Promise<void> {
+  async #readAgain(ref: BucketRef, key: string): Promise<void> {
     const { store, repository } = this.#ports;
     const read = async (): Promise<RequestEntry | null> => (await store.entriesOf(ref, [key]))[0] ?? null;
     const early = await read();
@@ -137,7 +138,9 @@ export class RequestJudge {
       if (this.#isServed(served) || this.#isParked(parked)) return;
     } else if (this.#isYoung(row)) return;
     this.#notes.found({
-      ...{ kind, saleId: this.#saleId, ...purchaseOf(key) },
+      kind,
+      saleId: this.#saleId,
+      ...purchaseOf(key),
       batchId: (entry && batchOfEntry(entry)) ?? row?.batchId ?? null,
       quantity: entry?.quantity ?? row?.quantity ?? 0,
     });
@@ -175,7 +178,7 @@ function candidateOf(key: string, entry: RequestEntry | null, row: AgedOrder | u
   return kind === 'match' ? null : { key, kind, entry, row };
 }
 
-/** The batch whose fate decides, for a request without a row; an empty string where the row decides. */
+/** The batch that decides about a request without a row; an empty string where the row decides. */
 const batchOf = ({ entry, row }: Candidate): string =>
   row === undefined && entry !== null ? (batchOfEntry(entry) ?? '') : '';
 

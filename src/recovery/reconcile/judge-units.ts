@@ -18,10 +18,10 @@ export interface CountedSale {
   readonly rows: RowUnits;
 }
 
-/** After so long the purchases that the last guard refused are news no more. */
-const GUARD_NOTIFICATIONS_MS = 24 * 3_600_000;
+/** Purchases that the guard of MySQL refused longer ago are a finding only together with another one. */
+const GUARD_RECENT_MS = 24 * 3_600_000;
 
-/** Adds the rows of a sale up. */
+/** Adds up the rows of a sale. */
 export class RowUnits {
   live = 0;
   guarded = 0;
@@ -32,7 +32,7 @@ export class RowUnits {
     for (const { reason, quantity, ageMs } of rows) {
       if (reason !== 'oversold_guard') continue;
       this.guarded += quantity;
-      if (ageMs < GUARD_NOTIFICATIONS_MS) this.guardedLately += quantity;
+      if (ageMs < GUARD_RECENT_MS) this.guardedLately += quantity;
     }
   }
 }
@@ -54,7 +54,7 @@ export async function judgeUnits(
   const disagrees = apart.includes(true) || (units?.difference ?? 0) !== 0;
   const refused = disagrees ? rows.guarded : rows.guardedLately;
   if (refused > 0) {
-    const why = `the last guard refused ${refused} units that Redis had given`;
+    const why = `MySQL refused ${refused} units that Redis had given out`;
     notes.found({ kind: 'oversell', saleId, units: refused, why });
   }
 }
@@ -71,7 +71,7 @@ async function judgeSold(
     notes.found({ kind: 'oversell', saleId, units: sold - stock, why: `sold ${sold} of ${stock}` });
     return true;
   }
-  // Rows were read while others were written: only a count that stood still may be held against them.
+  // Rows were written while others were read: only an unchanged `sold` can be compared with them.
   if (before.sold !== sold || rows.live === sold) return false;
   if (!(await isCountedAgain(after, rows.live, ports, onPage))) return false;
   const why = `live orders have ${rows.live} units`;
@@ -80,7 +80,7 @@ async function judgeSold(
   return true;
 }
 
-/** An order that came and one that went leave `sold` as it was: the same once more, over the whole table. */
+/** One order more and one less leave `sold` unchanged, so all rows are counted once more. */
 async function isCountedAgain(
   sale: Sale,
   liveUnits: number,
@@ -112,7 +112,7 @@ async function judgeStock(
       const holding = units.unitsOfBuyers - tooMany;
       const why = `the buyers in Redis count ${units.unitsOfBuyers} units, their requests hold ${holding}`;
       notes.found({ kind: 'miscount', saleId, units: tooMany, why });
-      return true; // what the stock should be cannot be said
+      return true; // so it cannot be said what the stock should be
     }
   }
   if (units.moving || units.difference === 0) return false;

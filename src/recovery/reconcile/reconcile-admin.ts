@@ -20,11 +20,11 @@ export type ReconcileOptions = CompareLimits & CompensateOptions;
 export interface ReconcileRequest {
   /** Absent: every sale that is warm, open, paused or closed recently. */
   readonly saleId?: string;
-  /** Makes jobs of what was found. */
+  /** Makes jobs of the findings. */
   readonly apply: boolean;
-  /** How long the jobs are worked off and followed, ms; 0 leaves them to the keeper. */
+  /** How long to work on the jobs and wait for their end, ms; 0 leaves them to the keeper. */
   readonly waitMs: number;
-  /** Who asked for it; stands in the audit log. */
+  /** For the audit log. */
   readonly actor: string;
   /** Ends the wait early, and begins no further sale. */
   readonly signal?: AbortSignal;
@@ -32,41 +32,41 @@ export interface ReconcileRequest {
 
 export interface ReconcileResult {
   readonly runId: string;
-  /** `match` also when everything that was found is mended. */
+  /** `match` also when all findings are repaired. */
   readonly outcome: RunOutcome;
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
   readonly salesCompared: number;
-  /** Sales that somebody else reconciles right now. */
+  /** Sales that another run reconciles right now. */
   readonly salesTaken: number;
   /** Sales that could not be compared, because a part of the system failed. */
   readonly salesFailed: number;
 }
 
-/** `not_retryable`: its end is written down for good, in the row of its purchase. */
+/** `not_retryable`: the purchase was given up, and its row says so for good. */
 export type JobRetried = Retried | 'not_retryable';
 
-/** More sales at once are no use of this system. */
+/** More sales at once than this system is made for. */
 const SALES_MAX = 10_000;
-/** What a sale had under way when it closed has ended by then, and its markers are removed. */
+/** By then nothing of a closed sale is under way, and its markers are removed. */
 const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
-/** The right to a sale, kept from page to page. */
+/** Renewed from page to page. */
 const SALE_LEASE_MS = 60_000;
 const FOLLOW_EVERY_MS = 200;
 const JOBS_PAGE = 500;
-/** When so many sales in a row could not be compared, it is an outage, and the others would only meet it too. */
+/** After so many failed sales in a row it is an outage, and the run ends. */
 const FAILURES_IN_A_ROW_MAX = 3;
 
-/** Somebody else reconciles the sale: we were too slow to keep our right to it. */
+/** Another run reconciles the sale: this one was too slow to renew its lease. */
 class LeaseLost extends Error {
   readonly lease: Extract<SaleLease, { readonly outcome: 'taken' }>;
 
   constructor(lease: Extract<SaleLease, { readonly outcome: 'taken' }>) {
-    super('somebody else reconciles the sale now');
+    super('another run reconciles the sale now');
     this.lease = lease;
   }
 }
 
-/** Compares the books of sales, makes jobs of what it finds, and shows what became of them. */
+/** Compares Redis and MySQL for sales, makes jobs of the findings, and shows their results. */
 export class ReconcileAdmin {
   readonly #ports: ReconcileAdminPorts;
   readonly #options: ReconcileOptions;
@@ -77,9 +77,9 @@ export class ReconcileAdmin {
   }
 
   /**
-   * @param onSale told of each sale as it ends
-   * @throws OperationalError when the one sale that was asked for, or the system as a whole, cannot be compared; the run
-   *   is noted as `failed`
+   * @param onSale called for each sale as it ends
+   * @throws OperationalError when the one sale that was asked for, or the system as a whole, cannot be compared; the
+   *   run is noted as `failed`
    */
   async run(
     request: ReconcileRequest,
@@ -131,7 +131,7 @@ export class ReconcileAdmin {
   }
 
   /**
-   * Gives a job a new run of attempts; not one whose purchase was given up: its row says so for good.
+   * Gives a job new attempts, unless its purchase was given up: its row says so for good.
    * @throws OperationalError mysql
    */
   async retry(jobId: string, actor: string): Promise<JobRetried> {
@@ -225,13 +225,13 @@ export class ReconcileAdmin {
     }
   }
 
-  /** The fault that ended the run may keep this from being written too; then the run stays without an end. */
+  /** The same outage may prevent this write too; then the run stays without an end. */
   async #endAsFailed(runId: string, tally: RunTally): Promise<void> {
     try {
       await this.#ports.runs.end(runId, { outcome: 'failed', figures: tally.figures, findings: tally.findings });
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#ports.log.warn({ runId, error: error.message }, 'the end of a reconcile run was not noted');
+      this.#ports.log.warn({ runId, error: error.message }, 'the end of a reconcile run was not recorded');
     }
   }
 }

@@ -12,7 +12,9 @@ export class SalesNotCompared extends Error {
   }
 }
 
-/** Compares the books of every recent sale; `apply` makes jobs of what it finds, which `compensateJob` works off. */
+/**
+ * Compares Redis and MySQL for every recent sale; `apply` makes jobs of the findings, which `compensateJob` works off.
+ */
 export function reconcileJob(
   {
     admin,
@@ -30,11 +32,11 @@ export function reconcileJob(
   };
 }
 
-/** Runs that go in one step; their findings may be large. */
+/** Runs removed by one statement; their findings may be large. */
 const RUNS_PER_STEP = 100;
 const STEPS_MAX = 20;
 
-/** Removes the records of runs that are old. */
+/** Removes records of old runs. */
 export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOldRuns'>, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-runs',
@@ -46,7 +48,7 @@ export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOldRuns'>, { keepMs 
   };
 }
 
-/** Works off compensation jobs, whoever made them. */
+/** Works off compensation jobs, those of operators included. */
 export function compensateJob({
   admin,
   metrics,

@@ -20,8 +20,9 @@ export interface RepairRequestPorts {
 }
 
 /**
- * - `done`: both books say the same now, or the promise that they will is in the outbox
- * - `later`: something was done, and has to show; or nothing could be done yet. `counts`: whether it was an attempt
+ * - `done`: Redis and MySQL agree now, or a row in the outbox will make them agree
+ * - `later`: something was done and its result is not visible yet, or nothing could be done. `counts`: it was an
+ *   attempt
  * - `given_up`: the row of the purchase is `failed`, for good
  */
 export type Repair =
@@ -31,24 +32,24 @@ export type Repair =
 const done = (note: string): Repair => ({ outcome: 'done', note });
 const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
 
-const GIVEN_UP = 'no attempt made a row of it: it is failed, and its units go back';
+const GIVEN_UP = 'no attempt got it recorded: it is failed now, and its units go back';
 
-/** How long a batch that was published again is followed at most: a worker that lives records it within milliseconds. */
+/** How long to wait for the row of a republished batch: a worker that runs records it within milliseconds. */
 export const FOLLOW_MAX_MS = 2_000;
-const LOOK_EVERY_MS = 25;
+const READ_EVERY_MS = 25;
 
-/** What one pass over many jobs has in common. */
+/** State that the jobs of one pass share. */
 export interface RepairPass {
   /** Bodies that were published: the purchases of one batch share one message. */
   readonly published: Set<string>;
-  /** How long a published batch is followed, ms. 0 after one was not recorded in time: then no worker is there. */
+  /** How long to wait for a published batch, ms. 0 after one was not recorded in time: then no worker is running. */
   followMs: number;
 }
 
 export interface RepairAim {
   /** What was found. */
   readonly kind: 'leak' | 'unsettled' | 'unreleased';
-  /** Give it up when there is still no row: `failed`, with the promise of its release in the same transaction. */
+  /** Give it up if there is still no row: `failed`, with the outbox row of its release in the same transaction. */
   readonly last: boolean;
 }
 
@@ -56,8 +57,8 @@ type HeldEntry = Extract<RequestEntry, { readonly state: 'held' }>;
 export type RequestName = { readonly userId: string; readonly requestId: string };
 
 /**
- * Brings one request into step: a row that is there tells the ledger; a row that is missing is asked for once more, by
- * publishing its batch. Safe to repeat and to meet a worker: the unique key of the row decides who was first.
+ * Makes Redis and MySQL agree about one request. If it has a row, Redis is set to it; if not, its batch is published
+ * again. Safe to repeat, also while a worker records it: the unique key of the row decides.
  * @throws OperationalError
  */
 export async function repairRequest(
@@ -72,20 +73,20 @@ export async function repairRequest(
   const [row] = await ports.repository.rowsOf(saleId, [request]);
   const [entry = null] = await ports.store.entriesOf(ref, [purchaseKey(request)]);
   if (row !== undefined) {
-    const told = await tellStore(sale, ref, row, entry, ports, pass);
-    // Who gave it up died before he could say so.
+    const updated = await updateStore(sale, ref, row, entry, ports, pass);
+    // An earlier attempt gave it up and died before its job was closed.
     const givenUp = aim.kind === 'leak' && row.reason === 'compensation_failed';
-    return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : told;
+    return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : updated;
   }
   if (entry === null || entry.state === 'released') return done('Redis holds nothing for it any more');
   if (entry.state !== 'held') return later('Redis says that it became an order, and there is no row');
 
   const known = await ports.store.batch(ref, entry.batchId);
-  const others = await inOtherHands(ref, entry.batchId, known, ports);
+  const others = await handledElsewhere(ref, entry.batchId, known, ports);
   if (others !== null) return later(others, false);
   const alone = batchOfOne(sale, ref, entry, request);
   if (aim.last) return giveUp(ref, alone, known, ports);
-  // Its units are held, whatever the message said: an aborted batch holds none, so such an entry is not of its making.
+  // An aborted batch holds no units, so the entry cannot come from it.
   if (known.marker === 'aborted') return later('its batch is aborted, it cannot be published again');
   const batch = bodyWith(known, request) ?? alone;
   if (pass.published.has(batch.body)) return later('published again with its batch');
@@ -97,10 +98,11 @@ export async function repairRequest(
 }
 
 /**
- * Who else is in charge of a batch: the re-drive, which never gives up, or whoever decides on its dead letter. A replay
- * puts the batch back into `pending` before its letter is decided, so `pending` is looked at before and after it.
+ * Why a batch is not to be touched here: the re-drive serves it, which never gives up, or a person decides on its dead
+ * letter. A replay puts the batch into `pending` before it closes the dead letter, so `pending` is read before and
+ * after.
  */
-async function inOtherHands(
+async function handledElsewhere(
   ref: BucketRef,
   batchId: string,
   known: StoredBatch,
@@ -109,12 +111,13 @@ async function inOtherHands(
   const served = ({ pendingMs, body }: StoredBatch): boolean => pendingMs !== null && body !== null;
   const redriven = 'its batch is in pending, the re-drive serves it';
   if (served(known)) return redriven;
-  if ((await repository.parkedBatches([batchId])).has(batchId)) return 'its letter is parked: replay or discard it';
+  if ((await repository.parkedBatches([batchId])).has(batchId))
+    return 'its dead letter is parked: replay or discard it';
   return served(await store.batch(ref, batchId)) ? redriven : null;
 }
 
-/** There is a row: the ledger is to say what it says. */
-async function tellStore(
+/** Sets the request in Redis to what its row says. */
+async function updateStore(
   sale: Sale,
   ref: BucketRef,
   row: AgedOrder,
@@ -134,18 +137,18 @@ async function tellStore(
   const batch = bodyWith(known, row) ?? batchOfOne(sale, ref, entry, row);
   const rows = await ports.repository.rowsOf(sale.saleId, batch.purchases);
   if (rows.length < batch.purchases.length) {
-    // Settling would take the body from those that are still to be recorded.
-    const others = await inOtherHands(ref, entry.batchId, known, ports);
+    // Marking it recorded would remove the body that the other purchases still need.
+    const others = await handledElsewhere(ref, entry.batchId, known, ports);
     if (others !== null) return later(others, false);
     if (!published.has(batch.body)) await ports.channel.publish(batch);
     published.add(batch.body);
     return later('others of its batch have no row yet, published again');
   }
   await ports.store.markRecorded([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
-  return done('settled');
+  return done('marked recorded');
 }
 
-/** A late worker may be faster: then its order stays, and nothing is released. */
+/** If a worker is faster, its order stays and nothing is released. */
 async function giveUp(
   ref: BucketRef,
   alone: Batch,
@@ -175,7 +178,7 @@ async function follow(
   for (;;) {
     if ((await repository.rowsOf(saleId, [request])).length > 0) return true;
     if (clock.nowMs() >= deadlineMs) return false;
-    await clock.sleep(LOOK_EVERY_MS);
+    await clock.sleep(READ_EVERY_MS);
   }
 }
 
@@ -188,9 +191,9 @@ function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
 }
 
 /**
- * The same batch with this purchase only, for a marker that has lost its body. The worker takes it: it judges by the
- * unique key of the row, and the ledger lets a batch settle only what that batch holds. The entry itself is the proof
- * that the units are held, in the present epoch.
+ * The same batch with this purchase only, for a marker without a body. A worker may record it: the unique key of the
+ * row decides, and Redis marks only what that batch holds. The entry is the proof that the units are held in the
+ * present epoch.
  */
 function batchOfOne(sale: Sale, ref: BucketRef, entry: HeldEntry, request: RequestName): Batch {
   const purchase: Purchase = { userId: request.userId, requestId: request.requestId, quantity: entry.quantity };

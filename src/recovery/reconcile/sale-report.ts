@@ -3,7 +3,7 @@ import type { CompensationJob } from '../../core/ports/compensation-repository.j
 import type { RunOutcome } from '../../core/ports/reconcile-runs.js';
 import { type FindingKind, type SaleFinding, subjectOf } from '../../core/sale-finding.js';
 
-/** Units unless it says otherwise. */
+/** In units where nothing else is said. */
 export interface LiveFigures {
   readonly stock: number;
   readonly sold: number;
@@ -21,23 +21,23 @@ export interface LiveFigures {
   readonly young: number;
   readonly waiting: number;
   readonly parked: number;
-  /** Requests that differ and that this run had no time for. */
+  /** Requests that differ and that this run did not read again. */
   readonly unseen: number;
-  /** Units of purchases that the last guard refused, ever. */
+  /** Units of purchases that the guard of MySQL ever refused. */
   readonly guarded: number;
 }
 
 /**
- * - `match`: nothing was found, and everything was looked at
+ * - `match`: nothing was found, and everything was compared
  * - `findings`: something was found
- * - `partly`: nothing was found in what this run had time for
+ * - `partly`: nothing was found, but not everything was compared
  */
 type SaleOutcome = 'match' | 'findings' | 'partly';
 
 export interface SaleReport {
   readonly saleId: string;
   readonly outcome: SaleOutcome;
-  /** Not everything was looked at: the next run goes on. */
+  /** Not everything was compared: the next run goes on. */
   readonly more: boolean;
   readonly figures: LiveFigures;
   /** How many of each kind. */
@@ -46,7 +46,7 @@ export interface SaleReport {
   readonly findings: readonly SaleFinding[];
 }
 
-/** Findings that are kept; the next run takes those that are left. */
+/** Findings that are kept; the next run finds the others. */
 const FINDINGS_MAX = 1000;
 
 /** What one comparison has seen and found so far. */
@@ -69,10 +69,10 @@ export class SaleNotes {
 }
 
 /**
- * - `compared`: here is what was found, and the jobs that were made of it
- * - `taken`: somebody else reconciles this sale right now
+ * - `compared`: with the findings and the jobs made of them
+ * - `taken`: another run reconciles this sale right now
  * - `not_found`: there is no such sale
- * - `failed`: a part of the system failed, so nothing can be said; only in a run over all sales
+ * - `failed`: a dependency failed, so the sale was not compared; only in a run over all sales
  */
 export type SaleResult =
   | { readonly outcome: 'compared'; readonly report: SaleReport; readonly jobs: readonly CompensationJob[] }
@@ -80,7 +80,7 @@ export type SaleResult =
   | { readonly outcome: 'not_found'; readonly saleId: string }
   | { readonly outcome: 'failed'; readonly saleId: string; readonly error: OperationalError };
 
-/** Figures of a sale that make sense added up. */
+/** Figures that are added up over all sales. */
 const SUMMED = ['requests', 'rows', 'young', 'waiting', 'parked', 'unseen', 'moving'] as const;
 
 /** Adds up the sales of one run. */
@@ -110,7 +110,7 @@ export class RunTally {
     }
     this.findings.push(...report.findings.slice(0, FINDINGS_MAX - this.findings.length));
     if (report.more) this.#partly++;
-    if (!isMended(report, jobs)) this.#open++;
+    if (!isRepaired(report, jobs)) this.#open++;
   }
 
   get outcome(): RunOutcome {
@@ -125,11 +125,11 @@ export class RunTally {
   }
 }
 
-/** Whether nothing was found, or every single finding has a job that is compensated. */
-function isMended({ counts, findings }: SaleReport, jobs: readonly CompensationJob[]): boolean {
+/** Whether nothing was found, or every finding has a job that is compensated. */
+function isRepaired({ counts, findings }: SaleReport, jobs: readonly CompensationJob[]): boolean {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const mended = new Set(
+  const repaired = new Set(
     jobs.filter(({ state }) => state === 'compensated').map(({ kind, subject }) => `${kind} ${subject}`),
   );
-  return all === findings.length && findings.every((one) => mended.has(`${one.kind} ${subjectOf(one)}`));
+  return all === findings.length && findings.every((one) => repaired.has(`${one.kind} ${subjectOf(one)}`));
 }

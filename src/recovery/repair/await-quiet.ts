@@ -3,9 +3,9 @@ import type { Clock } from '../../core/ports/clock.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 
 export interface QuietOptions {
-  /** So long must nothing have been written, ms. */
+  /** Quiet means: nothing was written for so long, ms. */
   readonly quietMs: number;
-  /** So long is waited at most, ms. */
+  /** The wait ends after so long in any case, ms. */
   readonly waitMaxMs: number;
 }
 
@@ -14,29 +14,30 @@ export interface QuietPorts {
   readonly clock: Clock;
 }
 
-const LOOK_EVERY_MS = 250;
-/** Whatever the workers had of a sale that closed so long ago is written, or is a dead letter. */
+const READ_EVERY_MS = 250;
+/** All batches of a sale that closed so long ago are written, or are dead letters. */
 const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
 
 /**
- * Waits for the workers, so that those come first who have a 202: until the sale has sold nothing for `quietMs`. What
- * the broker still holds cannot be asked for, so a batch that comes later is late, and claims what is left.
- * @param onLook called between two looks, to keep a lease
- * @throws OperationalError mysql, and whatever `onLook` throws
+ * Waits until the workers have written no order of the sale for `quietMs`, so that buyers with a 202 come first.
+ * Messages that the broker still holds cannot be counted; a batch that arrives later has to reacquire its units from
+ * what is left.
+ * @param onRead called before each read, to keep a lease
+ * @throws OperationalError mysql, and what `onRead` throws
  */
 export async function awaitQuiet(
   sale: Sale,
   { sales, clock }: QuietPorts,
   { quietMs, waitMaxMs }: QuietOptions,
-  onLook: () => Promise<void>,
+  onRead: () => Promise<void>,
 ): Promise<void> {
   const startedMs = clock.nowMs();
   if (sale.state === 'closed' && startedMs - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
   let seen = sale;
   let sinceMs = startedMs;
   for (;;) {
-    await clock.sleep(Math.min(LOOK_EVERY_MS, quietMs, waitMaxMs));
-    await onLook();
+    await clock.sleep(Math.min(READ_EVERY_MS, quietMs, waitMaxMs));
+    await onRead();
     const now = await sales.find(sale.saleId);
     const nowMs = clock.nowMs();
     if (now !== null && (now.sold !== seen.sold || now.epoch !== seen.epoch)) {

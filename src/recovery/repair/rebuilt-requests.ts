@@ -7,14 +7,14 @@ import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 
 /**
- * The books of a sale as they are to be, and what of them is still to be staged. Rows come first: they are what was
- * sold. What has no row keeps its units only where it fits the stock and the limit that the rows leave. The batch of a
- * held one that does not fit has to claim its units, and hears then that they are lost; an order that MySQL lost and that
- * does not fit has no trace but what is told of it.
+ * The requests of a sale as Redis is to have them after its repair, and those that are still to be staged. Rows come
+ * first: they are what was sold. A request without a row keeps its units only if it fits the stock and the limit per
+ * buyer that the rows leave. If a held request does not fit, its batch has to reacquire units and fails where there are
+ * none. An order that MySQL lost and that does not fit leaves no trace but its line in the log.
  */
 export class RebuiltRequests {
   readonly #sale: Sale;
-  /** Every key that has its place, so at most the units ever sold. */
+  /** Every request that was added: at most as many as units were ever sold. */
   readonly #placed = new Map<string, 'row' | 'unrecorded'>();
   readonly #unitsOfBuyers = new Map<string, number>();
   #unitsPlaced = 0;
@@ -23,7 +23,7 @@ export class RebuiltRequests {
   held = 0;
   /** Orders without a row that keep their entry and their units. */
   ordersLost = 0;
-  /** Orders without a row that do not. */
+  /** Orders without a row for which no units are left. */
   readonly withoutRoom: StoredRequest[] = [];
 
   constructor(sale: Sale) {
@@ -41,12 +41,12 @@ export class RebuiltRequests {
     }
   }
 
-  /** Requests that Redis still had with units; those that have a row are known. */
+  /** Requests that Redis still had with units. */
   addUnrecorded(requests: readonly StoredRequest[]): void {
     for (const [key, entry] of requests) this.#keep(key, entry);
   }
 
-  /** @returns whether a purchase of it has no row, so that its message is still wanted */
+  /** @returns whether a purchase of the batch has no row, so that its message is still needed */
   addParked({ batchId, purchases }: Batch): boolean {
     let isWanted = false;
     for (const purchase of purchases) {
@@ -72,8 +72,8 @@ export class RebuiltRequests {
   }
 
   /**
-   * What is left of the whole stock, in even shares: which bucket had how much before, and what was on its way between two,
-   * counts no more. Never below 0, whatever went wrong before.
+   * The units left, in even shares: how they were distributed before, and what was in transit, does not matter. Never
+   * below 0, even after an oversell.
    */
   get unitsLeft(): readonly number[] {
     const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };

@@ -26,13 +26,13 @@ interface SaleInNeed {
   readonly seenEpochs: readonly number[];
 }
 
-/** More sales at once are no use of this system; of those that are over, so many that ended last. */
+/** More sales at once than this system is made for; of closed ones, those that closed last. */
 const SALES_MAX = 10_000;
-/** By then nothing of a sale is under way, its markers are removed, and nobody asks Redis for it. */
+/** By then nothing of a sale is under way, its markers are removed, and no request reads it. */
 const FORGOTTEN_AFTER_MS = 8 * 24 * 3_600_000;
 
 /**
- * Sales that buyers can come to.
+ * Warm, open and paused sales that need a repair.
  * @throws OperationalError
  */
 async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
@@ -40,7 +40,7 @@ async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
 }
 
 /**
- * Closed sales, those first that ended last. Of one that ended long ago Redis need know nothing.
+ * Closed sales that need a repair, last closed first. A sale that closed long ago need not be in Redis.
  * @throws OperationalError
  */
 async function closedInNeed(ports: NeedPorts, nowMs: number): Promise<SaleInNeed[]> {
@@ -57,25 +57,28 @@ async function isInNeed(saleId: string, ports: NeedPorts): Promise<boolean> {
   return sale !== null && (await inNeed([sale], ports)).length > 0;
 }
 
-/** The sales are read before their buckets: an epoch only grows, so one that was just rebuilt is not taken for old. */
+/**
+ * The sales are read before their buckets: an epoch only grows, so a sale that was rebuilt in between is not found in
+ * need.
+ */
 async function inNeed(sales: readonly Sale[], { store }: Pick<NeedPorts, 'store'>): Promise<SaleInNeed[]> {
-  const standings = await store.statusOf(sales.flatMap(bucketRefsOf));
+  const statuses = await store.statusOf(sales.flatMap(bucketRefsOf));
   const found: SaleInNeed[] = [];
   let at = 0;
   for (const sale of sales) {
-    const buckets = standings.slice(at, (at += sale.buckets));
+    const buckets = statuses.slice(at, (at += sale.buckets));
     const need = repairNeedOf(sale, buckets);
     if (need !== null) found.push({ sale, need, seenEpochs: buckets.map(({ epoch }) => epoch) });
   }
   return found;
 }
 
-/** `not_needed`: every bucket can be trusted, and nobody insisted; nothing was changed. */
+/** `not_needed`: every bucket can be trusted and `force` was not set; nothing was changed. */
 export type OrderedRepair = SaleRepair | { readonly outcome: 'not_needed' };
 
 /**
- * Repairs a sale because somebody asks for it.
- * @param force also one that has no need: its numbers stay, but for the epoch
+ * Repairs a sale on request of an operator.
+ * @param force repairs the sale also without need; only its epoch changes then
  * @throws OperationalError
  */
 export async function repairAsked(
@@ -88,9 +91,9 @@ export async function repairAsked(
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
   if (!force && sale.state !== 'draft') {
-    const standings = await ports.store.statusOf(bucketRefsOf(sale));
-    if (repairNeedOf(sale, standings) === null) return { outcome: 'not_needed' };
-    return repairSale(sale, ports, options, { ...order, seenEpochs: standings.map(({ epoch }) => epoch) });
+    const statuses = await ports.store.statusOf(bucketRefsOf(sale));
+    if (repairNeedOf(sale, statuses) === null) return { outcome: 'not_needed' };
+    return repairSale(sale, ports, options, { ...order, seenEpochs: statuses.map(({ epoch }) => epoch) });
   }
   return repairSale(sale, ports, options, order);
 }
@@ -101,12 +104,12 @@ export interface RepairJobPorts extends RepairPorts {
 }
 
 const ACTOR = 'keeper';
-/** Nearly all of a repair is waiting for quiet: after a restart of Redis a hundred sales must not wait for each other. */
+/** A repair mostly waits for the workers: after a restart of Redis a hundred sales must not wait for each other. */
 const REPAIRS_AT_ONCE = 24;
 
 /**
- * Repairs sales that buyers can come to, the newest first. One that is not in Redis must be missed twice: `warm` may be
- * under way, which loads it before MySQL says so.
+ * Repairs live sales, newest first. A sale that is not in Redis must be missing in two runs, since `warm` may be under
+ * way.
  */
 export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job {
   const turns = new Turns();
@@ -126,20 +129,20 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
   };
 }
 
-/** Closed sales may be thousands, so all of them together are looked at only now and then. */
-const CLOSED_LOOK_EVERY_MS = 30_000;
+/** There may be thousands of closed sales, so they are checked rarely. */
+const CLOSED_CHECK_EVERY_MS = 30_000;
 
-/** Repairs one closed sale a run: their buyers wait for nothing but units that go back. */
+/** Repairs one closed sale per run: there is no hurry, since all that waits for it is units that go back. */
 export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions): Job {
   let waiting: SaleInNeed[] = [];
-  let lookedAtMs = -Infinity;
+  let checkedAtMs = -Infinity;
   return {
     name: 'repair-closed-sales',
     async runOnce(): Promise<void> {
       const nowMs = ports.clock.nowMs();
-      if (nowMs - lookedAtMs >= CLOSED_LOOK_EVERY_MS) {
+      if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
         waiting = await closedInNeed(ports, nowMs);
-        lookedAtMs = nowMs;
+        checkedAtMs = nowMs;
       }
       const next = waiting.shift();
       if (next === undefined || !(await isInNeed(next.sale.saleId, ports))) return; // another keeper was faster
@@ -149,7 +152,7 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
   };
 }
 
-/** Whose turn it is: those that have not had one first, so that one that cannot be repaired keeps no other from it. */
+/** Chooses sales in turn, so that a sale that cannot be repaired does not keep others from their repair. */
 class Turns {
   readonly #had = new Set<string>();
 
@@ -184,19 +187,22 @@ async function tryRepair(
   }
 }
 
-export interface WatchShutPorts extends NeedPorts {
+export interface WatchRepairsPorts extends NeedPorts {
   readonly clock: RepairPorts['clock'];
   readonly metrics: Pick<RecoveryMetrics, 'salesInRepair' | 'overdue'>;
 }
 
-/** Publishes which sales wait for a repair, and which live ones wait for too long. A repair that hangs does not hide it. */
-export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs: number }): Job {
+/**
+ * Publishes how many sales wait for a repair, and which live ones wait too long; independent of the repairs, one of
+ * which may hang.
+ */
+export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { readonly afterMs: number }): Job {
   /** saleId → when it was first seen in need of a repair. */
   let since = new Map<string, number>();
   let closed = 0;
-  let lookedAtMs = -Infinity;
+  let checkedAtMs = -Infinity;
   return {
-    name: 'watch-shut',
+    name: 'watch-sales-in-repair',
     async runOnce(): Promise<void> {
       const { clock, metrics } = ports;
       const nowMs = clock.nowMs();
@@ -204,9 +210,9 @@ export function watchShut(ports: WatchShutPorts, { afterMs }: { readonly afterMs
       since = new Map(live.map(({ sale: { saleId } }) => [saleId, since.get(saleId) ?? nowMs]));
       const late = [...since.values()].map((atMs) => nowMs - atMs - afterMs).filter((lateMs) => lateMs > 0);
       metrics.overdue('sale_shut', late.length, Math.max(0, ...late));
-      if (nowMs - lookedAtMs >= CLOSED_LOOK_EVERY_MS) {
+      if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
         closed = (await closedInNeed(ports, nowMs)).length;
-        lookedAtMs = nowMs;
+        checkedAtMs = nowMs;
       }
       metrics.salesInRepair(live.length, closed);
     },

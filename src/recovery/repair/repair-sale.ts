@@ -28,27 +28,27 @@ export interface RepairOptions extends QuietOptions {
   readonly leaseMs: number;
 }
 
-/** Who orders the repair, and how it is followed. */
+/** What to repair, for whom, and how its progress is reported. */
 export interface RepairOrder {
-  /** Stands in the audit log. */
+  /** For the audit log. */
   readonly actor: string;
-  /** Of each bucket, when its need was seen; absent: repair it in any case. */
+  /** Epochs of the buckets when the need was seen; absent: repair in any case. */
   readonly seenEpochs?: readonly number[];
   /** Buckets that the sale has from then on, a multiple of those it has; absent: as many as before. */
   readonly buckets?: number;
   readonly onStep?: (step: RepairStep) => void;
 }
 
-/** What has just been reached. */
+/** The step that was just completed. */
 export type RepairStep =
-  | { readonly step: 'shut' | 'quiet' }
+  | { readonly step: 'locked' | 'quiet' }
   | { readonly step: 'epoch'; readonly epoch: number }
   | { readonly step: 'staged'; readonly rows: number; readonly held: number; readonly ordersLost: number };
 
 /**
  * - `repaired`: the sale is rebuilt, and in the state that MySQL has
- * - `busy`: another repair has it
- * - `superseded`: another repair took over, or Redis was restarted once more; nothing that came later was done
+ * - `busy`: another repair is under way
+ * - `superseded`: another repair took over, or Redis was restarted once more; its later steps were not done
  * - `not_found`: there is no such sale; `draft`: it was never loaded
  */
 export type SaleRepair =
@@ -66,16 +66,16 @@ export type SaleRepair =
     }
   | { readonly outcome: 'busy' | 'superseded' | 'not_found' | 'draft' };
 
-/** The bucket has another token: whatever this repair wanted to do next must not be done. */
+/** The bucket is locked by another repair, so this one must stop. */
 class Superseded extends Error {}
 
 export const bucketRefsOf = ({ saleId, buckets }: Sale): BucketRef[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
 /**
- * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. It is
- * locked meanwhile: nobody buys, and marks and releases come again. A death at any point leaves it locked, and the next
- * repair begins anew; a late command of this one does nothing then.
+ * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. The sale is
+ * locked meanwhile: nobody can buy, and marks and releases are retried later. If this process dies, the sale stays
+ * locked until the next repair, which begins anew; a late command of this one has no effect then.
  * @throws OperationalError; the sale stays locked until the next repair
  * Source: protocol rule 10
  */
@@ -93,15 +93,15 @@ export async function repairSale(
   const refs = bucketRefsOf({ ...sale, buckets });
   const token = randomBytes(12).toString('hex');
   try {
-    // The first one first, which is swapped last: another repair of the sale has it too, and nothing is locked then.
+    // Bucket 0 is locked first and swapped last: a second repair at the same time fails there and has locked nothing.
     for (const ref of refs) {
       const word = await store.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       if (word === 'busy') return { outcome: 'busy' };
       if (word === 'moved') throw new Superseded();
     }
-    onStep({ step: 'shut' });
+    onStep({ step: 'locked' });
     const keepLeases = (): Promise<void> => stageAll(store, refs, token, []);
-    // A reshard that has lost nothing waits for nobody: what the workers have not written yet is held, and goes along.
+    // A reshard without loss need not wait: batches that the workers have not written yet are held and carried over.
     const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), store));
     if (isWhole) await keepLeases();
     else await awaitQuiet(sale, ports, options, keepLeases);
@@ -110,7 +110,7 @@ export async function repairSale(
     const epochs = (await store.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
-    // It was resharded meanwhile: there are buckets that are not ours.
+    // It was resharded meanwhile: some of its buckets are not locked by this repair.
     if (raised?.buckets !== buckets) throw new Superseded();
     const { epoch } = raised;
     onStep({ step: 'epoch', epoch });
@@ -132,9 +132,9 @@ export async function repairSale(
 }
 
 /**
- * Rows first, since they decide; then what has units without one: a row that is written from here on is `failed`, or has
- * claimed its units in the new epoch, so whatever the rows do not have now may keep its place. What Redis has as ordered
- * had its row once: MySQL lost it, and the entry is the last trace of the order.
+ * Rows first, since they decide; then requests with units and without a row. A row that is written from now on is
+ * `failed`, or has reacquired its units in the new epoch, so a request that has no row now may keep its units. A
+ * request that Redis has as ordered had a row once: MySQL lost it, and the entry is the last trace of the order.
  */
 async function stageRequests(
   raised: Sale,
@@ -148,7 +148,7 @@ async function stageRequests(
     rebuilt.addRows(rows);
     await stage();
   }
-  // Last first: where a sale was being resharded, the last ones have what is newer.
+  // Last bucket first: after an unfinished reshard the last buckets have the newer data.
   for (const ref of refs.toReversed()) {
     for await (const requests of store.requestsWithUnits(ref)) {
       rebuilt.addUnrecorded(requests);
@@ -157,21 +157,24 @@ async function stageRequests(
   }
   for (const batch of await repository.parkedBatchesOf(raised.saleId)) {
     if (!rebuilt.addParked(batch)) continue;
-    await rememberIn(new Set([batch.bucket, ...rebuilt.homesOfHeld(batch)]), batch, token, false, store);
+    await restoreMarkers(new Set([batch.bucket, ...rebuilt.homesOfHeld(batch)]), batch, token, false, store);
   }
   await stage();
   if (refs.length > 1) await carryPending(refs, rebuilt, token, store);
   return rebuilt;
 }
 
-/** Whether these buckets are on the servers that they were loaded on. Asked when they are locked: later nothing is lost. */
+/**
+ * Whether these buckets are on the servers that they were loaded on. Read when they are locked, after which nothing can
+ * be lost.
+ */
 async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
   return (await store.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
 /**
- * A batch is in `pending` wherever it has units: so each bucket can be read by itself, and its re-drive finds what it holds.
- * Where the sale was not resharded that is so already, and nothing is written.
+ * Puts each batch into `pending` of every bucket where it has units, so that a bucket can be judged by itself and the
+ * re-drive finds its batches. Without a reshard that is so already, and nothing is written.
  */
 async function carryPending(
   refs: readonly BucketRef[],
@@ -181,18 +184,18 @@ async function carryPending(
 ): Promise<void> {
   for (const ref of refs) {
     const bodies = await store.pendingBodies(ref);
-    if (bodies.length > 0) await stageAll(store, refs, token, []); // each of them renews its leases only
+    if (bodies.length > 0) await stageAll(store, refs, token, []); // renews the leases only
     for (const body of bodies) {
       const decoded = decodeBatch(body);
       if (decoded.outcome !== 'decoded') continue;
       const homes = rebuilt.homesOfHeld(decoded.batch);
       homes.delete(ref.bucket);
-      await rememberIn(homes, decoded.batch, token, true, store);
+      await restoreMarkers(homes, decoded.batch, token, true, store);
     }
   }
 }
 
-async function rememberIn(
+async function restoreMarkers(
   buckets: ReadonlySet<number>,
   batch: Batch,
   token: string,
@@ -204,7 +207,7 @@ async function rememberIn(
   }
 }
 
-/** Before the old data goes: what is not staged by then is gone with it. */
+/** Called before the old data is removed: what was not staged is lost with it. */
 function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRequests, log: Log): void {
   if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
   for (const [request, entry] of withoutRoom) {
@@ -213,7 +216,7 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
   }
 }
 
-/** Every bucket, also one that gets nothing: that renews its lease. */
+/** Stages entries in every bucket; without entries that only renews its lease. */
 async function stageAll(
   store: RepairStore,
   refs: readonly BucketRef[],
@@ -227,8 +230,8 @@ async function stageAll(
 }
 
 /**
- * An owner who moves the sale meanwhile is answered that it is in repair, so what they wrote in MySQL is done for them. The last
- * bucket comes first: requests that go to another bucket go to a later one, and a death in between may not forget them.
+ * A move of the sale meanwhile was written to MySQL and answered `repairing`, so its state is set here. The last bucket
+ * comes first: a reshard moves requests to later buckets only, and a death in between must not lose them.
  */
 async function swapAll(
   raised: Sale,

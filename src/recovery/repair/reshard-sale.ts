@@ -9,16 +9,16 @@ export interface ReshardPorts extends RepairPorts {
 }
 
 export interface ReshardOrder {
-  /** Stands in the audit log. */
+  /** For the audit log. */
   readonly actor: string;
-  /** That the sale is to have. */
+  /** The number that the sale is to have. */
   readonly buckets: number;
 }
 
 /**
- * Splits the stock of a sale that may be selling into more buckets. It is a repair that has lost nothing: lock, new epoch,
- * books anew from the rows and from what is held, open. A death on the way leaves the sale locked; the repair of the keeper
- * ends it then, with the buckets that MySQL has.
+ * Splits the stock of a sale that may be selling into more buckets. It is a repair without loss: lock, raise the epoch,
+ * rebuild all requests from the rows and from what is held, unlock. If this process dies, the sale stays locked until
+ * the keeper repairs it, with the number of buckets that MySQL has.
  * @throws OperationalError; it may be resharded, or locked until the keeper has repaired it
  */
 export async function reshardSale(
@@ -31,10 +31,10 @@ export async function reshardSale(
   if (sale === null) return { outcome: 'not_found' };
   const no = refusalOf(sale, buckets);
   if (no !== null) return { outcome: no };
-  // Those that are yet to come too: if they are there at our turn, somebody was faster.
-  const standings = await ports.store.statusOf(bucketRefsOf({ ...sale, buckets }));
-  if (repairNeedOf(sale, standings.slice(0, sale.buckets)) !== null) return { outcome: 'in_repair' };
-  const seenEpochs = standings.map(({ epoch }) => epoch);
+  // Also the buckets that do not exist yet: if they do when they are locked, another reshard was faster.
+  const statuses = await ports.store.statusOf(bucketRefsOf({ ...sale, buckets }));
+  if (repairNeedOf(sale, statuses.slice(0, sale.buckets)) !== null) return { outcome: 'in_repair' };
+  const seenEpochs = statuses.map(({ epoch }) => epoch);
   const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs });
   if (end.outcome === 'busy') return { outcome: 'in_repair' };
   if (end.outcome !== 'repaired') return { outcome: end.outcome };
@@ -49,7 +49,7 @@ function refusalOf(sale: Sale, buckets: number): NotResharded | null {
   return buckets > sale.buckets && buckets % sale.buckets === 0 ? null : 'not_a_multiple';
 }
 
-/** The scripts refuse who comes with the old one, so it costs a buyer a second try at most if this fails. */
+/** If this fails it costs a buyer a second try at most: the scripts refuse requests that use the old snapshot. */
 async function forgetSnapshot(saleId: string, { cache, log }: ReshardPorts): Promise<void> {
   try {
     await cache.forget(saleId);

@@ -7,7 +7,7 @@ import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.
 import type { StoredSale } from '../../core/ports/stock-store.js';
 import type { OrderTrace, TracedBatch, TracedMessage } from '../../core/ports/trace-sources.js';
 
-/** What the ledger has of one purchase. */
+/** What Redis has of one purchase. */
 export interface StoreEvidence {
   /** Its bucket of the sale; null: it is not loaded. */
   readonly sale: StoredSale | null;
@@ -15,15 +15,18 @@ export interface StoreEvidence {
   readonly unitsLeft: number;
   /** Units that the buyer holds or has ordered in this sale. */
   readonly buyerUnits: number;
-  /** Null: never let in, or lost. */
+  /** Null: never accepted, or lost. */
   readonly entry: RequestEntry | null;
-  /** The bucket is missing, in repair or in need of it: what it says of the purchase may be gone tomorrow, or come back. */
+  /** The bucket is missing, in repair or in need of it: what it says of the purchase may change with the repair. */
   readonly unsure: boolean;
   /** Its batch, where a batch is known. */
   readonly batch: (TracedBatch & { readonly batchId: string }) | null;
 }
 
-/** Everything that the stores have of one purchase. Read one after the other: what moves meanwhile may show twice. */
+/**
+ * Everything that the stores have of one purchase. They are read one after the other, so a change meanwhile may show
+ * twice.
+ */
 export interface PurchaseEvidence {
   readonly request: RequestRef;
   /** Null: MySQL does not know the sale. */

@@ -5,19 +5,19 @@ import { type Sale } from '../../core/sale.js';
 import { homeBucket } from '../../core/bucket.js';
 import type { TracePorts, TraceQuery } from './trace-purchase.js';
 
-/** A purchase that the id may mean, and the batch it was found by. */
+/** A purchase that matches the id, and the batch that it was found by. */
 export interface FoundPurchase {
   readonly request: RequestRef;
   readonly batchId: string | null;
 }
 
-/** Sales looked into when none is named, newest first. */
+/** Sales searched when none is named, newest first. */
 const SALES_MAX = 500;
 const DEAD_LETTERS_MAX = 5;
 
 /**
- * Every purchase that the id may mean, cheapest way first: the indexes of MySQL, the requests that Redis let in, the
- * batches that Redis holds, the bodies of dead letters, and at last the whole table of orders.
+ * Every purchase that matches the id, cheapest search first: the indexes of MySQL, the requests in Redis, the batches
+ * in Redis, the bodies of dead letters, and at last the whole table of orders.
  * @throws OperationalError redis or mysql
  */
 export async function findPurchases(query: TraceQuery, ports: TracePorts, max: number): Promise<FoundPurchase[]> {

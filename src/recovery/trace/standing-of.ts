@@ -8,11 +8,11 @@ import type { PurchaseEvidence } from './evidence.js';
 /**
  * Where a purchase stands: the state of its order, or, without one,
  * - `pending`: units are held and a worker, or the re-drive, will record it
- * - `parked`: units are held until somebody replays or discards its dead letter
- * - `stray`: units are held and nothing will end that but reconcile, which tells it, and mends it where it may
- * - `unrecorded`: the ledger knows an order that the book does not have
+ * - `parked`: units are held until an operator replays or discards its dead letter
+ * - `stray`: units are held, and only reconcile reports that and, where it can, repairs it
+ * - `unrecorded`: Redis knows an order that MySQL does not have
  * - `repairing`: Redis may have lost it, and its sale waits for its repair
- * - `unknown`: only a dead letter or a job tells of it
+ * - `unknown`: only a dead letter or a job names it
  */
 export const STANDINGS = [
   ...['pending', 'parked', 'stray', 'unrecorded', 'repairing', 'unknown'],
@@ -25,15 +25,15 @@ export interface Standing {
 }
 
 export interface StandingLimits {
-  /** When a batch that is not settled is published again. */
+  /** When a batch that is not marked as recorded is published again, ms. */
   readonly redriveAfterMs: number;
 }
 
-/** One sentence: where the purchase stands and who does what next. */
+/** Where the purchase stands and what happens next. */
 export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): Standing {
   const standing =
     evidence.repository.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.repository.order);
-  const more = [...afterthoughts(evidence)].map((sentence) => ` ${sentence}`);
+  const more = [...unfinished(evidence)].map((sentence) => ` ${sentence}`);
   return { ...standing, sentence: standing.sentence + more.join('') };
 }
 
@@ -45,7 +45,7 @@ function withoutRow({ store, deadLetters, request }: PurchaseEvidence, { redrive
     return { state: 'repairing', sentence };
   }
   if (entry === null) {
-    const sentence = `The ledger does not know this request of buyer ${request.userId}, and it has no order.`;
+    const sentence = `Redis does not know this request of buyer ${request.userId}, and it has no order.`;
     return { state: 'unknown', sentence };
   }
   if (entry.state !== 'held') {
@@ -54,7 +54,7 @@ function withoutRow({ store, deadLetters, request }: PurchaseEvidence, { redrive
     const sentence =
       late === null
         ? `Redis says ${entry.state} by order ${entry.orderId}, which MySQL does not have: reconcile reports it.`
-        : `Batch ${late} came late and found no units for it: its row will say so, and without one reconcile reports it.`;
+        : `Batch ${late} came after a repair and found no units for it: its row will say so, and without one reconcile reports it.`;
     return { state: 'unrecorded', sentence };
   }
   if (batch !== null && batch.pendingSinceMs !== null) {
@@ -62,7 +62,7 @@ function withoutRow({ store, deadLetters, request }: PurchaseEvidence, { redrive
     const held = `Held since ${seconds(ageMs)}, not recorded:`;
     const next =
       batch.body === null
-        ? 'its batch has no body left, so it cannot be published again; reconcile tells it, and mends it where it may.'
+        ? 'its batch has no body left, so it cannot be published again; reconcile reports it and repairs it where it can.'
         : ageMs < redriveAfterMs
           ? `a worker records it, else the keeper publishes it again at ${seconds(redriveAfterMs)}.`
           : 'the keeper publishes it again, at growing pauses, until a worker records it.';
@@ -80,7 +80,7 @@ function parkedSentence(
   const begun = replayStartedAtMs === null ? '' : ' A replay was begun and did not end.';
   const rest = units === 'held' ? 'its units stay held' : 'it got no units';
   const where = `Parked as dead letter ${deadLetterId} at ${iso(parkedAtMs)}, ${rest}.${begun}`;
-  return `${where} Nothing happens until somebody says \`seckill dlq replay ${deadLetterId}\` or \`discard\`.`;
+  return `${where} Nothing happens until an operator runs \`seckill dlq replay ${deadLetterId}\` or \`discard\`.`;
 }
 
 function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['order']>): Standing {
@@ -105,7 +105,7 @@ function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['orde
     case 'failed': {
       const why = state === 'failed' ? `failed (${reason ?? 'no reason'})` : `is ${state}`;
       const lost = reason === 'units_lost' ? `${UNITS_LOST} ` : '';
-      return { state, sentence: `${lost}Order ${orderId} ${why}: ${afterTheEnd(evidence)}` };
+      return { state, sentence: `${lost}Order ${orderId} ${why}: ${unitsAfterEnd(evidence)}` };
     }
     default:
       return assertNever(state);
@@ -113,24 +113,23 @@ function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['orde
 }
 
 const UNITS_LOST =
-  'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came.';
+  'Redis lost data after the buyer was accepted, and the units had gone to others before the batch was recorded.';
 
-/** What becomes of the units of an order that has ended. */
-function afterTheEnd({ store: { entry, sale, unsure }, repository: { outboxRows } }: PurchaseEvidence): string {
-  if (unsure) return 'its sale in Redis waits for its repair, which knows of its end.';
-  if (entry === null) return sale === null ? 'the ledger has forgotten its sale.' : 'the ledger holds nothing for it.';
-  if (entry.state === 'released') return 'the ledger has closed the request, nothing is left to do.';
+/** What happens to the units of an order that has ended. */
+function unitsAfterEnd({ store: { entry, sale, unsure }, repository: { outboxRows } }: PurchaseEvidence): string {
+  if (unsure) return 'its sale waits for a repair in Redis, which takes the end of the order into account.';
+  if (entry === null) return sale === null ? 'its sale is no longer in Redis.' : 'Redis holds nothing for it.';
+  if (entry.state === 'released') return 'its units are back, nothing is left to do.';
   const release = outboxRows.find(({ kind, doneAtMs }) => kind === 'release' && doneAtMs === null);
-  if (release === undefined)
-    return 'its units are still out and no row of the outbox gives them back; reconcile reports it.';
+  if (release === undefined) return 'its units are still held and no outbox row gives them back; reconcile reports it.';
   return `its units go back with row ${release.outboxId} of the outbox, tried ${release.attempts} times so far.`;
 }
 
-/** What else is open, whatever the state. */
-function* afterthoughts({ store: { entry }, repository, deadLetters, jobs }: PurchaseEvidence): Generator<string> {
+/** What else is unfinished, in any state. */
+function* unfinished({ store: { entry }, repository, deadLetters, jobs }: PurchaseEvidence): Generator<string> {
   const { order, refunds } = repository;
   if (order !== null && isLive(order.state)) {
-    if (entry?.state === 'held') yield 'Redis does not know of the order yet: the keeper settles it within seconds.';
+    if (entry?.state === 'held') yield 'Redis does not know of the order yet: the keeper marks it within seconds.';
     const parked = deadLetters.find(({ state }) => state === 'parked');
     if (parked !== undefined) yield `Dead letter ${parked.deadLetterId} of its batch is still parked.`;
   }
@@ -139,7 +138,7 @@ function* afterthoughts({ store: { entry }, repository, deadLetters, jobs }: Pur
   }
   for (const { jobId, state, availableAtMs } of jobs) {
     if (state === 'pending') yield `Compensation job ${jobId} is due at ${iso(availableAtMs)}.`;
-    if (state === 'failed_final') yield `Compensation job ${jobId} was given up: a person has to look.`;
+    if (state === 'failed_final') yield `Compensation job ${jobId} was given up: a person has to decide.`;
   }
 }
 

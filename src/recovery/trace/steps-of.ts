@@ -9,7 +9,7 @@ type TraceSource = (typeof TRACE_SOURCES)[number];
 
 /** One line of a trace. */
 export interface TraceStep {
-  /** Unix ms on the clock of its source; null: how it stands now. */
+  /** Unix ms on the clock of its source; null: the present state. */
   readonly atMs: number | null;
   readonly source: TraceSource;
   readonly what: string;
@@ -19,10 +19,13 @@ export interface TraceStep {
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 const at = (atMs: number | null, source: TraceSource, what: string, detail: string): TraceStep => ({
-  ...{ atMs, source, what, detail },
+  atMs,
+  source,
+  what,
+  detail,
 });
 
-/** The time line of one purchase, oldest step first, then what stands now. */
+/** The time line of one purchase, oldest step first, the present state last. */
 export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
   const steps = [
     ...storeSteps(evidence),
@@ -51,16 +54,16 @@ function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[
       const detail = `${batchId}: ${purchases.length} purchases, epoch ${epoch}; on the clock of the api`;
       steps.push(at(createdAtMs, 'redis', 'batch_formed', detail));
     }
-    // A batch of an earlier epoch took its units when a worker had it, not when the buyer came.
+    // An older batch took its units when a worker recorded it, not when the buyer came.
     const taken = marker === 'claimed' ? marker : 'deducted';
     if (pendingSinceMs !== null) steps.push(at(pendingSinceMs, 'redis', taken, `${batchId} waits in pending`));
     steps.push(at(null, 'redis', 'marker', `${batchId}: ${marker ?? 'none'}`));
     if (marker === taken && body === null && pendingSinceMs === null) {
-      steps.push(at(null, 'redis', 'settled', `${batchId} has left pending; nobody keeps when`));
+      steps.push(at(null, 'redis', 'marked_recorded', `${batchId} has left pending; the time is not stored`));
     }
   }
   const said = entry === null ? 'none' : formatRequestEntry(entry);
-  steps.push(at(null, 'redis', 'request', unsure ? `${said}; unsure, its sale waits for its repair` : said));
+  steps.push(at(null, 'redis', 'request', unsure ? `${said}; unsure, its sale waits for a repair` : said));
   if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];
   const { state, epoch, unitsLeft } = sale;
   const inBucket = `${unitsLeft} in bucket ${homeBucket(request.userId, buckets)} of this buyer`;

@@ -25,16 +25,16 @@ export interface TracePorts {
   readonly broker: TraceBroker | null;
 }
 
-/** What is asked for: a request id, batch id or order id, and what narrows it. */
+/** A request id, batch id or order id, and what narrows the search. */
 export interface TraceQuery extends TraceSearch {
   readonly id: string;
 }
 
-/** A refusal leaves no trace by itself; what can still be said is what its marker, or the sale as it is now, says. */
+/** A refusal leaves no trace; what is left are the marker of its batch and the present state of the sale. */
 async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string> {
   const { id, saleId, userId } = query;
   const who = `${userId === undefined ? '' : ` of buyer ${userId}`}${saleId === undefined ? '' : ` in sale ${saleId}`}`;
-  const none = `Neither Redis nor MySQL knows ${id}${who}: it never came, or was refused, which leaves no trace.`;
+  const none = `Neither Redis nor MySQL knows ${id}${who}: it never arrived, or was refused, which leaves no trace.`;
   const sales = await salesOf(query, ports);
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
   for (const sale of sales) {
@@ -45,12 +45,12 @@ async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string
   }
   const [sale] = sales;
   if (saleId === undefined || userId === undefined || sale === undefined) {
-    return `${none} With --sale and --user it can be said what the buyer would hear now.`;
+    return `${none} With --sale and --user the trace says what the buyer would be answered now.`;
   }
   const ref = { saleId, bucket: homeBucket(userId, sale.buckets) };
   const { answers } = await ports.stock.precheck(ref, [{ userId, requestId: id, quantity: 1 }]);
   const word = answers[0]?.outcome;
-  return `${none} Asked now for one unit, ${word === undefined ? 'it would be let in' : `it would hear ${word}`}.`;
+  return `${none} Asked now for one unit, ${word === undefined ? 'it would be accepted' : `the answer would be ${word}`}.`;
 }
 
 export interface PurchaseTrace {
@@ -60,7 +60,7 @@ export interface PurchaseTrace {
 }
 
 /**
- * - `found`: one trace per purchase that the id may mean; `more` where there are others
+ * - `found`: one trace per purchase that matches the id; `more` where there are others
  * - `not_found`: no store knows it; `why` is a sentence that says what that may mean
  */
 export type TraceAnswer =
@@ -72,7 +72,7 @@ export const TRACES_MAX = 20;
 const DEAD_LETTERS_MAX = 20;
 const AUDIT_MAX = 20;
 
-/** Tells the whole life of a purchase from what the stores have of it. Changes nothing. */
+/** Puts the life of a purchase together from all stores. Changes nothing. */
 export class TracePurchase {
   readonly #ports: TracePorts;
   readonly #limits: StandingLimits;
@@ -94,7 +94,7 @@ export class TracePurchase {
     return { outcome: 'found', traces, more: requests.length > TRACES_MAX };
   }
 
-  /** The ledger is read before the book: what is recorded in between shows as recorded, and never as lost. */
+  /** Redis is read before MySQL: a purchase that is recorded in between shows as recorded, never as lost. */
   async #gather(request: RequestRef, knownBatchId: string | null): Promise<PurchaseEvidence> {
     const { sales, repository, deadLetters, jobs } = this.#ports;
     const { userId, saleId, requestId } = request;
@@ -107,10 +107,15 @@ export class TracePurchase {
     const found = batchId === null ? [] : await deadLetters.list({ batchId }, { max: DEAD_LETTERS_MAX });
     const ofBatch = batchId === null ? [] : await jobs.byBatch(batchId);
     const ofRequest = await jobs.byRequest(saleId, userId, requestId);
-    const mine = ofBatch.filter((job) => job.requestId === null || purchaseKey(request) === keyOf(job));
-    const allJobs = [...new Map([...ofRequest, ...mine].map((job) => [job.jobId, job])).values()];
+    const own = ofBatch.filter((job) => job.requestId === null || purchaseKey(request) === keyOf(job));
+    const allJobs = [...new Map([...ofRequest, ...own].map((job) => [job.jobId, job])).values()];
     return {
-      ...{ request, sale, store, repository: trace, deadLetters: found, jobs: allJobs },
+      request,
+      sale,
+      store,
+      repository: trace,
+      deadLetters: found,
+      jobs: allJobs,
       broker: await this.#askBroker(batchId),
       audit: await this.#readAudit([
         ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
@@ -135,7 +140,7 @@ export class TracePurchase {
     return { sale: sales[ref.bucket] ?? null, unitsLeft, buyerUnits, entry, unsure, batch };
   }
 
-  /** Best effort: a trace is most wanted when something is away. */
+  /** Best effort: traces are needed most when a server is down. */
   async #askBroker(batchId: string | null): Promise<PurchaseEvidence['broker']> {
     const { broker } = this.#ports;
     if (broker === null) return 'only `seckill trace` with NAMESRV_ADDR asks the broker';

@@ -3,42 +3,42 @@ import type { TransferStore } from '../../core/ports/transfer-store.js';
 import {
   countUnitsLeft,
   finishTransfer,
-  lookAtSale,
+  readStock,
   type SaleBuckets,
-  type SaleLook,
+  type StockReading,
   unitsIn,
-} from './look-at-sale.js';
+} from './read-stock.js';
 
-/** Units that the buyers of a bucket ask for and do not find there. */
+/** Units that the purchases at a bucket want and that it does not have. */
 export interface WantedUnits {
-  /** Of the smallest purchase: with fewer nobody is helped. */
+  /** Of the smallest purchase; fewer are of no use. */
   readonly least: number;
-  /** Of all of them. */
+  /** Of all purchases together. */
   readonly all: number;
 }
 
-/** Others may be faster each time; then the next precheck says what there is. */
+/** Other processes may be faster each time; then the next precheck answers. */
 const TRIES_MAX = 3;
 
 /**
  * - `gathered`: the bucket had at least `least` units, or others took them: try again
- * - `counted`: all buckets together have fewer than `least`; what there is stays where it is now
+ * - `counted`: all buckets together have fewer than `least`; they stay where they are
  * - `unsure`: a bucket is not loaded, in repair or in need of it
- * - `moving`: units moved between the buckets each time that they were counted; ask again
+ * - `moving`: units moved between the buckets whenever they were counted; try again
  */
 export type Gathered =
   { readonly outcome: 'gathered' | 'unsure' | 'moving' } | { readonly outcome: 'counted'; readonly unitsLeft: number };
 
 /**
- * Fetches units for a bucket that has too few, from those that have most, until there are enough for all who ask or each
- * of them was asked. A death at any point leaves a transfer that whoever finds it brings to its end.
- * @throws OperationalError redis; units that were on their way arrive later
+ * Fetches units for a bucket that has too few, from the buckets that have most, until there are enough or each bucket
+ * was asked. If this process dies, another one finishes the open transfer.
+ * @throws OperationalError redis; units in transit arrive later
  */
 export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: TransferStore): Promise<Gathered> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const look = await lookAtSale(home, store);
-    if (look === null) return { outcome: 'unsure' };
-    if (isEnough(look, wanted) && (await askAll(home, look, wanted, store)) >= wanted.least) break;
+    const reading = await readStock(home, store);
+    if (reading === null) return { outcome: 'unsure' };
+    if (isEnough(reading, wanted) && (await askAll(home, reading, wanted, store)) >= wanted.least) break;
     const unitsLeft = await countUnitsLeft(home, store);
     if (typeof unitsLeft === 'string') return { outcome: unitsLeft };
     if (unitsLeft < wanted.least) return { outcome: 'counted', unitsLeft };
@@ -46,26 +46,31 @@ export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: 
   return { outcome: 'gathered' };
 }
 
-/** Where all units together help nobody none is moved: others would miss them where they are. */
-const isEnough = (look: SaleLook, { least }: WantedUnits): boolean =>
-  unitsIn(look) + unitsInTransit(look.buckets) >= least;
+/** Where all units together are too few none is moved: other purchases may find them where they are. */
+const isEnough = (reading: StockReading, { least }: WantedUnits): boolean =>
+  unitsIn(reading) + unitsInTransit(reading.buckets) >= least;
 
 /** @returns units left in the bucket after each of the others was asked, or there were enough */
-async function askAll(home: HomeBucket, look: SaleLook, wanted: WantedUnits, store: TransferStore): Promise<number> {
-  let have = await receive(home, look, store);
-  for (const bucket of lendersOf(home, look)) {
+async function askAll(
+  home: HomeBucket,
+  reading: StockReading,
+  wanted: WantedUnits,
+  store: TransferStore,
+): Promise<number> {
+  let have = await receive(home, reading, store);
+  for (const bucket of sourcesFor(home, reading)) {
     if (have >= wanted.all) break;
     const least = Math.max(1, wanted.least - have);
-    const lent = await store.transferOut({ saleId: home.saleId, bucket }, home.bucket, look.epoch, least);
-    if (lent.outcome !== 'transferred') continue;
-    const transfer = { from: bucket, to: home.bucket, seq: lent.seq, units: lent.units };
-    have = (await finishTransfer(home.saleId, transfer, look.epoch, store)) ?? have;
+    const out = await store.transferOut({ saleId: home.saleId, bucket }, home.bucket, reading.epoch, least);
+    if (out.outcome !== 'transferred') continue;
+    const transfer = { from: bucket, to: home.bucket, seq: out.seq, units: out.units };
+    have = (await finishTransfer(home.saleId, transfer, reading.epoch, store)) ?? have;
   }
   return have;
 }
 
-/** Units that are on their way to the bucket already come first. @returns units left there */
-async function receive(home: HomeBucket, { epoch, buckets }: SaleLook, store: TransferStore): Promise<number> {
+/** Finishes transfers that are already on their way to the bucket. @returns units left there */
+async function receive(home: HomeBucket, { epoch, buckets }: StockReading, store: TransferStore): Promise<number> {
   let have = buckets[home.bucket]?.unitsLeft ?? 0;
   for (const transfer of openTransfers(buckets)) {
     if (transfer.to !== home.bucket) continue;
@@ -74,8 +79,8 @@ async function receive(home: HomeBucket, { epoch, buckets }: SaleLook, store: Tr
   return have;
 }
 
-/** Those with most units first. */
-function lendersOf(home: HomeBucket, { buckets }: SaleLook): number[] {
+/** The other buckets, those with most units first. */
+function sourcesFor(home: HomeBucket, { buckets }: StockReading): number[] {
   return buckets
     .map(({ unitsLeft }, bucket) => ({ unitsLeft, bucket }))
     .filter(({ unitsLeft, bucket }) => unitsLeft > 0 && bucket !== home.bucket)
@@ -93,15 +98,15 @@ export class UnitFetcher {
   }
 
   /**
-   * Whoever comes while a fetch is under way waits for it, and tries again when it has brought something. That there is
-   * nothing he believes only of a fetch that began after he came.
+   * A call while a fetch is under way waits for it, and returns if that gathered units. That there are none is believed
+   * only of a fetch that began after the call.
    * @throws OperationalError redis
    */
   async fetch(home: HomeBucket, wanted: WantedUnits): Promise<Gathered> {
     const name = `${home.saleId}:${home.bucket}/${home.buckets}`;
     const earlier = this.#underWay.get(name);
     if (earlier !== undefined) {
-      const gathered = await earlier.catch(() => null); // whoever began it hears why
+      const gathered = await earlier.catch(() => null); // its own caller gets the error
       if (gathered?.outcome === 'gathered') return gathered;
     }
     let fetch = this.#underWay.get(name);

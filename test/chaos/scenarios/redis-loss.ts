@@ -232,7 +232,7 @@ function emptied(
     alone: true,
     async run(context) {
       const { stack, random } = context;
-      const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_REPLY_TIMEOUT });
+      const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_REPLY_TIMEOUT });
       const { opLog } = buyers;
       const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
       const options = { parallel: 24, pauseMs: random.whole(10, 30), tries: 1 };

@@ -1,7 +1,7 @@
 import type { Resharded } from '../../../src/core/sale-repair.js';
 import type { Job } from '../../../src/core/job.js';
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
-import { alignGates } from '../../../src/recovery/repair/align-gates.js';
+import { alignSaleStates } from '../../../src/recovery/repair/align-sale-states.js';
 import type { RepairOptions } from '../../../src/recovery/repair/repair-sale.js';
 import { reshardSale } from '../../../src/recovery/repair/reshard-sale.js';
 import { repairClosedSales, type RepairJobPorts, repairSales } from '../../../src/recovery/repair/repair-jobs.js';
@@ -16,7 +16,7 @@ import type { Site } from '../site.js';
 export function repairers(life: Life, site: Site): Job[] {
   const ports = portsOf(life, site);
   const options = optionsOf(site);
-  return [repairSales(ports, options), repairClosedSales(ports, options), alignGates(ports)];
+  return [repairSales(ports, options), repairClosedSales(ports, options), alignSaleStates(ports)];
 }
 
 /** Splits the sale into `times` as many buckets as it has. */

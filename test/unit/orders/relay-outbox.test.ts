@@ -144,7 +144,7 @@ describe('keeper: relay-outbox', () => {
     expect(await run()).to.equal('Error');
     expect(handled).to.deep.equal([good]);
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([broken]);
-    expect(world.errors).to.deep.equal(['an outbox row cannot be read: somebody has to mend it']);
+    expect(world.errors).to.deep.equal(['an outbox row cannot be read: it has to be repaired by hand']);
   });
 
   it('an outbox that is away fails the run; the rows come when it is back [D1]', async () => {

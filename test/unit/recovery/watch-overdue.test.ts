@@ -7,7 +7,7 @@ const DEADLINES = {
   ...{ batch_pending: 60_000, outbox: 1, dead_letter: 2, refund: 3, compensation: 4, sale_over: 5 },
 } as const;
 
-/** The others are published by watch-shut and finish-transfers. */
+/** The others are published by watch-sales-in-repair and finish-transfers. */
 const STATES = WATCHED_STATES.filter((state) => state !== 'sale_shut' && state !== 'units_lent');
 
 describe('keeper: watch-overdue', () => {

@@ -66,7 +66,7 @@ export function mariadbSpec({ paths, ports }: ServerSite): ServerSpec {
 const INIT_TIMEOUT_MS = 120_000;
 
 /** Where a mariadbd keeps its messages and its SQL for a first start. */
-export interface MariadbHome {
+interface MariadbHome {
   readonly baseDir: string;
   readonly shareDir: string;
 }
@@ -77,7 +77,7 @@ const SHARE_FOLDERS = ['share', 'share/mysql', 'share/mariadb'];
 const SYSTEM_TABLES = ['mariadb_system_tables.sql', 'mysql_system_tables.sql'];
 
 /** @throws StackError when the files around this mariadbd cannot be found */
-export function findMariadbHome(mariadbd: string): MariadbHome {
+function findMariadbHome(mariadbd: string): MariadbHome {
   const baseDir = dirname(dirname(realpathSync(mariadbd)));
   const shareDir = SHARE_FOLDERS.map((folder) => join(baseDir, folder)).find((dir) =>
     SYSTEM_TABLES.some((file) => existsSync(join(dir, file))),
@@ -115,7 +115,7 @@ export function initialSql(shareDir: string, password: string, osUser: string): 
   ].join('\n');
 }
 
-export interface InitialiseOptions {
+interface InitialiseOptions {
   readonly mariadbd: string;
   readonly args: readonly string[];
   readonly shareDir: string;
@@ -129,7 +129,7 @@ export interface InitialiseOptions {
  * Makes the data folder, with our database and user, unless it exists. It gets its name only when it is complete, so a
  * start that was cut off leaves nothing that looks like data.
  */
-export async function initialiseMariadb(options: InitialiseOptions): Promise<void> {
+async function initialiseMariadb(options: InitialiseOptions): Promise<void> {
   const { mariadbd, args, dataDir, logFile, signal } = options;
   if (existsSync(dataDir)) return;
   const prefix = `${basename(dataDir)}.part-`;

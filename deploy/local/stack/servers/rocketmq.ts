@@ -114,7 +114,7 @@ async function probeProxy(ports: StackPorts): Promise<ProbeResult> {
   return probePort(ports.grpc);
 }
 
-export interface JavaProgram {
+interface JavaProgram {
   /** Folder name for its logs and temporary files. */
   readonly name: string;
   /** Heap and collector flags. */
@@ -125,7 +125,7 @@ export interface JavaProgram {
 }
 
 /** How every RocketMQ program is started: its log folder hangs on user.home, whatever else is configured. */
-export function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram): string[] {
+function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram): string[] {
   return [
     ...program.flags,
     `-Duser.home=${paths.log(join('rocketmq', program.name))}`,

@@ -263,7 +263,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     world.read.buyersAstray = 7;
     await world.compensate();
     expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
-      ...[3, 'the buyers do not agree with their requests: a person has to look'],
+      ...[3, 'the units of buyers differ from those of their requests: a person has to decide'],
     ]);
     world.read.buyersAstray = 0;
     for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand

@@ -4,7 +4,7 @@ import {
   repairClosedSales,
   type RepairJobPorts,
   repairSales,
-  watchShut,
+  watchSalesInRepair,
 } from '../../../../src/recovery/repair/repair-jobs.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
@@ -106,11 +106,11 @@ describe('repair-jobs', () => {
     expect(world.store.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
   });
 
-  it('watch-shut: how many wait, and since when a live one waits for too long', async () => {
+  it('watch-sales-in-repair: how many wait, and since when a live one waits for too long', async () => {
     const [live, closed] = [await world.openSale(), await world.openSale()];
     await close(closed);
     const metrics = { ...world.metrics, ...world.repairMetrics };
-    const watch = watchShut({ ...ports(), metrics }, { afterMs: 60_000 });
+    const watch = watchSalesInRepair({ ...ports(), metrics }, { afterMs: 60_000 });
     await watch.runOnce();
     expect([world.shut, world.overdue.sale_shut]).to.deep.equal([
       [0, 0],

@@ -225,7 +225,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale)).to.deep.equal(before);
     const steps: string[] = [];
     expect(await ask(true, ({ step }) => steps.push(step))).to.include({ outcome: 'repaired', epoch: 2 });
-    expect(steps).to.deep.equal(['shut', 'quiet', 'epoch', 'staged']);
+    expect(steps).to.deep.equal(['locked', 'quiet', 'epoch', 'staged']);
     expect(world.bucketOf(sale)).to.deep.equal({ ...before, epoch: 2 });
     expect(world.books.audited.at(-1)).to.include({ actor: 'ann' });
   });

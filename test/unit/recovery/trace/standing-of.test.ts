@@ -30,7 +30,7 @@ describe('trace: where a purchase stands', () => {
     expect(parked(null)).to.deep.equal([
       'parked',
       'Parked as dead letter 17 at 2030-01-01T00:00:08.000Z, its units stay held. ' +
-        'Nothing happens until somebody says `seckill dlq replay 17` or `discard`.',
+        'Nothing happens until an operator runs `seckill dlq replay 17` or `discard`.',
     ]);
     expect(parked(START_MS + 9000)[1]).to.contain('A replay was begun and did not end.');
     const replayed = deadLetterOf({ state: 'replayed' });
@@ -48,7 +48,7 @@ describe('trace: where a purchase stands', () => {
         'Compensation job 3 is due at 2030-01-01T00:01:00.000Z.',
     );
     const givenUp = pendingEvidence({ store: { batch }, jobs: [jobOf({ state: 'failed_final' })] });
-    expect(stand(givenUp)[1]).to.match(/job 3 was given up: a person has to look\.$/);
+    expect(stand(givenUp)[1]).to.match(/job 3 was given up: a person has to decide\.$/);
   });
 
   it('what only one store knows', () => {
@@ -60,7 +60,7 @@ describe('trace: where a purchase stands', () => {
     ]);
     const refused = { state: 'released', orderId: lostIn('batch-1'), quantity: 1 } as const;
     expect(stand(pendingEvidence({ store: { entry: refused } }))[1]).to.match(
-      /^Batch batch-1 came late and found no units/,
+      /^Batch batch-1 came after a repair and found no units/,
     );
     const deadLetters = [deadLetterOf()];
     expect(stand(pendingEvidence({ store: { entry: refused }, deadLetters }))[1]).to.match(
@@ -77,7 +77,7 @@ describe('trace: where a purchase stands', () => {
     const late = recordedEvidence('pending_payment', { order: { expiresAtMs: START_MS + 9000 } });
     expect(stand(late)[1]).to.match(/it should have expired 3\.0 s ago, and the next sweep of the keeper ends it\.$/);
     const entry = { state: 'held', batchId: 'batch-1', quantity: 1 } as const;
-    expect(stand(recordedEvidence('pending_payment', { store: { entry } }))[1]).to.contain('the keeper settles it');
+    expect(stand(recordedEvidence('pending_payment', { store: { entry } }))[1]).to.contain('the keeper marks it');
   });
 
   it('a paid order, its coupon, and money that is owed back', () => {
@@ -99,7 +99,7 @@ describe('trace: where a purchase stands', () => {
     const released = { state: 'released', orderId: '42', quantity: 1 } as const;
     expect(stand(recordedEvidence('expired', { store: { entry: released } }))).to.deep.equal([
       'expired',
-      'Order 42 is expired: the ledger has closed the request, nothing is left to do.',
+      'Order 42 is expired: its units are back, nothing is left to do.',
     ]);
     const promise: TracedOutboxRow = {
       ...{ outboxId: '9', attempts: 4, atMs: START_MS, availableAtMs: START_MS, doneAtMs: null },
@@ -112,7 +112,7 @@ describe('trace: where a purchase stands', () => {
     const done = { ...promise, doneAtMs: START_MS };
     const out = recordedEvidence('failed', { order: { reason: 'discarded' }, repository: { outboxRows: [done] } });
     expect(stand(out)[1]).to.equal(
-      'Order 42 failed (discarded): its units are still out and no row of the outbox gives them back; reconcile reports it.',
+      'Order 42 failed (discarded): its units are still held and no outbox row gives them back; reconcile reports it.',
     );
   });
 
@@ -120,14 +120,14 @@ describe('trace: where a purchase stands', () => {
     const lost = recordedEvidence('failed', { order: { reason: 'units_lost' }, store: { entry: null } });
     expect(stand(lost)).to.deep.equal([
       'failed',
-      'Redis lost data after the buyer was accepted, and the units had gone to others before his batch came. ' +
-        'Order 42 failed (units_lost): the ledger holds nothing for it.',
+      'Redis lost data after the buyer was accepted, and the units had gone to others before the batch was recorded. ' +
+        'Order 42 failed (units_lost): Redis holds nothing for it.',
     ]);
     const shut = { entry: null, batch: null, unsure: true };
     expect(stand(pendingEvidence({ store: shut }))).to.deep.equal([
       'repairing',
       'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.',
     ]);
-    expect(stand(recordedEvidence('expired', { store: shut }))[1]).to.contain('waits for its repair');
+    expect(stand(recordedEvidence('expired', { store: shut }))[1]).to.contain('waits for a repair');
   });
 });

@@ -52,7 +52,7 @@ describe('trace: the time line', () => {
     expect(lines(evidence)).to.deep.equal([
       ...['0.1 mysql recorded', '0.1 mysql promised', '0.6 mysql kept', '4.99 mysql payment', '5 mysql paid'],
       ...['5 mysql promised', '6 mysql coupon'],
-      ...['now redis marker', 'now redis settled', 'now redis request', 'now redis sale', 'now mysql promised'],
+      ...['now redis marker', 'now redis marked_recorded', 'now redis request', 'now redis sale', 'now mysql promised'],
       'now broker not_asked',
     ]);
   });
@@ -76,7 +76,7 @@ describe('trace: the time line', () => {
     } as const;
     expect(lines(pendingEvidence({ store: { batch: claimed } }))).to.include('0 redis claimed');
     const settled = { ...claimed, body: null, pendingSinceMs: null };
-    expect(lines(pendingEvidence({ store: { batch: settled } }))).to.include('now redis settled');
+    expect(lines(pendingEvidence({ store: { batch: settled } }))).to.include('now redis marked_recorded');
   });
 
   it('what the broker stores of the batch, or that it stores nothing', () => {

@@ -113,7 +113,7 @@ describe('trace: which purchases an id means', () => {
     await world.deducted(sale, ['u1']);
     expect((await found({ id: 'k9' }))[0]).to.match(/^Neither Redis nor MySQL knows k9: .*With --sale and --user/);
     expect((await found({ id: 'k9', saleId, userId: 'u2' }))[0]).to.match(
-      /knows k9 of buyer u2 in sale \d+: .*it would hear sold_out\.$/,
+      /knows k9 of buyer u2 in sale \d+: .*the answer would be sold_out\.$/,
     );
     expect(await found({ id: 'k9', saleId: '404' })).to.deep.equal(['There is no sale 404.']);
     batches.set(`${saleId}/b1`, { marker: 'aborted', body: null, pendingSinceMs: null });
@@ -121,6 +121,6 @@ describe('trace: which purchases an id means', () => {
       `Batch b1 of sale ${saleId} was rolled back: no unit was held for it.`,
     ]);
     const free = await world.openSale();
-    expect((await found({ id: 'k9', saleId: free.saleId, userId: 'u2' }))[0]).to.match(/it would be let in\.$/);
+    expect((await found({ id: 'k9', saleId: free.saleId, userId: 'u2' }))[0]).to.match(/it would be accepted\.$/);
   });
 });

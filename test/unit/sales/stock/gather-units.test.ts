@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { TransferStore } from '../../../../src/core/ports/transfer-store.js';
 import { gatherUnits, UnitFetcher } from '../../../../src/sales/stock/gather-units.js';
-import { countUnitsLeft, finishAll, lookAtSale } from '../../../../src/sales/stock/look-at-sale.js';
+import { countUnitsLeft, finishAll, readStock } from '../../../../src/sales/stock/read-stock.js';
 import { Death, TransferWorld } from './transfer-world.js';
 
 const ONE = { least: 1, all: 1 };
@@ -119,7 +119,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
       );
       expect(death).to.be.instanceOf(Death);
       expect(world.total, `${steps} steps`).to.equal(2);
-      const look = await lookAtSale(world.home(0), world.transfers);
+      const look = await readStock(world.home(0), world.transfers);
       if (look === null) throw new Error('no look');
       await finishAll(world.sale.saleId, look, world.transfers);
       await finishAll(world.sale.saleId, look, world.transfers); // late, by another
@@ -178,7 +178,7 @@ describe('gather-units against plain counters', () => {
             }
           }
         }
-        const look = await lookAtSale(world.home(0), world.transfers);
+        const look = await readStock(world.home(0), world.transfers);
         if (look !== null) await finishAll(world.sale.saleId, look, world.transfers);
         expect([world.units.reduce((sum, count) => sum + count, 0), world.open]).to.deep.equal([total, 0]);
       }),

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
-import { alignGates } from '../../../../src/recovery/repair/align-gates.js';
+import { alignSaleStates } from '../../../../src/recovery/repair/align-sale-states.js';
 import { RepairWorld } from './repair-world.js';
 
-describe('align-gates', () => {
+describe('align-sale-states', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
 
-  const job = () => alignGates({ store: world.ports().store, sales: world.books });
+  const job = () => alignSaleStates({ store: world.ports().store, sales: world.books });
   const stateOf = ({ saleId }: Sale): string | undefined => world.store.bucket({ saleId, bucket: 0 }).sale?.state;
 
   it('a sale that its owner closed and Redis never heard of is closed, once that was seen twice', async () => {
